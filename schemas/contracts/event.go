@@ -1,0 +1,217 @@
+package contracts
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+)
+
+// Kind names an event of a vault.
+type Kind uint8
+
+// The events that navlog indexes. Every other log of a vault (ERC-20 Transfer, ERC-4626 Deposit and Withdraw, anything
+// of a foreign vault) is KindUnknown.
+const (
+	KindUnknown Kind = iota
+	KindDepositAccepted
+	KindWithdrawalRequested
+	KindWithdrawalFunded
+	KindWithdrawalClaimed
+	KindWithdrawalCancelled
+	KindWithdrawalExpired
+	KindNavUpdated
+	KindDepositsSwept
+	KindWithdrawalsSettled
+	kindCount
+)
+
+// layout is how a log of one kind looks.
+type layout struct {
+	name      string // the Solidity event name
+	arguments string // the Solidity types of all arguments, in order
+	topics    int    // the signature and the indexed arguments
+	words     int    // 32-byte words of data
+	topic     common.Hash
+}
+
+var layouts = [kindCount]layout{
+	KindUnknown:             {name: "Unknown"},
+	KindDepositAccepted:     event("DepositAccepted", "uint256,address,uint32,address,uint256,uint256", 4, 3),
+	KindWithdrawalRequested: event("WithdrawalRequested", "uint256,address,uint32,address,uint256,uint256,uint64", 4, 4),
+	KindWithdrawalFunded:    event("WithdrawalFunded", "uint256,address,uint256,uint256,uint256", 4, 2),
+	KindWithdrawalClaimed:   event("WithdrawalClaimed", "uint256,address,address,uint256,uint256", 4, 2),
+	KindWithdrawalCancelled: event("WithdrawalCancelled", "uint256,address,uint256", 3, 1),
+	KindWithdrawalExpired:   event("WithdrawalExpired", "uint256,address,uint256", 3, 1),
+	KindNavUpdated:          event("NavUpdated", "uint256,address,uint256,uint256,uint256", 3, 3),
+	KindDepositsSwept:       event("DepositsSwept", "uint256,address,uint256,uint256,uint256", 3, 3),
+	KindWithdrawalsSettled:  event("WithdrawalsSettled", "uint256,address,uint256,uint256,uint256,uint256", 3, 4),
+}
+
+func event(name, arguments string, topics, words int) layout {
+	signature := name + "(" + arguments + ")"
+	return layout{name, arguments, topics, words, crypto.Keccak256Hash([]byte(signature))}
+}
+
+// kinds finds the kind of a log by its first topic.
+var kinds = func() map[common.Hash]Kind {
+	m := make(map[common.Hash]Kind, kindCount)
+	for k := KindUnknown + 1; k < kindCount; k++ {
+		m[layouts[k].topic] = k
+	}
+	return m
+}()
+
+// String gives the Solidity event name, and "Unknown" for KindUnknown.
+func (k Kind) String() string {
+	if k >= kindCount {
+		return fmt.Sprintf("Kind(%d)", uint8(k))
+	}
+	return layouts[k].name
+}
+
+// Signature gives the Solidity signature that the first topic is the Keccak-256 hash of, such as
+// "WithdrawalExpired(uint256,address,uint256)". It is empty for KindUnknown.
+func (k Kind) Signature() string {
+	if k == KindUnknown || k >= kindCount {
+		return ""
+	}
+	return layouts[k].name + "(" + layouts[k].arguments + ")"
+}
+
+// Topic gives the first topic of every log of this kind, and the zero hash for KindUnknown.
+func (k Kind) Topic() common.Hash {
+	if k >= kindCount {
+		return common.Hash{}
+	}
+	return layouts[k].topic
+}
+
+// Kinds lists the kinds that navlog indexes, in the order of their constants.
+func Kinds() []Kind {
+	all := make([]Kind, 0, kindCount-1)
+	for k := KindUnknown + 1; k < kindCount; k++ {
+		all = append(all, k)
+	}
+	return all
+}
+
+// KindOf gives the kind that the first topic of a log announces, without looking at the rest.
+func KindOf(topic common.Hash) Kind { return kinds[topic] }
+
+// Event is one fact about a vault: one of the structs below, as a value.
+//
+// Every *big.Int is an unsigned 256-bit integer, never nil. Assets and shares are in native units. Times are Unix seconds.
+type Event interface {
+	Kind() Kind
+	arguments(*writer)
+}
+
+// DepositAccepted is a deposit: assets came in and shares were minted to the owner.
+type DepositAccepted struct {
+	DepositID *big.Int // counts the vault's deposits from 1
+	Owner     common.Address
+	PartnerID uint32         // 0 = not attributed
+	Sender    common.Address // who paid: behind a router, the router
+	Assets    *big.Int
+	Shares    *big.Int
+}
+
+// WithdrawalRequested is a request that joined the queue; its shares are in escrow.
+type WithdrawalRequested struct {
+	RequestIndex   *big.Int // counts the vault's requests from 0
+	Owner          common.Address
+	PartnerID      uint32         // 0 = not attributed
+	Receiver       common.Address // who will be paid
+	Shares         *big.Int
+	AssetsEstimate *big.Int // what the shares were worth at the request
+	ExpiresAt      uint64   // 0 = never
+}
+
+// WithdrawalFunded says that a request can be claimed, and for how much.
+type WithdrawalFunded struct {
+	RequestIndex *big.Int
+	Owner        common.Address
+	SettlementID *big.Int
+	Shares       *big.Int
+	Assets       *big.Int // final
+}
+
+// WithdrawalClaimed says that a funded request was paid.
+type WithdrawalClaimed struct {
+	RequestIndex *big.Int
+	Owner        common.Address
+	Receiver     common.Address
+	Shares       *big.Int
+	Assets       *big.Int
+}
+
+// WithdrawalCancelled says that the owner took an unfunded request back.
+type WithdrawalCancelled struct {
+	RequestIndex *big.Int
+	Owner        common.Address
+	Shares       *big.Int
+}
+
+// WithdrawalExpired says that somebody closed an unfunded request after its time.
+type WithdrawalExpired struct {
+	RequestIndex *big.Int
+	Owner        common.Address
+	Shares       *big.Int
+}
+
+// NavUpdated is a new valuation of the vault.
+type NavUpdated struct {
+	NavID       *big.Int
+	Updater     common.Address
+	NavPerShare *big.Int // assets per share, 18 decimals: 1.0 = 10^18
+	TotalAssets *big.Int
+	TotalSupply *big.Int
+}
+
+// DepositsSwept says that deposits FromDepositID..ToDepositID, both included, went to the custodian.
+type DepositsSwept struct {
+	SweepID       *big.Int
+	Custodian     common.Address
+	FromDepositID *big.Int
+	ToDepositID   *big.Int
+	Assets        *big.Int // the sum of the range
+}
+
+// WithdrawalsSettled closes a settlement, after one WithdrawalFunded for each of its requests.
+type WithdrawalsSettled struct {
+	SettlementID *big.Int
+	Funder       common.Address
+	RequestCount *big.Int
+	Shares       *big.Int
+	Assets       *big.Int
+	NavPerShare  *big.Int // 18 decimals: 1.0 = 10^18
+}
+
+// Kind implements Event.
+func (DepositAccepted) Kind() Kind { return KindDepositAccepted }
+
+// Kind implements Event.
+func (WithdrawalRequested) Kind() Kind { return KindWithdrawalRequested }
+
+// Kind implements Event.
+func (WithdrawalFunded) Kind() Kind { return KindWithdrawalFunded }
+
+// Kind implements Event.
+func (WithdrawalClaimed) Kind() Kind { return KindWithdrawalClaimed }
+
+// Kind implements Event.
+func (WithdrawalCancelled) Kind() Kind { return KindWithdrawalCancelled }
+
+// Kind implements Event.
+func (WithdrawalExpired) Kind() Kind { return KindWithdrawalExpired }
+
+// Kind implements Event.
+func (NavUpdated) Kind() Kind { return KindNavUpdated }
+
+// Kind implements Event.
+func (DepositsSwept) Kind() Kind { return KindDepositsSwept }
+
+// Kind implements Event.
+func (WithdrawalsSettled) Kind() Kind { return KindWithdrawalsSettled }
