@@ -1,0 +1,113 @@
+package local
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// A ClickHouse is a running engine on the ports of loopback that it names. Its users are `default` (everything, no
+// password) and `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases
+// must be created with ENGINE = Atomic: this engine's own default is another.
+type ClickHouse struct {
+	Addr     string // host:port of the native protocol
+	HTTPAddr string // host:port of the HTTP interface
+	Pid      int    // of the engine's process
+
+	proc *process
+}
+
+// What the engine and its users may take. The files are written into the engine's folder at each start.
+var (
+	//go:embed clickhouse-config.xml
+	clickHouseConfig string
+	//go:embed clickhouse-users.xml
+	clickHouseUsers string
+)
+
+// StartClickHouse starts ClickHouse with its data in dir and the native protocol on port; 0 chooses a free one. The
+// HTTP port is always chosen. It returns when the engine answers.
+func StartClickHouse(ctx context.Context, dir string, port int) (*ClickHouse, error) {
+	const what = "ClickHouse"
+	lib, err := chdbLibrary()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("start %s: %w", what, err)
+	}
+	lock, err := lockDir(ctx, what, dir)
+	if err != nil {
+		return nil, err
+	}
+	c, spec, err := prepareClickHouse(dir, lib, port)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	if c.proc, err = launch(what, dir, lock, spec); err != nil {
+		return nil, err
+	}
+	c.Pid = c.proc.pid
+	if err := c.proc.waitReady(ctx, c.ping); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func chdbLibrary() (string, error) {
+	platform := nodePlatform()
+	if strings.HasPrefix(platform, "linux-") {
+		platform += "-gnu"
+	}
+	return moduleFile(platform, "@chdb/lib-", "libchdb.so")
+}
+
+// prepareClickHouse chooses the ports and writes the configuration.
+func prepareClickHouse(dir, lib string, port int) (*ClickHouse, childSpec, error) {
+	const what = "ClickHouse"
+	native, err := claimPort(what, port)
+	if err != nil {
+		return nil, childSpec{}, err
+	}
+	http, err := claimPort(what, 0)
+	if err != nil {
+		return nil, childSpec{}, err
+	}
+	config := filepath.Join(dir, "config.xml")
+	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(dir, "users.xml"): clickHouseUsers} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, childSpec{}, fmt.Errorf("start %s: write its configuration: %w", what, err)
+		}
+	}
+	spec := childSpec{Kind: clickHouseKind, Path: lib, Args: []string{
+		"clickhouse",
+		"--config-file", config,
+		"--path", filepath.Join(dir, "data"),
+		"--listen_host", loopback,
+		"--tcp_port", fmt.Sprint(native),
+		"--http_port", fmt.Sprint(http),
+		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
+	}}
+	return &ClickHouse{Addr: addr(native), HTTPAddr: addr(http)}, spec, nil
+}
+
+func (c *ClickHouse) ping(ctx context.Context) error {
+	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Ping(ctx)
+}
+
+// Close stops the engine in good order and waits until it is gone.
+func (c *ClickHouse) Close() error { return c.proc.stop() }
+
+// Kill ends the engine by SIGKILL and waits until it is gone.
+func (c *ClickHouse) Kill() { c.proc.kill() }

@@ -1,0 +1,43 @@
+package local
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+)
+
+// usedPort is a port that something listens on for as long as the test runs.
+func usedPort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", addr(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func wantPortError(t *testing.T, err error, port int) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("started on port %d, which was in use", port)
+	}
+	for _, part := range []string{fmt.Sprintf("port %d of 127.0.0.1 cannot be listened on", port), "choose another port"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error %q does not say %q", err, part)
+		}
+	}
+}
+
+func TestClaimPort(t *testing.T) {
+	for _, bad := range []int{-1, 65536} {
+		if _, err := claimPort("anvil", bad); err == nil {
+			t.Errorf("port %d was accepted", bad)
+		}
+	}
+	port, err := claimPort("anvil", 0)
+	if err != nil || port == 0 {
+		t.Fatalf("no free port: %d, %v", port, err)
+	}
+}
