@@ -1,0 +1,165 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// maxRangeLogs bounds the memory of one range: a longer answer is asked for
+// again in halves, unless it is a single block.
+const maxRangeLogs = 50_000
+
+// lowest is the block up to which every configured vault is covered.
+func (s *session) lowest() uint64 {
+	lowest := s.coverageOf(s.ingest.vaults[0].address).to
+	for _, v := range s.ingest.vaults {
+		lowest = min(lowest, s.coverageOf(v.address).to)
+	}
+	return lowest
+}
+
+// backfill appends the logs of one range of final blocks, of all vaults that
+// are covered up to its beginning, and the range's last block.
+func (s *session) backfill(ctx context.Context, n *node, from, final uint64) error {
+	s.ingest.note(func(st *Status) {
+		st.State = Backfilling
+		st.ETASeconds = s.progress.eta(from, final, time.Now())
+	})
+	to, vaults := s.nextRange(from, final)
+	last, logs, err := s.readRange(ctx, n, from, to, vaults)
+	if err != nil {
+		return err
+	}
+	records, err := n.dated(ctx, logs)
+	if err != nil {
+		return err
+	}
+	unit := make([]*event.Record, 0, len(records)+1)
+	for _, l := range records {
+		unit = append(unit, logFact(l))
+	}
+	c := &change{units: [][]*event.Record{append(unit, blockFact(last))}, final: final}
+	for _, address := range vaults {
+		have := *s.coverageOf(address)
+		have.to = last.Number
+		c.covered = append(c.covered, have)
+	}
+	if s.head == nil || last.Number > s.head.Number {
+		c.head = last
+	}
+	return s.commit(ctx, c)
+}
+
+// nextRange gives the vaults that are furthest behind and how far they go
+// together: until they meet the next vault, the head, or the final block.
+func (s *session) nextRange(from, final uint64) (to uint64, behind []common.Address) {
+	to = min(final, from+s.rangeBlocks-1)
+	for _, v := range s.ingest.vaults {
+		switch have := s.coverageOf(v.address); {
+		case have.to+1 == from:
+			behind = append(behind, v.address)
+		default:
+			to = min(to, have.to)
+		}
+	}
+	if s.head != nil && s.head.Number >= from {
+		to = min(to, s.head.Number)
+	}
+	return to, behind
+}
+
+// readRange reads the logs of as many blocks from `from` as the node gives at
+// once, `to` at most. Half the blocks are asked for when it fails.
+func (s *session) readRange(ctx context.Context, n *node, from, to uint64, addresses []common.Address) (*header, []rpcLog, error) {
+	for {
+		last, logs, err := s.tryRange(ctx, n, from, to, addresses)
+		if err == nil {
+			s.rangeBlocks = min(s.rangeBlocks+s.rangeBlocks/4+1, s.ingest.config.BatchBlocks)
+			return last, logs, nil
+		}
+		asked := to - from + 1
+		if ctx.Err() != nil || asked == 1 {
+			return nil, nil, err
+		}
+		s.rangeBlocks = asked / 2
+		to = from + s.rangeBlocks - 1
+		if !refused(err) && !errors.Is(err, errManyLogs) {
+			return nil, nil, err // the next endpoint is asked, for half
+		}
+		s.ingest.log.Info("a range of logs was not given; half of it is next", "from", from, "blocks", asked, "error", err)
+	}
+}
+
+var errManyLogs = errors.New("the answer is too long to hold")
+
+func (s *session) tryRange(ctx context.Context, n *node, from, to uint64, addresses []common.Address) (*header, []rpcLog, error) {
+	last, err := n.byNumber(ctx, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	logs, err := n.logsOfRange(ctx, from, last, addresses)
+	if err == nil && len(logs) > maxRangeLogs && to > from {
+		err = fmt.Errorf("blocks %d to %d hold %d logs: %w", from, to, len(logs), errManyLogs)
+	}
+	return last, logs, err
+}
+
+// late gives the vaults that are behind the head.
+func (s *session) late() (late []coverage) {
+	for _, v := range s.ingest.vaults {
+		if have := s.coverageOf(v.address); have.to < s.head.Number {
+			late = append(late, *have)
+		}
+	}
+	return late
+}
+
+// join appends, as one unit, the logs that late vaults have in the unfinalised
+// blocks that the head has passed, and then the head once more, which now
+// holds for them too. It waits while those blocks are below the window.
+func (s *session) join(ctx context.Context, n *node, late []coverage, final uint64) (bool, error) {
+	from := late[0].to + 1
+	for _, v := range late {
+		from = min(from, v.to+1)
+	}
+	blocks := s.window.blocks()
+	if len(blocks) == 0 || blocks[0].Number > from {
+		return false, nil
+	}
+	var unit []*event.Record
+	for _, h := range blocks {
+		var addresses []common.Address
+		for _, v := range late {
+			if v.to < h.Number {
+				addresses = append(addresses, v.address)
+			}
+		}
+		if len(addresses) == 0 {
+			continue
+		}
+		// The header is read again for its bloom, which the log does not keep.
+		h, err := n.byHash(ctx, h.Hash)
+		if err != nil {
+			return false, err
+		}
+		logs, err := s.logsOfBlock(ctx, n, h, addresses)
+		if err != nil {
+			return false, err
+		}
+		for _, l := range logs {
+			unit = append(unit, logFact(l))
+		}
+	}
+	c := &change{units: [][]*event.Record{append(unit, blockFact(s.head))}, final: final}
+	for _, v := range late {
+		v.to = s.head.Number
+		c.covered = append(c.covered, v)
+	}
+	return true, s.commit(ctx, c)
+}

@@ -1,0 +1,161 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	// transactionTimeout is how long a dead writer without a successor can hold
+	// readers back.
+	transactionTimeout = time.Minute
+	// commitTimeout bounds one transaction; it must be shorter.
+	commitTimeout = 45 * time.Second
+)
+
+// step names a moment of a transaction, for tests that fail there.
+type step string
+
+const (
+	beforeProduce step = "before produce"
+	beforeFlush   step = "before flush"
+	afterFlush    step = "after flush"
+	afterCursor   step = "after cursor"
+	afterEnd      step = "after end"
+)
+
+var steps = []step{beforeProduce, beforeFlush, afterFlush, afterCursor, afterEnd}
+
+// commitError is a transaction whose outcome is not known. The session ends:
+// the cursor is the only one who knows.
+type commitError struct{ err error }
+
+func (e *commitError) Error() string { return "write to the log: " + e.err.Error() }
+func (e *commitError) Unwrap() error { return e.err }
+
+// commit makes one Kafka transaction of a change: its records, the referrals
+// that it makes due, and the cursor. It is not interrupted when ctx ends.
+func (s *session) commit(ctx context.Context, c *change) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
+	defer cancel()
+	s.number(c)
+	due := s.apply(c, s.ingest.config.Confirmations)
+	if err := s.transact(ctx, c, due); err != nil {
+		return &commitError{err}
+	}
+	s.ingest.metrics.committed(c, due, s.state)
+	s.ingest.note(func(st *Status) { st.indexed(s.state) })
+	return nil
+}
+
+// number gives the records of a change their seqs, the boundaries of their
+// units, and the first record of a log its origin.
+func (s *session) number(c *change) {
+	seq := s.seq
+	for _, unit := range c.units {
+		for i, r := range unit {
+			seq++
+			r.Seq, r.ChainId, r.Boundary = seq, s.ingest.config.ID, i == len(unit)-1
+			if seq == 1 {
+				r.Origin = &event.Origin{LogId: s.logID, GenesisHash: s.genesis[:]}
+			}
+		}
+	}
+}
+
+func (s *session) transact(ctx context.Context, c *change, due []*event.Record) error {
+	records, err := encode(c, due, s.logID)
+	if err != nil {
+		return err
+	}
+	if err := s.client.BeginTransaction(); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	if err := s.ingest.reached(beforeProduce); err != nil {
+		return err
+	}
+	if err := s.produce(ctx, records...); err != nil {
+		return fmt.Errorf("append %d records: %w", len(records), err)
+	}
+	if err := s.ingest.reached(afterFlush); err != nil {
+		return err
+	}
+	s.locate(c, records)
+	s.prune(s.ingest.config.Window)
+	cursor, err := proto.Marshal(s.cursor(s.ingest.config.ID, s.ingest.instance))
+	if err != nil {
+		return fmt.Errorf("encode the cursor: %w", err)
+	}
+	if err := s.produce(ctx, &kgo.Record{Topic: chainlog.CursorTopic(s.ingest.config.ID), Key: strconv.AppendUint(nil, s.ingest.config.ID, 10), Value: cursor}); err != nil {
+		return fmt.Errorf("append the cursor: %w", err)
+	}
+	if err := s.ingest.reached(afterCursor); err != nil {
+		return err
+	}
+	if err := s.client.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return fmt.Errorf("commit a transaction: %w", err)
+	}
+	return s.ingest.reached(afterEnd)
+}
+
+// encode makes the Kafka records of a change, those of the log first.
+func encode(c *change, due []*event.Record, logID []byte) ([]*kgo.Record, error) {
+	var records []*kgo.Record
+	for _, unit := range c.units {
+		for _, r := range unit {
+			k, err := chainlog.Encode(r)
+			if err != nil {
+				return nil, err
+			}
+			records = append(records, k)
+		}
+	}
+	for _, r := range due {
+		k, err := encodeReferral(logID, r)
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, k)
+	}
+	return records, nil
+}
+
+// produce appends records and returns when the broker has all of them.
+func (s *session) produce(ctx context.Context, records ...*kgo.Record) error {
+	promise := kgo.AbortingFirstErrPromise(s.client)
+	for _, r := range records {
+		s.client.Produce(ctx, r, promise.Promise())
+	}
+	if err := s.ingest.reached(beforeFlush); err != nil {
+		return err
+	}
+	if err := s.client.Flush(ctx); err != nil {
+		return err
+	}
+	return promise.Err()
+}
+
+// locate notes the offsets that the broker gave to the records of a change.
+func (s *session) locate(c *change, produced []*kgo.Record) {
+	offsets := map[uint64]int64{}
+	for _, unit := range c.units {
+		for _, r := range unit {
+			s.offset, produced = produced[0].Offset, produced[1:]
+			offsets[r.GetSeq()] = s.offset
+		}
+	}
+	for i := range s.window.entries {
+		e := &s.window.entries[i]
+		if offset, isNew := offsets[e.GetSeq()]; isNew {
+			e.Offset = offset
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"go.yaml.in/yaml/v3"
+)
+
+// MaxVaults is the number of vaults that one deployment may index.
+const MaxVaults = 6
+
+// Config is the section `chain` of the configuration.
+type Config struct {
+	// ID is the chain id, as eth_chainId gives it.
+	ID uint64 `yaml:"id" env:"ID"`
+	// RPC are the URLs of the chain's nodes (http, https, ws, wss). The first
+	// that works is used; the others take over when it fails.
+	RPC []string `yaml:"rpc" env:"RPC"`
+	// Vaults to index: 1 to MaxVaults.
+	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
+	// Finality says which blocks cannot change any more; default "tag".
+	Finality Finality `yaml:"finality" env:"FINALITY"`
+	// Confirmations that a referral needs before partners hear of it; default
+	// "final".
+	Confirmations Confirmations `yaml:"confirmations" env:"CONFIRMATIONS"`
+	// PollInterval is the pause between looks at the node's head: 10 ms to
+	// 1 min, default 1 s.
+	PollInterval time.Duration `yaml:"pollInterval" env:"POLL_INTERVAL"`
+	// Window is the number of unfinalised blocks that are kept, and so the
+	// deepest reorganisation that can be followed: 1 to 100,000, default 1024.
+	Window uint64 `yaml:"window" env:"WINDOW"`
+	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
+	// 1,000,000, default 2000. It is halved when a node refuses.
+	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
+}
+
+// VaultConfig is one vault.
+type VaultConfig struct {
+	Address string `yaml:"address" env:"ADDRESS"`
+	// StartBlock is the first block that can hold a log of the vault. It may be
+	// raised later without effect, and never lowered.
+	StartBlock uint64 `yaml:"startBlock" env:"START_BLOCK"`
+	// Name overrides the contract's name() for display. It is taken when the
+	// vault is first indexed.
+	Name string `yaml:"name" env:"NAME"`
+}
+
+// DefaultConfig has everything but the chain id, the nodes and the vaults.
+func DefaultConfig() Config {
+	return Config{PollInterval: time.Second, Window: 1024, BatchBlocks: 2000}
+}
+
+// Finality is the rule by which a block becomes final: the node's `finalized`
+// tag (zero value, text "tag"), or a depth below the head (text "depth: 64").
+type Finality struct {
+	// Depth: the block with number head - Depth is final. 0 means the tag.
+	Depth uint64
+}
+
+var finalityText = regexp.MustCompile(`^(?:depth *: *)?([0-9]+)$`)
+
+// UnmarshalText reads "tag", "depth: 64" or "64".
+func (f *Finality) UnmarshalText(text []byte) error {
+	if s := string(text); s != "tag" && s != "" {
+		m := finalityText.FindStringSubmatch(s)
+		if m == nil {
+			return fmt.Errorf("finality %q must be tag or a depth such as `depth: 64`", s)
+		}
+		depth, err := strconv.ParseUint(m[1], 10, 64)
+		if err != nil || depth == 0 {
+			return fmt.Errorf("finality depth %s must be 1 or more", m[1])
+		}
+		*f = Finality{depth}
+		return nil
+	}
+	*f = Finality{}
+	return nil
+}
+
+// UnmarshalYAML also takes the mapping {depth: 64}.
+func (f *Finality) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.MappingNode && len(node.Content) == 2 {
+		return f.UnmarshalText([]byte(node.Content[0].Value + ":" + node.Content[1].Value))
+	}
+	return f.UnmarshalText([]byte(node.Value))
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (f Finality) MarshalText() ([]byte, error) {
+	if f.Depth == 0 {
+		return []byte("tag"), nil
+	}
+	return fmt.Appendf(nil, "depth: %d", f.Depth), nil
+}
+
+// Confirmations says when a referral is told: 0 (text "final") when its block
+// is final, n when its block has n confirmations (the head itself has 1) or is
+// final, whichever comes first.
+type Confirmations uint64
+
+// UnmarshalText reads "final" or a number of at least 1.
+func (c *Confirmations) UnmarshalText(text []byte) error {
+	if s := string(text); s != "final" && s != "" {
+		n, err := strconv.ParseUint(s, 10, 32)
+		if err != nil || n == 0 {
+			return fmt.Errorf("confirmations %q must be final or a number of at least 1", s)
+		}
+		*c = Confirmations(n)
+		return nil
+	}
+	*c = 0
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (c Confirmations) MarshalText() ([]byte, error) {
+	if c == 0 {
+		return []byte("final"), nil
+	}
+	return strconv.AppendUint(nil, uint64(c), 10), nil
+}
+
+var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	if c.ID == 0 {
+		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
+	}
+	if len(c.RPC) == 0 {
+		fault("chain.rpc is empty: give the URL of at least one node")
+	}
+	for i, raw := range c.RPC {
+		if err := checkURL(raw); err != nil {
+			fault("chain.rpc[%d] %w", i, err)
+		}
+	}
+	faults = append(faults, c.vaultFaults()...)
+	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
+		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)
+	}
+	if c.Window < 1 || c.Window > 100_000 {
+		fault("chain.window is %d and must be 1 to 100000", c.Window)
+	}
+	if c.Finality.Depth > c.Window {
+		fault("chain.finality is a depth of %d, but chain.window keeps only %d blocks: make the window at least as large", c.Finality.Depth, c.Window)
+	}
+	if c.BatchBlocks < 1 || c.BatchBlocks > 1_000_000 {
+		fault("chain.batchBlocks is %d and must be 1 to 1000000", c.BatchBlocks)
+	}
+	return errors.Join(faults...)
+}
+
+func (c Config) vaultFaults() (faults []error) {
+	if n := len(c.Vaults); n < 1 || n > MaxVaults {
+		faults = append(faults, fmt.Errorf("chain.vaults has %d vaults and must have 1 to %d", n, MaxVaults))
+	}
+	seen := map[string]int{}
+	for i, v := range c.Vaults {
+		if !addressText.MatchString(v.Address) {
+			faults = append(faults, fmt.Errorf("chain.vaults[%d].address is %q and must be 0x and 40 hex digits", i, v.Address))
+			continue
+		}
+		key := strings.ToLower(v.Address)
+		if first, twice := seen[key]; twice {
+			faults = append(faults, fmt.Errorf("chain.vaults[%d].address is the same as chain.vaults[%d].address (%s)", i, first, v.Address))
+			continue
+		}
+		seen[key] = i
+	}
+	return faults
+}
+
+// checkURL never repeats the URL, which may hold a key.
+func checkURL(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return errors.New("is not a URL such as https://node.example:8545")
+	}
+	switch u.Scheme {
+	case "http", "https", "ws", "wss":
+		return nil
+	}
+	return fmt.Errorf("has the scheme %q and must be http, https, ws or wss", u.Scheme)
+}
+
+// vault is a configured vault, ready to use.
+type vault struct {
+	address common.Address
+	start   uint64 // at least 1: block 0 has no transactions and so no logs
+	name    string
+}
+
+func (c Config) vaults() []vault {
+	out := make([]vault, len(c.Vaults))
+	for i, v := range c.Vaults {
+		out[i] = vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name}
+	}
+	return out
+}

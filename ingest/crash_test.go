@@ -1,0 +1,147 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// killAt lets an ingest die at a step of its n-th transaction from now.
+func killAt(at step, n int) func(*Ingest) {
+	return func(i *Ingest) {
+		i.hook = func(reached step) error {
+			if reached == at {
+				if n--; n == 0 {
+					panic(errKilled)
+				}
+			}
+			return nil
+		}
+	}
+}
+
+func TestKillAtEveryStep(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		for _, at := range steps {
+			t.Run(string(at), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, brokers)
+				r.config.Confirmations = 2
+				r.steps(12)
+				// 1 writes the vaults, 2 and 3 the first blocks.
+				for n := 1; n <= 3; n++ {
+					if err := r.start(killAt(at, n)).wait(); !errors.Is(err, errKilled) {
+						t.Fatalf("run %d was not killed: %v", n, err)
+					}
+				}
+				p := r.start()
+				p.caughtUp()
+				r.verify()
+				p.halt()
+
+				r.reorg(3) // the next transaction is the reorganisation
+				r.steps(2)
+				if err := r.start(killAt(at, 2)).wait(); !errors.Is(err, errKilled) {
+					t.Fatalf("the reorganisation was not killed: %v", err)
+				}
+				p = r.start()
+				p.caughtUp()
+				r.verify()
+			})
+		}
+	})
+}
+
+// An error of a transaction ends the session, not the run, whatever the broker
+// made of the transaction.
+func TestFailedTransactionIsDoneAgain(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(12)
+	failures := map[step]bool{}
+	p := r.start(func(i *Ingest) {
+		i.hook = func(reached step) error {
+			if !failures[reached] {
+				failures[reached] = true
+				return errors.New("the broker has gone")
+			}
+			return nil
+		}
+	})
+	p.caughtUp()
+	r.verify()
+	if len(failures) != len(steps) {
+		t.Errorf("only %d of %d steps failed once", len(failures), len(steps))
+	}
+}
+
+func TestSecondIngestFencesTheFirst(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.steps(5)
+		first := r.start()
+		first.caughtUp()
+		second := r.start()
+		second.until("takeover", func(Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
+		r.steps(1) // gives the first one something to write
+		err := first.wait()
+		if !errors.Is(err, ErrFenced) || first.Status().State != Fenced {
+			t.Fatalf("the first ingest ends with %v in state %s, want fenced", err, first.Status().State)
+		}
+		if err := first.Ready(); err == nil {
+			t.Error("a fenced ingest is ready")
+		}
+		second.caughtUp()
+		r.verify()
+	})
+}
+
+// Two that begin together must not take over from each other for ever.
+func TestTwoStartTogether(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(5)
+	a, b := r.start(), r.start()
+	var winner, loser *process
+	r.eventually("end of one of two", func() bool {
+		select {
+		case <-a.done:
+			winner, loser = b, a
+		case <-b.done:
+			winner, loser = a, b
+		default:
+			// Only a writer with something to write learns that it was replaced.
+			r.mine(1)
+		}
+		return loser != nil
+	})
+	if !errors.Is(loser.err, ErrFenced) {
+		t.Fatalf("the loser ends with %v, want fenced", loser.err)
+	}
+	winner.caughtUp()
+	r.verify()
+}
+
+// The cursor must name a record from which the window can be restored, and the
+// hint beside it must be right.
+func TestCursorNamesTheWindow(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	p := r.start()
+	p.caughtUp()
+	cursor := r.cursor()
+	for _, k := range r.topic(chainlog.LogTopic(r.config.ID)) {
+		record, err := chainlog.Decode(r.config.ID, k)
+		r.must(err)
+		number, ofBlock := blockOf(record)
+		if ofBlock && number > cursor.GetFinalBlock() && record.GetSeq() < cursor.GetWindowSeq() {
+			t.Errorf("record %d of unfinalised block %d is before the window, which begins at %d", record.GetSeq(), number, cursor.GetWindowSeq())
+		}
+		if record.GetSeq() == cursor.GetWindowSeq() && k.Offset != cursor.GetWindowOffset() {
+			t.Errorf("window_offset is %d, record %d is at offset %d", cursor.GetWindowOffset(), record.GetSeq(), k.Offset)
+		}
+	}
+	if cursor.GetWindowSeq() == 0 || cursor.GetWindowSeq() > cursor.GetSeq() {
+		t.Errorf("the window begins at %d of %d", cursor.GetWindowSeq(), cursor.GetSeq())
+	}
+}

@@ -1,0 +1,192 @@
+package ingest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// startTimeout bounds the first contact with Kafka.
+const startTimeout = 30 * time.Second
+
+// ErrFenced says that another ingest has taken over the chain.
+var ErrFenced = errors.New("another ingest writes this chain's log now: run exactly one per chain")
+
+// RefusedError says that the configuration, the chain and the log do not
+// belong together. Trying again does not help.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+func refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(format, a...)} }
+
+// Ingest writes one chain into its log.
+type Ingest struct {
+	config   Config
+	kafka    chainlog.Config
+	pool     *pgxpool.Pool
+	log      *slog.Logger
+	metrics  *metrics
+	vaults   []vault
+	instance []byte // 16 random bytes: this writer, in every cursor that it commits
+	nodes    *nodes
+
+	// hook, where set, is called at every step of a transaction, for tests that
+	// let it fail there.
+	hook func(step) error
+
+	mu     sync.Mutex
+	status Status
+}
+
+// New makes an ingest of a valid configuration. It does nothing before Run.
+// pool may be nil; with it, Run writes the status to the registry.
+func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Ingest {
+	instance := make([]byte, 16)
+	rand.Read(instance)
+	i := &Ingest{
+		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
+		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
+	}
+	i.nodes = newNodes(config, i.metrics, log)
+	return i
+}
+
+// Run follows the chain until ctx ends, and returns nil then, with no
+// transaction in flight. It returns ErrFenced when another ingest took over, a
+// *RefusedError when configuration, chain and log contradict each other, and an
+// error when Kafka or every node cannot be reached at the start; later it waits
+// for them to come back.
+func (i *Ingest) Run(ctx context.Context) error {
+	if i.pool != nil {
+		reporting, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = registry.Report(reporting, i.pool, registry.Ingest, func() any { return i.Status() })
+		}()
+		defer func() { stop(); <-done }()
+	}
+	defer i.nodes.close()
+	err := i.run(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (i *Ingest) run(ctx context.Context) error {
+	if err := i.prepare(ctx); err != nil {
+		return err
+	}
+	var last []byte // instance of the newest cursor that we know to be rightful
+	for wait := newBackoff(); ; {
+		err := i.session(ctx, &last, wait)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrFenced):
+			i.note(func(s *Status) { s.State, s.Reason = Fenced, err.Error() })
+			return err
+		case hopeless(err):
+			i.note(func(s *Status) { s.Reason = err.Error() })
+			return err
+		}
+		i.log.Warn("ingest starts its session again", "error", err)
+		i.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
+		if wait.sleep(ctx) != nil {
+			return nil
+		}
+	}
+}
+
+// hopeless says that trying again cannot help.
+func hopeless(err error) bool {
+	var refused *RefusedError
+	var corrupt *chainlog.CorruptError
+	var hole *chainlog.HoleError
+	return errors.As(err, &refused) || errors.As(err, &corrupt) || errors.As(err, &hole)
+}
+
+// prepare checks the engines once: topics, chain and vaults.
+func (i *Ingest) prepare(ctx context.Context) error {
+	if err := i.ensureTopics(ctx); err != nil {
+		return err
+	}
+	n, err := i.nodes.first(ctx)
+	if err != nil {
+		return err
+	}
+	if err := i.checkVaults(ctx, n); err != nil {
+		return err
+	}
+	if n := i.config.Confirmations; n > 0 {
+		i.log.Warn("referrals are told before their block is final: a webhook cannot be taken back when a reorganisation removes its cause", "confirmations", n)
+	}
+	return nil
+}
+
+func (i *Ingest) ensureTopics(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client, err := kgo.NewClient(i.kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	if err := client.Ping(bounded); err != nil {
+		return fmt.Errorf("reach Kafka at %v: %w; is kafka.brokers right and the broker up?", i.kafka.Brokers, err)
+	}
+	return chainlog.EnsureTopics(bounded, kadm.NewClient(client), i.config.ID, i.kafka.Topology())
+}
+
+// reached lets a test fail at a step of a transaction.
+func (i *Ingest) reached(at step) error {
+	if i.hook == nil {
+		return nil
+	}
+	return i.hook(at)
+}
+
+// backoff is the pause after an error: 250 ms doubling to 15 s, each shortened
+// by up to a half at random, so that two writers do not stay in step.
+type backoff struct{ next time.Duration }
+
+const (
+	firstPause = 250 * time.Millisecond
+	lastPause  = 15 * time.Second
+)
+
+func newBackoff() *backoff { return &backoff{firstPause} }
+
+func (b *backoff) reset() { b.next = firstPause }
+
+func (b *backoff) sleep(ctx context.Context) error {
+	pause := b.next/2 + mathrand.N(b.next/2)
+	b.next = min(2*b.next, lastPause)
+	return sleep(ctx, pause)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,91 @@
+package ingest
+
+import (
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+type metrics struct {
+	head, indexed, final, referral, seq prometheus.Gauge
+	frozen                              prometheus.Gauge
+	logs, rpcErrors, referrals          *prometheus.CounterVec
+	transactions, reorgs                prometheus.Counter
+	reorgDepth                          prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help})
+	}
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
+	}
+	m := &metrics{
+		head:         gauge("head_block", "Newest block at the node."),
+		indexed:      gauge("indexed_block", "Newest block in the log."),
+		final:        gauge("final_block", "Highest block that cannot change any more."),
+		referral:     gauge("referral_block", "Last block whose referrals were told."),
+		seq:          gauge("seq", "Seq of the last record in the log."),
+		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
+		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
+		rpcErrors:    prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
+		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
+		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
+		reorgs:       prometheus.NewCounter(counter("reorgs_total", "Reorganisations of the chain.")),
+		reorgDepth: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "navlog", Subsystem: "ingest", Name: "reorg_depth_blocks", Help: "Blocks lost in a reorganisation.",
+			Buckets: []float64{1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 1024},
+		}),
+	}
+	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.logs, m.rpcErrors, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
+	return m
+}
+
+// committed counts what a transaction did.
+func (m *metrics) committed(c *change, due []*event.Record, s *state) {
+	m.transactions.Inc()
+	for _, unit := range c.units {
+		for _, r := range unit {
+			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
+				m.logs.WithLabelValues(common.BytesToAddress(log.GetAddress()).Hex(), kindOf(log).String()).Inc()
+			}
+		}
+	}
+	for _, r := range due {
+		kind := "deposit"
+		if referralOf(r.GetLog()).kind == event.Referral_KIND_WITHDRAWAL {
+			kind = "withdrawal"
+		}
+		m.referrals.WithLabelValues(kind).Inc()
+	}
+	if c.ancestor != nil {
+		m.reorgs.Inc()
+		m.reorgDepth.Observe(float64(s.head.Number - *c.ancestor))
+	}
+	m.position(s)
+}
+
+// position shows where the log is.
+func (m *metrics) position(s *state) {
+	if s.head != nil {
+		m.indexed.Set(float64(s.head.Number))
+	}
+	m.final.Set(float64(s.final))
+	m.referral.Set(float64(s.told))
+	m.seq.Set(float64(s.seq))
+	if s.frozen != "" {
+		m.frozen.Set(1)
+	} else {
+		m.frozen.Set(0)
+	}
+}
+
+func kindOf(log *event.Log) contracts.Kind {
+	if len(log.GetTopics()) == 0 {
+		return contracts.KindUnknown
+	}
+	return contracts.KindOf(common.BytesToHash(log.GetTopics()[0]))
+}

@@ -1,0 +1,154 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// callTimeout bounds one call of a node.
+const callTimeout = 30 * time.Second
+
+// node is one RPC endpoint.
+type node struct {
+	name       string // scheme and host: the rest of the URL may hold a key
+	rpc        *rpc.Client
+	metrics    *metrics
+	identified bool
+}
+
+func dialNode(ctx context.Context, raw string, m *metrics) (*node, error) {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return nil, errors.New("a URL in chain.rpc cannot be parsed")
+	}
+	n := &node{name: u.Scheme + "://" + u.Host, metrics: m}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if n.rpc, err = rpc.DialOptions(ctx, raw); err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", n.name, discreet(err))
+	}
+	return n, nil
+}
+
+// call asks the node. result must be a pointer.
+func (n *node) call(ctx context.Context, result any, method string, args ...any) error {
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := n.rpc.CallContext(bounded, result, method, args...); err != nil {
+		if ctx.Err() == nil {
+			n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
+		}
+		return fmt.Errorf("%s at %s: %w", method, n.name, discreet(err))
+	}
+	return nil
+}
+
+// discreet takes the URL, which may hold a key, and long bodies out of an error.
+func discreet(err error) error {
+	var inURL *url.Error
+	if errors.As(err, &inURL) {
+		return inURL.Err
+	}
+	var status rpc.HTTPError
+	if errors.As(err, &status) {
+		return fmt.Errorf("%s: %.200s", status.Status, status.Body)
+	}
+	return err
+}
+
+// refused says that the node itself answered the call with an error, so that
+// the same call with less to ask for may succeed.
+func refused(err error) bool {
+	var answer rpc.Error
+	return errors.As(err, &answer)
+}
+
+// header is what ingest needs to know about a block.
+type header struct {
+	Number uint64
+	Hash   common.Hash
+	Parent common.Hash
+	Time   uint64 // Unix seconds
+	Bloom  types.Bloom
+}
+
+func (h *header) record() *event.Block {
+	return &event.Block{Number: h.Number, Hash: h.Hash[:], ParentHash: h.Parent[:], Time: h.Time}
+}
+
+func headerOf(b *event.Block) *header {
+	return &header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
+}
+
+// errNoBlock says that the node does not have the block that was asked for.
+var errNoBlock = errors.New("the node does not have this block")
+
+type rpcHeader struct {
+	Number *hexutil.Uint64 `json:"number"`
+	Hash   *common.Hash    `json:"hash"`
+	Parent common.Hash     `json:"parentHash"`
+	Time   hexutil.Uint64  `json:"timestamp"`
+	Bloom  *types.Bloom    `json:"logsBloom"`
+}
+
+// block reads a header by number ("latest", "finalized" or hex) or by hash. It
+// takes the hash as the node gives it: chains differ in what they hash.
+func (n *node) block(ctx context.Context, method string, which any) (*header, error) {
+	var h *rpcHeader
+	if err := n.call(ctx, &h, method, which, false); err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.name, errNoBlock)
+	}
+	if h.Number == nil || h.Hash == nil || h.Bloom == nil {
+		return nil, fmt.Errorf("block %v at %s: the answer has no number, hash or logsBloom", which, n.name)
+	}
+	return &header{uint64(*h.Number), *h.Hash, h.Parent, uint64(h.Time), *h.Bloom}, nil
+}
+
+func (n *node) latest(ctx context.Context) (*header, error) {
+	return n.block(ctx, "eth_getBlockByNumber", "latest")
+}
+
+func (n *node) finalized(ctx context.Context) (*header, error) {
+	return n.block(ctx, "eth_getBlockByNumber", "finalized")
+}
+
+func (n *node) byNumber(ctx context.Context, number uint64) (*header, error) {
+	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
+	if err == nil && h.Number != number {
+		err = fmt.Errorf("%s answers block %d when asked for block %d", n.name, h.Number, number)
+	}
+	return h, err
+}
+
+func (n *node) byHash(ctx context.Context, hash common.Hash) (*header, error) {
+	h, err := n.block(ctx, "eth_getBlockByHash", hash)
+	if err == nil && h.Hash != hash {
+		err = fmt.Errorf("%s answers block %s when asked for block %s", n.name, h.Hash, hash)
+	}
+	return h, err
+}
+
+func (n *node) chainID(ctx context.Context) (uint64, error) {
+	var id hexutil.Uint64
+	err := n.call(ctx, &id, "eth_chainId")
+	return uint64(id), err
+}
+
+func (n *node) hasCode(ctx context.Context, address common.Address) (bool, error) {
+	var code hexutil.Bytes
+	err := n.call(ctx, &code, "eth_getCode", address, "latest")
+	return len(code) > 0, err
+}

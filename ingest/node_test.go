@@ -1,0 +1,399 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// A liar is a node in front of the real one, that answers some calls itself.
+type liar struct {
+	*httptest.Server
+	mu    sync.Mutex
+	calls map[string]int
+	lie   lie
+}
+
+// A lie gives the result of a call, an error, or says that it is not told: then
+// the real node answers.
+type lie func(method string, params []json.RawMessage, truth func() json.RawMessage) (result any, err error, told bool)
+
+func (r *rig) liar(l lie) *liar {
+	n := &liar{calls: map[string]int{}, lie: l}
+	n.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) { n.serve(r, w, req) }))
+	r.t.Cleanup(n.Close)
+	return n
+}
+
+func (n *liar) count(method string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls[method]
+}
+
+// lookedAt waits until the chain was looked at some more times.
+func (n *liar) lookedAt(p *process) {
+	p.rig.t.Helper()
+	before := n.count("eth_getBlockByNumber")
+	p.until("more looks at the chain", func(Status) bool { return n.count("eth_getBlockByNumber") > before+10 })
+}
+
+func (n *liar) tell(l lie) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lie = l
+}
+
+func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	var call struct {
+		ID     json.RawMessage
+		Method string
+		Params []json.RawMessage
+	}
+	if json.Unmarshal(body, &call) != nil { // a batch is always told the truth
+		w.Write(truthOf(r, body))
+		return
+	}
+	n.mu.Lock()
+	n.calls[call.Method]++
+	lie := n.lie
+	n.mu.Unlock()
+	result, err, told := lie(call.Method, call.Params, func() json.RawMessage {
+		var answer struct{ Result json.RawMessage }
+		_ = json.Unmarshal(truthOf(r, body), &answer)
+		return answer.Result
+	})
+	answer := map[string]any{"jsonrpc": "2.0", "id": call.ID}
+	switch {
+	case !told:
+		w.Write(truthOf(r, body))
+		return
+	case err == errHangUp:
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		answer["error"] = map[string]any{"code": -32005, "message": err.Error()}
+	default:
+		answer["result"] = result
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+var errHangUp = fmt.Errorf("the connection is closed")
+
+func truthOf(r *rig, body []byte) []byte {
+	response, err := http.Post(r.url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return nil
+	}
+	defer response.Body.Close()
+	answer, _ := io.ReadAll(response.Body)
+	return answer
+}
+
+func honest(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+	return nil, nil, false
+}
+
+// A lagging node answers [] for logs that are there: at the head the bloom says
+// so, and the other endpoint is asked.
+func TestEmptyAnswerAgainstBloom(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		another bool
+	}{{"one endpoint that lies once per block", false}, {"the other endpoint knows", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.config.Finality = Finality{Depth: 500} // everything is read by hash
+			r.steps(15)
+			asked := map[string]bool{}
+			lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+				if method == "eth_getLogs" && (c.another || !asked[string(params[0])]) {
+					asked[string(params[0])] = true
+					return []any{}, nil, true
+				}
+				return nil, nil, false
+			})
+			r.config.RPC = []string{lying.URL}
+			if c.another {
+				r.config.RPC = append(r.config.RPC, r.url)
+			}
+			p := r.start()
+			p.caughtUp()
+			r.verify()
+			if len(asked) == 0 {
+				t.Error("the lie was never told")
+			}
+		})
+	}
+}
+
+// Answers that contradict the question are not believed, and ingest heals when
+// the node does.
+func TestImplausibleLogs(t *testing.T) {
+	change := func(from, to string) func(json.RawMessage) any {
+		return func(truth json.RawMessage) any {
+			var logs []map[string]any
+			_ = json.Unmarshal(truth, &logs)
+			for _, l := range logs {
+				if from == "" {
+					l["removed"] = true
+				} else if _, ok := l[from]; ok {
+					l[from] = to
+				}
+			}
+			return logs
+		}
+	}
+	for name, fault := range map[string]struct {
+		change func(json.RawMessage) any
+		want   string
+	}{
+		"another block's hash":   {change("blockHash", otherHash), "when asked for block"},
+		"another block's number": {change("blockNumber", "0x1"), "when asked for block"},
+		"another address":        {change("address", "0x00000000000000000000000000000000000000ff"), "which was not asked for"},
+		"a removed log":          {change("", ""), "removed log"},
+		"logs out of order":      {change("logIndex", "0x0"), "out of order"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.config.Finality = Finality{Depth: 500}
+			r.steps(12)
+			lying := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+				if method != "eth_getLogs" {
+					return nil, nil, false
+				}
+				return fault.change(truth()), nil, true
+			})
+			r.config.RPC = []string{lying.URL}
+			p := r.start()
+			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, fault.want) })
+			lying.tell(honest)
+			p.caughtUp()
+			r.verify()
+		})
+	}
+}
+
+// A node that refuses long ranges gets shorter ones, down to a single block.
+func TestRangesShrinkAndGrow(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(40)
+	widest := uint64(0)
+	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		var filter struct{ FromBlock, ToBlock string }
+		if method != "eth_getLogs" || json.Unmarshal(params[0], &filter) != nil || filter.FromBlock == "" {
+			return nil, nil, false
+		}
+		var from, to uint64
+		fmt.Sscanf(filter.FromBlock+" "+filter.ToBlock, "0x%x 0x%x", &from, &to)
+		if to-from+1 > 3 {
+			return nil, fmt.Errorf("query exceeds max block range 3"), true
+		}
+		widest = max(widest, to-from+1)
+		return nil, nil, false
+	})
+	r.config.RPC = []string{lying.URL}
+	p := r.start()
+	p.caughtUp()
+	r.verify()
+	if widest < 2 {
+		t.Errorf("the widest range that was given had %d blocks, want growth up to 3", widest)
+	}
+}
+
+// Logs without blockTimestamp get their time from the headers.
+func TestBlockTimesFromHeaders(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(30)
+	bare := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getLogs" {
+			return nil, nil, false
+		}
+		var logs []map[string]any
+		_ = json.Unmarshal(truth(), &logs)
+		for _, l := range logs {
+			delete(l, "blockTimestamp")
+		}
+		return logs, nil, true
+	})
+	r.config.RPC = []string{bare.URL}
+	p := r.start()
+	p.caughtUp()
+	r.verify()
+}
+
+// An endpoint that hangs up is left for the next one.
+func TestFailover(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(10)
+	first := r.liar(honest)
+	r.config.RPC = []string{first.URL, r.url}
+	p := r.start()
+	p.caughtUp()
+	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, true
+	})
+	r.steps(5)
+	p.caughtUp()
+	r.verify()
+	if n := testutil.CollectAndCount(p.metrics.rpcErrors); n == 0 {
+		t.Error("navlog_ingest_rpc_errors_total counted nothing")
+	}
+}
+
+// A node that gives another hash at our height only every other time, or a head
+// that is far below, changes nothing.
+func TestFalseReorganisation(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	watched := r.liar(honest)
+	r.config.RPC = []string{watched.URL}
+	p := r.start()
+	p.caughtUp()
+	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
+	unchanged := func(why string) {
+		t.Helper()
+		watched.lookedAt(p)
+		if now := r.cursor().GetSeq(); now != seq || p.Status().State != Following {
+			t.Errorf("%s: the log went from seq %d to %d, state %s", why, seq, now, p.Status().State)
+		}
+	}
+	another := func(truth json.RawMessage) map[string]any {
+		var h map[string]any
+		_ = json.Unmarshal(truth, &h)
+		h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
+		return h
+	}
+
+	var reads atomic.Int64
+	watched.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		switch {
+		case method == "eth_getLogs":
+			return []any{}, nil, true
+		case method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`, method == "eth_getBlockByNumber" && string(params[0]) == height && reads.Add(1)%2 == 1:
+			return another(truth()), nil, true
+		}
+		return nil, nil, false
+	})
+	unchanged("another hash, read once")
+
+	var old json.RawMessage
+	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
+	watched.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return another(old), nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
+	})
+	unchanged("an old head")
+
+	// A block that does not follow ours is not appended, wherever it came from.
+	watched.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		switch {
+		case method == "eth_getLogs":
+			return []any{}, nil, true
+		case method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`:
+			h := another(truth())
+			h["parentHash"] = otherHash
+			return h, nil, true
+		}
+		return nil, nil, false
+	})
+	r.mine(1)
+	unchanged("a block with another parent")
+	watched.tell(honest)
+	p.caughtUp()
+	r.verify()
+}
+
+const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"
+
+// A node without the finalized tag leaves everything unfinal, and says so.
+func TestNoFinalizedTag(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(10)
+	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method == "eth_getBlockByNumber" && string(params[0]) == `"finalized"` {
+			return nil, fmt.Errorf("finalized block not found"), true
+		}
+		return nil, nil, false
+	})
+	r.config.RPC = []string{lying.URL}
+	p := r.start()
+	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	r.verify()
+	if st := p.Status(); st.FinalBlock != 0 || st.ReferralBlock != 0 {
+		t.Errorf("final block %d and referral block %d without a finalized tag", st.FinalBlock, st.ReferralBlock)
+	}
+}
+
+// Keys in URLs are in no error.
+func TestErrorsKeepURLsSecret(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	u, err := url.Parse(closed.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
+	ctx := t.Context()
+	n, err := dialNode(ctx, u.String(), newMetrics(newRegistry()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.rpc.Close()
+	_, err = n.chainID(ctx)
+	if err == nil {
+		t.Fatal("a closed port answers")
+	}
+	for _, secret := range []string{"hunter2", "secretkey", "someone"} {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error holds %q: %v", secret, err)
+		}
+	}
+}
+
+func TestBackoffGrows(t *testing.T) {
+	b := newBackoff()
+	for range 20 {
+		if b.next > lastPause {
+			t.Fatalf("a pause of %s", b.next)
+		}
+		done, cancel := contextDone(t)
+		_ = b.sleep(done)
+		cancel()
+	}
+	if b.next != lastPause {
+		t.Errorf("after 20 failures the pause is %s, want %s", b.next, lastPause)
+	}
+	if b.reset(); b.next != firstPause {
+		t.Errorf("after success the pause is %s, want %s", b.next, firstPause)
+	}
+}
+
+func TestETA(t *testing.T) {
+	var p progress
+	now := time.Unix(0, 0)
+	if got := p.eta(100, 1099, now); got != nil {
+		t.Errorf("an ETA of %d s before anything was measured", *got)
+	}
+	if got := p.eta(200, 1099, now.Add(10*time.Second)); got == nil || *got != 90 {
+		t.Errorf("after 100 of 1000 blocks in 10 s the ETA is %v, want 90", got)
+	}
+	if got := p.eta(50, 1099, now.Add(20*time.Second)); got != nil {
+		t.Errorf("another vault further behind has an ETA of %d s at once", *got)
+	}
+}

@@ -1,0 +1,319 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// The oracle reads the topics and the chain with nothing of ingest, and says
+// whether the one is what the other should have made it.
+
+func (r *rig) cursor() *event.Cursor {
+	r.t.Helper()
+	cursor, err := chainlog.ReadCursor(r.ctx, r.config.ID, r.kafka.Options()...)
+	r.must(err)
+	return cursor
+}
+
+// topic reads every committed record of a topic.
+func (r *rig) topic(name string) []*kgo.Record {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	client, err := kgo.NewClient(append(r.kafka.Options(), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumeTopics(name), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)
+	r.must(err)
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListCommittedOffsets(ctx, name)
+	r.must(err)
+	r.must(ends.Error())
+	missing := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Offset > 0 {
+			missing[o.Partition] = o.Offset
+		}
+	})
+	var records []*kgo.Record
+	for len(missing) > 0 {
+		fetches := client.PollFetches(ctx)
+		r.must(ctx.Err())
+		fetches.EachRecord(func(k *kgo.Record) {
+			if !k.Attrs.IsControl() {
+				records = append(records, k)
+			}
+			if end, waits := missing[k.Partition]; waits && k.Offset+1 >= end {
+				delete(missing, k.Partition)
+			}
+		})
+	}
+	return records
+}
+
+// log reads the whole log and proves what holds without looking at the chain:
+// seq is contiguous, every record is of one log, units end, and a retraction
+// takes back a live record, whole.
+func (r *rig) log() (all, live []*event.Record) {
+	r.t.Helper()
+	alive := map[uint64]*event.Record{}
+	for _, k := range r.topic(chainlog.LogTopic(r.config.ID)) {
+		record := new(event.Record)
+		r.must(proto.Unmarshal(k.Value, record))
+		all = append(all, record)
+		seq := record.GetSeq()
+		if want := uint64(len(all)); seq != want || record.GetChainId() != r.config.ID {
+			r.t.Fatalf("record %d of the log has seq %d and chain %d", want, seq, record.GetChainId())
+		}
+		if (record.GetOrigin() != nil) != (seq == 1) {
+			r.t.Fatalf("record %d has origin %v", seq, record.GetOrigin())
+		}
+		original := record.GetRetracts()
+		if original == 0 {
+			alive[seq] = record
+			continue
+		}
+		was := alive[original]
+		if was == nil {
+			r.t.Fatalf("record %d retracts record %d, which is not live", seq, original)
+		}
+		if !proto.Equal(&event.Record{Fact: was.GetFact()}, &event.Record{Fact: record.GetFact()}) {
+			r.t.Fatalf("record %d retracts record %d with another fact:\n%v\n%v", seq, original, record, was)
+		}
+		if before := all[max(0, len(all)-2)]; before.GetRetracts() != 0 && !before.GetBoundary() && before.GetRetracts() <= original {
+			r.t.Fatalf("record %d retracts %d after record %d retracted %d: the newest comes first", seq, original, before.GetSeq(), before.GetRetracts())
+		}
+		delete(alive, original)
+	}
+	r.checkUnits(all)
+	return all, slices.SortedFunc(maps.Values(alive), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+}
+
+// checkUnits: a unit is vault records, or the logs of blocks and then the last
+// of these blocks, or retractions and then a branch of blocks with their logs.
+func (r *rig) checkUnits(all []*event.Record) {
+	r.t.Helper()
+	var unit []*event.Record
+	for _, record := range all {
+		unit = append(unit, record)
+		if !record.GetBoundary() {
+			continue
+		}
+		shape := ""
+		for _, u := range unit {
+			kind := chainlog.TypeOf(u)[:1]
+			if u.GetRetracts() != 0 {
+				kind = "-"
+			}
+			shape += kind
+		}
+		if !unitShape.MatchString(shape) {
+			r.t.Fatalf("the unit that record %d ends has the shape %s", record.GetSeq(), shape)
+		}
+		unit = nil
+	}
+	if len(unit) > 0 {
+		r.t.Fatalf("the last record, %d, does not end its unit", len(all))
+	}
+}
+
+var unitShape = regexp.MustCompile(`^(v+|l*b|-+(l*b)+)$`)
+
+// verify proves that the live log is the chain up to the cursor's head, and
+// that the referral topics are what follows from it.
+func (r *rig) verify() (all []*event.Record) {
+	r.t.Helper()
+	all, live := r.log()
+	cursor := r.cursor()
+	if cursor.GetSeq() != uint64(len(all)) {
+		r.t.Fatalf("the cursor is at seq %d, the log at %d", cursor.GetSeq(), len(all))
+	}
+	blocks := map[uint64]*types.Header{}
+	for n := uint64(0); n <= cursor.GetHead().GetNumber(); n++ {
+		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(n))
+		r.must(err)
+		blocks[n] = h
+	}
+	r.verifyBlocks(live, cursor, blocks)
+	r.verifyLogs(live, cursor, blocks)
+	r.verifyReferrals(cursor, blocks)
+	return all
+}
+
+// verifyBlocks: every block record is a block of the chain, the newest one is
+// the cursor's head, and each block that is not final has one.
+func (r *rig) verifyBlocks(live []*event.Record, cursor *event.Cursor, blocks map[uint64]*types.Header) {
+	r.t.Helper()
+	seen := map[uint64]bool{}
+	var newest uint64
+	for _, record := range live {
+		b := record.GetBlock()
+		if b == nil {
+			continue
+		}
+		h := blocks[b.GetNumber()]
+		if h == nil || common.Hash(b.GetHash()) != h.Hash() || common.Hash(b.GetParentHash()) != h.ParentHash || b.GetTime() != h.Time {
+			r.t.Fatalf("record %d is block %v, the chain has %v", record.GetSeq(), b, h)
+		}
+		seen[b.GetNumber()] = true
+		newest = max(newest, b.GetNumber())
+	}
+	if newest != cursor.GetHead().GetNumber() {
+		r.t.Fatalf("the newest live block is %d, the cursor's head %d", newest, cursor.GetHead().GetNumber())
+	}
+	for n := cursor.GetFinalBlock() + 1; n <= newest; n++ {
+		if !seen[n] {
+			r.t.Fatalf("block %d is not final and has no live record", n)
+		}
+	}
+}
+
+// verifyLogs: the live logs of each vault are its logs, read block by block by
+// hash, in that order.
+func (r *rig) verifyLogs(live []*event.Record, cursor *event.Cursor, blocks map[uint64]*types.Header) {
+	r.t.Helper()
+	for _, v := range cursor.GetVaults() {
+		var want []*event.Log
+		for n := v.GetStartBlock(); n <= v.GetCoveredTo(); n++ {
+			want = append(want, r.chainLogs(blocks[n], common.Address(v.GetAddress()))...)
+		}
+		var got []*event.Log
+		for _, record := range live {
+			if l := record.GetLog(); l != nil && bytes.Equal(l.GetAddress(), v.GetAddress()) {
+				got = append(got, l)
+			}
+		}
+		for i := range max(len(got), len(want)) {
+			if i >= len(got) || i >= len(want) || !proto.Equal(got[i], want[i]) {
+				r.t.Fatalf("log %d of vault 0x%x (the log has %d live ones, the chain %d):\nlog   %v\nchain %v",
+					i, v.GetAddress(), len(got), len(want), at(got, i), at(want, i))
+			}
+		}
+	}
+}
+
+func at[T any](list []T, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return "none"
+}
+
+func (r *rig) chainLogs(h *types.Header, vaults ...common.Address) (logs []*event.Log) {
+	r.t.Helper()
+	hash := h.Hash()
+	answer, err := r.chain.FilterLogs(r.ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: vaults})
+	r.must(err)
+	for _, l := range answer {
+		var topics [][]byte
+		for _, t := range l.Topics {
+			topics = append(topics, t.Bytes())
+		}
+		logs = append(logs, &event.Log{
+			Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: h.Time,
+			TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
+		})
+	}
+	return logs
+}
+
+// verifyReferrals: every attributed log of a block that was told is in its
+// topic exactly once, under its partner's key. Referrals of blocks that left
+// the chain after they were told stay there; they are not looked at here.
+func (r *rig) verifyReferrals(cursor *event.Cursor, blocks map[uint64]*types.Header) {
+	r.t.Helper()
+	want := map[string]int{}
+	for _, v := range cursor.GetVaults() {
+		for n := v.GetStartBlock(); n <= min(v.GetCoveredTo(), cursor.GetReferralBlock()); n++ {
+			for _, l := range r.chainLogs(blocks[n], common.Address(v.GetAddress())) {
+				if topic, partner := r.attribution(l); topic != "" {
+					want[fmt.Sprintf("%s %d %x %d", topic, partner, l.GetBlockHash(), l.GetLogIndex())]++
+				}
+			}
+		}
+	}
+	got := map[string]int{}
+	for _, told := range r.told() {
+		l := told.GetLog()
+		if n := l.GetBlockNumber(); blocks[n] != nil && blocks[n].Hash() == common.Hash(l.GetBlockHash()) {
+			got[fmt.Sprintf("%s %d %x %d", told.topic, told.GetPartnerId(), l.GetBlockHash(), l.GetLogIndex())]++
+		}
+	}
+	if !maps.Equal(got, want) {
+		r.t.Fatalf("referrals up to block %d:\ntold %v\nwant %v", cursor.GetReferralBlock(), got, want)
+	}
+}
+
+type told struct {
+	*event.Referral
+	topic string
+}
+
+// told reads both referral topics, this log's records only.
+func (r *rig) told() (all []told) {
+	r.t.Helper()
+	for _, topic := range []string{chainlog.ReferralDeposits, chainlog.ReferralWithdrawals} {
+		for _, k := range r.topic(topic) {
+			referral := new(event.Referral)
+			r.must(proto.Unmarshal(k.Value, referral))
+			if referral.GetChainId() != r.config.ID {
+				continue
+			}
+			if want := strconv.Itoa(int(referral.GetPartnerId())); string(k.Key) != want {
+				r.t.Fatalf("the key of a referral of partner %s is %q", want, k.Key)
+			}
+			all = append(all, told{referral, topic})
+		}
+	}
+	return all
+}
+
+// attribution decodes with the bindings, not with the decoder that ingest uses.
+func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
+	r.t.Helper()
+	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
+	r.must(err)
+	raw := types.Log{Address: common.Address(l.GetAddress()), Data: l.GetData()}
+	for _, t := range l.GetTopics() {
+		raw.Topics = append(raw.Topics, common.Hash(t))
+	}
+	if e, err := filterer.ParseDepositAccepted(raw); err == nil && e.PartnerId != 0 {
+		return chainlog.ReferralDeposits, e.PartnerId
+	}
+	if e, err := filterer.ParseWithdrawalRequested(raw); err == nil && e.PartnerId != 0 {
+		return chainlog.ReferralWithdrawals, e.PartnerId
+	}
+	return "", 0
+}
+
+// eventually waits for a condition that nothing announces.
+func (r *rig) eventually(what string, condition func() bool) {
+	r.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			r.t.Fatalf("no %s within %s", what, patience)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package ingest
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// attribution says that a log names a partner.
+type attribution struct {
+	kind    event.Referral_Kind
+	topic   string
+	partner uint32
+}
+
+// referralOf gives the attribution of a log, nil for a log that names no
+// partner or cannot be decoded.
+func referralOf(log *event.Log) *attribution {
+	switch kindOf(log) {
+	case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested:
+	default:
+		return nil
+	}
+	topics := make([]common.Hash, len(log.GetTopics()))
+	for i, t := range log.GetTopics() {
+		topics[i] = common.BytesToHash(t)
+	}
+	decoded, err := contracts.Decode(topics, log.GetData())
+	if err != nil {
+		return nil
+	}
+	switch e := decoded.(type) {
+	case contracts.DepositAccepted:
+		if e.PartnerID != 0 {
+			return &attribution{event.Referral_KIND_DEPOSIT, chainlog.ReferralDeposits, e.PartnerID}
+		}
+	case contracts.WithdrawalRequested:
+		if e.PartnerID != 0 {
+			return &attribution{event.Referral_KIND_WITHDRAWAL, chainlog.ReferralWithdrawals, e.PartnerID}
+		}
+	}
+	return nil
+}
+
+// due gives the live referrals that told makes due: those of blocks after
+// before, and those of records after seq, which are new and so in no block that
+// was told.
+func (w *window) due(before, told, seq uint64) []*event.Record {
+	var due []*event.Record
+	for _, e := range w.entries {
+		log := e.GetLog()
+		if n := log.GetBlockNumber(); log != nil && n <= told && (n > before || e.GetSeq() > seq) && referralOf(log) != nil {
+			due = append(due, e.Record)
+		}
+	}
+	return due
+}
+
+// encodeReferral makes the Kafka record for one of the referral topics. The
+// key is the partner id in decimal: a partner's referrals stay in order.
+func encodeReferral(logID []byte, r *event.Record) (*kgo.Record, error) {
+	a := referralOf(r.GetLog())
+	value, err := proto.Marshal(&event.Referral{
+		ChainId: r.GetChainId(), Kind: a.kind, PartnerId: a.partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)
+	}
+	return &kgo.Record{Topic: a.topic, Key: strconv.AppendUint(nil, uint64(a.partner), 10), Value: value}, nil
+}

@@ -1,0 +1,90 @@
+package ingest
+
+import (
+	"testing"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Every attributed event is told exactly once, whenever its block is deep
+// enough, over restarts and changes of what deep enough means. verify compares
+// the topics with the chain up to the referral block; the test says where that
+// block must be.
+func TestReferralsByConfirmations(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.steps(20)
+		depositor := r.depositor()
+		run := func(confirmations Confirmations, want func(st Status) uint64) uint64 {
+			t.Helper()
+			r.config.Confirmations = confirmations
+			p := r.start()
+			p.caughtUp()
+			p.until("referral block", func(st Status) bool { return st.ReferralBlock == want(st) })
+			r.verify()
+			p.halt()
+			return p.Status().ReferralBlock
+		}
+		final := func(st Status) uint64 { return st.FinalBlock }
+		head := func(st Status) uint64 { return st.IndexedBlock }
+
+		run(0, final)
+		depositor.deposit(5, 7)
+		depositor.deposit(6, 42)
+		few := len(r.told())
+		run(0, final)
+		lowered := run(1, head) // lowered: the difference is told at the start
+		if many := len(r.told()); many < few+2 {
+			t.Errorf("%d referrals were told after confirmations were lowered, %d before, want 2 more", many, few)
+		}
+		run(0, func(Status) uint64 { return lowered }) // raised: nothing is taken back
+		r.steps(12)
+		run(3, func(st Status) uint64 { return st.IndexedBlock - 2 })
+		kinds := map[event.Referral_Kind]bool{}
+		for _, told := range r.told() {
+			kinds[told.GetKind()] = true
+		}
+		if !kinds[event.Referral_KIND_DEPOSIT] || !kinds[event.Referral_KIND_WITHDRAWAL] {
+			t.Errorf("the traffic made only referrals of the kinds %v", kinds)
+		}
+	})
+}
+
+// A reorganisation deeper than the confirmations: what the new branch says is
+// told too, and nothing of what stays is told again.
+func TestReorganisationBelowToldReferrals(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Confirmations = 1
+	r.steps(20)
+	depositor := r.depositor()
+	p := r.start()
+	depositor.deposit(5, 7)
+	depositor.deposit(6, 42)
+	p.caughtUp()
+	r.verify()
+	r.reorg(2)
+	depositor.deposit(7, 42)
+	p.caughtUp()
+	r.verify()
+	perLog := map[string]int{}
+	for _, told := range r.told() {
+		perLog[string(told.GetLog().GetBlockHash())+string(rune(told.GetLog().GetLogIndex()))]++
+	}
+	for _, n := range perLog {
+		if n != 1 {
+			t.Fatalf("a log of one block was told %d times", n)
+		}
+	}
+
+	// With more confirmations than were told before, a new branch waits for them.
+	p.halt()
+	r.config.Confirmations = 0
+	r.reorg(2)
+	depositor.deposit(8, 7)
+	p = r.start()
+	p.caughtUp()
+	r.verify()
+	if st := p.Status(); st.ReferralBlock != st.IndexedBlock-3 { // two new blocks, and the deposit's
+		t.Errorf("the referral block is %d with block %d indexed, want the common ancestor, %d", st.ReferralBlock, st.IndexedBlock, st.IndexedBlock-3)
+	}
+}

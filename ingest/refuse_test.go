@@ -1,0 +1,235 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
+
+// contextDone is a context that has ended.
+func contextDone(t *testing.T) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx, cancel
+}
+
+// refused runs an ingest that must end with a sentence that has all the words.
+func (r *rig) refused(words ...string) {
+	r.t.Helper()
+	err := r.start().wait()
+	if err == nil {
+		r.t.Fatal("ingest ended without an error")
+	}
+	for _, w := range words {
+		if !strings.Contains(err.Error(), w) {
+			r.t.Errorf("the error has no %q: %v", w, err)
+		}
+	}
+}
+
+func (r *rig) admin() *kadm.Client {
+	r.t.Helper()
+	client, err := kgo.NewClient(r.kafka.Options()...)
+	r.must(err)
+	r.t.Cleanup(client.Close)
+	return kadm.NewClient(client)
+}
+
+// emptied deletes a topic and makes it again.
+func (r *rig) emptied(topic string) {
+	r.t.Helper()
+	_, err := r.admin().DeleteTopics(r.ctx, topic)
+	r.must(err)
+	r.eventually("deletion of "+topic, func() bool {
+		details, err := r.admin().ListTopics(r.ctx)
+		r.must(err)
+		return !details.Has(topic)
+	})
+	r.must(chainlog.EnsureTopics(r.ctx, r.admin(), r.config.ID, r.kafka.Topology()))
+}
+
+// indexed is a rig whose log is written and whose ingest has stopped.
+func indexed(t *testing.T) *rig {
+	r := newRig(t, kfake)
+	r.steps(8)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	return r
+}
+
+func TestAnotherChainIsRefused(t *testing.T) {
+	r := indexed(t)
+	node := r.config.RPC
+	fresh := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+	other := *r
+	other.url = fresh.URL
+	other.deployAgain() // the vaults exist there too: it is the genesis that is wrong
+
+	r.config.RPC = []string{fresh.URL}
+	r.refused("genesis", "correct chain.rpc", "delete chain.")
+
+	// Of two endpoints on different chains the second one is found out when it is needed.
+	dying := r.liar(honest)
+	r.config.RPC = []string{dying.URL, fresh.URL}
+	p := r.start()
+	p.caughtUp()
+	dying.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, true
+	})
+	if err := p.wait(); err == nil || !strings.Contains(err.Error(), "chain.rpc[1]") {
+		t.Errorf("ingest ends with %v, want the wrong endpoint named", err)
+	}
+	r.verify() // nothing was appended
+
+	r.config.RPC, r.config.ID = node, 5
+	r.refused("serves chain", "chain.id is 5")
+}
+
+func TestVaultWithoutCodeIsRefused(t *testing.T) {
+	r := newRig(t, kfake)
+	const nobody = "0x000000000000000000000000000000000000dEaD"
+	r.config.Vaults[1].Address = nobody
+	r.refused("vault "+nobody+" has no code on chain", "check chain.vaults and chain.rpc")
+}
+
+// A contract that is no vault has no asset: its amounts would mean nothing.
+func TestContractThatIsNoVaultIsRefused(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Vaults[1].Address = r.contracts.Router.Hex()
+	r.refused("decimals()", "is it an ERC-4626 vault?")
+}
+
+// A vault without a name is indexed; the configured name wins over the contract's.
+func TestVaultNames(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Vaults[2].Name = "Our own name"
+	names := selectors("name()", "symbol()")
+	mute := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method == "eth_call" && names(string(params[0])) {
+			return "0x", nil, true
+		}
+		return nil, nil, false
+	})
+	r.config.RPC = []string{mute.URL}
+	p := r.start()
+	p.caughtUp()
+	all := r.verify()
+	if got := all[0].GetVault(); got.GetName() != r.contracts.Vaults[0].Address.Hex() || got.GetSymbol() != "" || got.GetDecimals() == 0 {
+		t.Errorf("the record of a vault without name is %v", got)
+	}
+	if got := all[2].GetVault().GetName(); got != "Our own name" {
+		t.Errorf("the configured name is recorded as %q", got)
+	}
+}
+
+func TestLoweredStartBlockIsRefused(t *testing.T) {
+	r := indexed(t)
+	r.config.Vaults[1].StartBlock--
+	r.config.Vaults[2].StartBlock -= 2
+	r.refused("start block of vault "+r.config.Vaults[1].Address, "start block of vault "+r.config.Vaults[2].Address, "lowered", "projection rebuild")
+	r.config.Vaults[1].StartBlock += 9 // raised is not lowered
+	r.config.Vaults[2].StartBlock += 9
+	p := r.start()
+	p.caughtUp()
+	r.config.Vaults[1].StartBlock -= 8
+	r.verify()
+}
+
+func TestTopicsThatDoNotBelongTogetherAreRefused(t *testing.T) {
+	t.Run("log without cursor", func(t *testing.T) {
+		r := indexed(t)
+		r.emptied(chainlog.CursorTopic(r.config.ID))
+		r.refused("cursor is empty", "restore both topics")
+	})
+	t.Run("cursor without log", func(t *testing.T) {
+		r := indexed(t)
+		r.emptied(chainlog.LogTopic(r.config.ID))
+		r.refused("log is empty", "restore both topics")
+	})
+	t.Run("cursor behind the log", func(t *testing.T) {
+		r := indexed(t)
+		old := r.cursor()
+		r.steps(3)
+		p := r.start()
+		p.caughtUp()
+		p.halt()
+		r.writeCursor(mustMarshal(t, old))
+		r.refused("ends with seq", "restore both from the same backup")
+	})
+	t.Run("cursor of another log", func(t *testing.T) {
+		r := indexed(t)
+		other := r.cursor()
+		other.LogId = make([]byte, 16)
+		r.writeCursor(mustMarshal(t, other))
+		r.refused("belongs to log 00000000000000000000000000000000")
+	})
+}
+
+func TestCorruptRecordsAreRefused(t *testing.T) {
+	t.Run("in the log", func(t *testing.T) {
+		r := indexed(t)
+		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: []byte("this is no protobuf")})
+		r.refused("record at offset", "is corrupt", "restore the topic")
+	})
+	t.Run("a hole in the log", func(t *testing.T) {
+		r := indexed(t)
+		record := blockFact(&header{Number: 1})
+		record.Seq, record.ChainId = r.cursor().GetSeq()+2, r.config.ID
+		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})
+		r.refused("records were lost")
+	})
+	t.Run("in the cursor topic", func(t *testing.T) {
+		r := indexed(t)
+		r.writeCursor([]byte("this is no protobuf"))
+		r.refused("record at offset", "cursor", "is corrupt")
+	})
+}
+
+func TestTopicWithRetentionIsRefused(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.must(chainlog.EnsureTopics(r.ctx, r.admin(), r.config.ID, r.kafka.Topology()))
+		week := "604800000"
+		answers, err := r.admin().AlterTopicConfigs(r.ctx, []kadm.AlterConfig{{Name: "retention.ms", Value: &week}}, chainlog.LogTopic(r.config.ID))
+		r.must(err)
+		_, err = answers.On(chainlog.LogTopic(r.config.ID), nil)
+		r.must(err)
+		r.refused("retention.ms", week, "must have \"-1\"", "kafka-configs --alter")
+	})
+}
+
+func TestUnreachableEngines(t *testing.T) {
+	port := freePort(t)
+	t.Run("node", func(t *testing.T) {
+		r := newRig(t, kfake)
+		r.config.RPC = []string{"http://" + port}
+		r.refused("no endpoint of chain.rpc answers", port)
+	})
+	t.Run("Kafka", func(t *testing.T) {
+		r := newRig(t, func(testing.TB) []string { return []string{port} })
+		r.refused("reach Kafka at", port, "kafka.brokers")
+	})
+}
+
+// freePort is an address on which nothing listens.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

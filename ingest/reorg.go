@@ -1,0 +1,66 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// reorganise replaces the blocks above the common ancestor by the branch that
+// ends with tip, a block at the height of the head: one unit, the lost records
+// first and newest first, then the new blocks. The branch is read by hash from
+// its end down, so it is one branch even when the node moves on meanwhile.
+func (s *session) reorganise(ctx context.Context, n *node, tip *header) error {
+	branch, deep, err := s.branch(ctx, n, tip)
+	if err != nil {
+		return err
+	}
+	if deep != "" {
+		return s.commit(ctx, &change{frozen: deep})
+	}
+	ancestor := branch[0].Number - 1
+	var unit []*event.Record
+	for _, lost := range s.window.above(ancestor) {
+		unit = append(unit, retraction(lost))
+	}
+	for _, h := range branch {
+		facts, err := s.unitOf(ctx, n, h, s.joined(h.Number))
+		if err != nil {
+			return err
+		}
+		unit = append(unit, facts...)
+	}
+	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.head.Hash, "new", tip.Hash)
+	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor})
+}
+
+// branch reads the blocks from the common ancestor, which is not part of it, to
+// tip, lowest first. Where the ancestor is below the final block or the window
+// it says why ingest must freeze.
+func (s *session) branch(ctx context.Context, n *node, tip *header) (branch []*header, deep string, err error) {
+	ours := s.window.hashes()
+	for h := tip; ; {
+		branch = append(branch, h)
+		if h.Number == 0 || h.Number <= s.final {
+			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.name, h.Hash), nil
+		}
+		parent, known := ours[h.Number-1]
+		if !known {
+			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.name, h.Number, s.ingest.config.Window), nil
+		}
+		if parent == h.Parent {
+			slices.Reverse(branch)
+			return branch, "", nil
+		}
+		below, err := n.byHash(ctx, h.Parent)
+		if err != nil {
+			return nil, "", err
+		}
+		if below.Number != h.Number-1 {
+			return nil, "", fmt.Errorf("%s answers block %d as the parent of block %d", n.name, below.Number, h.Number)
+		}
+		h = below
+	}
+}

@@ -1,0 +1,283 @@
+package ingest
+
+import (
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+func TestReorganisations(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.steps(25)
+		p := r.start()
+		p.caughtUp()
+		before := r.verify()
+
+		for _, depth := range []uint64{1, 5, 8} { // 8: the common ancestor is the final block
+			r.steps(3)
+			p.caughtUp()
+			r.reorg(depth)
+			p.caughtUp()
+			if got := reorgOf(r.verify()); got < depth {
+				t.Fatalf("the last reorganisation in the log took back %d blocks, want %d", got, depth)
+			}
+		}
+
+		r.steps(4) // a reorganisation of the branch that a reorganisation made
+		p.caughtUp()
+		r.reorg(4)
+		p.caughtUp()
+		r.steps(2)
+		p.caughtUp()
+		r.reorg(3)
+		p.caughtUp()
+		if all := r.verify(); len(all) <= len(before) {
+			t.Fatal("the log did not grow")
+		}
+		if n := counterValue(t, p.metrics.reorgs); n < 4 {
+			t.Errorf("navlog_ingest_reorgs_total is %v, want at least 4", n)
+		}
+	})
+}
+
+// reorgOf counts the blocks that the last retractions of the log took back.
+func reorgOf(all []*event.Record) (blocks uint64) {
+	for i := len(all) - 1; i >= 0; i-- {
+		if all[i].GetRetracts() == 0 {
+			if blocks > 0 {
+				return blocks
+			}
+			continue
+		}
+		if all[i].GetBlock() != nil {
+			blocks++
+		}
+	}
+	return blocks
+}
+
+// The transactions of the lost blocks come again, in other blocks.
+func TestSameTransactionInAnotherBlock(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	p := r.start()
+	p.caughtUp()
+	all, live := r.log()
+	newest := live[len(live)-1]
+	for i := len(live) - 1; newest.GetLog() == nil || newest.GetLog().GetBlockNumber()+6 < r.height(); i-- {
+		newest = live[i]
+	}
+	lost := newest.GetLog()
+	depth := r.height() - lost.GetBlockNumber() + 1
+	if depth < 2 { // so that there is another block to be in
+		r.mine(1)
+		p.caughtUp()
+		depth++
+	}
+	r.reorg(depth, scenario.Kept{Hash: common.Hash(lost.GetTxHash()), Block: 1})
+	p.caughtUp()
+	r.verify()
+	again, _ := r.log()
+	var found bool
+	for _, record := range again[len(all):] {
+		l := record.GetLog()
+		if l != nil && record.GetRetracts() == 0 && string(l.GetTxHash()) == string(lost.GetTxHash()) {
+			found = true
+			if l.GetBlockNumber() != lost.GetBlockNumber()+1 {
+				t.Errorf("the transaction came again in block %d, want block %d", l.GetBlockNumber(), lost.GetBlockNumber()+1)
+			}
+		}
+	}
+	if !found {
+		t.Error("the transaction did not come again")
+	}
+}
+
+func TestOfflineReorganisation(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.steps(20)
+		p := r.start()
+		p.caughtUp()
+		p.halt()
+		r.reorg(5)
+		r.steps(12) // so far that the lost blocks are final when it comes back
+		p = r.start()
+		p.caughtUp()
+		if depth := reorgOf(r.verify()); depth != 5 {
+			t.Errorf("the log took back %d blocks, want 5", depth)
+		}
+	})
+}
+
+// A head that is lower than the log proves nothing; a chain that went back and
+// grew again past the log is a reorganisation.
+func TestShorterChain(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(15)
+	snapshot, err := scenario.Snapshot(r.ctx, r.url)
+	r.must(err)
+	r.steps(3)
+	watched := r.liar(honest)
+	r.config.RPC = []string{watched.URL}
+	p := r.start()
+	p.caughtUp()
+	seq := p.Status().Seq
+	r.must(scenario.Revert(r.ctx, r.url, snapshot))
+	p.until("complaint about the lower head", func(st Status) bool { return strings.Contains(st.Reason, "below the log's block") })
+	watched.lookedAt(p)
+	if now := p.Status(); now.Seq != seq || now.State != Following {
+		t.Fatalf("a lower head changed the log: %+v", now)
+	}
+	r.newTraffic(99)
+	r.steps(6)
+	p.caughtUp()
+	if r.verify(); counterValue(t, p.metrics.reorgs) == 0 {
+		t.Error("no reorganisation was counted")
+	}
+}
+
+func TestFreezeBeyondFinality(t *testing.T) {
+	for name, deep := range map[string]struct {
+		finality Finality
+		window   uint64
+		want     string
+	}{
+		"final":  {Finality{}, 1024, "is final"},
+		"window": {Finality{}, 4, "below the window of 4 blocks"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, kfake)
+			r.config.Finality, r.config.Window = deep.finality, deep.window
+			r.steps(25)
+			p := r.start()
+			p.caughtUp()
+			seq := p.Status().Seq
+			if name == "window" {
+				r.reorg(6)
+			} else {
+				r.reorg(12)
+			}
+			p.until("freeze", func(st Status) bool { return st.State == Frozen })
+			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), deep.want) {
+				t.Errorf("Ready is %v, want an error with %q", err, deep.want)
+			}
+			if counterValue(t, p.metrics.frozen) != 1 {
+				t.Error("navlog_ingest_frozen is not 1")
+			}
+			p.halt()
+
+			again := r.start() // a restart does not thaw it
+			again.until("freeze after a restart", func(st Status) bool { return st.State == Frozen })
+			cursor := r.cursor()
+			if all, _ := r.log(); cursor.GetSeq() != seq || uint64(len(all)) != seq || !strings.Contains(cursor.GetFrozen(), deep.want) {
+				t.Errorf("the frozen log has %d records, the cursor says %d (%q), want %d", len(all), cursor.GetSeq(), cursor.GetFrozen(), seq)
+			}
+			again.halt()
+		})
+	}
+}
+
+// A -> B -> A: the same block comes back, and its logs with it.
+func TestBlockComesBack(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(15)
+	depositor := r.depositor()
+	p := r.start()
+	p.caughtUp()
+	block := func(amount int64) *types.Header {
+		depositor.deposit(amount, 7)
+		h, err := r.chain.HeaderByNumber(r.ctx, nil)
+		r.must(err)
+		p.caughtUp()
+		return h
+	}
+	snapshot := func() string {
+		id, err := scenario.Snapshot(r.ctx, r.url)
+		r.must(err)
+		return id
+	}
+
+	before := snapshot()
+	first := block(1)
+	r.must(scenario.Revert(r.ctx, r.url, before))
+	before = snapshot()
+	block(2)
+	r.must(scenario.Revert(r.ctx, r.url, before))
+	if back := block(1); back.Hash() != first.Hash() {
+		t.Fatalf("the chain did not come back to this block, but to that one:\n%+v\n%+v", first, back)
+	}
+	var appended int
+	for _, record := range r.verify() {
+		if b := record.GetBlock(); b != nil && record.GetRetracts() == 0 && common.Hash(b.GetHash()) == first.Hash() {
+			appended++
+		}
+	}
+	if appended != 2 {
+		t.Errorf("block %s was appended %d times, want 2", first.Hash(), appended)
+	}
+}
+
+// depositor deposits with nothing left to chance: the same call on the same
+// block makes the same block.
+type depositor struct {
+	r     *rig
+	from  common.Address
+	vault common.Address
+}
+
+func (r *rig) depositor() *depositor {
+	r.t.Helper()
+	var accounts []common.Address
+	r.must(r.chain.Client().CallContext(r.ctx, &accounts, "eth_accounts"))
+	d := &depositor{r, accounts[0], r.contracts.Vaults[0].Address}
+	asset := r.contracts.Vaults[0].Asset
+	d.send(asset, reference.MockAssetMetaData, "mint(address,uint256)", d.from, big.NewInt(1e12))
+	d.send(asset, reference.MockAssetMetaData, "approve(address,uint256)", d.vault, big.NewInt(1e12))
+	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(4_000_000_000)))
+	r.mine(1)
+	return d
+}
+
+func (d *depositor) deposit(amount int64, partner uint32) {
+	d.r.t.Helper()
+	h, err := d.r.chain.HeaderByNumber(d.r.ctx, nil)
+	d.r.must(err)
+	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "evm_setNextBlockTimestamp", hexutil.Uint64(h.Time+10)))
+	// Going back to a snapshot does not take the base fee back.
+	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, nil, "anvil_setNextBlockBaseFeePerGas", hexutil.Uint64(1e9)))
+	d.send(d.vault, reference.ReferenceVaultMetaData, "deposit(uint256,address,uint32)", big.NewInt(amount*1_000_000), d.from, partner)
+}
+
+// send calls a contract in a block of its own.
+func (d *depositor) send(to common.Address, contract *bind.MetaData, signature string, arguments ...any) {
+	d.r.t.Helper()
+	parsed, err := contract.GetAbi()
+	d.r.must(err)
+	method, err := parsed.MethodById(crypto.Keccak256([]byte(signature)))
+	d.r.must(err)
+	data, err := method.Inputs.Pack(arguments...)
+	d.r.must(err)
+	var hash common.Hash
+	d.r.must(d.r.chain.Client().CallContext(d.r.ctx, &hash, "eth_sendTransaction", map[string]any{
+		"from": d.from, "to": to, "data": hexutil.Bytes(append(method.ID, data...)), "gas": hexutil.Uint64(1_000_000), "gasPrice": hexutil.Uint64(2e10),
+	}))
+	d.r.eventually("receipt of "+signature, func() bool {
+		receipt, err := d.r.chain.TransactionReceipt(d.r.ctx, hash)
+		if err == nil && receipt.Status != types.ReceiptStatusSuccessful {
+			d.r.t.Fatalf("%s reverted", signature)
+		}
+		return err == nil
+	})
+}

@@ -1,0 +1,289 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// patience is how long a test waits for a condition.
+const patience = 60 * time.Second
+
+// chainIDs keeps tests apart that share a broker: topics carry the chain id.
+var chainIDs atomic.Uint64
+
+// rig is a development chain with contracts and traffic, and a broker.
+type rig struct {
+	t         *testing.T
+	ctx       context.Context
+	url       string
+	chain     *ethclient.Client
+	contracts *scenario.Contracts
+	traffic   *scenario.Scenario
+	kafka     chainlog.Config
+	config    Config
+}
+
+// partners that the traffic is attributed to.
+var partners = []uint32{7, 42}
+
+// onEachBroker runs a test against the embedded broker and Apache Kafka.
+func onEachBroker(t *testing.T, test func(t *testing.T, brokers func(testing.TB) []string)) {
+	t.Run("kfake", func(t *testing.T) { test(t, localtest.Kafka) })
+	t.Run("apache", func(t *testing.T) { test(t, localtest.ApacheKafka) })
+}
+
+// kfake is the embedded broker, for tests that need not be run on both.
+var kfake = localtest.Kafka
+
+// counterValue reads a counter or gauge.
+func counterValue(t *testing.T, c prometheus.Collector) float64 {
+	t.Helper()
+	return testutil.ToFloat64(c)
+}
+
+// newRig starts a chain on which the block that is eight below the head is
+// final, with three vaults and nothing in them.
+func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
+	t.Helper()
+	id := 31_337 + chainIDs.Add(1)
+	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
+	r := &rig{t: t, ctx: ctx, url: anvil.URL}
+	var err error
+	if r.chain, err = ethclient.DialContext(ctx, anvil.URL); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.chain.Close)
+	if r.contracts, err = scenario.Deploy(ctx, anvil.URL); err != nil {
+		t.Fatal(err)
+	}
+	r.kafka = chainlog.DefaultConfig()
+	r.kafka.Brokers = brokers(t)
+	r.config = DefaultConfig()
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, []string{anvil.URL}, 20*time.Millisecond
+	for _, v := range r.contracts.Vaults {
+		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+	}
+	r.newTraffic(1)
+	return r
+}
+
+func (r *rig) newTraffic(seed int64) {
+	r.traffic = scenario.New(r.url, r.contracts, seed, partners, slog.New(slog.DiscardHandler))
+}
+
+// steps makes n things happen on the chain.
+func (r *rig) steps(n int) {
+	r.t.Helper()
+	if err := r.traffic.Steps(r.ctx, n); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) mine(n uint64) {
+	r.t.Helper()
+	r.must(scenario.Mine(r.ctx, r.url, n))
+}
+
+// reorg replaces the newest depth blocks, some of whose transactions come again.
+func (r *rig) reorg(depth uint64, kept ...scenario.Kept) {
+	r.t.Helper()
+	r.must(scenario.Reorg(r.ctx, r.url, depth, kept...))
+	r.newTraffic(int64(depth))
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) height() uint64 {
+	r.t.Helper()
+	height, err := r.chain.BlockNumber(r.ctx)
+	r.must(err)
+	return height
+}
+
+// final is the block that must be final by the configuration.
+func (r *rig) final() uint64 {
+	r.t.Helper()
+	if depth := r.config.Finality.Depth; depth > 0 {
+		height := r.height()
+		return height - min(height, depth)
+	}
+	h, err := r.chain.HeaderByNumber(r.ctx, big.NewInt(int64(rpc.FinalizedBlockNumber)))
+	r.must(err)
+	return h.Number.Uint64()
+}
+
+// process is a running ingest.
+type process struct {
+	*Ingest
+	rig  *rig
+	stop context.CancelFunc
+	done chan struct{}
+	err  error // after done
+}
+
+var errKilled = errors.New("killed by the test")
+
+// start runs an ingest with the rig's configuration until stop, or the end of
+// the test. A panic with errKilled ends it like the death of its process.
+func (r *rig) start(prepare ...func(*Ingest)) *process {
+	r.t.Helper()
+	r.must(r.config.Validate())
+	p := &process{
+		Ingest: New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)),
+		rig:    r, done: make(chan struct{}),
+	}
+	for _, f := range prepare {
+		f(p.Ingest)
+	}
+	var ctx context.Context
+	ctx, p.stop = context.WithCancel(r.ctx)
+	go func() {
+		defer close(p.done)
+		defer func() {
+			if why := recover(); why != nil {
+				if why != any(errKilled) {
+					panic(why)
+				}
+				p.err = errKilled
+			}
+		}()
+		p.err = p.Run(ctx)
+	}()
+	r.t.Cleanup(func() { p.stop(); <-p.done })
+	return p
+}
+
+// halt stops the process in good order.
+func (p *process) halt() {
+	p.rig.t.Helper()
+	p.stop()
+	if err := p.wait(); err != nil {
+		p.rig.t.Fatalf("Run ends with %v after its context, want nil", err)
+	}
+}
+
+// wait gives what Run returned.
+func (p *process) wait() error {
+	p.rig.t.Helper()
+	select {
+	case <-p.done:
+		return p.err
+	case <-time.After(patience):
+		p.rig.t.Fatalf("Run does not return; status %+v", p.Status())
+		return nil
+	}
+}
+
+// until waits for a condition of the process.
+func (p *process) until(what string, condition func(Status) bool) {
+	p.rig.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !condition(p.Status()) {
+		select {
+		case <-tick.C:
+		case <-p.done:
+			p.rig.t.Fatalf("ingest ended while waiting for %s: %v", what, p.err)
+		case <-deadline:
+			p.rig.t.Fatalf("no %s; status %+v", what, p.Status())
+		}
+	}
+}
+
+// caughtUp waits until the head of the chain is in the log, by hash, with every
+// vault, and the finality that follows from it.
+func (p *process) caughtUp() {
+	p.rig.t.Helper()
+	p.until("log that reaches the head", func(st Status) bool {
+		if st.State != Following || st.IndexedBlock != p.rig.height() {
+			return false
+		}
+		head, err := p.rig.chain.HeaderByNumber(p.rig.ctx, nil)
+		p.rig.must(err)
+		cursor := p.rig.cursor()
+		if cursor == nil || fmt.Sprintf("%x", cursor.GetHead().GetHash()) != fmt.Sprintf("%x", head.Hash()) {
+			return false
+		}
+		final := p.rig.final()
+		for _, v := range cursor.GetVaults() {
+			if v.GetCoveredTo() < st.IndexedBlock {
+				return false
+			}
+		}
+		return cursor.GetFinalBlock() >= final
+	})
+}
+
+// produce writes a record past ingest.
+func (r *rig) produce(record *kgo.Record) {
+	r.t.Helper()
+	client, err := kgo.NewClient(r.kafka.Options()...)
+	r.must(err)
+	defer client.Close()
+	r.must(client.ProduceSync(r.ctx, record).FirstErr())
+}
+
+func (r *rig) writeCursor(value []byte) {
+	r.t.Helper()
+	r.produce(&kgo.Record{Topic: chainlog.CursorTopic(r.config.ID), Key: []byte(fmt.Sprint(r.config.ID)), Value: value})
+}
+
+func mustMarshal(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	b, err := proto.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// deployAgain puts the same contracts at the same addresses of a fresh chain.
+func (r *rig) deployAgain() {
+	r.t.Helper()
+	again, err := scenario.Deploy(r.ctx, r.url)
+	r.must(err)
+	if again.Vaults[0].Address != r.contracts.Vaults[0].Address {
+		r.t.Fatalf("the contracts are at other addresses on a fresh chain")
+	}
+}
+
+// selectors recognises calls of functions.
+func selectors(signatures ...string) func(params string) bool {
+	var ids []string
+	for _, s := range signatures {
+		ids = append(ids, fmt.Sprintf("%x", crypto.Keccak256([]byte(s))[:4]))
+	}
+	return func(params string) bool {
+		return slices.ContainsFunc(ids, func(id string) bool { return strings.Contains(params, id) })
+	}
+}

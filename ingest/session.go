@@ -1,0 +1,218 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// session is the life of one transactional client. It begins with what the
+// broker says and ends with the first transaction that fails.
+type session struct {
+	*state
+	ingest *Ingest
+	nodes  *nodes
+	client *kgo.Client
+
+	rangeBlocks  uint64 // how many final blocks to ask for at once
+	progress     progress
+	noFinalNoted bool
+}
+
+// session fences every other writer, restores the state and advances until ctx
+// ends or a transaction fails. last is the instance of the newest cursor that a
+// session of this Run has seen or written.
+func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error {
+	if *last != nil {
+		if err := i.stillOurs(ctx, *last); err != nil {
+			return err
+		}
+	}
+	client, err := kgo.NewClient(append(i.kafka.Options(),
+		kgo.TransactionalID(fmt.Sprintf("navlog-ingest-%d", i.config.ID)),
+		kgo.TransactionTimeout(transactionTimeout),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.SnappyCompression(), kgo.NoCompression()),
+	)...)
+	if err != nil {
+		return fmt.Errorf("make the transactional Kafka client: %w", err)
+	}
+	defer client.Close()
+	if err := fence(ctx, client); err != nil {
+		return err
+	}
+	s := &session{ingest: i, nodes: i.nodes, client: client, rangeBlocks: i.config.BatchBlocks}
+	cursor, err := s.restore(ctx)
+	if err != nil {
+		return err
+	}
+	*last = cursor.GetInstanceId()
+	if *last == nil {
+		*last = i.instance
+	}
+	if cursor != nil && !bytes.Equal(*last, i.instance) {
+		if err := s.commit(ctx, &change{frozen: s.frozen}); err != nil {
+			return err
+		}
+	}
+	return s.follow(ctx, wait)
+}
+
+// fence ends every older client with our transactional id, and its transaction.
+func fence(ctx context.Context, client *kgo.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	if _, _, err := client.ProducerID(ctx); err != nil {
+		return fmt.Errorf("fence the previous writer: %w", err)
+	}
+	return nil
+}
+
+// stillOurs reads the newest cursor without fencing anybody. It must be the one
+// that this Run began with, or one of its own.
+func (i *Ingest) stillOurs(ctx context.Context, last []byte) error {
+	cursor, err := i.readCursor(ctx)
+	if err != nil || cursor == nil {
+		return err
+	}
+	if by := cursor.GetInstanceId(); !bytes.Equal(by, last) && !bytes.Equal(by, i.instance) {
+		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced, chainlog.CursorTopic(i.config.ID), by, i.instance)
+	}
+	return nil
+}
+
+func (i *Ingest) readCursor(ctx context.Context) (*event.Cursor, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	return chainlog.ReadCursor(ctx, i.config.ID, i.kafka.Options()...)
+}
+
+// restore makes the state from the cursor and the log's tail, or that of a new
+// log. The cursor is nil for a new log.
+func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
+	if _, err := s.nodes.first(ctx); err != nil {
+		return nil, err
+	}
+	genesis := *s.nodes.genesis
+	cursor, err := s.ingest.readCursor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	origin, err := chainlog.ReadOrigin(bounded, s.ingest.config.ID, s.ingest.kafka.Options()...)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.ingest.compatible(cursor, origin, genesis[:]); err != nil {
+		return nil, err
+	}
+	if cursor == nil {
+		s.state = &state{logID: make([]byte, 16), genesis: genesis}
+		rand.Read(s.logID)
+		return nil, nil
+	}
+	s.state = stateOf(cursor)
+	if err := s.readTail(ctx, cursor); err != nil {
+		return nil, err
+	}
+	s.ingest.note(func(st *Status) { st.indexed(s.state) })
+	s.ingest.metrics.position(s.state)
+	return cursor, nil
+}
+
+// readTail folds the end of the log into the window and proves that the log
+// ends where the cursor says.
+func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
+	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
+	last := from.Seq
+	err := chainlog.ReadAfter(ctx, s.ingest.config.ID, from, func(e chainlog.Entry) error {
+		s.window.apply(e)
+		last, s.offset = e.GetSeq(), e.Offset
+		return nil
+	}, s.ingest.kafka.Options()...)
+	if err != nil {
+		return err
+	}
+	if last != s.seq {
+		return refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by somebody else; restore both from the same backup",
+			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.seq)
+	}
+	s.prune(s.ingest.config.Window)
+	return nil
+}
+
+// compatible refuses a cursor, log, chain and configuration that do not belong
+// together.
+func (i *Ingest) compatible(cursor *event.Cursor, origin *event.Origin, genesis []byte) error {
+	log, topic := chainlog.LogTopic(i.config.ID), chainlog.CursorTopic(i.config.ID)
+	const anew = "restore both topics from the same backup, or delete both to index the chain into a new log"
+	switch {
+	case cursor == nil && origin == nil:
+		return nil
+	case cursor == nil:
+		return refuse("%s holds log %x but %s is empty: %s", log, origin.GetLogId(), topic, anew)
+	case origin == nil:
+		return refuse("%s is at seq %d of log %x but %s is empty: %s", topic, cursor.GetSeq(), cursor.GetLogId(), log, anew)
+	case !bytes.Equal(cursor.GetLogId(), origin.GetLogId()):
+		return refuse("%s belongs to log %x but %s holds log %x: %s", topic, cursor.GetLogId(), log, origin.GetLogId(), anew)
+	case !bytes.Equal(origin.GetGenesisHash(), genesis):
+		return refuse("the log %s was made from a chain with genesis 0x%x, but the node serves one with genesis 0x%x, although both are chain %d: correct chain.rpc, or, where a development chain began anew, delete %s and %s to index it into a new log",
+			log, origin.GetGenesisHash(), genesis, i.config.ID, log, topic)
+	}
+	return i.startsKept(cursor)
+}
+
+func (i *Ingest) startsKept(cursor *event.Cursor) error {
+	var faults []error
+	for _, v := range i.vaults {
+		for _, have := range cursor.GetVaults() {
+			if bytes.Equal(have.GetAddress(), v.address[:]) && v.start < have.GetStartBlock() {
+				faults = append(faults, fmt.Errorf("the start block of vault %s was lowered from %d to %d, but the log is append-only and holds the vault from block %d on: set it back, or delete %s and %s to index the chain into a new log and run `navlog projection rebuild`",
+					v.address, have.GetStartBlock(), v.start, have.GetStartBlock(), chainlog.LogTopic(i.config.ID), chainlog.CursorTopic(i.config.ID)))
+			}
+		}
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return refuse("%s", errors.Join(faults...).Error())
+}
+
+// follow advances until ctx ends, a transaction fails or the log is frozen.
+func (s *session) follow(ctx context.Context, wait *backoff) error {
+	for {
+		if s.frozen != "" {
+			s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts", "reason", s.frozen)
+			s.ingest.note(func(st *Status) { st.State, st.Reason = Frozen, s.frozen })
+			<-ctx.Done()
+			return nil
+		}
+		more, err := s.advance(ctx)
+		var failed *commitError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &failed), hopeless(err):
+			return err
+		case err != nil:
+			s.ingest.log.Warn("ingest tries again", "error", err)
+			s.ingest.note(func(st *Status) { st.Reason = err.Error() })
+			s.nodes.next()
+			if wait.sleep(ctx) != nil {
+				return nil
+			}
+			continue
+		}
+		wait.reset()
+		if !more && sleep(ctx, s.ingest.config.PollInterval) != nil {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package ingest
+
+import (
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// state is what the newest cursor and the tail of the log say. Only a
+// committed transaction changes it.
+type state struct {
+	logID   []byte
+	genesis common.Hash
+	seq     uint64
+	offset  int64   // of record seq
+	head    *header // newest indexed block, nil before the first
+	final   uint64
+	told    uint64 // referrals of blocks up to this one were written
+	covered []coverage
+	window  window
+	frozen  string
+}
+
+// coverage is how far one vault is in the log. A vault that was removed from
+// the configuration keeps its coverage.
+type coverage struct {
+	address common.Address
+	start   uint64
+	to      uint64 // the last block that is in the log; start-1 before the first
+}
+
+func (s *state) coverageOf(address common.Address) *coverage {
+	for i := range s.covered {
+		if s.covered[i].address == address {
+			return &s.covered[i]
+		}
+	}
+	return nil
+}
+
+// change is what one transaction does to the state.
+type change struct {
+	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
+	head     *header           // the new head, nil to keep it
+	ancestor *uint64           // of a reorganisation: blocks above it are gone
+	final    uint64            // raises the final block when it is higher
+	covered  []coverage        // vaults whose coverage is new or moved
+	frozen   string
+}
+
+// apply folds a change whose records have their seqs into the state, and gives
+// the referrals that it makes due. Offsets are unknown yet.
+func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
+	before := s.seq
+	for _, unit := range c.units {
+		for _, r := range unit {
+			s.window.apply(chainlog.Entry{Record: r})
+			s.seq = r.GetSeq()
+		}
+	}
+	if c.ancestor != nil {
+		s.told = min(s.told, *c.ancestor)
+	}
+	if c.head != nil {
+		s.head = c.head
+	}
+	for _, moved := range c.covered {
+		if have := s.coverageOf(moved.address); have != nil {
+			*have = moved
+		} else {
+			s.covered = append(s.covered, moved)
+		}
+	}
+	s.final = max(s.final, c.final)
+	s.frozen = c.frozen
+	toldBefore := s.told
+	s.told = s.toldTarget(confirmations)
+	return s.window.due(toldBefore, s.told, before)
+}
+
+// toldTarget is the block up to which referrals are deep enough. Raising the
+// confirmations never lowers it.
+func (s *state) toldTarget(confirmations Confirmations) uint64 {
+	if s.head == nil {
+		return s.told
+	}
+	deep := s.final
+	if n := uint64(confirmations); n > 0 && s.head.Number+1 > n {
+		deep = max(deep, s.head.Number+1-n)
+	}
+	return max(s.told, min(deep, s.head.Number))
+}
+
+// prune forgets what no later step needs, of a window of at most size blocks.
+func (s *state) prune(size uint64) {
+	if s.head == nil {
+		return
+	}
+	oldest := s.head.Number - min(s.head.Number, size)
+	s.window.prune(min(s.final, s.told), oldest, s.told)
+}
+
+// restart is the first record that a restart must read: the oldest of the
+// window, or the last one of the log, to see that the log is whole.
+func (s *state) restart() (seq uint64, offset int64) {
+	if len(s.window.entries) == 0 {
+		return s.seq, s.offset
+	}
+	oldest := s.window.entries[0]
+	return oldest.GetSeq(), oldest.Offset
+}
+
+// cursor makes the cursor record of the state.
+func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
+	c := &event.Cursor{
+		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.seq,
+		FinalBlock: s.final, ReferralBlock: s.told, Frozen: s.frozen,
+	}
+	c.WindowSeq, c.WindowOffset = s.restart()
+	if s.head != nil {
+		c.Head = s.head.record()
+	}
+	for _, v := range s.covered {
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to})
+	}
+	return c
+}
+
+// stateOf is the inverse of cursor, but for the window.
+func stateOf(c *event.Cursor) *state {
+	s := &state{
+		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),
+		frozen: c.GetFrozen(),
+	}
+	if c.GetHead() != nil {
+		s.head = headerOf(c.GetHead())
+	}
+	for _, v := range c.GetVaults() {
+		s.covered = append(s.covered, coverage{common.Address(v.GetAddress()), v.GetStartBlock(), v.GetCoveredTo()})
+	}
+	return s
+}
+
+func logFact(l *event.Log) *event.Record { return &event.Record{Fact: &event.Record_Log{Log: l}} }
+
+func blockFact(h *header) *event.Record {
+	return &event.Record{Fact: &event.Record_Block{Block: h.record()}}
+}
+
+func vaultFact(v *event.Vault) *event.Record {
+	return &event.Record{Fact: &event.Record_Vault{Vault: v}}
+}
+
+// retraction takes back a record: the whole fact again, and the seq it had.
+func retraction(e chainlog.Entry) *event.Record {
+	return &event.Record{Retracts: e.GetSeq(), Fact: e.GetFact()}
+}

@@ -1,0 +1,207 @@
+package ingest
+
+import (
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// model is a chain and a log in memory, driven at random: blocks with and
+// without referrals, reorganisations, finality that moves and stalls, and
+// confirmations that change with every restart.
+type model struct {
+	rng           *rand.Rand
+	chain         []*header // block n at index n
+	branch        int       // makes hashes of new branches new
+	records       []chainlog.Entry
+	told          map[string]int // of a log in a block, how often
+	confirmations Confirmations
+	window        uint64
+}
+
+func (m *model) block() *header {
+	parent := m.chain[len(m.chain)-1]
+	m.branch++
+	h := &header{Number: parent.Number + 1, Parent: parent.Hash, Time: parent.Time + 12}
+	h.Hash = crypto.Keccak256Hash(fmt.Append(nil, h.Number, m.branch))
+	m.chain = append(m.chain, h)
+	return h
+}
+
+func (m *model) logs(h *header) (unit []*event.Record) {
+	for i := range m.rng.IntN(3) {
+		topics, data, err := contracts.Encode(contracts.DepositAccepted{
+			DepositID: big.NewInt(1), PartnerID: uint32(m.rng.IntN(3)), Assets: big.NewInt(5), Shares: big.NewInt(5),
+		})
+		if err != nil {
+			panic(err)
+		}
+		l := &event.Log{BlockNumber: h.Number, BlockHash: h.Hash[:], LogIndex: uint32(i), Data: data}
+		for _, t := range topics {
+			l.Topics = append(l.Topics, t[:])
+		}
+		unit = append(unit, logFact(l))
+	}
+	return append(unit, blockFact(h))
+}
+
+// commit does what session.commit does, with a slice for a broker.
+func (m *model) commit(s *state, c *change) *event.Cursor {
+	seq := s.seq
+	for _, unit := range c.units {
+		for _, r := range unit {
+			seq++
+			r.Seq = seq
+			m.records = append(m.records, chainlog.Entry{Record: r, Offset: int64(seq)})
+		}
+	}
+	for _, r := range s.apply(c, m.confirmations) {
+		m.told[fmt.Sprintf("%x/%d", r.GetLog().GetBlockHash(), r.GetLog().GetLogIndex())]++
+	}
+	s.prune(m.window)
+	return s.cursor(1, nil)
+}
+
+func (m *model) reorganise(s *state, depth int) *change {
+	ancestor := s.head.Number - uint64(depth)
+	m.chain = m.chain[:ancestor+1]
+	var unit []*event.Record
+	for _, lost := range s.window.above(ancestor) {
+		unit = append(unit, retraction(lost))
+	}
+	for range depth {
+		unit = append(unit, m.logs(m.block())...)
+	}
+	return &change{units: [][]*event.Record{unit}, head: m.chain[len(m.chain)-1], ancestor: &ancestor}
+}
+
+// A state that is restored from its cursor and the records from window_seq on
+// must be the state itself, after any history; and no referral is told twice
+// for one block, nor forgotten.
+func TestRestoredStateIsTheState(t *testing.T) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
+		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*header{{}}, told: map[string]int{}, window: 6 + 10*(seed%3)}
+		s := &state{head: m.chain[0]}
+		for n := range 300 {
+			c := &change{}
+			depth := 1 + m.rng.IntN(5)
+			switch {
+			case m.rng.IntN(6) == 0 && s.head.Number >= s.final+uint64(depth):
+				c = m.reorganise(s, depth)
+			case m.rng.IntN(4) == 0: // finality moves, or stalls for long
+				if m.rng.IntN(3) == 0 {
+					c.final = max(s.final, s.head.Number-min(s.head.Number, uint64(m.rng.IntN(8))))
+				}
+			default:
+				for range 1 + m.rng.IntN(2) {
+					c.head = m.block()
+					c.units = append(c.units, m.logs(c.head))
+				}
+			}
+			cursor := m.commit(s, c)
+			restored := m.restore(cursor)
+			if err := same(s, restored); err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, n, err)
+			}
+			s = restored
+			if m.rng.IntN(20) == 0 {
+				m.confirmations = Confirmations(m.rng.IntN(5))
+			}
+			m.checkTold(t, s, seed)
+		}
+	}
+}
+
+func (m *model) restore(cursor *event.Cursor) *state {
+	s := stateOf(proto.Clone(cursor).(*event.Cursor))
+	for _, e := range m.records[cursor.GetWindowSeq()-min(cursor.GetWindowSeq(), 1):] {
+		s.window.apply(e)
+		s.offset = e.Offset
+	}
+	s.prune(m.window)
+	return s
+}
+
+func same(a, b *state) error {
+	if a.seq != b.seq || a.final != b.final || a.told != b.told || a.head.Hash != b.head.Hash {
+		return fmt.Errorf("restored %+v, was %+v", b, a)
+	}
+	seqs := func(s *state) (all []uint64) {
+		for _, e := range s.window.entries {
+			all = append(all, e.GetSeq())
+		}
+		return all
+	}
+	if !slices.Equal(seqs(a), seqs(b)) {
+		return fmt.Errorf("the restored window has the records %v, it had %v", seqs(b), seqs(a))
+	}
+	if !maps.Equal(a.window.hashes(), b.window.hashes()) {
+		return fmt.Errorf("the restored window has other blocks")
+	}
+	return nil
+}
+
+// checkTold compares what was told with a fold of the whole log.
+func (m *model) checkTold(t *testing.T, s *state, seed uint64) {
+	t.Helper()
+	live := map[uint64]*event.Record{}
+	for _, e := range m.records {
+		if original := e.GetRetracts(); original != 0 {
+			delete(live, original)
+		} else {
+			live[e.GetSeq()] = e.Record
+		}
+	}
+	for _, r := range live {
+		l := r.GetLog()
+		if l == nil {
+			continue
+		}
+		want := 0
+		if l.GetBlockNumber() <= s.told && common.BytesToHash(l.GetTopics()[3]) != (common.Hash{}) {
+			want = 1
+		}
+		if got := m.told[fmt.Sprintf("%x/%d", l.GetBlockHash(), l.GetLogIndex())]; got != want {
+			t.Fatalf("seed %d: the log %d of block %d was told %d times with referral block %d, want %d", seed, l.GetLogIndex(), l.GetBlockNumber(), got, s.told, want)
+		}
+	}
+}
+
+// A log that announces a referral but cannot be decoded is none.
+func TestReferralOf(t *testing.T) {
+	topics, data, err := contracts.Encode(contracts.WithdrawalRequested{
+		RequestIndex: big.NewInt(0), PartnerID: 9, Shares: big.NewInt(1), AssetsEstimate: big.NewInt(1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &event.Log{Data: data}
+	for _, topic := range topics {
+		l.Topics = append(l.Topics, topic[:])
+	}
+	if a := referralOf(l); a == nil || a.partner != 9 || a.kind != event.Referral_KIND_WITHDRAWAL || a.topic != chainlog.ReferralWithdrawals {
+		t.Errorf("a request of partner 9 is %+v", a)
+	}
+	l.Data = l.Data[1:]
+	if a := referralOf(l); a != nil {
+		t.Errorf("a log that is too short is %+v", a)
+	}
+	if a := referralOf(&event.Log{}); a != nil {
+		t.Errorf("a log without topics is %+v", a)
+	}
+}

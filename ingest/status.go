@@ -1,0 +1,113 @@
+package ingest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// State is what ingest is doing.
+type State string
+
+// The states of an ingest. Frozen and Fenced do not end by themselves.
+const (
+	Starting    State = "starting"    // no session yet: fencing, reading the cursor, or waiting for an engine
+	Backfilling State = "backfilling" // reading final blocks
+	Following   State = "following"   // at the head
+	Frozen      State = "frozen"      // the chain changed below the final block or the window
+	Fenced      State = "fenced"      // another ingest took over
+)
+
+// Status is what ingest knows about itself. Block numbers are 0 before the
+// first is known.
+type Status struct {
+	State    State  `json:"state"`
+	Reason   string `json:"reason,omitempty"` // why it is not going on
+	ChainID  uint64 `json:"chainId"`
+	Instance string `json:"instance"` // hex
+	LogID    string `json:"logId"`    // hex
+	// Seq of the last record in the log.
+	Seq uint64 `json:"seq"`
+	registry.ChainStatus
+	// ReferralBlock is the last block whose referrals were told.
+	ReferralBlock uint64    `json:"referralBlock"`
+	Time          time.Time `json:"time"`
+
+	headTime, indexedTime uint64    // Unix seconds
+	checked               time.Time // when the chain was last seen to go on from the log
+}
+
+// Status is safe to call at any time.
+func (i *Ingest) Status() Status {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	st := i.status
+	st.Time = time.Now().UTC()
+	if st.headTime > 0 && st.indexedTime > 0 {
+		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
+		st.LagBlocks, st.LagSeconds = &blocks, &seconds
+	}
+	return st
+}
+
+func difference(a, b uint64) uint64 { return a - min(a, b) }
+
+// Ready is nil while ingest is the writer of a log that reaches the chain's
+// head, and says otherwise why not.
+func (i *Ingest) Ready() error {
+	st := i.Status()
+	patience := 10*time.Second + 2*i.config.PollInterval
+	switch {
+	case st.State == Backfilling:
+		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
+	case st.State != Following:
+		return fmt.Errorf("ingest is %s: %s", st.State, st.Reason)
+	case st.Time.Sub(st.checked) > patience:
+		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.checked.UTC().Format(time.RFC3339), st.Reason)
+	case *st.LagBlocks > blocksAtOnce:
+		return fmt.Errorf("ingest is %d blocks behind the chain's head", *st.LagBlocks)
+	}
+	return nil
+}
+
+func (i *Ingest) note(change func(*Status)) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change(&i.status)
+}
+
+// seen notes the head of a chain that goes on from the log.
+func (st *Status) seen(tip *header, now time.Time) {
+	st.HeadBlock, st.headTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
+}
+
+// indexed notes a committed state.
+func (st *Status) indexed(s *state) {
+	st.LogID, st.Seq, st.FinalBlock, st.ReferralBlock = fmt.Sprintf("%x", s.logID), s.seq, s.final, s.told
+	if s.head != nil {
+		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
+	}
+}
+
+// progress measures a backfill.
+type progress struct {
+	since time.Time
+	first uint64
+	last  uint64
+}
+
+// eta guesses the seconds from block from to final, nil before there is a rate.
+// Another vault, further behind, begins a new measurement.
+func (p *progress) eta(from, final uint64, now time.Time) *uint64 {
+	if p.since.IsZero() || from < p.last {
+		p.since, p.first = now, from
+	}
+	p.last = from
+	if from == p.first {
+		return nil
+	}
+	perBlock := now.Sub(p.since) / time.Duration(from-p.first)
+	seconds := uint64((time.Duration(final-from+1) * perBlock).Round(time.Second) / time.Second)
+	return &seconds
+}

@@ -1,0 +1,118 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Metrics and status say what the log says. Many blocks that are not final go
+// into one transaction, each as its own unit.
+func TestMetricsAndStatusAgreeWithTheLog(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Finality, r.config.Confirmations = Finality{Depth: 900}, 4
+	r.steps(20)
+	r.mine(150)
+	p := r.start()
+	p.caughtUp()
+	logs, blocks := map[[2]string]float64{}, 0
+	all := r.verify()
+	for _, record := range all {
+		if l := record.GetLog(); l != nil {
+			logs[[2]string{common.Address(l.GetAddress()).Hex(), contracts.KindOf(common.Hash(l.GetTopics()[0])).String()}]++
+		}
+		if record.GetBlock() != nil {
+			if blocks++; !record.GetBoundary() {
+				t.Fatalf("block record %d does not end its unit", record.GetSeq())
+			}
+		}
+	}
+	for labels, want := range logs {
+		if got := counterValue(t, p.metrics.logs.WithLabelValues(labels[:]...)); got != want {
+			t.Errorf("navlog_ingest_logs_total%v is %v, the log has %v", labels, got, want)
+		}
+	}
+	if got := testutil.CollectAndCount(p.metrics.logs); got != len(logs) {
+		t.Errorf("navlog_ingest_logs_total has %d series, the log %d", got, len(logs))
+	}
+	height := r.height()
+	for name, c := range map[string]struct {
+		gauge prometheus.Collector
+		want  uint64
+	}{
+		"head_block": {p.metrics.head, height}, "indexed_block": {p.metrics.indexed, height}, "final_block": {p.metrics.final, r.final()},
+		"referral_block": {p.metrics.referral, height - 3}, "seq": {p.metrics.seq, uint64(len(all))}, "reorgs_total": {p.metrics.reorgs, 0},
+		"frozen": {p.metrics.frozen, 0},
+	} {
+		if got := counterValue(t, c.gauge); got != float64(c.want) {
+			t.Errorf("navlog_ingest_%s is %v, want %d", name, got, c.want)
+		}
+	}
+	if n := counterValue(t, p.metrics.transactions); n > float64(blocks)/10 {
+		t.Errorf("%v transactions for %d blocks that were there from the start", n, blocks)
+	}
+	told := counterValue(t, p.metrics.referrals.WithLabelValues("deposit")) + counterValue(t, p.metrics.referrals.WithLabelValues("withdrawal"))
+	if want := len(r.told()); int(told) != want || want == 0 {
+		t.Errorf("navlog_ingest_referrals_total is %v, the topics have %d", told, want)
+	}
+	st := p.Status()
+	if st.HeadBlock != height || st.IndexedBlock != height || *st.LagBlocks != 0 || *st.LagSeconds != 0 || st.Seq != uint64(len(all)) ||
+		st.LogID != fmt.Sprintf("%x", all[0].GetOrigin().GetLogId()) || st.ETASeconds != nil {
+		t.Errorf("the status is %+v", st)
+	}
+}
+
+func TestReady(t *testing.T) {
+	i := New(validConfig(), chainlog.DefaultConfig(), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	check := func(ready bool, change func(*Status)) {
+		t.Helper()
+		i.note(change)
+		if err := i.Ready(); (err == nil) != ready {
+			t.Errorf("in %+v Ready is %v", i.Status(), err)
+		}
+	}
+	check(false, func(*Status) {}) // not started
+	check(true, func(st *Status) {
+		*st = Status{State: Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10}, headTime: 5, indexedTime: 5, checked: time.Now()}
+	})
+	check(true, func(st *Status) { st.HeadBlock = 12 })
+	check(false, func(st *Status) { st.HeadBlock = 1000 })
+	check(false, func(st *Status) { st.HeadBlock, st.checked = 10, time.Now().Add(-time.Minute) })
+	check(false, func(st *Status) { st.checked, st.State = time.Now(), Backfilling })
+	check(false, func(st *Status) { st.State, st.Reason = Frozen, "block 3 is final" })
+}
+
+// Run writes the status to the registry.
+func TestStatusIsReported(t *testing.T) {
+	r := newRig(t, kfake)
+	pool, err := registry.Open(r.ctx, registry.Config{URL: localtest.Postgres(t), MaxConns: 4})
+	r.must(err)
+	t.Cleanup(pool.Close)
+	p := New(r.config, r.kafka, pool, newRegistry(), slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(r.ctx)
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	r.eventually("status in the registry", func() bool {
+		rows, err := db.New(pool).ListStatus(r.ctx)
+		r.must(err)
+		var st registry.ProgramStatus
+		return len(rows) == 1 && rows[0].Program == registry.Ingest && json.Unmarshal(rows[0].Status, &st) == nil && st.State == "following" && st.IndexedBlock == r.height() && st.HeadBlock >= st.IndexedBlock && st.LagBlocks != nil
+	})
+	stop()
+	if err := <-done; err != nil {
+		t.Errorf("Run ends with %v", err)
+	}
+}

@@ -1,0 +1,160 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// checkVaults sees that every configured vault is a contract.
+func (i *Ingest) checkVaults(ctx context.Context, n *node) error {
+	tip, err := n.latest(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, v := range i.vaults {
+		found, err := n.hasCode(ctx, v.address)
+		if err != nil {
+			return fmt.Errorf("look for the code of vault %s: %w", v.address, err)
+		}
+		if !found {
+			faults = append(faults, fmt.Errorf("vault %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", v.address, i.config.ID, tip.Number))
+		}
+	}
+	if len(faults) > 0 {
+		return refuse("%s", errors.Join(faults...).Error())
+	}
+	return nil
+}
+
+// unknownVaults are configured but not in the log yet.
+func (s *session) unknownVaults() (unknown []vault) {
+	for _, v := range s.ingest.vaults {
+		if s.coverageOf(v.address) == nil {
+			unknown = append(unknown, v)
+		}
+	}
+	return unknown
+}
+
+// introduce appends the vault records of new vaults, as one unit.
+func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error {
+	c := &change{}
+	var unit []*event.Record
+	for _, v := range vaults {
+		fact, err := s.describe(ctx, n, v)
+		if err != nil {
+			return err
+		}
+		unit = append(unit, vaultFact(fact))
+		c.covered = append(c.covered, coverage{v.address, v.start, v.start - 1})
+		s.ingest.log.Info("a vault is new in the log", "vault", v.address, "name", fact.GetName(), "startBlock", v.start)
+	}
+	c.units = [][]*event.Record{unit}
+	return s.commit(ctx, c)
+}
+
+// describe reads what a vault says about itself. A missing name or symbol is
+// tolerated; without decimals or an asset its amounts mean nothing.
+func (s *session) describe(ctx context.Context, n *node, v vault) (*event.Vault, error) {
+	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log}
+	fact := &event.Vault{Address: v.address[:], StartBlock: v.start, Name: v.name}
+	if v.name == "" {
+		fact.Name = optional[string](&q, v.address, "name")
+	}
+	if fact.Name == "" {
+		fact.Name = v.address.Hex()
+	}
+	fact.Symbol = optional[string](&q, v.address, "symbol")
+	fact.Decimals = uint32(needed[uint8](&q, v.address, "decimals"))
+	asset := needed[common.Address](&q, v.address, "asset")
+	fact.Asset = &event.Token{
+		Address: asset[:], Symbol: optional[string](&q, asset, "symbol"), Decimals: uint32(needed[uint8](&q, asset, "decimals")),
+	}
+	return fact, q.err
+}
+
+// questions asks a vault one thing after the other and keeps the first error.
+type questions struct {
+	ctx   context.Context
+	node  *node
+	vault common.Address
+	log   *slog.Logger
+	err   error
+}
+
+// errNoAnswer says that a contract, not the node, is why a call gave nothing.
+var errNoAnswer = errors.New("the contract does not answer")
+
+func needed[T any](q *questions, of common.Address, method string) (answer T) {
+	if q.err != nil {
+		return answer
+	}
+	answer, err := ask[T](q.ctx, q.node, of, method)
+	if errors.Is(err, errNoAnswer) {
+		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults", q.vault, method, of, err)
+	}
+	q.err = err
+	return answer
+}
+
+func optional[T any](q *questions, of common.Address, method string) (answer T) {
+	if q.err != nil {
+		return answer
+	}
+	answer, err := ask[T](q.ctx, q.node, of, method)
+	if errors.Is(err, errNoAnswer) {
+		q.log.Warn("a vault's record stays without an answer", "vault", q.vault, "of", of, "method", method, "error", err)
+		return answer
+	}
+	q.err = err
+	return answer
+}
+
+// ask calls a view function without arguments at the newest block.
+func ask[T any](ctx context.Context, n *node, of common.Address, method string) (answer T, err error) {
+	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
+	if err != nil {
+		return answer, fmt.Errorf("parse the ABI of a vault: %w", err)
+	}
+	data, err := parsed.Pack(method)
+	if err != nil {
+		return answer, fmt.Errorf("encode a call of %s(): %w", method, err)
+	}
+	var output hexutil.Bytes
+	if err := n.call(ctx, &output, "eth_call", map[string]any{"to": of, "data": hexutil.Bytes(data)}, "latest"); err != nil {
+		if reverted(err) {
+			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
+		return answer, err
+	}
+	values, err := parsed.Unpack(method, output)
+	if err == nil {
+		if value, ok := values[0].(T); ok {
+			return value, nil
+		}
+		err = fmt.Errorf("it gives a %T", values[0])
+	}
+	return answer, fmt.Errorf("%w: %w", errNoAnswer, err)
+}
+
+// reverted says that the EVM refused a call, and not the node.
+func reverted(err error) bool {
+	var answer rpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	const executionError = 3
+	text := strings.ToLower(answer.Error())
+	return answer.ErrorCode() == executionError || strings.Contains(text, "revert") || strings.Contains(text, "invalid opcode") || strings.Contains(text, "out of gas")
+}

@@ -1,0 +1,101 @@
+package ingest
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// window is the live part of the log that can still change something: logs and
+// block records that a reorganisation may have to retract, and referrals that
+// are not told yet. Its records are in the order of the log.
+type window struct{ entries []chainlog.Entry }
+
+// apply folds the next record of the log into the window.
+func (w *window) apply(e chainlog.Entry) {
+	if original := e.GetRetracts(); original != 0 {
+		w.remove(original)
+		return
+	}
+	if _, ofBlock := blockOf(e.Record); ofBlock {
+		w.entries = append(w.entries, e)
+	}
+}
+
+// remove drops a record that was retracted. One that is not there was already
+// dropped before the window began.
+func (w *window) remove(seq uint64) {
+	i, found := slices.BinarySearchFunc(w.entries, seq, func(e chainlog.Entry, seq uint64) int { return cmp.Compare(e.GetSeq(), seq) })
+	if found {
+		w.entries = slices.Delete(w.entries, i, i+1)
+	}
+}
+
+// prune drops what cannot matter any more: everything of blocks up to settled,
+// which are final and told, and of blocks up to oldest, which are too far below
+// the head to be followed, all but the referrals after told.
+func (w *window) prune(settled, oldest, told uint64) {
+	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool {
+		number, _ := blockOf(e.Record)
+		if number <= settled {
+			return true
+		}
+		return number <= oldest && (number <= told || referralOf(e.GetLog()) == nil)
+	})
+}
+
+// above gives the live records of blocks above number, newest first.
+func (w *window) above(number uint64) []chainlog.Entry {
+	var lost []chainlog.Entry
+	for _, e := range slices.Backward(w.entries) {
+		if n, _ := blockOf(e.Record); n > number {
+			lost = append(lost, e)
+		}
+	}
+	return lost
+}
+
+// blocks gives the live blocks of the window, lowest first.
+func (w *window) blocks() []*header {
+	byNumber := map[uint64]*header{}
+	for _, e := range w.entries {
+		if b := e.GetBlock(); b != nil {
+			byNumber[b.GetNumber()] = headerOf(b)
+		}
+	}
+	blocks := make([]*header, 0, len(byNumber))
+	for _, h := range byNumber {
+		blocks = append(blocks, h)
+	}
+	slices.SortFunc(blocks, func(a, b *header) int { return cmp.Compare(a.Number, b.Number) })
+	return blocks
+}
+
+// hashes gives the hash of every block of the window and of the one below it,
+// which its lowest block names as its parent.
+func (w *window) hashes() map[uint64]common.Hash {
+	hashes := map[uint64]common.Hash{}
+	for _, h := range w.blocks() {
+		hashes[h.Number] = h.Hash
+		if _, known := hashes[h.Number-1]; !known && h.Number > 0 {
+			hashes[h.Number-1] = h.Parent
+		}
+	}
+	return hashes
+}
+
+// blockOf gives the block that a record belongs to; vault records and
+// decisions belong to none.
+func blockOf(r *event.Record) (number uint64, ok bool) {
+	switch fact := r.GetFact().(type) {
+	case *event.Record_Log:
+		return fact.Log.GetBlockNumber(), true
+	case *event.Record_Block:
+		return fact.Block.GetNumber(), true
+	}
+	return 0, false
+}

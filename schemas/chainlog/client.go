@@ -1,0 +1,100 @@
+// Package chainlog is the contract about Kafka: which topics there are and how
+// they must be configured, how a record becomes bytes, and how the log is read
+// so that a reader can prove that it missed nothing.
+//
+//	chain.<id>.log          one partition, kept for ever; event.Record, seq contiguous from 1
+//	chain.<id>.cursor       one partition, compacted; event.Cursor, committed with the records
+//	referral.deposits       event.Referral, keyed by partner id, kept for ever
+//	referral.withdrawals    event.Referral, keyed by partner id, kept for ever
+//
+// Offsets have gaps (transaction markers, aborted records); seq has none. A
+// position is therefore a seq, with an offset beside it as a hint.
+package chainlog
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// Config says how to reach the brokers.
+type Config struct {
+	Brokers []string `yaml:"brokers" env:"BROKERS"`
+	TLS     bool     `yaml:"tls" env:"TLS"`
+	SASL    SASL     `yaml:"sasl" envPrefix:"SASL_"`
+	// ReplicationFactor of topics that navlog makes: 1 to 9, default 1.
+	ReplicationFactor int16 `yaml:"replicationFactor" env:"REPLICATION_FACTOR"`
+	// ReferralPartitions of the referral topics: 1 to 1000, default 8.
+	ReferralPartitions int32 `yaml:"referralPartitions" env:"REFERRAL_PARTITIONS"`
+}
+
+// SASL is the login; an empty mechanism means none.
+type SASL struct {
+	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+	Mechanism string `yaml:"mechanism" env:"MECHANISM"`
+	User      string `yaml:"user" env:"USER"`
+	Password  string `yaml:"password" env:"PASSWORD"`
+}
+
+// DefaultConfig has everything but the brokers.
+func DefaultConfig() Config { return Config{ReplicationFactor: 1, ReferralPartitions: 8} }
+
+// Topology is the part of the configuration that shapes new topics.
+func (c Config) Topology() Topology {
+	return Topology{ReplicationFactor: c.ReplicationFactor, ReferralPartitions: c.ReferralPartitions}
+}
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var faults []error
+	if len(c.Brokers) == 0 {
+		faults = append(faults, errors.New("kafka.brokers is empty: name at least one broker as host:port"))
+	}
+	for _, b := range c.Brokers {
+		if _, _, err := net.SplitHostPort(b); err != nil {
+			faults = append(faults, fmt.Errorf("kafka.brokers: %q is not host:port", b))
+		}
+	}
+	if c.ReplicationFactor < 1 || c.ReplicationFactor > 9 {
+		faults = append(faults, fmt.Errorf("kafka.replicationFactor is %d and must be 1 to 9", c.ReplicationFactor))
+	}
+	if c.ReferralPartitions < 1 || c.ReferralPartitions > 1000 {
+		faults = append(faults, fmt.Errorf("kafka.referralPartitions is %d and must be 1 to 1000", c.ReferralPartitions))
+	}
+	switch c.SASL.Mechanism {
+	case "":
+	case "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512":
+		if c.SASL.User == "" || c.SASL.Password == "" {
+			faults = append(faults, errors.New("kafka.sasl needs user and password (NAVLOG_KAFKA_SASL_PASSWORD)"))
+		}
+	default:
+		faults = append(faults, fmt.Errorf("kafka.sasl.mechanism is %q and must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.SASL.Mechanism))
+	}
+	return errors.Join(faults...)
+}
+
+// Options are the client options that every program shares.
+func (c Config) Options() []kgo.Opt {
+	options := []kgo.Opt{
+		kgo.SeedBrokers(c.Brokers...),
+		kgo.ClientID("navlog"),
+		kgo.ProducerBatchMaxBytes(MaxBatchBytes),
+	}
+	if c.TLS {
+		options = append(options, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))
+	}
+	switch c.SASL.Mechanism {
+	case "PLAIN":
+		options = append(options, kgo.SASL(plain.Auth{User: c.SASL.User, Pass: c.SASL.Password}.AsMechanism()))
+	case "SCRAM-SHA-256":
+		options = append(options, kgo.SASL(scram.Auth{User: c.SASL.User, Pass: c.SASL.Password}.AsSha256Mechanism()))
+	case "SCRAM-SHA-512":
+		options = append(options, kgo.SASL(scram.Auth{User: c.SASL.User, Pass: c.SASL.Password}.AsSha512Mechanism()))
+	}
+	return options
+}

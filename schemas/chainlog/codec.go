@@ -1,0 +1,94 @@
+package chainlog
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Encode makes the Kafka record of r for chain.<id>.log. The key (the address
+// the fact is about) and the header "type" are for people and tools; readers
+// use the value alone.
+func Encode(r *event.Record) (*kgo.Record, error) {
+	value, err := proto.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("encode record %d: %w", r.GetSeq(), err)
+	}
+	out := &kgo.Record{Topic: LogTopic(r.GetChainId()), Partition: 0, Value: value}
+	switch fact := r.GetFact().(type) {
+	case *event.Record_Log:
+		out.Key, out.Timestamp = fact.Log.GetAddress(), blockTime(fact.Log.GetBlockTime())
+	case *event.Record_Block:
+		out.Timestamp = blockTime(fact.Block.GetTime())
+	case *event.Record_Vault:
+		out.Key = fact.Vault.GetAddress()
+	case *event.Record_Decision:
+		out.Timestamp = time.UnixMilli(int64(fact.Decision.GetTime()))
+	default:
+		return nil, fmt.Errorf("encode record %d: it holds no fact", r.GetSeq())
+	}
+	out.Headers = []kgo.RecordHeader{{Key: "type", Value: []byte(TypeOf(r))}}
+	return out, nil
+}
+
+// Decode reads a record of chain.<chainID>.log. The error names the topic and
+// the offset; a record that cannot be decoded is never passed over, because
+// everything after it would be built on a hole.
+func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
+	r := new(event.Record)
+	err := proto.Unmarshal(in.Value, r)
+	switch {
+	case err != nil:
+	case r.GetFact() == nil || r.GetSeq() == 0:
+		err = fmt.Errorf("it holds no fact or no seq")
+	case r.GetChainId() != chainID:
+		err = fmt.Errorf("it belongs to chain %d, not to %d", r.GetChainId(), chainID)
+	}
+	if err != nil {
+		return nil, &CorruptError{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset, Err: err}
+	}
+	return r, nil
+}
+
+// CorruptError says that a record of a topic cannot be what navlog wrote.
+type CorruptError struct {
+	Topic     string
+	Partition int32
+	Offset    int64
+	Err       error
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("record at offset %d of %s, partition %d, is corrupt: %v: nothing after it was applied; restore the topic from a replica or a backup and start again", e.Offset, e.Topic, e.Partition, e.Err)
+}
+
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// TypeOf names the kind of fact in r: log, block, vault or decision.
+func TypeOf(r *event.Record) string {
+	switch r.GetFact().(type) {
+	case *event.Record_Log:
+		return "log"
+	case *event.Record_Block:
+		return "block"
+	case *event.Record_Vault:
+		return "vault"
+	case *event.Record_Decision:
+		return "decision"
+	}
+	return "unknown"
+}
+
+// Sign is -1 for a retraction and +1 for every other record.
+func Sign(r *event.Record) int8 {
+	if r.GetRetracts() != 0 {
+		return -1
+	}
+	return 1
+}
+
+func blockTime(seconds uint64) time.Time { return time.Unix(int64(seconds), 0) }

@@ -1,0 +1,257 @@
+package chainlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Position names a place in the log by seq. Offset is only a hint where to
+// look for it: a reader verifies what it finds there.
+type Position struct {
+	// Seq of the last record that was applied; 0 before the first.
+	Seq uint64
+	// Offset of that record, or 0 when it is not known.
+	Offset int64
+}
+
+// Entry is a record with its Kafka offset.
+type Entry struct {
+	*event.Record
+	Offset int64
+}
+
+// Reader reads chain.<id>.log after a position, committed records only, and
+// proves on the way that seq is contiguous.
+type Reader struct {
+	client  *kgo.Client
+	chainID uint64
+	last    uint64
+	next    int64 // offset after the last record that was fetched
+	hinted  bool  // the first fetch started at a hint that is not verified yet
+}
+
+// NewReader makes a reader of the records after from. options say how to
+// reach the brokers (Options). Close it.
+func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, error) {
+	start := kgo.NewOffset().AtStart()
+	if from.Offset > 0 {
+		start = kgo.NewOffset().At(from.Offset)
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{LogTopic(chainID): {0: start}}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchMaxBytes(16 << 20),
+	}, options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kafka reader of %s: %w", LogTopic(chainID), err)
+	}
+	return &Reader{client: client, chainID: chainID, last: from.Seq, hinted: from.Offset > 0}, nil
+}
+
+// Close ends the reader.
+func (r *Reader) Close() { r.client.Close() }
+
+// Poll waits for records after the last one that it returned and gives at
+// most limit of them. It returns ctx's error when ctx ends first, a
+// *CorruptError for a record that cannot be read, and a *HoleError when seq is
+// not contiguous.
+func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
+	for {
+		entries, err := r.poll(ctx, limit)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+	}
+}
+
+// poll fetches once, which may give nothing.
+func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
+	fetches := r.client.PollRecords(ctx, limit)
+	if err := fetchError(ctx, fetches); err != nil {
+		return nil, fmt.Errorf("read %s after seq %d: %w", LogTopic(r.chainID), r.last, err)
+	}
+	return r.accept(fetches.Records())
+}
+
+func (r *Reader) accept(records []*kgo.Record) ([]Entry, error) {
+	entries := make([]Entry, 0, len(records))
+	for _, in := range records {
+		r.next = in.Offset + 1
+		if in.Attrs.IsControl() {
+			continue
+		}
+		record, err := Decode(r.chainID, in)
+		if err != nil {
+			return nil, err
+		}
+		switch seq := record.GetSeq(); {
+		case seq <= r.last:
+			continue // before the position: a hint may point a little early
+		case seq == r.last+1:
+			r.last, r.hinted = seq, false
+			entries = append(entries, Entry{record, in.Offset})
+		case r.hinted:
+			// The hint pointed too far, as after a restored topic: read from the start.
+			r.hinted, r.next = false, 0
+			r.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{in.Topic: {0: {Epoch: -1, Offset: 0}}})
+			return entries, nil
+		default:
+			return nil, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: r.last + 1, Got: seq}
+		}
+	}
+	return entries, nil
+}
+
+// HoleError says that records are missing from the log.
+type HoleError struct {
+	Topic     string
+	Offset    int64
+	Want, Got uint64
+}
+
+func (e *HoleError) Error() string {
+	return fmt.Sprintf("%s continues with seq %d at offset %d where seq %d belongs: records were lost; restore the topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
+}
+
+// ReadAfter calls visit with every record after from that is committed now, in
+// order, and returns at the end of them or with the first error of visit. It
+// fails like Reader.Poll.
+func ReadAfter(ctx context.Context, chainID uint64, from Position, visit func(Entry) error, options ...kgo.Opt) error {
+	end, err := committedEnd(ctx, LogTopic(chainID), options)
+	if err != nil {
+		return err
+	}
+	if from.Offset >= end.last {
+		from.Offset = 0 // a hint behind the end, as after a restored topic
+	}
+	// The last offset is a commit or abort marker: without it the end is never seen.
+	reader, err := NewReader(chainID, from, append([]kgo.Opt{kgo.KeepControlRecords()}, options...)...)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for reader.next = end.first; reader.next < end.last; {
+		entries, err := reader.poll(ctx, readAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := visit(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readAtOnce bounds the records that ReadAfter holds.
+const readAtOnce = 10_000
+
+// ReadOrigin reads the first record of the log, which names the log and its
+// chain. It returns nil when the log is empty: without a committed record.
+func ReadOrigin(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Origin, error) {
+	var first *Entry
+	enough := errors.New("the first record is enough")
+	err := ReadAfter(ctx, chainID, Position{}, func(e Entry) error {
+		first = &e
+		return enough
+	}, options...)
+	if first == nil {
+		return nil, err
+	}
+	if len(first.GetOrigin().GetLogId()) != 16 {
+		return nil, &CorruptError{Topic: LogTopic(chainID), Offset: first.Offset, Err: errors.New("the first record does not name its log")}
+	}
+	return first.GetOrigin(), nil
+}
+
+// ReadCursor returns the newest committed cursor of the chain, nil when there
+// is none. The caller fences the previous writer first: before that, a
+// transaction in flight could still commit a newer one.
+func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event.Cursor, error) {
+	topic := CursorTopic(chainID)
+	end, err := committedEnd(ctx, topic, options)
+	if err != nil {
+		return nil, err
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: kgo.NewOffset().AtStart()}}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(), // the last offset is a commit marker: without it the end is never seen
+	}, options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
+	}
+	defer client.Close()
+	var newest *kgo.Record
+	for next := end.first; next < end.last; {
+		fetches := client.PollFetches(ctx)
+		if err := fetchError(ctx, fetches); err != nil {
+			return nil, fmt.Errorf("read %s: %w", topic, err)
+		}
+		fetches.EachRecord(func(in *kgo.Record) {
+			next = in.Offset + 1
+			if !in.Attrs.IsControl() {
+				newest = in
+			}
+		})
+	}
+	if newest == nil {
+		return nil, nil
+	}
+	cursor := new(event.Cursor)
+	if err := proto.Unmarshal(newest.Value, cursor); err != nil {
+		return nil, &CorruptError{Topic: topic, Offset: newest.Offset, Err: err}
+	}
+	if cursor.GetChainId() != chainID {
+		return nil, &CorruptError{Topic: topic, Offset: newest.Offset, Err: fmt.Errorf("it belongs to chain %d, not to %d", cursor.GetChainId(), chainID)}
+	}
+	return cursor, nil
+}
+
+type bounds struct{ first, last int64 }
+
+// committedEnd gives the offsets of the first record and of the last stable
+// offset of partition 0.
+func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds, error) {
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return bounds{}, fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	starts, err := adm.ListStartOffsets(ctx, topic)
+	if err == nil {
+		err = starts.Error()
+	}
+	if err != nil {
+		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, err)
+	}
+	ends, err := adm.ListCommittedOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return bounds{}, fmt.Errorf("read the end of %s: %w", topic, err)
+	}
+	first, _ := starts.Lookup(topic, 0)
+	last, _ := ends.Lookup(topic, 0)
+	return bounds{first.Offset, last.Offset}, nil
+}
+
+func fetchError(ctx context.Context, fetches kgo.Fetches) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, e := range fetches.Errors() {
+		return e.Err
+	}
+	return nil
+}

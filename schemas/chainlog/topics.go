@@ -1,0 +1,168 @@
+package chainlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+// ReferralDeposits and ReferralWithdrawals carry one event.Referral per
+// deposit or withdrawal request that names a partner, keyed by partner id.
+const (
+	ReferralDeposits    = "referral.deposits"
+	ReferralWithdrawals = "referral.withdrawals"
+)
+
+// MaxBatchBytes bounds a produced record batch: brokers refuse above 1 MB
+// unless told otherwise, the embedded one included.
+const MaxBatchBytes = 1_000_000
+
+// LogTopic is the name of the log of a chain: one partition, kept for ever.
+func LogTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.log", chainID) }
+
+// CursorTopic is the name of the compacted topic with the cursor of a chain.
+func CursorTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.cursor", chainID) }
+
+// Topology is how the topics are made where they do not exist yet.
+type Topology struct {
+	// ReplicationFactor of new topics; 1 for a single broker, 3 in production.
+	ReplicationFactor int16
+	// ReferralPartitions of each referral topic, 1 to 1000. It can never
+	// change afterwards: the key decides the partition.
+	ReferralPartitions int32
+}
+
+type topic struct {
+	name       string
+	partitions int32
+	ordered    bool // exactly one partition; the referral topics may have any number
+	configs    map[string]string
+	// required are compared at every start; the others only shape a new topic.
+	required map[string]string
+}
+
+func topics(chainID uint64, t Topology) []topic {
+	minISR := strconv.Itoa(max(1, int(t.ReplicationFactor)-1))
+	forever := map[string]string{"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+	keep := func(name string, partitions int32, ordered bool) topic {
+		return topic{name, partitions, ordered, map[string]string{
+			"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1",
+			"min.insync.replicas": minISR, "message.timestamp.type": "CreateTime", "max.message.bytes": "1048588",
+			// Records carry the block's time, which on a development chain may be far
+			// ahead; the broker's default refuses more than an hour.
+			"message.timestamp.after.max.ms": "9223372036854775807",
+		}, forever}
+	}
+	compact := map[string]string{"cleanup.policy": "compact"}
+	return []topic{
+		keep(LogTopic(chainID), 1, true),
+		{CursorTopic(chainID), 1, true, map[string]string{
+			"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1",
+			"min.insync.replicas": minISR,
+		}, compact},
+		keep(ReferralDeposits, t.ReferralPartitions, false),
+		keep(ReferralWithdrawals, t.ReferralPartitions, false),
+	}
+}
+
+// EnsureTopics makes the topics that are missing and checks the ones that are
+// there. A log whose records can expire, or a cursor that is not compacted, is
+// refused; so is a log with more than one partition. All faults are reported
+// at once.
+func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
+	wanted := topics(chainID, t)
+	for _, w := range wanted {
+		configs := make(map[string]*string, len(w.configs))
+		for k, v := range w.configs {
+			configs[k] = kadm.StringPtr(v)
+		}
+		r, err := adm.CreateTopic(ctx, w.partitions, t.ReplicationFactor, configs, w.name)
+		if err == nil {
+			err = r.Err
+		}
+		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
+			return fmt.Errorf("create topic %s: %w (may the Kafka user create topics, and are there %d brokers?)", w.name, err, t.ReplicationFactor)
+		}
+	}
+	return checkTopics(ctx, adm, wanted)
+}
+
+// A topic that was just made is not known to every broker at once. How long to
+// wait for that, and between looks.
+const (
+	visibleWithin = 15 * time.Second
+	visiblePause  = 50 * time.Millisecond
+)
+
+// checkTopics compares topics with what they must be, once all are visible.
+func checkTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
+	visible, cancel := context.WithTimeout(ctx, visibleWithin)
+	defer cancel()
+	for {
+		err := inspectTopics(ctx, adm, wanted)
+		if !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return err
+		}
+		select {
+		case <-visible.Done():
+			return err
+		case <-time.After(visiblePause):
+		}
+	}
+}
+
+func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
+	names := make([]string, len(wanted))
+	for i, w := range wanted {
+		names[i] = w.name
+	}
+	details, err := adm.ListTopics(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("list topics: %w", err)
+	}
+	described, err := adm.DescribeTopicConfigs(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("read topic configurations: %w", err)
+	}
+	var faults []error
+	for _, w := range wanted {
+		if err := details[w.name].Err; err != nil {
+			faults = append(faults, fmt.Errorf("look up topic %s: %w", w.name, err))
+			continue
+		}
+		config, err := described.On(w.name, nil)
+		if err == nil {
+			err = config.Err
+		}
+		if err != nil {
+			faults = append(faults, fmt.Errorf("read configuration of topic %s: %w", w.name, err))
+			continue
+		}
+		faults = append(faults, w.faults(len(details[w.name].Partitions), config)...)
+	}
+	return errors.Join(faults...)
+}
+
+// faults lists what is wrong with a topic as it is.
+func (w topic) faults(partitions int, config kadm.ResourceConfig) (faults []error) {
+	if w.ordered && partitions != 1 {
+		faults = append(faults, fmt.Errorf("topic %s has %d partitions and must have exactly 1, because its order is the chain's order: recreate it", w.name, partitions))
+	}
+	have := map[string]string{}
+	for _, c := range config.Configs {
+		have[c.Key] = c.MaybeValue()
+	}
+	for _, key := range slices.Sorted(maps.Keys(w.required)) {
+		if want := w.required[key]; have[key] != want {
+			faults = append(faults, fmt.Errorf("topic %s has %s=%q and must have %q, or records that cannot be replaced would be deleted: run kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", w.name, key, have[key], want, w.name, key, want))
+		}
+	}
+	return faults
+}
