@@ -1,0 +1,94 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Config is the section http of navlog.yaml.
+type Config struct {
+	// Listen is host:port; port 0 chooses a free one, see Query.Addr.
+	Listen string `yaml:"listen" env:"LISTEN"`
+	// Router is the address of the deposit router that partners are told.
+	Router string `yaml:"router" env:"ROUTER"`
+	// PublicRateLimit is in requests a minute per IP address; 0 switches it off.
+	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`
+	// PartnerRateLimit is in requests a minute per partner, where the registry
+	// has no other number for it.
+	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
+	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is believed.
+	TrustedProxies []string `yaml:"trustedProxies" env:"TRUSTED_PROXIES"`
+	// RequestTimeout bounds the work for one answer.
+	RequestTimeout time.Duration `yaml:"requestTimeout" env:"REQUEST_TIMEOUT"`
+	// ReadTimeout bounds the reading of a request, its header and its body each.
+	ReadTimeout time.Duration `yaml:"readTimeout" env:"READ_TIMEOUT"`
+	// WriteTimeout bounds a request from its header to the end of its answer.
+	WriteTimeout time.Duration `yaml:"writeTimeout" env:"WRITE_TIMEOUT"`
+	// ShutdownTimeout is how long open requests may take when the program ends.
+	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
+}
+
+// DefaultConfig has everything but the router.
+func DefaultConfig() Config {
+	return Config{
+		Listen:           "127.0.0.1:8080",
+		PublicRateLimit:  600,
+		PartnerRateLimit: 120,
+		RequestTimeout:   10 * time.Second,
+		ReadTimeout:      10 * time.Second,
+		WriteTimeout:     30 * time.Second,
+		ShutdownTimeout:  10 * time.Second,
+	}
+}
+
+// maxRateLimit keeps the interval between two requests above a microsecond.
+const maxRateLimit = 1_000_000
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var faults []error
+	fault := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		fault("http.listen is %q and must be host:port, for example 127.0.0.1:8080", c.Listen)
+	}
+	if !isAddress(c.Router) {
+		fault("http.router is %q and must be the deposit router's address: 0x and 40 hex digits", c.Router)
+	}
+	if c.PublicRateLimit < 0 || c.PublicRateLimit > maxRateLimit {
+		fault("http.publicRateLimit is %d and must be 0 (off) to %d requests a minute", c.PublicRateLimit, maxRateLimit)
+	}
+	if c.PartnerRateLimit < 1 || c.PartnerRateLimit > maxRateLimit {
+		fault("http.partnerRateLimit is %d and must be 1 to %d requests a minute", c.PartnerRateLimit, maxRateLimit)
+	}
+	for _, proxy := range c.TrustedProxies {
+		if _, err := netip.ParsePrefix(proxy); err != nil {
+			fault("http.trustedProxies holds %q, which is no network like 10.0.0.0/8", proxy)
+		}
+	}
+	for _, timeout := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"requestTimeout", c.RequestTimeout}, {"readTimeout", c.ReadTimeout},
+		{"writeTimeout", c.WriteTimeout}, {"shutdownTimeout", c.ShutdownTimeout},
+	} {
+		if timeout.value < 100*time.Millisecond || timeout.value > 10*time.Minute {
+			fault("http.%s is %s and must be 100ms to 10m", timeout.name, timeout.value)
+		}
+	}
+	if c.WriteTimeout <= c.RequestTimeout {
+		fault("http.writeTimeout is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", c.WriteTimeout, c.RequestTimeout)
+	}
+	return errors.Join(faults...)
+}
+
+// isAddress tells whether s is 0x and 40 hex digits, in any case.
+func isAddress(s string) bool {
+	return strings.HasPrefix(s, "0x") && common.IsHexAddress(s)
+}

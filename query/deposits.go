@@ -1,0 +1,210 @@
+package query
+
+import (
+	"math/big"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// maxUnswept is the most deposits that the queue shows of one vault.
+const maxUnswept = 10_000
+
+type depositJSON struct {
+	ID            string  `json:"id"`
+	VaultAddress  string  `json:"vaultAddress"`
+	VaultName     string  `json:"vaultName"`
+	UserAddress   string  `json:"userAddress"`
+	SenderAddress string  `json:"senderAddress"`
+	AssetAmount   string  `json:"assetAmount"`
+	Shares        string  `json:"shares"`
+	PartnerID     *uint32 `json:"partnerId,omitempty"`
+	SweptAt       *string `json:"sweptAt"`
+	TxHash        string  `json:"txHash"`
+	BlockNumber   string  `json:"blockNumber"`
+	LogIndex      uint32  `json:"logIndex"`
+	Timestamp     string  `json:"timestamp"`
+}
+
+// depositGroupJSON is the unswept deposits of one vault.
+type depositGroupJSON struct {
+	VaultAddress string        `json:"vaultAddress"`
+	VaultName    string        `json:"vaultName"`
+	Deposits     []depositJSON `json:"deposits"`
+	Count        int64         `json:"count"`
+	Truncated    bool          `json:"truncated,omitempty"`
+}
+
+type depositRow struct {
+	Vault     string   `ch:"vault"`
+	DepositID uint64   `ch:"deposit_id"`
+	User      string   `ch:"user"`
+	Sender    string   `ch:"sender"`
+	Partner   uint32   `ch:"partner"`
+	Assets    *big.Int `ch:"assets"`
+	Shares    *big.Int `ch:"shares"`
+	Block     uint64   `ch:"block"`
+	Time      uint32   `ch:"ts"`
+	Tx        string   `ch:"tx"`
+	LogIndex  uint32   `ch:"log_index"`
+}
+
+func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
+	user := x.pathAddress()
+	page, span, vault := x.params.page(), x.params.span(), x.params.vault()
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	args := []any{hexParam("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
+	count, err := total(x, p, sqlUserDepsCount, args...)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := pinned[depositRow](x, p, sqlUserDeposits, append(args, page.args()...)...)
+	if err != nil {
+		return nil, err
+	}
+	out, err := x.deposits(p, rows)
+	if err != nil {
+		return nil, err
+	}
+	return x.list(out, page, count), nil
+}
+
+func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
+	filter := x.params.vault()
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	swept, err := x.sweptTo(p)
+	if err != nil {
+		return nil, err
+	}
+	out := []depositGroupJSON{}
+	for _, v := range p.wanted(filter) {
+		all, err := x.unswept(p, v.address, swept)
+		if err != nil {
+			return nil, err
+		}
+		if all.Total <= 0 {
+			continue
+		}
+		rows, err := pinned[depositRow](x, p, sqlUnswept, hexParam("vault", v.address), named("swept", swept[v.address]), named("limit", uint64(maxUnswept)))
+		if err != nil {
+			return nil, err
+		}
+		group := depositGroupJSON{VaultAddress: v.address.Hex(), VaultName: v.name, Count: all.Total, Truncated: all.Total > int64(len(rows))}
+		group.Deposits = make([]depositJSON, 0, len(rows))
+		for _, r := range rows { // beyond every sweep, so none has swept them
+			group.Deposits = append(group.Deposits, r.json(p, nil))
+		}
+		out = append(out, group)
+	}
+	return &answer{data: out}, nil
+}
+
+// amountRow is how many there are and what they sum up to.
+type amountRow struct {
+	Total  int64    `ch:"total"`
+	Amount *big.Int `ch:"amount"`
+}
+
+// unswept counts the deposits of a vault that no sweep has reached.
+func (x *exchange) unswept(p *pin, vault common.Address, swept map[common.Address]uint64) (amountRow, error) {
+	return pinnedOne[amountRow](x, p, sqlUnsweptTotal, hexParam("vault", vault), named("swept", swept[vault]))
+}
+
+// sweptTo is the highest deposit id that was swept, by vault.
+func (x *exchange) sweptTo(p *pin) (map[common.Address]uint64, error) {
+	type row struct {
+		Vault string `ch:"vault"`
+		Last  uint64 `ch:"last"`
+	}
+	rows, err := pinned[row](x, p, sqlSweptTo)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[common.Address]uint64, len(rows))
+	for _, r := range rows {
+		out[toAddress(r.Vault)] = r.Last
+	}
+	return out, nil
+}
+
+// deposits writes rows of several vaults, with the time of their sweeps.
+func (x *exchange) deposits(p *pin, rows []depositRow) ([]depositJSON, error) {
+	sweeps, err := x.sweepsOf(p, rows)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]depositJSON, 0, len(rows))
+	for _, r := range rows {
+		var sweptAt *string
+		for _, s := range sweeps[r.Vault] { // oldest first: the earliest sweep counts
+			if s.From <= r.DepositID && r.DepositID <= s.To {
+				sweptAt = timeOrNull(uint64(s.Time))
+				break
+			}
+		}
+		out = append(out, r.json(p, sweptAt))
+	}
+	return out, nil
+}
+
+type sweepRow struct {
+	From uint64 `ch:"from_id"`
+	To   uint64 `ch:"to_id"`
+	Time uint32 `ch:"ts"`
+}
+
+// sweepsOf reads the sweeps that may hold these deposits, by vault.
+func (x *exchange) sweepsOf(p *pin, rows []depositRow) (map[string][]sweepRow, error) {
+	type ids struct{ first, last uint64 }
+	ranges := make(map[string]ids)
+	for _, r := range rows {
+		seen, ok := ranges[r.Vault]
+		if !ok {
+			seen = ids{r.DepositID, r.DepositID}
+		}
+		ranges[r.Vault] = ids{min(seen.first, r.DepositID), max(seen.last, r.DepositID)}
+	}
+	out := make(map[string][]sweepRow, len(ranges))
+	for vault, id := range ranges {
+		sweeps, err := pinned[sweepRow](x, p, sqlSweeps, hexParam("vault", toAddress(vault)), named("first", id.first), named("last", id.last))
+		if err != nil {
+			return nil, err
+		}
+		out[vault] = sweeps
+	}
+	return out, nil
+}
+
+func (r *depositRow) json(p *pin, sweptAt *string) depositJSON {
+	vault := toAddress(r.Vault)
+	return depositJSON{
+		ID: factID(r.Tx, r.LogIndex), VaultAddress: vault.Hex(), VaultName: p.vaultName(vault),
+		UserAddress: toAddress(r.User).Hex(), SenderAddress: toAddress(r.Sender).Hex(),
+		AssetAmount: r.Assets.String(), Shares: r.Shares.String(), PartnerID: partnerOrAbsent(r.Partner), SweptAt: sweptAt,
+		TxHash: toHash(r.Tx), BlockNumber: strconv.FormatUint(r.Block, 10), LogIndex: r.LogIndex, Timestamp: webhook.FormatTime(uint64(r.Time)),
+	}
+}
+
+// partnerOrAbsent leaves out partner 0, which is none.
+func partnerOrAbsent(id uint32) *uint32 {
+	if id == 0 {
+		return nil
+	}
+	return &id
+}
+
+// vaultParam is the optional filter by vault; empty lets all through.
+func vaultParam(filter *common.Address) any {
+	if filter == nil {
+		return named("vault", "")
+	}
+	return hexParam("vault", *filter)
+}

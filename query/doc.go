@@ -1,0 +1,33 @@
+// Package query is the read side of navlog: read models in, HTTP answers out.
+//
+// # One request, one state
+//
+// A background loop looks every 100 ms at the live generation in ClickHouse
+// and keeps what it saw as the snapshot: the generation, S (the smallest
+// cursor of its tables), the newest block indexed at S, and the vaults. Each
+// request takes the snapshot once and pins itself to it; every question that
+// it asks says `seq <= S`, so an answer never mixes two states, however many
+// questions it is made of. asOfBlock=X adds `block <= X` and judges expiry by
+// the time of the newest block indexed up to X; asOfSeq=S' pins to an older S.
+//
+//	registry: live generation, states of programs ──1 s──▶ registryView ─┐
+//	ClickHouse: cursors, newest block, vaults ──100 ms──▶ snapshot ◀─────┘
+//	                                                         │
+//	request ─▶ limit ─▶ key ─▶ parameters ─▶ pin ─▶ questions (sql/*.sql) ─▶ answer
+//
+// # Rows that undo rows
+//
+// Nothing is ever deleted from a read model: a retraction adds rows. Counts
+// and sums are sums over signed rows. A list of deposits, NAV updates or
+// sweeps shows the rows with sign 1 whose seq no retraction names. The state
+// of a withdrawal request is the group of equal rows whose signs sum to one:
+// each change takes the old state back with the values that it had, so whole
+// states cancel out, at every seq and up to every block.
+//
+// # When things fail
+//
+// Without a snapshot, or with ClickHouse gone, an answer is 503. With
+// PostgreSQL gone the partner routes are 503, for a key older than a second is
+// not trusted, and the public ones go on with the generation last known. A
+// late or frozen chain fails nothing: it shows as X-Chain-State.
+package query

@@ -1,0 +1,173 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// Ready is nil while the program can serve a proven generation: its snapshot
+// is younger than 5 s and PostgreSQL has answered within 5 s. Otherwise the
+// error says in a sentence each what is missing.
+func (q *Query) Ready() error { return errors.Join(q.unready()...) }
+
+func (q *Query) unready() []error {
+	var reasons []error
+	now := q.now()
+	if s := q.snapshot.Load(); s == nil || now.Sub(s.seen) > trustedFor {
+		text := "there is no snapshot of the read models yet"
+		if s != nil {
+			text = fmt.Sprintf("the read models were last seen %s ago", now.Sub(s.seen).Round(time.Second))
+		}
+		if why := q.snapshotErr.Load(); why != nil && *why != "" {
+			text += ": " + *why
+		}
+		reasons = append(reasons, errors.New(text))
+	}
+	if v := q.registry.Load(); v == nil || !v.known || now.Sub(v.answered) > trustedFor {
+		text := "PostgreSQL did not answer within 5 s"
+		if v != nil && v.err != nil {
+			text += ": " + v.err.Error()
+		}
+		reasons = append(reasons, errors.New(text))
+	}
+	return reasons
+}
+
+// Status is what the program says of itself.
+type Status struct {
+	State        string  `json:"state"` // serving or unready
+	Listen       string  `json:"listen"`
+	Generation   int32   `json:"generation"`
+	Seq          uint64  `json:"seq"`
+	IndexedBlock uint64  `json:"indexedBlock"`
+	IndexedAt    *string `json:"indexedAt"`
+	SnapshotAge  int64   `json:"snapshotAgeMs"`
+	Reason       string  `json:"reason,omitempty"`
+}
+
+// Status may be called at any time.
+func (q *Query) Status() any {
+	out := Status{State: "serving", Listen: q.Addr()}
+	if err := q.Ready(); err != nil {
+		out.State, out.Reason = "unready", err.Error()
+	}
+	if s := q.snapshot.Load(); s != nil {
+		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = s.id, s.seq, s.block, timeOrNull(s.time)
+		out.SnapshotAge = q.now().Sub(s.seen).Milliseconds()
+	}
+	return out
+}
+
+func (q *Query) healthz(w http.ResponseWriter, r *http.Request) {
+	q.writeOrFail(w, r, map[string]string{"status": "ok"})
+}
+
+func (q *Query) readyz(w http.ResponseWriter, r *http.Request) {
+	reasons := q.unready()
+	if len(reasons) == 0 {
+		q.writeOrFail(w, r, map[string]string{"status": "ready"})
+		return
+	}
+	texts := make([]string, len(reasons))
+	for i, reason := range reasons {
+		texts[i] = reason.Error()
+	}
+	f := unavailable("Not ready.", nil)
+	f.details = map[string][]string{"reasons": texts}
+	q.fail(w, r, f)
+}
+
+type publicStatusJSON struct {
+	ChainID      uint64            `json:"chainId"`
+	ChainState   string            `json:"chainState"`
+	Generation   *int32            `json:"generation"`
+	Seq          *uint64           `json:"seq"`
+	IndexedBlock *string           `json:"indexedBlock"`
+	IndexedAt    *string           `json:"indexedAt"`
+	HeadBlock    *string           `json:"headBlock"`
+	FinalBlock   *string           `json:"finalBlock"`
+	LagBlocks    *uint64           `json:"lagBlocks"`
+	LagSeconds   *uint64           `json:"lagSeconds"`
+	ETASeconds   *uint64           `json:"etaSeconds"`
+	Programs     map[string]string `json:"programs"`
+	Vaults       []vaultStatusJSON `json:"vaults"`
+}
+
+type vaultStatusJSON struct {
+	Address   string  `json:"address"`
+	Name      string  `json:"name"`
+	LastNavAt *string `json:"lastNavAt"`
+}
+
+// status tells the public how far everything is. What no program said within
+// 5 s is null or unknown.
+func (q *Query) status(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ctx: r.Context(), request: r, header: w.Header()}
+	if err := q.admit(x, endpoint{}); err != nil { // it asks the read models, like any public route
+		q.fail(w, r, err)
+		return
+	}
+	out := publicStatusJSON{ChainID: q.chainID, ChainState: q.chainState(), Programs: map[string]string{}, Vaults: []vaultStatusJSON{}}
+	q.describePrograms(&out)
+	if s := q.snapshot.Load(); s != nil {
+		block := decimal(s.block)
+		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.id, &s.seq, &block, timeOrNull(s.time)
+		if err := q.describeVaults(x, s, &out); err != nil {
+			q.fail(w, r, err)
+			return
+		}
+	}
+	q.writeOrFail(w, r, out)
+}
+
+func (q *Query) describePrograms(out *publicStatusJSON) {
+	view := q.registry.Load()
+	for _, program := range registry.Programs {
+		out.Programs[program] = "unknown"
+		if view == nil {
+			continue
+		}
+		report, ok := view.report(program, q.now())
+		if !ok || report.State == "" {
+			continue
+		}
+		out.Programs[program] = report.State
+		if program == registry.Ingest {
+			head, final := decimal(report.HeadBlock), decimal(report.FinalBlock)
+			out.HeadBlock, out.FinalBlock = &head, &final
+			out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
+		}
+	}
+}
+
+func (q *Query) describeVaults(x *exchange, s *snapshot, out *publicStatusJSON) error {
+	var cancel context.CancelFunc
+	x.ctx, cancel = context.WithTimeout(x.ctx, q.cfg.RequestTimeout)
+	defer cancel()
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults}
+	navs, err := x.latestNavs(p)
+	if err != nil {
+		return err
+	}
+	for _, v := range s.vaults {
+		entry := vaultStatusJSON{Address: v.address.Hex(), Name: v.name}
+		if nav, ok := navs[v.address]; ok {
+			at := webhook.FormatTime(uint64(nav.Time))
+			entry.LastNavAt = &at
+		}
+		out.Vaults = append(out.Vaults, entry)
+	}
+	return nil
+}
+
+func (q *Query) writeOrFail(w http.ResponseWriter, r *http.Request, data any) {
+	if err := q.write(w, r, &answer{data: data}); err != nil {
+		q.fail(w, r, err)
+	}
+}

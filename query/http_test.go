@@ -1,0 +1,262 @@
+package query
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func TestHTTPBehaviour(t *testing.T) {
+	w := newFixture(t)
+	key := w.partner(7, "Seven")
+	a := vaultA.Hex()
+
+	t.Run("headers on every answer", func(t *testing.T) {
+		seq := fmt.Sprint(w.ledger.seq())
+		for path, block := range map[string]string{
+			"/api/v1/vaults": "11", "/api/v1/vaults?asOfBlock=9": "9", "/api/v1/partner/router": "11", "/api/v1/vaults/0x": "11", "/api/v1/vaults/" + nobody.Hex(): "11",
+		} {
+			h := w.get(path, "x-api-key", key).Header()
+			for name, want := range map[string]string{
+				"X-Indexed-Block": block, "X-Indexed-Seq": seq, "X-Generation": fmt.Sprint(w.gen), "X-Chain-State": "unknown",
+				"Content-Type": "application/json; charset=utf-8", "X-Content-Type-Options": "nosniff",
+			} {
+				if got := h.Get(name); got != want {
+					t.Errorf("%s: %s is %q, should be %q", path, name, got, want)
+				}
+			}
+		}
+	})
+
+	t.Run("request id", func(t *testing.T) {
+		for given, echoed := range map[string]bool{"abc-1.2_3": true, strings.Repeat("x", 128): true, strings.Repeat("x", 129): false, "a b": false, "a\"b": false, "": false} {
+			got := w.get("/api/v1/vaults", "X-Request-Id", given).Header().Get("X-Request-Id")
+			if (got == given) != echoed || got == "" {
+				t.Errorf("%q gave %q", given, got)
+			}
+		}
+	})
+
+	t.Run("etag", func(t *testing.T) {
+		first := w.get("/api/v1/vaults")
+		tag := first.Header().Get("ETag")
+		if !strings.HasPrefix(tag, `"`) || len(tag) < 10 {
+			t.Fatalf("ETag is %q", tag)
+		}
+		for given, status := range map[string]int{tag: 304, "W/" + tag: 304, `"other", ` + tag: 304, "*": 304, `"other"`: 200, strings.Trim(tag, `"`): 200,
+			strings.TrimSuffix(tag, `"`) + `-gzip"`: 304} {
+			r := w.get("/api/v1/vaults", "If-None-Match", given)
+			if r.Code != status {
+				t.Errorf("If-None-Match %s gave %d, should be %d", given, r.Code, status)
+			}
+			if status == 304 && (r.Body.Len() > 0 || r.Header().Get("ETag") == "" || r.Header().Get("X-Indexed-Seq") == "") {
+				t.Errorf("304 with body %q and header %v", r.Body, r.Header())
+			}
+		}
+		if other := w.get("/api/v1/vaults?asOfBlock=9").Header().Get("ETag"); other == tag {
+			t.Error("two bodies have one ETag")
+		}
+		if r := w.get("/api/v1/vaults/0x"); r.Header().Get("ETag") != "" || r.Header().Get("Cache-Control") != "no-store" {
+			t.Error("an error must not be cached")
+		}
+		// A partner's 304 is not given away without the key.
+		w.get("/api/v1/partner/vaults", "If-None-Match", tag).failed(t, 401, "UNAUTHORIZED")
+		if r := w.get("/api/v1/partner/vaults", "If-None-Match", tag, "x-api-key", key); r.Code != 304 {
+			t.Errorf("partner: %d", r.Code)
+		}
+	})
+
+	t.Run("gzip", func(t *testing.T) {
+		path := "/api/v1/queues/withdrawals"
+		plain := w.get(path)
+		zipped := w.get(path, "Accept-Encoding", "gzip")
+		if zipped.Header().Get("Content-Encoding") != "gzip" || !strings.Contains(zipped.Header().Get("Vary"), "Accept-Encoding") {
+			t.Fatalf("not compressed: %v", zipped.Header())
+		}
+		reader, err := gzip.NewReader(zipped.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(reader); err != nil || !bytes.Equal(got, plain.Body.Bytes()) {
+			t.Errorf("%v: %s", err, got)
+		}
+		tag := zipped.Header().Get("ETag")
+		if tag == plain.Header().Get("ETag") || !strings.HasSuffix(tag, `-gzip"`) {
+			t.Errorf("ETag of the compressed answer is %s", tag)
+		}
+		if r := w.get(path, "Accept-Encoding", "gzip", "If-None-Match", tag); r.Code != 304 || r.Header().Get("ETag") != tag {
+			t.Errorf("%d with %s", r.Code, r.Header().Get("ETag"))
+		}
+	})
+
+	t.Run("methods", func(t *testing.T) {
+		get, head := w.get("/api/v1/vaults"), w.do("HEAD", "/api/v1/vaults", nil)
+		for _, name := range []string{"ETag", "Content-Type", "X-Indexed-Block", "Content-Length"} {
+			if get.Header().Get(name) != head.Header().Get(name) || head.Header().Get(name) == "" {
+				t.Errorf("HEAD: %s is %q, with GET %q", name, head.Header().Get(name), get.Header().Get(name))
+			}
+		}
+		for path, allow := range map[string]string{
+			"/api/v1/vaults": "GET, HEAD, OPTIONS", "/api/v1/users/" + a: "GET, HEAD, OPTIONS", "/api/v1/partner/stats": "GET, HEAD",
+			"/api/v1/partner/webhooks": "GET, HEAD, POST", "/healthz": "GET, HEAD", "/readyz": "GET, HEAD", "/status": "GET, HEAD",
+		} {
+			for _, method := range []string{"PUT", "DELETE", "PATCH", "BREW"} {
+				r := w.do(method, path, nil, "x-api-key", key)
+				r.failed(t, 405, "METHOD_NOT_ALLOWED")
+				if r.Header().Get("Allow") != allow {
+					t.Errorf("%s %s: Allow is %q, should be %q", method, path, r.Header().Get("Allow"), allow)
+				}
+			}
+		}
+		w.do("POST", "/api/v1/vaults", nil).failed(t, 405, "METHOD_NOT_ALLOWED")
+		w.do("OPTIONS", "/api/v1/partner/stats", nil).failed(t, 405, "METHOD_NOT_ALLOWED")
+	})
+
+	t.Run("unknown paths", func(t *testing.T) {
+		for _, path := range []string{"/", "/api/v1", "/api/v2/vaults", "/api/v1/vaults/", "/api/v1//vaults", "/api/v1/vaults/../users", "/API/v1/vaults", "/api/v1/partner", "/api/v1/vaults/" + a + "/navs"} {
+			w.get(path).failed(t, 404, "NOT_FOUND")
+		}
+	})
+
+	t.Run("cors", func(t *testing.T) {
+		r := w.get("/api/v1/vaults", "Origin", "https://example.com")
+		if r.Header().Get("Access-Control-Allow-Origin") != "*" || !strings.Contains(r.Header().Get("Access-Control-Expose-Headers"), "X-Indexed-Block") {
+			t.Errorf("public: %v", r.Header())
+		}
+		if r := w.get("/api/v1/vaults/0x"); r.Header().Get("Access-Control-Allow-Origin") != "*" {
+			t.Error("a browser cannot read the errors of public routes")
+		}
+		pre := w.do("OPTIONS", "/api/v1/vaults", nil, "Origin", "https://example.com", "Access-Control-Request-Method", "GET")
+		if pre.Code != 204 || pre.Header().Get("Access-Control-Allow-Methods") != "GET, HEAD" {
+			t.Errorf("preflight: %d %v", pre.Code, pre.Header())
+		}
+		for name := range w.get("/api/v1/partner/stats", "x-api-key", key, "Origin", "https://example.com").Header() {
+			if strings.HasPrefix(name, "Access-Control") {
+				t.Errorf("partner routes must have no CORS, got %s", name)
+			}
+		}
+	})
+
+	t.Run("panic", func(t *testing.T) {
+		broken := &world{Query: w.Query, t: t, log: w.log, handle: w.outermost(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))}
+		broken.get("/x").failed(t, 500, "INTERNAL_ERROR")
+		if !strings.Contains(w.log.String(), "boom") {
+			t.Error("the panic was not logged")
+		}
+	})
+}
+
+func TestValidation(t *testing.T) {
+	w := newFixture(t)
+	a, u := vaultA.Hex(), alice.Hex()
+	// Every list of the public API, and every wrong parameter that it reads.
+	for path, wrong := range map[string][]string{
+		"/api/v1/vaults":                      {},
+		"/api/v1/vaults/" + a:                 {},
+		"/api/v1/vaults/" + a + "/nav":        {"page=0", "pageSize=101", "from=x", "to=x"},
+		"/api/v1/users":                       {"page=x", "pageSize=0", "sortBy=address", "sortBy=FIRSTSEEN", "sortOrder=up", "sortOrder=DESC"},
+		"/api/v1/users/" + u:                  {},
+		"/api/v1/users/" + u + "/deposits":    {"page=-1", "pageSize=x", "vault=x", "from=x", "to=x"},
+		"/api/v1/users/" + u + "/withdrawals": {"page=1.5", "pageSize=1000", "vault=x", "status=expired", "status=Queued", "status=all"},
+		"/api/v1/queues/withdrawals":          {"page=x", "pageSize=x", "vault=x"},
+		"/api/v1/queues/deposits":             {"vault=x"},
+		"/api/v1/settlement/summary":          {},
+	} {
+		wrong = append(wrong, "asOfBlock=x", "asOfBlock=-1", "asOfBlock=12", "asOfBlock=2", "asOfBlock=0", "asOfSeq=0", "asOfSeq=x", "asOfSeq=1",
+			fmt.Sprintf("asOfSeq=%d", w.ledger.seq()+1), "asOfBlock=99999999999999999999", "asOfSeq=8&asOfBlock=9", "x=%zz")
+		for _, query := range wrong {
+			field, value, _ := strings.Cut(query, "=")
+			code := "INVALID_PARAMETER"
+			switch {
+			case field == "vault":
+				code = "INVALID_ADDRESS"
+			case field == "x":
+				field = "query"
+			case strings.Contains(value, "&"):
+				field = "asOfBlock"
+			}
+			details, _ := w.get(path+"?"+query).failed(t, 400, code).([]any)
+			if len(details) != 1 || details[0].(object)["field"] != field || details[0].(object)["reason"] == "" {
+				t.Errorf("%s?%s: details %v", path, query, details)
+			}
+		}
+		// Unknown ones are ignored, empty ones are absent, of repeated ones the first counts.
+		if r := w.get(path + "?foo=bar&page=&pageSize=&vault=&from=&to=&status=&sortBy=&sortOrder=&asOfBlock=&asOfSeq=&page=x&vault=x&asOfBlock=x"); r.Code != 200 {
+			t.Errorf("%s with empty parameters: %d %s", path, r.Code, r.Body)
+		}
+	}
+	all, _ := w.get("/api/v1/users/"+u+"/deposits?page=0&pageSize=0&from=x&to=y&asOfBlock=z&asOfSeq=q").failed(t, 400, "INVALID_PARAMETER").([]any)
+	if len(all) != 6 {
+		t.Errorf("details should name all six bad fields: %v", all)
+	}
+	for _, path := range []string{"/api/v1/vaults/x", "/api/v1/vaults/" + a[:41], "/api/v1/vaults/" + a + "00", "/api/v1/vaults/x/nav", "/api/v1/users/x", "/api/v1/users/x/deposits",
+		"/api/v1/users/x/withdrawals", "/api/v1/users/%00", "/api/v1/users/a%2Fb", "/api/v1/vaults/0X" + a[2:]} {
+		w.get(path).failed(t, 400, "INVALID_ADDRESS")
+	}
+	for _, path := range []string{"/api/v1/vaults/" + nobody.Hex(), "/api/v1/vaults/" + nobody.Hex() + "/nav", "/api/v1/users/" + nobody.Hex()} {
+		w.get(path).failed(t, 404, "NOT_FOUND")
+	}
+	for _, path := range []string{"/api/v1/users/" + nobody.Hex() + "/deposits", "/api/v1/users/" + nobody.Hex() + "/withdrawals",
+		"/api/v1/users/" + u + "/deposits?vault=" + nobody.Hex(), "/api/v1/queues/withdrawals?vault=" + nobody.Hex(), "/api/v1/queues/deposits?vault=" + nobody.Hex(),
+		"/api/v1/users?page=9", "/api/v1/queues/withdrawals?page=9"} {
+		same(t, path, w.get(path).data(t), []any{})
+	}
+	// Any case, and percent-encoding, name the same vault.
+	want := w.get("/api/v1/vaults/" + a).data(t)
+	for _, path := range []string{"/api/v1/vaults/" + strings.ToLower(a), "/api/v1/vaults/0x" + strings.ToUpper(a[2:]), "/api/v1/vaults/%30x" + a[2:]} {
+		same(t, path, w.get(path).data(t), want)
+	}
+}
+
+func TestTimeRangeFilters(t *testing.T) {
+	w := newFixture(t)
+	total := func(path string) string { return fmt.Sprint(w.get(path).body(t)["meta"].(object)["total"]) }
+	nav := "/api/v1/vaults/" + vaultA.Hex() + "/nav?" // NAVs at 22:13:56 and 22:15:20 of 2023-11-14, which is 1700000120
+	for query, want := range map[string]string{
+		"": "2", "from=2023-11-14": "2", "to=2023-11-14": "2", "from=2023-11-15": "0", "to=2023-11-13": "0",
+		"from=1700000036": "2", "from=1700000037": "1", "from=1700000036001": "1", "from=1700000036000": "2", "to=1700000036": "1", "to=1700000035999": "0",
+		"from=1700000037&to=1700000119": "0", "from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z": "1", "from=2023-11-14T23:15:20%2B01:00": "1",
+	} {
+		if got := total(nav + query); got != want {
+			t.Errorf("NAVs with %s: %s, should be %s", query, got, want)
+		}
+	}
+	deposits := "/api/v1/users/" + alice.Hex() + "/deposits?" // blocks 5 and 6: 1700000060 and 1700000072
+	for query, want := range map[string]string{"": "2", "from=1700000061": "1", "to=1700000060": "1", "from=1700000060&to=1700000072": "2", "vault=" + vaultB.Hex(): "1"} {
+		if got := total(deposits + query); got != want {
+			t.Errorf("deposits with %s: %s, should be %s", query, got, want)
+		}
+	}
+}
+
+func TestLinksAndPages(t *testing.T) {
+	w := newFixture(t)
+	path := "/api/v1/users?sortBy=totalDeposited&sortOrder=asc&pageSize=1&x=%3E%0A&page="
+	var seen []string
+	for page := 1; page <= 4; page++ {
+		r := w.get(fmt.Sprint(path, page))
+		body := r.body(t)
+		for _, u := range body["data"].([]any) {
+			seen = append(seen, u.(object)["totalDeposited"].(string))
+		}
+		same(t, "meta", body["meta"], object{"page": page, "pageSize": 1, "total": 3, "totalPages": 3, "hasNextPage": page < 3})
+		link := func(n int, rel string) string {
+			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc&x=%%3E%%0A>; rel="%s"`, n, rel)
+		}
+		want := []string{link(1, "first")}
+		if page > 1 {
+			want = append(want, link(page-1, "prev"))
+		}
+		if page < 3 {
+			want = append(want, link(page+1, "next"))
+		}
+		if got := r.Header().Get("Link"); got != strings.Join(append(want, link(3, "last")), ", ") {
+			t.Errorf("page %d: Link is %s", page, got)
+		}
+	}
+	same(t, "walk", seen, []string{"30", "170", "250"})
+}

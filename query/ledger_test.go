@@ -1,0 +1,369 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A ledger stands in for the log and for project: facts are appended and
+// retracted as ingest does it, and rows are written by the rules of the read
+// model. It derives every state anew from the list of live facts, in chain
+// order, so that it shares nothing with the code under test, nor with
+// projections.
+type ledger struct {
+	chainID uint64
+	records []entry // records[i] has seq i+1
+	rows    map[string][][]any
+	sinces  map[string]uint64
+}
+
+type kind string
+
+const (
+	aBlock   kind = "block"
+	aVault   kind = "vault"
+	aDeposit kind = "deposit"
+	aRequest kind = "request"
+	aFunding kind = "funding"
+	aClaim   kind = "claim"
+	aCancel  kind = "cancel"
+	anExpiry kind = "expiry"
+	aNav     kind = "nav"
+	aSweep   kind = "sweep"
+)
+
+// fact is what a log, a block or a vault record says; only the fields of its
+// kind are set.
+type fact struct {
+	kind           kind
+	vault          common.Address
+	user, other    common.Address // owner; sender or receiver
+	partner        uint32
+	id, to         uint64 // deposit id, request index, first of a sweep; last of a sweep
+	assets, shares int64
+	price, supply  int64 // of a NAV
+	expires        uint64
+	block          uint64
+	index          uint32
+	tx             common.Hash
+	meta           *event.Vault
+}
+
+type entry struct {
+	fact
+	seq, retracts uint64
+	boundary      bool
+}
+
+func blockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
+
+func newLedger(chainID uint64) *ledger {
+	return &ledger{chainID: chainID, rows: map[string][][]any{}, sinces: map[string]uint64{}}
+}
+
+func (l *ledger) seq() uint64 { return uint64(len(l.records)) }
+
+// append adds facts; the last record becomes a boundary.
+func (l *ledger) append(facts ...fact) {
+	for _, f := range facts {
+		l.add(f, 0)
+	}
+	l.records[len(l.records)-1].boundary = true
+}
+
+// retract takes back, newest first, every live fact of blocks above fork, but
+// no boundary follows: the new branch belongs to the same unit.
+func (l *ledger) retract(fork uint64) []fact {
+	var gone []fact
+	live := l.live(l.seq(), 1<<62)
+	for _, e := range slices.Backward(live) {
+		if e.block > fork && e.kind != aVault {
+			l.add(e.fact, e.seq)
+			gone = append(gone, e.fact)
+		}
+	}
+	slices.Reverse(gone)
+	return gone
+}
+
+// live are the facts that count at seq and block, in the order of the log.
+func (l *ledger) live(seq, block uint64) []entry {
+	taken := map[uint64]bool{}
+	for _, e := range l.records[:seq] {
+		if e.retracts != 0 {
+			taken[e.retracts] = true
+		}
+	}
+	var out []entry
+	for _, e := range l.records[:seq] {
+		if e.retracts == 0 && !taken[e.seq] && e.block <= block {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func (l *ledger) add(f fact, retracts uint64) {
+	seq := l.seq() + 1
+	before := l.statesOf(f)
+	l.records = append(l.records, entry{fact: f, seq: seq, retracts: retracts})
+	after := l.statesOf(f)
+	sign := int8(1)
+	if retracts != 0 {
+		sign = -1
+	}
+	l.writeFact(f, seq, sign, retracts)
+	l.writeFlow(f, seq, sign, before, after)
+	l.writeStates("users", seq, f, before.user, after.user)
+	l.writeStates("requests", seq, f, before.request, after.request)
+}
+
+// states are the things that one fact may change.
+type states struct {
+	user, request []any // columns of their tables, nil when there is none
+	firstInVault  uint32
+}
+
+func (l *ledger) statesOf(f fact) states {
+	var out states
+	live := l.live(l.seq(), 1<<62)
+	switch f.kind {
+	case aDeposit, aRequest, aClaim:
+		out.user = userState(live, f.user)
+		out.firstInVault = firstSeen(live, f.user, &f.vault)
+	}
+	switch f.kind {
+	case aRequest, aFunding, aClaim, aCancel, anExpiry:
+		out.request = requestState(live, f.vault, f.id)
+	}
+	return out
+}
+
+// firstSeen is the time of the first deposit or request of a user; 0 for none.
+func firstSeen(live []entry, user common.Address, vault *common.Address) uint32 {
+	var first uint32
+	for _, e := range live {
+		if (e.kind == aDeposit || e.kind == aRequest) && e.user == user && (vault == nil || e.vault == *vault) {
+			if t := blockTime(e.block); first == 0 || t < first {
+				first = t
+			}
+		}
+	}
+	return first
+}
+
+func userState(live []entry, user common.Address) []any {
+	first := firstSeen(live, user, nil)
+	if first == 0 {
+		return nil
+	}
+	deposited, withdrawn := int64(0), int64(0)
+	for _, e := range live {
+		switch {
+		case e.user != user:
+		case e.kind == aDeposit:
+			deposited += e.assets
+		case e.kind == aClaim:
+			withdrawn += e.assets
+		}
+	}
+	return []any{user.Bytes(), big.NewInt(deposited), big.NewInt(withdrawn), first}
+}
+
+// request is the state of one withdrawal request.
+type request struct {
+	user, receiver                                 common.Address
+	partner                                        uint32
+	shares, estimate                               int64
+	expires                                        uint64
+	tx                                             common.Hash
+	block                                          uint64
+	index                                          uint32
+	requested, funded, claimed, cancelled, expired uint32
+	requestedTS, fundedTS, claimedTS               uint32
+	cancelledTS, expiredTS                         uint32
+	fundedAssets, claimedAssets                    int64
+}
+
+func foldRequest(live []entry, vault common.Address, index uint64) request {
+	var r request
+	count := func(n, ts *uint32, e entry) bool {
+		*n++
+		if *n == 1 {
+			*ts = blockTime(e.block)
+		}
+		return *n == 1
+	}
+	for _, e := range live {
+		if e.vault != vault || e.id != index {
+			continue
+		}
+		switch e.kind {
+		case aRequest:
+			if count(&r.requested, &r.requestedTS, e) {
+				r.user, r.receiver, r.partner, r.shares, r.estimate = e.user, e.other, e.partner, e.shares, e.assets
+				r.expires, r.tx, r.block, r.index = e.expires, e.tx, e.block, e.fact.index
+			}
+		case aFunding:
+			if count(&r.funded, &r.fundedTS, e) {
+				r.fundedAssets = e.assets
+			}
+		case aClaim:
+			count(&r.claimed, &r.claimedTS, e)
+			r.claimedAssets += e.assets
+		case aCancel:
+			count(&r.cancelled, &r.cancelledTS, e)
+		case anExpiry:
+			count(&r.expired, &r.expiredTS, e)
+		}
+	}
+	return r
+}
+
+func requestState(live []entry, vault common.Address, index uint64) []any {
+	r := foldRequest(live, vault, index)
+	if r.requested+r.funded+r.claimed+r.cancelled+r.expired == 0 {
+		return nil
+	}
+	return []any{
+		vault.Bytes(), index, r.user.Bytes(), r.receiver.Bytes(), r.partner, big.NewInt(r.shares), big.NewInt(r.estimate), r.expires,
+		r.requested, r.requestedTS, r.block, r.tx.Bytes(), r.index, r.funded, r.fundedTS, big.NewInt(r.fundedAssets),
+		r.claimed, r.claimedTS, big.NewInt(r.claimedAssets), r.cancelled, r.cancelledTS, r.expired, r.expiredTS,
+	}
+}
+
+const writer = uint64(1)
+
+func (l *ledger) row(table string, values ...any) { l.rows[table] = append(l.rows[table], values) }
+
+func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
+	ts := blockTime(f.block)
+	var payload []byte
+	recordKind, name := "log", string(f.kind)
+	switch f.kind {
+	case aBlock:
+		recordKind, name = "block", ""
+	case aVault:
+		recordKind, name, ts = "vault", "", 0
+		record := &event.Record{Seq: seq, Retracts: retracts, ChainId: l.chainID, Fact: &event.Record_Vault{Vault: f.meta}}
+		payload, _ = proto.Marshal(record)
+	case aDeposit:
+		l.row("deposits", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), f.id, f.user.Bytes(), f.other.Bytes(), f.partner,
+			big.NewInt(f.assets), big.NewInt(f.shares), int8(0), f.block, ts, f.tx.Bytes(), f.index)
+	case aNav:
+		l.row("navs", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), big.NewInt(f.price), big.NewInt(f.assets), big.NewInt(f.supply),
+			f.block, ts, f.tx.Bytes(), f.index)
+	case aSweep:
+		l.row("sweeps", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), f.id, f.to, big.NewInt(f.assets), f.block, ts, f.tx.Bytes(), f.index)
+	}
+	// boundary is only known when the unit is closed, see insert.
+	l.row("records", seq, uint8(0), sign, retracts, writer, recordKind, name, false, false, f.block, make([]byte, 32), ts,
+		f.vault.Bytes(), f.tx.Bytes(), f.index, string(payload))
+}
+
+func (l *ledger) writeFlow(f fact, seq uint64, sign int8, before, after states) {
+	var deposits, requests, vaultUser int8
+	var deposited, estimated, withdrawn int64
+	switch f.kind {
+	case aDeposit:
+		deposits, deposited = sign, int64(sign)*f.assets
+	case aRequest:
+		requests, estimated = sign, int64(sign)*f.assets
+	case aClaim:
+		withdrawn = int64(sign) * f.assets
+	default:
+		return
+	}
+	first := int64(0)
+	switch {
+	case before.firstInVault == 0 && after.firstInVault != 0:
+		vaultUser, first = 1, int64(after.firstInVault)
+	case before.firstInVault != 0 && after.firstInVault == 0:
+		vaultUser, first = -1, -int64(before.firstInVault)
+	}
+	l.row("flows", seq, uint8(0), sign, writer, f.vault.Bytes(), f.user.Bytes(), deposits, big.NewInt(deposited), requests, big.NewInt(estimated),
+		big.NewInt(withdrawn), vaultUser, first, f.block)
+}
+
+// writeStates writes the old state with sign -1 and the new one with sign +1.
+func (l *ledger) writeStates(table string, seq uint64, f fact, before, after []any) {
+	if before == nil && after == nil {
+		return
+	}
+	name := fmt.Sprint(table, f.user)
+	if table == "requests" {
+		name = fmt.Sprint(table, f.vault, f.id)
+	}
+	write := func(row uint8, sign int8, since uint64, state []any) {
+		values := []any{seq, row, sign, writer}
+		if table == "users" {
+			values = append(values, state[0], since, state[1], state[2], state[3])
+		} else {
+			values = append(values, state[0], state[1], since)
+			values = append(append(values, state[2:]...), f.block)
+		}
+		l.row(table, values...)
+	}
+	if before != nil {
+		write(0, -1, l.sinces[name], before)
+	}
+	if after != nil {
+		l.sinces[name] = seq
+		write(1, 1, seq, after)
+	}
+}
+
+var columns = map[string]string{
+	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, address, tx, log_index, payload",
+	"deposits": "seq, row, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, partner_user, block, ts, tx, log_index",
+	"flows":    "seq, row, sign, writer, vault, user, deposits, deposited, requests, estimated, withdrawn, vault_user, first_ts, block",
+	"users":    "seq, row, sign, writer, user, since, deposited, withdrawn, first_ts",
+	"requests": "seq, row, sign, writer, vault, request_index, since, user, receiver, partner, shares, estimate, expires_ts, requested, requested_ts, requested_block, tx, log_index, funded, funded_ts, funded_assets, claimed, claimed_ts, claimed_assets, cancelled, cancelled_ts, expired, expired_ts, block",
+	"navs":     "seq, row, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index",
+	"sweeps":   "seq, row, sign, retracts, writer, vault, from_id, to_id, assets, block, ts, tx, log_index",
+}
+
+// insert writes every row that is not written yet, in parts of several blocks,
+// and a progress row into each table.
+func (l *ledger) insert(t testing.TB, conn driver.Conn, database string) {
+	t.Helper()
+	for _, values := range l.rows["records"] {
+		values[7] = l.records[values[0].(uint64)-1].boundary
+	}
+	for table, names := range columns {
+		rows := l.rows[table]
+		for part := range slices.Chunk(rows, max(1, (len(rows)+4)/5)) {
+			insertRows(t, conn, fmt.Sprintf("INSERT INTO %s.%s (%s)", database, table, names), part)
+		}
+		if table != "records" {
+			insertRows(t, conn, fmt.Sprintf("INSERT INTO %s.%s (seq, row, sign, writer)", database, table), [][]any{{l.seq(), uint8(255), int8(0), writer}})
+		}
+	}
+	l.rows = map[string][][]any{}
+}
+
+func insertRows(t testing.TB, conn driver.Conn, statement string, rows [][]any) {
+	t.Helper()
+	batch, err := conn.PrepareBatch(context.Background(), statement)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	defer batch.Close()
+	for _, row := range rows {
+		if err := batch.Append(row...); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	if err := batch.Send(); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

@@ -1,0 +1,115 @@
+package query
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// TestUsersBehindManyDeadStates: every user changed often, so that most states
+// at the top of the order are dead.
+func TestUsersBehindManyDeadStates(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(fact{kind: aBlock, block: 1})
+	w.ledger.insert(t, w.writer, w.database())
+	const users, changes = 30, 40
+	var rows [][]any
+	var want []string
+	for u := range users {
+		address := common.BigToAddress(big.NewInt(int64(u + 1)))
+		for c := range changes { // once high, in the end low
+			deposited := big.NewInt(int64((changes - c) * 1000))
+			since := uint64(1 + u*changes + c)
+			rows = append(rows, []any{uint64(1), uint8(1), int8(1), writer, address.Bytes(), since, deposited, new(big.Int), uint32(1_700_000_000)})
+			if c < changes-1 {
+				rows = append(rows, []any{uint64(1), uint8(0), int8(-1), writer, address.Bytes(), since, deposited, new(big.Int), uint32(1_700_000_000)})
+			}
+		}
+		want = append(want, address.Hex()) // all tie at 1000: by address
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.users (%s)", w.database(), columns["users"]), rows)
+	w.look()
+	for _, order := range []string{"asc", "desc"} {
+		for _, by := range []string{"totalDeposited", "totalWithdrawn", "firstSeen"} {
+			var got []string
+			for page := 1; page <= 5; page++ {
+				body := w.get(fmt.Sprintf("/api/v1/users?sortBy=%s&sortOrder=%s&pageSize=7&page=%d", by, order, page)).body(t)
+				same(t, "total", body["meta"].(object)["total"], users)
+				for _, u := range body["data"].([]any) {
+					got = append(got, u.(object)["address"].(string))
+				}
+			}
+			same(t, by+" "+order, got, want)
+		}
+	}
+}
+
+// TestAmountsAreExact uses the largest amounts that are counted.
+func TestAmountsAreExact(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 1})
+	w.ledger.insert(t, w.writer, w.database())
+	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 191), big.NewInt(1))
+	sum := new(big.Int).Mul(largest, big.NewInt(3)).String()
+	hash := make([]byte, 32)
+	for i := range uint64(3) {
+		row := []any{uint64(2), uint8(0), int8(1), uint64(0), writer, vaultA.Bytes(), i + 1, alice.Bytes(), alice.Bytes(), uint32(7), largest, largest, int8(0), uint64(1), uint32(1_700_000_012), hash, uint32(i)}
+		insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), [][]any{row})
+		flow := []any{uint64(2), uint8(i), int8(1), writer, vaultA.Bytes(), alice.Bytes(), int8(1), largest, int8(0), new(big.Int), new(big.Int), int8(1 - min(i, 1)), int64(1_700_000_012 * (1 - min(i, 1))), uint64(1)}
+		insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), [][]any{flow})
+	}
+	state := []any{uint64(2), uint8(1), int8(1), writer, alice.Bytes(), uint64(2), new(big.Int).Mul(largest, big.NewInt(3)), largest, uint32(1_700_000_012)}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.users (%s)", w.database(), columns["users"]), [][]any{state})
+	w.ledger.append(fact{kind: aBlock, block: 1})
+	w.publish()
+	key := w.partner(7, "Seven")
+	stats := w.get("/api/v1/partner/stats", "x-api-key", key).data(t).(object)
+	same(t, "volume", stats["totalVolume"], sum)
+	same(t, "user", w.get("/api/v1/users/" + alice.Hex()).data(t).(object)["totalDeposited"], sum)
+	same(t, "users", w.get("/api/v1/users").data(t).([]any)[0], object{"address": alice.Hex(), "firstSeen": "2023-11-14T22:13:32.000Z", "totalDeposited": sum, "totalWithdrawn": largest.String()})
+	same(t, "settlement", w.get("/api/v1/settlement/summary").data(t).([]any)[0].(object)["depositsToSweep"], object{"count": 3, "totalAmount": sum})
+	same(t, "deposit", w.get("/api/v1/partner/deposits", "x-api-key", key).data(t).([]any)[0].(object)["assetAmount"], largest.String())
+}
+
+// TestLongDepositQueue is cut, and says so, and how many there really are.
+func TestLongDepositQueue(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 9})
+	w.ledger.insert(t, w.writer, w.database())
+	const count = maxUnswept + 3
+	rows := make([][]any, count)
+	for i := range rows {
+		hash := common.BigToHash(big.NewInt(int64(i + 1)))
+		rows[i] = []any{uint64(2), uint8(0), int8(1), uint64(0), writer, vaultA.Bytes(), uint64(i + 1), alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), uint64(9), uint32(1_700_000_012), hash.Bytes(), uint32(i)}
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+	w.look()
+	group := w.get("/api/v1/queues/deposits").data(t).([]any)[0].(object)
+	deposits := group["deposits"].([]any)
+	if len(deposits) != maxUnswept || group["count"] != jsonNumber(fmt.Sprint(count)) || group["truncated"] != true {
+		t.Errorf("%d deposits, count %v, truncated %v", len(deposits), group["count"], group["truncated"])
+	}
+	for i, want := range map[int]string{0: "0", maxUnswept - 1: fmt.Sprint(maxUnswept - 1)} {
+		if got := deposits[i].(object)["logIndex"]; got != jsonNumber(want) {
+			t.Errorf("deposit %d has log index %v: the oldest should come first", i, got)
+		}
+	}
+}
+
+func TestVaultRecords(t *testing.T) {
+	record := func(seq uint64, v vault) vaultRecord { return vaultRecord{Seq: seq, Sign: 1, vault: v} }
+	first, renamed := vault{address: vaultA, name: "Old", startBlock: 9}, vault{address: vaultA, name: "New", startBlock: 9}
+	b, c := vault{address: vaultB, name: "B", startBlock: 9}, vault{address: vaultC, name: "C", startBlock: 1}
+	records := []vaultRecord{record(1, first), record(4, b), record(6, renamed), record(7, c), {Seq: 9, Sign: -1, Retracts: 6, vault: renamed}}
+	for seq, want := range map[uint64]string{0: "", 1: "Old ", 5: "Old B ", 6: "New B ", 7: "C New B ", 8: "C New B ", 9: "C Old B "} {
+		got := ""
+		for _, v := range vaultsAt(records, seq) {
+			got += v.name + " "
+		}
+		if got != want {
+			t.Errorf("at seq %d: %q, should be %q", seq, got, want)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// pin is the state that one answer is about.
+type pin struct {
+	generation
+	seq    uint64
+	block  uint64 // newest indexed block, or the one asked for by asOfBlock
+	time   uint64 // by which expiry is judged, Unix seconds
+	asOf   bool   // asOfBlock was given: facts of later blocks do not count
+	vaults []vault
+}
+
+// pin reads asOfBlock and asOfSeq, reports all bad parameters of the request,
+// and decides the state that it is about.
+func (x *exchange) pin() (*pin, error) {
+	s := x.snapshot
+	if s == nil {
+		if err := x.params.err(); err != nil {
+			return nil, err
+		}
+		return nil, unavailable("The read model is not there yet.", nil)
+	}
+	block := x.params.height("asOfBlock", 0, s.block, fmt.Sprintf("must be a block from the first indexed one to %d", s.block))
+	seq := x.params.height("asOfSeq", 1, s.seq, fmt.Sprintf("must be an integer from 1 to %d", s.seq))
+	if err := x.params.err(); err != nil {
+		return nil, err
+	}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults}
+	if seq != nil {
+		if err := p.toSeq(x.ctx, s, *seq); err != nil {
+			return nil, err
+		}
+	}
+	if block != nil {
+		if err := p.toBlock(x.ctx, *block); err != nil {
+			return nil, err
+		}
+	}
+	x.setPosition(p)
+	return p, nil
+}
+
+// toSeq moves the pin back to the last whole unit of the log up to seq.
+func (p *pin) toSeq(ctx context.Context, s *snapshot, seq uint64) error {
+	boundary, _, err := askOne[cursorRow](ctx, p.generation, sqlBoundary, named("seq", seq))
+	if err != nil {
+		return readFailure(err)
+	}
+	p.seq = boundary.Seq
+	newest, ok, err := p.blockAt(ctx, math.MaxUint64)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return invalidParameter(fault{"asOfSeq", "no block was indexed yet at that seq"})
+	}
+	p.block, p.time, p.vaults = newest.Block, uint64(newest.Time), vaultsAt(s.records, p.seq)
+	return nil
+}
+
+// toBlock moves the pin back to a block of the chain.
+func (p *pin) toBlock(ctx context.Context, block uint64) error {
+	if block > p.block {
+		return invalidParameter(fault{"asOfBlock", fmt.Sprintf("must not be above %d, the newest block at asOfSeq", p.block)})
+	}
+	newest, ok, err := p.blockAt(ctx, block)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
+	}
+	p.block, p.time, p.asOf = block, uint64(newest.Time), true
+	return nil
+}
+
+func (p *pin) blockAt(ctx context.Context, block uint64) (blockRow, bool, error) {
+	row, ok, err := askOne[blockRow](ctx, p.generation, sqlIndexedBlock, named("seq", p.seq), named("block", block))
+	if err != nil {
+		return blockRow{}, false, readFailure(err)
+	}
+	return row, ok, nil
+}
+
+// args are the parameters that hold a question to the pin.
+func (p *pin) args(more ...any) []any {
+	block := uint64(math.MaxUint64)
+	if p.asOf {
+		block = p.block
+	}
+	return append(more, named("seq", p.seq), named("block", block), named("now", p.time))
+}
+
+// vault finds a vault by the address in the path.
+func (p *pin) vault(address common.Address) (*vault, error) {
+	for i := range p.vaults {
+		if p.vaults[i].address == address {
+			return &p.vaults[i], nil
+		}
+	}
+	return nil, notFound("There is no such vault.")
+}
+
+// vaultName is the display name of a vault.
+func (p *pin) vaultName(address common.Address) string {
+	if v, err := p.vault(address); err == nil {
+		return v.name
+	}
+	return ""
+}
+
+// wanted are the vaults that a filter lets through, in the order of the list.
+func (p *pin) wanted(filter *common.Address) []vault {
+	if filter == nil {
+		return p.vaults
+	}
+	v, err := p.vault(*filter)
+	if err != nil {
+		return nil
+	}
+	return []vault{*v}
+}
+
+// pinned asks a question at the pin.
+func pinned[T any](x *exchange, p *pin, question string, args ...any) ([]T, error) {
+	rows, err := ask[T](x.ctx, p.generation, question, p.args(args...)...)
+	if err != nil {
+		return nil, readFailure(err)
+	}
+	return rows, nil
+}
+
+// pinnedOne is pinned for a question with at most one row.
+func pinnedOne[T any](x *exchange, p *pin, question string, args ...any) (T, error) {
+	row, _, err := askOne[T](x.ctx, p.generation, question, p.args(args...)...)
+	if err != nil {
+		return row, readFailure(err)
+	}
+	return row, nil
+}
+
+// total is the answer to a counting question. Signed rows make it signed; a
+// negative one would be a broken read model and counts as nothing.
+func total(x *exchange, p *pin, question string, args ...any) (int64, error) {
+	type row struct {
+		Total int64 `ch:"total"`
+	}
+	r, err := pinnedOne[row](x, p, question, args...)
+	return max(r.Total, 0), err
+}

@@ -1,0 +1,141 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// CheckURL judges a webhook URL and gives its canonical form. Its error is a
+// *guard.Refusal, or something that has nothing to do with the URL.
+// (*guard.Guard).CheckURL is one.
+type CheckURL func(ctx context.Context, rawURL string) (canonical string, err error)
+
+// Query serves the HTTP API.
+type Query struct {
+	cfg       Config
+	chainID   uint64
+	readModel readmodel.Config
+	pool      *pgxpool.Pool
+	db        *db.Queries
+	checkURL  CheckURL
+	gatherer  prometheus.Gatherer
+	log       *slog.Logger
+	now       func() time.Time
+	proxies   []netip.Prefix
+	metrics   metrics
+
+	snapshot    atomic.Pointer[snapshot]
+	snapshotErr atomic.Pointer[string] // why the last look at it failed; empty: it did not
+	registry    atomic.Pointer[registryView]
+	addr        atomic.Pointer[string]
+
+	keys      keyCache
+	byIP      *limiter[netip.Addr]
+	byFailure *limiter[netip.Addr]
+	byPartner *limiter[uint32]
+	byPoster  *limiter[uint32]
+}
+
+// New makes a server for one chain. It touches nothing until Run. cfg must be
+// valid. gatherer is what /metrics shows; the program's own metrics are
+// registered with reg.
+func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL CheckURL,
+	gatherer prometheus.Gatherer, reg prometheus.Registerer, log *slog.Logger) *Query {
+	q := &Query{
+		cfg: cfg, chainID: chainID, readModel: ch, pool: pool, db: db.New(pool), checkURL: checkURL,
+		gatherer: gatherer, log: log, now: time.Now,
+		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
+		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
+		byPartner: newLimiter[uint32](maxKeys), byPoster: newLimiter[uint32](maxKeys),
+	}
+	for _, proxy := range cfg.TrustedProxies {
+		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
+			q.proxies = append(q.proxies, prefix)
+		}
+	}
+	q.metrics = newMetrics(reg, q)
+	return q
+}
+
+// Addr is the address that Run listens on, host:port; empty before that.
+func (q *Query) Addr() string {
+	if addr := q.addr.Load(); addr != nil {
+		return *addr
+	}
+	return ""
+}
+
+// Run serves until ctx ends, then lets the open requests finish, for at most
+// ShutdownTimeout, and returns nil.
+func (q *Query) Run(ctx context.Context) error {
+	conn, err := q.readModel.OpenReader()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	listener, err := net.Listen("tcp", q.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on http.listen %s: %w; choose another address, or port 0 for a free one", q.cfg.Listen, err)
+	}
+	addr := listener.Addr().String()
+	q.addr.Store(&addr)
+	q.log.Info("serving", "addr", addr)
+
+	server := &http.Server{
+		Handler:           q.Handler(),
+		ReadHeaderTimeout: q.cfg.ReadTimeout,
+		ReadTimeout:       q.cfg.ReadTimeout,
+		WriteTimeout:      q.cfg.WriteTimeout,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(q.log.Handler(), slog.LevelDebug),
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP on %s: %w", addr, err)
+		}
+		return nil
+	})
+	// The loops outlive the server, for its last requests need what they keep.
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group.Go(func() error {
+		defer stop()
+		<-ctx.Done()
+		return q.shutDown(server)
+	})
+	group.Go(func() error { return q.watchRegistry(work) })
+	group.Go(func() error { return q.follow(work, conn) })
+	group.Go(func() error { return registry.Report(work, q.pool, registry.Serve, q.Status) })
+	return group.Wait()
+}
+
+// shutDown stops accepting and waits for the open requests.
+func (q *Query) shutDown(server *http.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), q.cfg.ShutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		q.log.Warn("requests cut off at the end", "after", q.cfg.ShutdownTimeout)
+		return server.Close()
+	}
+	return nil
+}
+
+// decimal writes a number the way the API writes block numbers.
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }

@@ -1,0 +1,234 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+	"github.com/klauspost/compress/gzhttp"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// endpoint is what can be done at one path of the API.
+type endpoint struct {
+	path    string
+	partner bool // needs a key
+	get     handler
+	post    handler
+}
+
+func (q *Query) endpoints() []endpoint {
+	return []endpoint{
+		{path: "/api/v1/vaults", get: q.listVaults},
+		{path: "/api/v1/vaults/{address}", get: q.getVault},
+		{path: "/api/v1/vaults/{address}/nav", get: q.listNavs},
+		{path: "/api/v1/users", get: q.listUsers},
+		{path: "/api/v1/users/{address}", get: q.getUser},
+		{path: "/api/v1/users/{address}/deposits", get: q.listUserDeposits},
+		{path: "/api/v1/users/{address}/withdrawals", get: q.listUserWithdrawals},
+		{path: "/api/v1/queues/withdrawals", get: q.listQueuedWithdrawals},
+		{path: "/api/v1/queues/deposits", get: q.listUnsweptDeposits},
+		{path: "/api/v1/settlement/summary", get: q.settlementSummary},
+
+		{path: "/api/v1/partner/vaults", partner: true, get: q.listVaults},
+		{path: "/api/v1/partner/vaults/{address}/nav", partner: true, get: q.listNavs},
+		{path: "/api/v1/partner/webhooks", partner: true, get: q.getWebhook, post: q.setWebhook},
+		{path: "/api/v1/partner/webhooks/deliveries", partner: true, get: q.listDeliveries},
+		{path: "/api/v1/partner/events", partner: true, get: q.listEvents},
+		{path: "/api/v1/partner/stats", partner: true, get: q.partnerStats},
+		{path: "/api/v1/partner/deposits", partner: true, get: q.listPartnerDeposits},
+		{path: "/api/v1/partner/router", partner: true, get: q.getRouter},
+	}
+}
+
+// Handler answers every path of the program. Before Run has made a snapshot,
+// questions to the read models are answered 503.
+func (q *Query) Handler() http.Handler {
+	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
+	r.Use(q.measure)
+	for _, e := range q.endpoints() {
+		r.Handle(e.path, q.serve(e))
+	}
+	r.HandleFunc("/healthz", q.getOnly(q.healthz))
+	r.HandleFunc("/readyz", q.getOnly(q.readyz))
+	r.HandleFunc("/status", q.getOnly(q.status))
+	r.Handle("/metrics", promhttp.HandlerFor(q.gatherer, promhttp.HandlerOpts{}))
+	r.NotFoundHandler = q.measure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q.fail(w, r, notFound("There is nothing at this path."))
+	}))
+	zip, err := gzhttp.NewWrapper(gzhttp.SuffixETag(gzipSuffix), gzhttp.EnableZstd(false))
+	if err != nil {
+		panic(err) // the options are constants
+	}
+	return zip(q.outermost(r))
+}
+
+var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// outermost names the request and turns a panic into an error.
+func (q *Query) outermost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(headerRequestID)
+		if !requestID.MatchString(id) {
+			id = uuid.Must(uuid.NewV7()).String()
+		}
+		w.Header().Set(headerRequestID, id)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			q.metrics.panics.Inc()
+			q.log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			q.fail(w, r, internal(fmt.Errorf("panic: %v", v)))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// serve makes the HTTP handler of an endpoint.
+func (q *Query) serve(e endpoint) http.Handler {
+	allow := "GET, HEAD"
+	if e.post != nil {
+		allow += ", POST"
+	}
+	if !e.partner {
+		allow += ", OPTIONS"
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !e.partner {
+			allowAnyOrigin(w.Header())
+		}
+		var h handler
+		switch {
+		case r.Method == http.MethodGet || r.Method == http.MethodHead:
+			h = e.get
+		case r.Method == http.MethodPost:
+			h = e.post
+		case r.Method == http.MethodOptions && !e.partner:
+			w.Header().Set("Allow", allow)
+			w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
+			w.Header().Set("Access-Control-Allow-Headers", "If-None-Match, X-Request-Id")
+			w.Header().Set("Access-Control-Max-Age", "86400")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		if h == nil {
+			q.fail(w, r, wrongMethod(w, r, allow))
+			return
+		}
+		if err := q.answer(w, r, e, h); err != nil {
+			q.fail(w, r, err)
+		}
+	})
+}
+
+// answer takes one request through the checks, in the order that
+// decisions.md fixes: key, rate limit, parameters, look-up.
+func (q *Query) answer(w http.ResponseWriter, r *http.Request, e endpoint, h handler) error {
+	ctx, cancel := context.WithTimeout(r.Context(), q.cfg.RequestTimeout)
+	defer cancel()
+	x := &exchange{ctx: ctx, request: r, header: w.Header(), params: newParams(r.URL.RawQuery), snapshot: q.snapshot.Load()}
+	x.header.Set(headerChainState, q.chainState())
+	if s := x.snapshot; s != nil {
+		x.setPosition(&pin{generation: s.generation, seq: s.seq, block: s.block})
+	}
+	x.header.Set("Cache-Control", "public, no-cache")
+	if e.partner {
+		x.header.Set("Cache-Control", "private, no-cache")
+		x.header.Add("Vary", "x-api-key")
+	}
+	if err := q.admit(x, e); err != nil {
+		return err
+	}
+	a, err := h(x)
+	if err != nil {
+		return err
+	}
+	return q.write(w, r, a)
+}
+
+func allowAnyOrigin(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", strings.Join([]string{
+		"ETag", "Link", "Retry-After", "RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
+		headerRequestID, headerBlock, headerSeq, headerGeneration, headerChainState,
+	}, ", "))
+}
+
+func wrongMethod(w http.ResponseWriter, r *http.Request, allow string) *failure {
+	w.Header().Set("Allow", allow)
+	return &failure{status: http.StatusMethodNotAllowed, code: codeMethodNotAllowed, message: "This path answers only to " + allow + "."}
+}
+
+// getOnly guards the paths outside the API.
+func (q *Query) getOnly(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			q.fail(w, r, wrongMethod(w, r, "GET, HEAD"))
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		h(w, r)
+	}
+}
+
+// routeOf is the template of the path, which is safe to log and to count by.
+func routeOf(r *http.Request) string {
+	if route := mux.CurrentRoute(r); route != nil {
+		if path, err := route.GetPathTemplate(); err == nil {
+			return path
+		}
+	}
+	return "none"
+}
+
+// encodeQuery is url.Values.Encode, which sorts by name.
+func encodeQuery(values map[string][]string) string { return url.Values(values).Encode() }
+
+// measure counts and times requests by their route.
+func (q *Query) measure(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := q.now()
+		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		defer func() {
+			route := routeOf(r)
+			q.metrics.requests.WithLabelValues(route, methodOf(r), strconv.Itoa(rec.status)).Inc()
+			q.metrics.seconds.WithLabelValues(route).Observe(q.now().Sub(start).Seconds())
+		}()
+		next.ServeHTTP(rec, r)
+	})
+}
+
+// methodOf keeps the made-up methods of a client out of the metrics.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return r.Method
+	}
+	return "other"
+}
+
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusRecorder) WriteHeader(status int) {
+	s.status = status
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController through.
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

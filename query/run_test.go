@@ -1,0 +1,224 @@
+package query
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+func jsonNumber(s string) json.Number { return json.Number(s) }
+func itoa(n int32) string             { return strconv.Itoa(int(n)) }
+
+func createGeneration(t *testing.T, w *world, state string) {
+	t.Helper()
+	if err := readmodel.Create(context.Background(), w.writer, w.database()); err != nil {
+		t.Fatal(err)
+	}
+	p := db.CreateGenerationParams{ID: w.gen, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}
+	if err := db.New(w.pool).CreateGeneration(context.Background(), p); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sharedDir is a folder that an engine of another user can reach.
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "navlog-query-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within 30 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// TestRun serves over a socket, with the real clock and all loops.
+func TestRun(t *testing.T) {
+	w := newFixture(t)
+	w.Query.now = time.Now
+	w.snapshot.Store(nil)
+	w.registry.Store(nil)
+	if w.Addr() != "" {
+		t.Errorf("Addr is %q before Run", w.Addr())
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	eventually(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
+	base := "http://" + w.Addr()
+
+	read := func(method, path string) (*http.Response, string) {
+		t.Helper()
+		r, err := http.NewRequest(method, base+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp, string(b)
+	}
+	if resp, body := read("GET", "/api/v1/vaults"); resp.StatusCode != 200 || !strings.Contains(body, "Alpha") {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+	if resp, body := read("HEAD", "/api/v1/vaults"); resp.StatusCode != 200 || body != "" || resp.Header.Get("ETag") == "" {
+		t.Errorf("HEAD: %d %q", resp.StatusCode, body)
+	}
+	if resp, _ := read("GET", "/readyz"); resp.StatusCode != 200 {
+		t.Errorf("readyz: %d", resp.StatusCode)
+	}
+
+	// New rows are served without being asked for.
+	w.ledger.append(fact{kind: aBlock, block: 12})
+	w.ledger.insert(t, w.writer, w.database())
+	eventually(t, "block 12 is served", func() bool {
+		resp, _ := read("GET", "/api/v1/vaults")
+		return resp.Header.Get("X-Indexed-Block") == "12"
+	})
+
+	// What ingest says of itself shows, until it is 5 s old.
+	queries := db.New(w.pool)
+	ingestSays := func(state string) {
+		t.Helper()
+		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"lagBlocks":8,"lagSeconds":96,"etaSeconds":null,"instance":"private"}`)
+		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "ingest", Instance: "a", Status: status}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, state := range []string{"following", "frozen", "backfilling"} {
+		eventually(t, state, func() bool {
+			ingestSays(state)
+			resp, _ := read("GET", "/api/v1/vaults")
+			return resp.Header.Get("X-Chain-State") == state
+		})
+	}
+	var status struct{ Data map[string]any }
+	eventually(t, "query reports itself", func() bool {
+		ingestSays("backfilling")
+		_, body := read("GET", "/status")
+		if err := json.Unmarshal([]byte(body), &status); err != nil {
+			t.Fatal(err)
+		}
+		programs := status.Data["programs"].(map[string]any)
+		return programs["serve"] == "serving" && programs["ingest"] == "backfilling" && programs["dispatch"] == "unknown"
+	})
+	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling", "generation": float64(w.gen)} {
+		if status.Data[name] != want {
+			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
+		}
+	}
+	if _, body := read("GET", "/status"); strings.Contains(body, "private") {
+		t.Error("/status tells what is not for the public")
+	}
+	if _, err := w.pool.Exec(ctx, `UPDATE program_status SET at = now() - interval '6 seconds' WHERE program = 'ingest'`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "unknown", func() bool {
+		resp, _ := read("GET", "/api/v1/vaults")
+		return resp.Header.Get("X-Chain-State") == "unknown"
+	})
+	if _, body := read("GET", "/metrics"); !strings.Contains(body, `navlog_query_requests_total{method="GET",route="/api/v1/vaults",status="200"}`) ||
+		!strings.Contains(body, "navlog_query_indexed_block 12") {
+		t.Errorf("metrics:\n%s", body)
+	}
+
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+// TestRunFinishesOpenRequests: a request that is being answered when the end
+// comes is answered.
+func TestRunFinishesOpenRequests(t *testing.T) {
+	w := newFixture(t)
+	w.Query.now = time.Now
+	entered, release := make(chan struct{}), make(chan struct{})
+	w.checkURL = func(context.Context, string) (string, error) {
+		close(entered)
+		<-release
+		return "https://late.example", nil
+	}
+	key := w.partner(7, "Seven")
+	ctx, cancel := context.WithCancel(context.Background())
+	done, answered := make(chan error, 1), make(chan string, 1)
+	go func() { done <- w.Run(ctx) }()
+	eventually(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
+	go func() {
+		r, _ := http.NewRequest("POST", "http://"+w.Addr()+webhooksPath, strings.NewReader(`{"url":"https://x"}`))
+		r.Header.Set("x-api-key", key)
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			answered <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		answered <- string(b)
+	}()
+	<-entered
+	cancel()
+	eventually(t, "the listener is closed", func() bool {
+		c, err := net.Dial("tcp", w.Addr())
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	close(release)
+	if got := <-answered; !strings.Contains(got, "https://late.example") {
+		t.Errorf("the open request was answered %q", got)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Run returned %v", err)
+	}
+}
+
+func TestRunRefusesATakenPort(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	w := newWorld(t, func(c *Config) { c.Listen = listener.Addr().String() })
+	err = w.Run(context.Background())
+	if err == nil || !strings.Contains(err.Error(), listener.Addr().String()) || !strings.Contains(err.Error(), "choose another") {
+		t.Errorf("%v", err)
+	}
+}

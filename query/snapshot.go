@@ -1,0 +1,207 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	snapshotEvery   = 100 * time.Millisecond
+	snapshotTimeout = 2 * time.Second
+	// trustedFor is how old what the loops saw may be for /readyz to be 200.
+	trustedFor = 5 * time.Second
+)
+
+// snapshot is a consistent state of one generation that an answer can be
+// pinned to.
+type snapshot struct {
+	generation
+	seq     uint64
+	block   uint64 // newest indexed block
+	time    uint64 // of that block, Unix seconds
+	records []vaultRecord
+	vaults  []vault
+	seen    time.Time // when the cursors were last read
+}
+
+// vault is what the newest record about a vault says of it.
+type vault struct {
+	address    common.Address
+	name       string
+	symbol     string
+	decimals   uint32
+	asset      asset
+	startBlock uint64
+}
+
+type asset struct {
+	address  common.Address
+	symbol   string
+	decimals uint32
+}
+
+// vaultRecord is one row of records with kind vault.
+type vaultRecord struct {
+	Seq      uint64 `ch:"seq"`
+	Sign     int8   `ch:"sign"`
+	Retracts uint64 `ch:"retracts"`
+	Payload  string `ch:"payload"`
+
+	vault vault
+}
+
+type cursorRow struct {
+	Seq uint64 `ch:"seq"`
+}
+
+type blockRow struct {
+	Block uint64 `ch:"block"`
+	Time  uint32 `ch:"ts"`
+}
+
+// follow keeps the snapshot fresh until ctx ends.
+func (q *Query) follow(ctx context.Context, conn driver.Conn) error {
+	tick := time.NewTicker(snapshotEvery)
+	defer tick.Stop()
+	var last string
+	for {
+		message := ""
+		if err := q.refresh(ctx, conn); err != nil && ctx.Err() == nil {
+			message = err.Error()
+		}
+		q.snapshotErr.Store(&message)
+		if message != last { // once when it breaks and once when it is over, not ten times a second
+			if message != "" {
+				q.log.Warn("read models not readable", "error", message)
+			} else {
+				q.log.Info("read models readable")
+			}
+			last = message
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// refresh looks at the live generation once.
+func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	live := q.registry.Load()
+	if live == nil || !live.known {
+		return errors.New("the registry did not say yet which generation is live")
+	}
+	if live.fault != "" {
+		q.snapshot.Store(nil)
+		return errors.New(live.fault)
+	}
+	now := q.now()
+	g := generation{conn: conn, id: live.generation, database: q.readModel.Database(live.generation)}
+	cursor, _, err := askOne[cursorRow](ctx, g, sqlCursor)
+	if err != nil {
+		return fmt.Errorf("read how far %s is: %w", g.database, err)
+	}
+	if old := q.snapshot.Load(); old != nil && old.generation == g && old.seq == cursor.Seq {
+		again := *old
+		again.seen = now
+		q.snapshot.Store(&again)
+		return nil
+	}
+	s, err := q.read(ctx, g, cursor.Seq)
+	if err != nil {
+		return err
+	}
+	s.seen = now
+	q.snapshot.Store(s)
+	return nil
+}
+
+// read makes the snapshot of a generation at seq.
+func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
+	block, ok, err := askOne[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", uint64(math.MaxUint64)))
+	if err != nil {
+		return nil, fmt.Errorf("read the newest block of %s: %w", g.database, err)
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s holds no indexed block yet: ingest and project have to get there first", g.database)
+	}
+	records, err := ask[vaultRecord](ctx, g, sqlVaults, named("seq", seq))
+	if err != nil {
+		return nil, fmt.Errorf("read the vaults of %s: %w", g.database, err)
+	}
+	for i := range records {
+		if err := records[i].decode(q.chainID); err != nil {
+			return nil, fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
+		}
+	}
+	return &snapshot{
+		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
+		records: records, vaults: vaultsAt(records, seq),
+	}, nil
+}
+
+func (r *vaultRecord) decode(chainID uint64) error {
+	var record event.Record
+	if err := proto.Unmarshal([]byte(r.Payload), &record); err != nil {
+		return fmt.Errorf("its payload cannot be decoded: %w; rebuild the generation with `navlog projection rebuild`", err)
+	}
+	v := record.GetVault()
+	if v == nil || len(v.GetAddress()) != common.AddressLength {
+		return errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
+	}
+	if record.GetChainId() != chainID {
+		return fmt.Errorf("it is of chain %d and this program serves chain %d: give it the read models of its own chain", record.GetChainId(), chainID)
+	}
+	r.vault = vault{
+		address: common.BytesToAddress(v.GetAddress()), name: v.GetName(), symbol: v.GetSymbol(),
+		decimals: v.GetDecimals(), startBlock: v.GetStartBlock(),
+		asset: asset{
+			address: common.BytesToAddress(v.GetAsset().GetAddress()),
+			symbol:  v.GetAsset().GetSymbol(), decimals: v.GetAsset().GetDecimals(),
+		},
+	}
+	return nil
+}
+
+// vaultsAt folds the records up to seq, which are in seq order: the newest
+// live record of an address counts. Vaults are listed by their start block,
+// then by address.
+func vaultsAt(records []vaultRecord, seq uint64) []vault {
+	live := make(map[uint64]vault)
+	for _, r := range records {
+		if r.Seq > seq {
+			break
+		}
+		if r.Sign > 0 {
+			live[r.Seq] = r.vault
+		} else {
+			delete(live, r.Retracts)
+		}
+	}
+	newest := make(map[common.Address]uint64)
+	for s, v := range live {
+		newest[v.address] = max(newest[v.address], s)
+	}
+	vaults := make([]vault, 0, len(newest))
+	for _, s := range newest {
+		vaults = append(vaults, live[s])
+	}
+	slices.SortFunc(vaults, func(a, b vault) int {
+		return cmp.Or(cmp.Compare(a.startBlock, b.startBlock), a.address.Cmp(b.address))
+	})
+	return vaults
+}

@@ -1,0 +1,93 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"encoding/hex"
+	"text/template"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// The questions to ClickHouse, one file each. The files are templates only to
+// share the parts in parts.sql and the fixed orders of a list; whatever comes
+// from a request is a server-side parameter.
+var (
+	//go:embed sql/*.sql
+	sqlFiles     embed.FS
+	sqlTemplates = template.Must(template.ParseFS(sqlFiles, "sql/*.sql"))
+)
+
+// question gives the text of sql/<name>.sql.
+func question(name string, data any) string {
+	var b bytes.Buffer
+	if err := sqlTemplates.ExecuteTemplate(&b, name+".sql", data); err != nil {
+		panic(err) // the files are part of the binary, and each is rendered at start
+	}
+	return b.String()
+}
+
+var (
+	sqlCursor        = question("cursor", nil)
+	sqlIndexedBlock  = question("indexed_block", nil)
+	sqlBoundary      = question("boundary", nil)
+	sqlVaults        = question("vaults", nil)
+	sqlLatestNavs    = question("latest_navs", nil)
+	sqlNavs          = question("navs", nil)
+	sqlNavsCount     = question("navs_count", nil)
+	sqlVaultStats    = question("vault_stats", nil)
+	sqlUsersCount    = question("users_count", nil)
+	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
+	sqlUser          = question("user", nil)
+	sqlUserDeposits  = question("user_deposits", nil)
+	sqlUserDepsCount = question("user_deposits_count", nil)
+	sqlSweeps        = question("sweeps", nil)
+	sqlSweptTo       = question("swept_to", nil)
+	sqlUnswept       = question("unswept", nil)
+	sqlUnsweptTotal  = question("unswept_total", nil)
+	sqlToFund        = question("to_fund", nil)
+	sqlWithdrawals   = question("user_withdrawals", nil)
+	sqlWithdrawCount = question("user_withdrawals_count", nil)
+	sqlQueued        = question("queued", nil)
+	sqlQueuedCount   = question("queued_count", nil)
+	sqlPartnerDeps   = question("partner_deposits", nil)
+	sqlPartnerCount  = question("partner_deposits_count", nil)
+	sqlPartnerStats  = question("partner_stats", nil)
+	sqlPartnerUsers  = question("partner_users", nil)
+)
+
+// generation is one database of read models and the way to it.
+type generation struct {
+	conn     driver.Conn
+	id       int32
+	database string
+}
+
+// named is a parameter of a question.
+func named(name string, value any) driver.NamedValue { return clickhouse.Named(name, value) }
+
+// hexParam hands an address to a question, which unhexes it.
+func hexParam(name string, address common.Address) driver.NamedValue {
+	return named(name, hex.EncodeToString(address[:]))
+}
+
+// ask puts a question to a generation and gives its rows.
+func ask[T any](ctx context.Context, g generation, question string, args ...any) ([]T, error) {
+	var out []T
+	err := g.conn.Select(ctx, &out, question, append(args, named("db", g.database))...)
+	return out, err
+}
+
+// askOne is ask for a question that has at most one row; no row gives the
+// zero value and false.
+func askOne[T any](ctx context.Context, g generation, question string, args ...any) (T, bool, error) {
+	rows, err := ask[T](ctx, g, question, args...)
+	if err != nil || len(rows) == 0 {
+		var none T
+		return none, false, err
+	}
+	return rows[0], true, nil
+}

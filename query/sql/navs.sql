@@ -1,0 +1,8 @@
+-- A page of a vault's NAV history, newest first.
+SELECT vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index
+FROM {db:Identifier}.navs
+WHERE vault = toFixedString(unhex({vault:String}), 20) AND sign = 1 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  AND ts >= {from:Int64} AND ts <= {to:Int64}
+  AND seq NOT IN (SELECT retracts FROM {db:Identifier}.navs
+    WHERE vault = toFixedString(unhex({vault:String}), 20) AND sign = -1 AND seq <= {seq:UInt64} AND block <= {block:UInt64})
+ORDER BY block DESC, log_index DESC LIMIT {limit:UInt64} OFFSET {offset:UInt64}

@@ -1,0 +1,5 @@
+-- A partner's deposits by vault.
+SELECT vault, sum(sign) AS deposits, sum(sign * assets) AS volume
+FROM {db:Identifier}.deposits
+WHERE partner = {partner:UInt32} AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+GROUP BY vault HAVING deposits > 0

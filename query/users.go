@@ -1,0 +1,196 @@
+package query
+
+import (
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+type userJSON struct {
+	Address        string `json:"address"`
+	FirstSeen      string `json:"firstSeen"`
+	TotalDeposited string `json:"totalDeposited"`
+	TotalWithdrawn string `json:"totalWithdrawn"`
+}
+
+type userWithHoldingsJSON struct {
+	userJSON
+	Holdings holdingsJSON `json:"holdings"`
+}
+
+type holdingsJSON struct {
+	Deposits    []depositHoldingJSON    `json:"deposits"`
+	Withdrawals []withdrawalHoldingJSON `json:"withdrawals"`
+}
+
+type depositHoldingJSON struct {
+	VaultAddress string `json:"vaultAddress"`
+	Sum          struct {
+		AssetAmount string `json:"assetAmount"`
+	} `json:"_sum"`
+	Count int64 `json:"_count"`
+}
+
+type withdrawalHoldingJSON struct {
+	VaultAddress string `json:"vaultAddress"`
+	Sum          struct {
+		AssetsEstimate string `json:"assetsEstimate"`
+	} `json:"_sum"`
+	Count int64 `json:"_count"`
+}
+
+type userRow struct {
+	User      string   `ch:"user"`
+	Deposited *big.Int `ch:"deposited"`
+	Withdrawn *big.Int `ch:"withdrawn"`
+	FirstSeen uint32   `ch:"first_ts"`
+}
+
+// The questions for a page of users, by sortBy and sortOrder; ties go by
+// address, ascending.
+var sqlUsers, sqlUsersAsOf = userQuestions("users"), userQuestions("users_as_of")
+
+// userOrder is what the files of these questions are filled in with.
+type userOrder struct {
+	Key        string
+	Descending bool
+}
+
+func userQuestions(file string) map[[2]string]string {
+	out := make(map[[2]string]string)
+	for by, column := range map[string]string{"firstSeen": "first_ts", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"} {
+		out[[2]string{by, "asc"}] = question(file, userOrder{column, false})
+		out[[2]string{by, "desc"}] = question(file, userOrder{column, true})
+	}
+	return out
+}
+
+func (q *Query) listUsers(x *exchange) (*answer, error) {
+	page := x.params.page()
+	order := [2]string{
+		x.params.oneOf("sortBy", "firstSeen", "firstSeen", "totalDeposited", "totalWithdrawn"),
+		x.params.oneOf("sortOrder", "desc", "asc", "desc"),
+	}
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	read := usersNow
+	if p.asOf {
+		read = usersAsOf
+	}
+	rows, count, err := read(x, p, page, order)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]userJSON, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.json())
+	}
+	return x.list(out, page, count), nil
+}
+
+// usersNow reads the first rows of the order, which hold dead states too, and
+// more of them until the page is full.
+func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
+	count, err := total(x, p, sqlUsersCount)
+	if err != nil {
+		return nil, 0, err
+	}
+	want := min(int64(page.size), count-int64(page.offset()))
+	if want <= 0 {
+		return nil, count, nil
+	}
+	for scan := 4 * (page.offset() + uint64(page.size)); ; scan *= 8 {
+		rows, err := pinned[userRow](x, p, sqlUsers[order], append(page.args(), named("scan", scan))...)
+		if err != nil {
+			return nil, 0, err
+		}
+		if int64(len(rows)) >= want || scan > math.MaxUint64/64 {
+			return rows, count, nil
+		}
+	}
+}
+
+func usersAsOf(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
+	count, err := total(x, p, sqlUsersAsOfCnt)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := pinned[userRow](x, p, sqlUsersAsOf[order], page.args()...)
+	return rows, count, err
+}
+
+func (r *userRow) json() userJSON {
+	return userJSON{
+		Address: toAddress(r.User).Hex(), FirstSeen: webhook.FormatTime(uint64(r.FirstSeen)),
+		TotalDeposited: r.Deposited.String(), TotalWithdrawn: r.Withdrawn.String(),
+	}
+}
+
+// holdingRow is what one user did in one vault.
+type holdingRow struct {
+	Vault     string   `ch:"vault"`
+	Live      int64    `ch:"live"` // 1 while the user has a deposit or request there
+	FirstSeen int64    `ch:"first_ts"`
+	Deposits  int64    `ch:"deposits"`
+	Deposited *big.Int `ch:"deposited"`
+	Requests  int64    `ch:"requests"`
+	Estimated *big.Int `ch:"estimated"`
+	Withdrawn *big.Int `ch:"withdrawn"`
+}
+
+func (q *Query) getUser(x *exchange) (*answer, error) {
+	address := x.pathAddress()
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := pinned[holdingRow](x, p, sqlUser, hexParam("user", address))
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(rows, func(r holdingRow) bool { return r.Live > 0 }) {
+		return nil, notFound("There is no such user.")
+	}
+	return &answer{data: foldUser(address, rows, p)}, nil
+}
+
+// foldUser adds up what a user did over the vaults.
+func foldUser(address common.Address, rows []holdingRow, p *pin) userWithHoldingsJSON {
+	out := userWithHoldingsJSON{Holdings: holdingsJSON{Deposits: []depositHoldingJSON{}, Withdrawals: []withdrawalHoldingJSON{}}}
+	deposited, withdrawn, first := new(big.Int), new(big.Int), int64(math.MaxInt64)
+	slices.SortFunc(rows, func(a, b holdingRow) int { return p.rank(toAddress(a.Vault)) - p.rank(toAddress(b.Vault)) })
+	for _, r := range rows {
+		vault := toAddress(r.Vault).Hex()
+		deposited.Add(deposited, r.Deposited)
+		withdrawn.Add(withdrawn, r.Withdrawn)
+		if r.Live > 0 {
+			first = min(first, r.FirstSeen)
+		}
+		if r.Deposits > 0 {
+			h := depositHoldingJSON{VaultAddress: vault, Count: r.Deposits}
+			h.Sum.AssetAmount = r.Deposited.String()
+			out.Holdings.Deposits = append(out.Holdings.Deposits, h)
+		}
+		if r.Requests > 0 {
+			h := withdrawalHoldingJSON{VaultAddress: vault, Count: r.Requests}
+			h.Sum.AssetsEstimate = r.Estimated.String()
+			out.Holdings.Withdrawals = append(out.Holdings.Withdrawals, h)
+		}
+	}
+	out.userJSON = userJSON{
+		Address: address.Hex(), FirstSeen: webhook.FormatTime(uint64(first)),
+		TotalDeposited: deposited.String(), TotalWithdrawn: withdrawn.String(),
+	}
+	return out
+}
+
+// rank is the place of a vault in the list of vaults.
+func (p *pin) rank(address common.Address) int {
+	return slices.IndexFunc(p.vaults, func(v vault) bool { return v.address == address })
+}

@@ -1,0 +1,203 @@
+package query
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// maxVaults is the most that the list of vaults shows.
+const maxVaults = 6
+
+type vaultJSON struct {
+	Address       string    `json:"address"`
+	Name          string    `json:"name"`
+	Symbol        string    `json:"symbol"`
+	ChainID       uint64    `json:"chainId"`
+	Decimals      uint32    `json:"decimals"`
+	Asset         assetJSON `json:"asset"`
+	TotalAssets   *string   `json:"totalAssets"`
+	TotalSupply   *string   `json:"totalSupply"`
+	NavPerShare   *string   `json:"navPerShare"`
+	NavUpdatedAt  *string   `json:"navUpdatedAt"`
+	StartBlock    string    `json:"startBlock"`
+	*statsWrapper           // only in the detail
+}
+
+type assetJSON struct {
+	Address  string `json:"address"`
+	Symbol   string `json:"symbol"`
+	Decimals uint32 `json:"decimals"`
+}
+
+type statsWrapper struct {
+	Stats statsJSON `json:"stats"`
+}
+
+type statsJSON struct {
+	UserCount          int64   `json:"userCount"`
+	PendingWithdrawals int64   `json:"pendingWithdrawals"`
+	LastSweepAt        *string `json:"lastSweepAt"`
+	LastNavAt          *string `json:"lastNavAt"`
+}
+
+type navJSON struct {
+	ID           string `json:"id"`
+	VaultAddress string `json:"vaultAddress"`
+	VaultName    string `json:"vaultName"`
+	NavPerShare  string `json:"navPerShare"`
+	TotalAssets  string `json:"totalAssets"`
+	TotalSupply  string `json:"totalSupply"`
+	Timestamp    string `json:"timestamp"`
+	BlockNumber  string `json:"blockNumber"`
+	TxHash       string `json:"txHash"`
+	LogIndex     uint32 `json:"logIndex"`
+}
+
+// navRow is one NAV update as the questions give it.
+type navRow struct {
+	Vault       string   `ch:"vault"`
+	NavPerShare *big.Int `ch:"nav_per_share"`
+	TotalAssets *big.Int `ch:"total_assets"`
+	TotalSupply *big.Int `ch:"total_supply"`
+	Block       uint64   `ch:"block"`
+	Time        uint32   `ch:"ts"`
+	Tx          string   `ch:"tx"`
+	LogIndex    uint32   `ch:"log_index"`
+}
+
+func (q *Query) listVaults(x *exchange) (*answer, error) {
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	navs, err := x.latestNavs(p)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]vaultJSON, 0, maxVaults)
+	for _, v := range p.vaults[:min(len(p.vaults), maxVaults)] {
+		out = append(out, v.json(q.chainID, navs))
+	}
+	return &answer{data: out}, nil
+}
+
+func (q *Query) getVault(x *exchange) (*answer, error) {
+	address := x.pathAddress()
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	v, err := p.vault(address)
+	if err != nil {
+		return nil, err
+	}
+	navs, err := x.latestNavs(p)
+	if err != nil {
+		return nil, err
+	}
+	type row struct {
+		Users   int64  `ch:"users"`
+		Pending int64  `ch:"pending"`
+		Swept   uint32 `ch:"swept"`
+		Valued  uint32 `ch:"valued"`
+	}
+	stats, err := pinnedOne[row](x, p, sqlVaultStats, hexParam("vault", address))
+	if err != nil {
+		return nil, err
+	}
+	out := v.json(q.chainID, navs)
+	out.statsWrapper = &statsWrapper{statsJSON{
+		UserCount: stats.Users, PendingWithdrawals: stats.Pending,
+		LastSweepAt: timeOrNull(uint64(stats.Swept)), LastNavAt: timeOrNull(uint64(stats.Valued)),
+	}}
+	return &answer{data: out}, nil
+}
+
+func (q *Query) listNavs(x *exchange) (*answer, error) {
+	address := x.pathAddress()
+	page, span := x.params.page(), x.params.span()
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	v, err := p.vault(address)
+	if err != nil {
+		return nil, err
+	}
+	args := []any{hexParam("vault", address), named("from", span.from), named("to", span.to)}
+	count, err := total(x, p, sqlNavsCount, args...)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := pinned[navRow](x, p, sqlNavs, append(args, page.args()...)...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]navJSON, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.json(v.name))
+	}
+	return x.list(out, page, count), nil
+}
+
+// latestNavs are the newest NAVs by vault.
+func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
+	rows, err := pinned[navRow](x, p, sqlLatestNavs)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[common.Address]navRow, len(rows))
+	for _, r := range rows {
+		out[toAddress(r.Vault)] = r
+	}
+	return out, nil
+}
+
+func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {
+	out := vaultJSON{
+		Address: v.address.Hex(), Name: v.name, Symbol: v.symbol, ChainID: chainID, Decimals: v.decimals,
+		Asset:      assetJSON{Address: v.asset.address.Hex(), Symbol: v.asset.symbol, Decimals: v.asset.decimals},
+		StartBlock: strconv.FormatUint(v.startBlock, 10),
+	}
+	if nav, ok := navs[v.address]; ok {
+		assets, supply, price, at := nav.TotalAssets.String(), nav.TotalSupply.String(), nav.NavPerShare.String(), webhook.FormatTime(uint64(nav.Time))
+		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &assets, &supply, &price, &at
+	}
+	return out
+}
+
+func (r *navRow) json(vaultName string) navJSON {
+	return navJSON{
+		ID: factID(r.Tx, r.LogIndex), VaultAddress: toAddress(r.Vault).Hex(), VaultName: vaultName,
+		NavPerShare: r.NavPerShare.String(), TotalAssets: r.TotalAssets.String(), TotalSupply: r.TotalSupply.String(),
+		Timestamp: webhook.FormatTime(uint64(r.Time)), BlockNumber: strconv.FormatUint(r.Block, 10), TxHash: toHash(r.Tx), LogIndex: r.LogIndex,
+	}
+}
+
+// args are the parameters of one page.
+func (p page) args() []any {
+	return []any{named("limit", uint64(p.size)), named("offset", p.offset())}
+}
+
+// toAddress reads a FixedString(20).
+func toAddress(s string) common.Address { return common.BytesToAddress([]byte(s)) }
+
+// toHash writes a FixedString(32).
+func toHash(s string) string { return common.BytesToHash([]byte(s)).Hex() }
+
+// factID names a log. It is opaque to clients.
+func factID(tx string, logIndex uint32) string { return fmt.Sprintf("%s-%d", toHash(tx), logIndex) }
+
+// timeOrNull writes a time in Unix seconds; 0 is never.
+func timeOrNull(seconds uint64) *string {
+	if seconds == 0 {
+		return nil
+	}
+	s := webhook.FormatTime(seconds)
+	return &s
+}

@@ -1,0 +1,150 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+const webhooksPath = "/api/v1/partner/webhooks"
+
+func TestRegisterWebhook(t *testing.T) {
+	w := newWorld(t) // no snapshot: this needs none
+	w.Query.cfg.PartnerRateLimit = 1000
+	key := w.partner(7, "Seven")
+	post := func(body, contentType string) reply {
+		t.Helper()
+		w.clock.add(6 * time.Second) // ten a minute are allowed
+		return w.do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", contentType)
+	}
+	stored := func() string {
+		t.Helper()
+		p, err := db.New(w.pool).GetPartner(context.Background(), 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Url == nil {
+			return ""
+		}
+		return *p.Url
+	}
+	const json = "application/json"
+
+	same(t, "first", post(`{"url":"https://Example.com/Hook","more":[1]}`, json).body(t), object{"ok": true, "data": object{"webhookUrl": "https://example.com/hook"}})
+	same(t, "again", post(`{"url":"https://b.example"}`, "application/json; charset=utf-8").data(t), object{"webhookUrl": "https://b.example"})
+	if stored() != "https://b.example" {
+		t.Errorf("stored is %q", stored())
+	}
+	same(t, "current", w.get(webhooksPath, "x-api-key", key).data(t).(object)["webhookUrl"], "https://b.example")
+
+	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"} {
+		post(`{"url":"https://c.example"}`, kind).failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+	}
+	w.clock.add(6 * time.Second)
+	w.do("POST", webhooksPath, strings.NewReader("x"), "x-api-key", key, "Content-Type", json, "Content-Encoding", "br").failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+
+	for _, body := range []string{"", "null", "[]", `"https://c.example"`, `{"url":`, `{"url":"https://c.example"} x`, `{}`, `{"URL":"https://c.example"}`, `{"url":null}`, `{"url":""}`,
+		`{"url":7}`, `{"url":["https://c.example"]}`, "{\"url\":\"https://c.example/\xff\"}"} {
+		post(body, json).failed(t, 400, "INVALID_BODY")
+	}
+	exact := `{"url":"https://c.example","pad":"` + strings.Repeat("x", maxBody)
+	exact = exact[:maxBody-2] + `"}`
+	post(exact, json).body(t)
+	post(exact+" ", json).failed(t, 413, "PAYLOAD_TOO_LARGE")
+
+	same(t, "refused", post(`{"url":"http://c.example"}`, json).failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "scheme"})
+	long := "https://c.example/" + strings.Repeat("é", 2048-18)
+	post(`{"url":"`+long+`"}`, json).body(t)
+	same(t, "too long", post(`{"url":"`+long+`e"}`, json).failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "syntax"})
+	if stored() != long {
+		t.Errorf("a refused URL changed the stored one")
+	}
+
+	w.checkURL = func(context.Context, string) (string, error) { return "", errors.New("no resolver") }
+	post(`{"url":"https://c.example"}`, json).failed(t, 503, "UNAVAILABLE")
+	w.exec(`DELETE FROM endpoint`)
+	w.checkURL = acceptHTTPS
+	post(`{"url":"https://c.example"}`, json).failed(t, 500, "INTERNAL_ERROR")
+	for _, part := range []string{"c.example", "b.example", key} {
+		if strings.Contains(w.log.String(), part) {
+			t.Errorf("%s is in the log", part)
+		}
+	}
+}
+
+func TestRegisterWebhookWithTheGuard(t *testing.T) {
+	g, err := guard.New(guard.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	w.checkURL = g.CheckURL
+	key := w.partner(7, "Seven")
+	for url, reason := range map[string]string{
+		"http://8.8.8.8/": "scheme", "https://127.0.0.1/": "forbidden_address", "https://10.1.2.3/": "forbidden_address", "https://169.254.169.254/": "forbidden_address",
+		"https://[::1]/": "forbidden_address", "https://a:b@8.8.8.8/": "credentials", "https://8.8.8.8:8443/": "port", "https://": "syntax", "::": "syntax",
+	} {
+		r := w.do("POST", webhooksPath, strings.NewReader(`{"url":"`+url+`"}`), "x-api-key", key, "Content-Type", "application/json")
+		same(t, url, r.failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
+	}
+	r := w.do("POST", webhooksPath, strings.NewReader(`{"url":"https://8.8.8.8/hook"}`), "x-api-key", key, "Content-Type", "application/json")
+	same(t, "public", r.data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
+}
+
+func TestPostsAreLimited(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	post := func() reply {
+		return w.do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key, "Content-Type", "application/json")
+	}
+	for range webhookPostsPerMinute {
+		post().body(t)
+	}
+	r := post()
+	r.failed(t, 429, "RATE_LIMITED")
+	if r.Header().Get("RateLimit-Policy") != `"webhooks";q=10;w=60` || r.Header().Get("Retry-After") != "6" {
+		t.Errorf("%v", r.Header())
+	}
+	w.get(webhooksPath, "x-api-key", key).data(t)
+}
+
+// TestEventsAreTheStoredBytes: no encoder of ours may touch what was signed.
+func TestEventsAreTheStoredBytes(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	w.partner(8, "Eight")
+	w.deliveries()
+	get := func(query string) string {
+		return w.get("/api/v1/partner/events"+query, "x-api-key", key).Body.String()
+	}
+	event := func(n string) string { return `{"n": ` + n + `,"html":"<&>", "e":1.50}` }
+	for query, want := range map[string]string{
+		"":                 `{"ok":true,"data":[` + event("1") + "," + event("2") + "," + event("3") + "," + event("4") + `],"meta":{"next":4,"hasMore":false}}`,
+		"?limit=2":         `{"ok":true,"data":[` + event("1") + "," + event("2") + `],"meta":{"next":2,"hasMore":true}}`,
+		"?after=2&limit=2": `{"ok":true,"data":[` + event("3") + "," + event("4") + `],"meta":{"next":4,"hasMore":false}}`,
+		"?after=4":         `{"ok":true,"data":[],"meta":{"next":4,"hasMore":false}}`,
+		"?after=99":        `{"ok":true,"data":[],"meta":{"next":99,"hasMore":false}}`,
+	} {
+		if got := get(query); got != want+"\n" {
+			t.Errorf("%s\n got %s\nwant %s", query, got, want)
+		}
+	}
+	for _, bad := range []string{"after=-1", "after=x", "after=9223372036854775808", "limit=0", "limit=101", "limit=x"} {
+		w.get("/api/v1/partner/events?"+bad, "x-api-key", key).failed(t, 400, "INVALID_PARAMETER")
+	}
+	w.get("/api/v1/partner/webhooks/deliveries?page=0", "x-api-key", key).failed(t, 400, "INVALID_PARAMETER")
+}
+
+func TestWebhookOfANewPartner(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	got := w.get(webhooksPath, "x-api-key", key).data(t).(object)
+	delete(got, "updatedAt")
+	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil})
+	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).data(t), []any{})
+}

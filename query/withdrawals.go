@@ -1,0 +1,199 @@
+package query
+
+import (
+	"math/big"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+type withdrawalJSON struct {
+	ID              string  `json:"id"`
+	VaultAddress    string  `json:"vaultAddress"`
+	VaultName       string  `json:"vaultName"`
+	UserAddress     string  `json:"userAddress"`
+	ReceiverAddress string  `json:"receiverAddress"`
+	RequestIndex    string  `json:"requestIndex"`
+	Shares          string  `json:"shares"`
+	AssetsEstimate  string  `json:"assetsEstimate"`
+	Status          string  `json:"status"`
+	Claimable       bool    `json:"claimable"`
+	AssetsClaimable string  `json:"assetsClaimable"`
+	AssetsClaimed   string  `json:"assetsClaimed"`
+	PartnerID       *uint32 `json:"partnerId,omitempty"`
+	RequestedAt     string  `json:"requestedAt"`
+	ExpiresAt       *string `json:"expiresAt"`
+	FundedAt        *string `json:"fundedAt"`
+	ClaimedAt       *string `json:"claimedAt"`
+	CancelledAt     *string `json:"cancelledAt"`
+	ExpiredAt       *string `json:"expiredAt"`
+	TxHash          string  `json:"txHash"`
+	BlockNumber     string  `json:"blockNumber"`
+	LogIndex        uint32  `json:"logIndex"`
+	Timestamp       string  `json:"timestamp"`
+}
+
+// Values of the status of a withdrawal request, as sql/parts.sql makes them.
+const (
+	statusQueued    = "queued"
+	statusClaimed   = "claimed"
+	statusCancelled = "cancelled"
+	statusExpired   = "expired"
+)
+
+// requestRow is the live state of a withdrawal request.
+type requestRow struct {
+	Vault          string   `ch:"vault"`
+	Index          uint64   `ch:"request_index"`
+	User           string   `ch:"user"`
+	Receiver       string   `ch:"receiver"`
+	Partner        uint32   `ch:"partner"`
+	Shares         *big.Int `ch:"shares"`
+	Estimate       *big.Int `ch:"estimate"`
+	Expires        uint64   `ch:"expires_ts"`
+	Requested      uint32   `ch:"requested"`
+	RequestedAt    uint32   `ch:"requested_ts"`
+	RequestedBlock uint64   `ch:"requested_block"`
+	Tx             string   `ch:"tx"`
+	LogIndex       uint32   `ch:"log_index"`
+	Funded         uint32   `ch:"funded"`
+	FundedAt       uint32   `ch:"funded_ts"`
+	FundedAssets   *big.Int `ch:"funded_assets"`
+	Claimed        uint32   `ch:"claimed"`
+	ClaimedAt      uint32   `ch:"claimed_ts"`
+	ClaimedAssets  *big.Int `ch:"claimed_assets"`
+	Cancelled      uint32   `ch:"cancelled"`
+	CancelledAt    uint32   `ch:"cancelled_ts"`
+	Expired        uint32   `ch:"expired"`
+	ExpiredAt      uint32   `ch:"expired_ts"`
+	Status         string   `ch:"status"`
+}
+
+func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
+	user := x.pathAddress()
+	page, vault := x.params.page(), x.params.vault()
+	status := x.params.oneOf("status", "", statusQueued, statusClaimed, statusCancelled)
+	return x.withdrawals(page, sqlWithdrawals, sqlWithdrawCount, hexParam("user", user), vaultParam(vault), named("status", status))
+}
+
+func (q *Query) listQueuedWithdrawals(x *exchange) (*answer, error) {
+	page, vault := x.params.page(), x.params.vault()
+	return x.withdrawals(page, sqlQueued, sqlQueuedCount, vaultParam(vault))
+}
+
+// withdrawals answers with one page of requests.
+func (x *exchange) withdrawals(page page, rowsOf, countOf string, args ...any) (*answer, error) {
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	count, err := total(x, p, countOf, args...)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := pinned[requestRow](x, p, rowsOf, append(args, page.args()...)...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]withdrawalJSON, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.json(p))
+	}
+	return x.list(out, page, count), nil
+}
+
+func (r *requestRow) json(p *pin) withdrawalJSON {
+	vault := toAddress(r.Vault)
+	out := withdrawalJSON{
+		ID: factID(r.Tx, r.LogIndex), VaultAddress: vault.Hex(), VaultName: p.vaultName(vault),
+		UserAddress: toAddress(r.User).Hex(), ReceiverAddress: toAddress(r.Receiver).Hex(),
+		RequestIndex: strconv.FormatUint(r.Index, 10), Shares: r.Shares.String(), AssetsEstimate: r.Estimate.String(),
+		Status: r.Status, Claimable: r.Status == statusQueued && r.Funded > 0,
+		AssetsClaimable: "0", AssetsClaimed: r.ClaimedAssets.String(), PartnerID: partnerOrAbsent(r.Partner),
+		RequestedAt: webhook.FormatTime(uint64(r.RequestedAt)), ExpiresAt: timeOrNull(r.Expires),
+		FundedAt: timeIf(r.Funded > 0, r.FundedAt), ClaimedAt: timeIf(r.Claimed > 0, r.ClaimedAt),
+		CancelledAt: timeIf(r.Cancelled > 0, r.CancelledAt), ExpiredAt: timeIf(r.Expired > 0, r.ExpiredAt),
+		TxHash: toHash(r.Tx), BlockNumber: strconv.FormatUint(r.RequestedBlock, 10), LogIndex: r.LogIndex,
+		Timestamp: webhook.FormatTime(uint64(r.RequestedAt)),
+	}
+	if out.Claimable {
+		out.AssetsClaimable = r.FundedAssets.String()
+	}
+	if r.Status == statusExpired && r.Expired == 0 { // its time is over and nobody has said so on chain
+		out.ExpiredAt = out.ExpiresAt
+	}
+	return out
+}
+
+// timeIf writes the time of something that may not have happened.
+func timeIf(happened bool, seconds uint32) *string {
+	if !happened {
+		return nil
+	}
+	s := webhook.FormatTime(uint64(seconds))
+	return &s
+}
+
+type settlementJSON struct {
+	VaultAddress      string     `json:"vaultAddress"`
+	VaultName         string     `json:"vaultName"`
+	DepositsToSweep   amountJSON `json:"depositsToSweep"`
+	WithdrawalsToFund amountJSON `json:"withdrawalsToFund"`
+}
+
+type amountJSON struct {
+	Count       int64  `json:"count"`
+	TotalAmount string `json:"totalAmount"`
+}
+
+func (q *Query) settlementSummary(x *exchange) (*answer, error) {
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	swept, err := x.sweptTo(p)
+	if err != nil {
+		return nil, err
+	}
+	fund, err := x.toFund(p)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]settlementJSON, 0, len(p.vaults))
+	for _, v := range p.vaults {
+		sweep, err := x.unswept(p, v.address, swept)
+		if err != nil {
+			return nil, err
+		}
+		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: sweep.json(), WithdrawalsToFund: amountJSON{0, "0"}}
+		if f, ok := fund[v.address]; ok {
+			entry.WithdrawalsToFund = f.json()
+		}
+		out = append(out, entry)
+	}
+	return &answer{data: out}, nil
+}
+
+// toFund sums the requests that wait for their money, by vault.
+func (x *exchange) toFund(p *pin) (map[common.Address]amountRow, error) {
+	type row struct {
+		Vault  string   `ch:"vault"`
+		Total  int64    `ch:"total"`
+		Amount *big.Int `ch:"amount"`
+	}
+	rows, err := pinned[row](x, p, sqlToFund)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[common.Address]amountRow, len(rows))
+	for _, r := range rows {
+		out[toAddress(r.Vault)] = amountRow{r.Total, r.Amount}
+	}
+	return out, nil
+}
+
+func (a amountRow) json() amountJSON {
+	return amountJSON{Count: a.Total, TotalAmount: a.Amount.String()}
+}

@@ -1,0 +1,30 @@
+-- name: ListDeliveries :many
+-- Newest first. Sequence 0: a test event, which has none.
+SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at
+FROM delivery d WHERE partner_id = $1 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $2 OFFSET $3;
+
+-- name: CountDeliveries :one
+SELECT count(*) FROM delivery WHERE partner_id = $1;
+
+-- name: CountDeliveriesByState :many
+SELECT state, count(*) AS deliveries FROM delivery GROUP BY state ORDER BY state;
+
+-- name: DeliveryAttempts :many
+SELECT event_id, number, url, started_at, duration_ms, status, error FROM attempt
+WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]) ORDER BY event_id, number;
+
+-- name: EventsAfter :many
+-- The pull stream: stored bytes, in the order of the partner's sequence.
+SELECT sequence::bigint AS sequence, body FROM delivery d
+WHERE partner_id = sqlc.arg(partner_id) AND d.sequence > sqlc.arg(sequence)::bigint ORDER BY d.sequence LIMIT sqlc.arg('limit');
+
+-- name: LastSuccess :one
+-- When a partner was last told; no row for never.
+SELECT finished_at FROM delivery
+WHERE partner_id = $1 AND state = 'delivered' AND finished_at IS NOT NULL ORDER BY finished_at DESC LIMIT 1;
+
+-- name: LastFailure :one
+-- When telling a partner last went wrong; no row for never.
+SELECT a.started_at FROM attempt a JOIN delivery d ON d.event_id = a.event_id
+WHERE d.partner_id = $1 AND (a.status IS NULL OR a.status NOT BETWEEN 200 AND 299)
+ORDER BY a.started_at DESC LIMIT 1;

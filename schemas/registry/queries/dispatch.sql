@@ -1,0 +1,217 @@
+-- Reading the referral topics.
+
+-- name: CreatePositions :exec
+INSERT INTO position (topic_id, partition, topic, next_offset)
+SELECT sqlc.arg(topic_id)::uuid, unnest(sqlc.arg(partitions)::integer[]), sqlc.arg(topic)::text, 0
+ON CONFLICT DO NOTHING;
+
+-- name: Positions :many
+SELECT partition, next_offset FROM position WHERE topic_id = $1;
+
+-- name: MovePosition :execrows
+-- 0 rows: another dispatcher moved it first; roll back and read again.
+UPDATE position SET next_offset = sqlc.arg(next_offset)
+WHERE topic_id = sqlc.arg(topic_id) AND partition = sqlc.arg(partition) AND next_offset = sqlc.arg(read_offset);
+
+-- name: LockStreams :many
+-- Makes and locks the counters of these partners, in one order for everybody.
+INSERT INTO stream (partner_id, last_sequence)
+SELECT id, 0 FROM unnest(sqlc.arg(partner_ids)::bigint[]) AS id ORDER BY id
+ON CONFLICT (partner_id) DO UPDATE SET last_sequence = stream.last_sequence
+RETURNING partner_id, last_sequence;
+
+-- name: SetStreams :exec
+UPDATE stream s SET last_sequence = n.last_sequence
+FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(last_sequences)::bigint[]) AS last_sequence) n
+WHERE s.partner_id = n.partner_id;
+
+-- name: KnownDeliveries :many
+SELECT event_id, body FROM delivery WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]);
+
+-- name: Reachable :many
+-- Those of the partners that can be told: known, not disabled, with a URL.
+SELECT e.partner_id FROM endpoint e JOIN partner p ON p.id = e.partner_id
+WHERE e.partner_id = ANY(sqlc.arg(partner_ids)::bigint[]) AND e.url IS NOT NULL AND NOT p.disabled;
+
+-- name: InsertDeliveries :exec
+-- clock_timestamp, and not the start of the transaction: a partner's times must
+-- not go backwards while its sequence goes on, and the sequence's lock may have
+-- been waited for.
+INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
+SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
+  CASE WHEN n.state = 'no_endpoint' THEN clock.at END
+FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
+  (SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
+    unnest(sqlc.arg(sequences)::bigint[]) AS sequence, unnest(sqlc.arg(types)::text[]) AS type,
+    unnest(sqlc.arg(bodies)::bytea[]) AS body, unnest(sqlc.arg(states)::text[]) AS state) n;
+
+-- name: InsertTest :exec
+-- A test event is a delivery without a sequence: it is sent, retried, parked
+-- and logged like any other, and the pull stream does not show it.
+INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $3, $4, 'pending');
+
+-- name: InsertDeadRecord :exec
+INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
+VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING;
+
+-- Sending.
+
+-- name: Endpoints :many
+-- Every partner that can be told, with URL and secret as one snapshot.
+SELECT e.partner_id, e.version, e.url::text AS url, e.secret
+FROM endpoint e JOIN partner p ON p.id = e.partner_id
+WHERE e.url IS NOT NULL AND NOT p.disabled;
+
+-- name: PartnersToSend :many
+-- The partners that have something to be sent and that no other dispatcher
+-- holds. It steps through the index from partner to partner, so that a million
+-- parked deliveries cost no more than one. (Its order is the whole index, so
+-- that the planner takes no other.)
+WITH RECURSIVE waiting (partner_id) AS (
+  (SELECT d.partner_id FROM delivery d WHERE d.state IN ('pending', 'parked')
+    ORDER BY d.partner_id, d.state, d.due_at LIMIT 1)
+  UNION ALL
+  SELECT (SELECT d.partner_id FROM delivery d WHERE d.state IN ('pending', 'parked') AND d.partner_id > waiting.partner_id
+    ORDER BY d.partner_id, d.state, d.due_at LIMIT 1)
+  FROM waiting WHERE waiting.partner_id IS NOT NULL
+)
+SELECT waiting.partner_id::bigint AS partner_id, EXISTS (
+  SELECT FROM delivery d WHERE d.partner_id = waiting.partner_id AND d.state = 'pending' AND d.due_at <= now()
+) AS due
+FROM waiting
+WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
+  SELECT FROM lease l WHERE l.partner_id = waiting.partner_id AND l.owner <> sqlc.arg(owner) AND l.until > now()
+);
+
+-- name: TakeLease :one
+-- Takes the lease of a partner; no row: somebody else holds it. The fence rises
+-- whenever the owner changes.
+INSERT INTO lease (partner_id, owner, fence, until)
+VALUES (sqlc.arg(partner_id), sqlc.arg(owner), 1, now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
+ON CONFLICT (partner_id) DO UPDATE SET
+  fence = CASE WHEN lease.owner = excluded.owner THEN lease.fence ELSE lease.fence + 1 END,
+  owner = excluded.owner, until = excluded.until
+WHERE lease.owner = excluded.owner OR lease.until <= now()
+RETURNING fence;
+
+-- name: RenewLeases :many
+-- Renews all leases of a dispatcher that nobody else has taken, and names them.
+UPDATE lease SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
+WHERE owner = sqlc.arg(owner) AND partner_id = ANY(sqlc.arg(partner_ids)::bigint[])
+RETURNING partner_id;
+
+-- name: DropLease :exec
+UPDATE lease SET until = now() WHERE owner = $1 AND partner_id = $2;
+
+-- name: DueDeliveries :many
+-- The next in turn. The two states are asked apart, for only so does the index
+-- give each in its order.
+SELECT due.event_id, due.type, due.body, due.state, due.attempts FROM (
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
+    WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND d.due_at <= now()
+      AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+    ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
+  UNION ALL
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
+    WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'parked' AND d.due_at <= now()
+      AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+    ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
+) due ORDER BY due.due_at, due.sequence LIMIT sqlc.arg(max_rows)::integer;
+
+-- name: NextDue :one
+-- Milliseconds until something is due that is not in flight; -1: nothing waits.
+SELECT coalesce((
+  SELECT greatest(0, ceil(extract(epoch FROM next.at - now()) * 1000)) FROM (SELECT least(
+    (SELECT min(p.due_at) FROM delivery p
+      WHERE p.partner_id = sqlc.arg(partner_id) AND p.state = 'pending' AND NOT (p.event_id = ANY(sqlc.arg(in_flight)::uuid[]))),
+    (SELECT min(k.due_at) FROM delivery k
+      WHERE k.partner_id = sqlc.arg(partner_id) AND k.state = 'parked' AND NOT (k.event_id = ANY(sqlc.arg(in_flight)::uuid[])))
+  ) AS at) next WHERE next.at IS NOT NULL
+), -1)::bigint AS milliseconds;
+
+-- name: FinishAttempt :one
+-- Writes what came of a POST: the attempt always, the new state only under the
+-- fence. written = 0: another dispatcher owns the partner and will send it
+-- again.
+WITH done AS (
+  UPDATE delivery d SET state = sqlc.arg(state), attempts = sqlc.arg(attempts),
+    due_at = now() + sqlc.arg(wait_ms)::bigint * interval '1 millisecond',
+    finished_at = CASE WHEN sqlc.arg(finished)::boolean THEN now() END
+  FROM lease l
+  WHERE d.event_id = sqlc.arg(event_id) AND l.partner_id = d.partner_id
+    AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
+  RETURNING d.event_id
+), logged AS (
+  INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response)
+  SELECT sqlc.arg(event_id), coalesce(max(a.number), 0) + 1, sqlc.arg(url), sqlc.arg(endpoint_version), sqlc.arg(started_at),
+    sqlc.arg(duration_ms), sqlc.narg(status), sqlc.narg(error), sqlc.arg(response)
+  FROM attempt a WHERE a.event_id = sqlc.arg(event_id)
+)
+SELECT count(*) AS written FROM done;
+
+-- name: ParkDeliveries :execrows
+-- Parks what waits, except what is being sent. due_at stays: it is the turn.
+UPDATE delivery d SET state = sqlc.arg(parked)
+FROM lease l
+WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+  AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+
+-- name: GiveUpDeliveries :execrows
+-- Ends what waits, except what is being sent, because there is nowhere to send
+-- it.
+UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
+FROM lease l
+WHERE d.partner_id = sqlc.arg(partner_id) AND d.state IN ('pending', 'parked') AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+  AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+
+-- name: ReplayDelivery :execrows
+UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
+WHERE event_id = $1 AND partner_id = $2 AND state IN ('delivered', 'failed', 'no_endpoint');
+
+-- name: WaitingByState :many
+-- How much is not sent yet, and how long the oldest of it has been due.
+SELECT d.state, count(*) AS deliveries,
+  greatest(0, extract(epoch FROM now() - min(d.due_at)))::double precision AS oldest_seconds
+FROM delivery d WHERE d.state IN ('pending', 'parked') GROUP BY d.state;
+
+-- name: GivenUpByState :many
+SELECT state, count(*) AS deliveries FROM delivery WHERE state IN ('failed', 'no_endpoint') GROUP BY state;
+
+-- Breakers.
+
+-- name: SaveBreaker :exec
+INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+SELECT l.partner_id, sqlc.arg(endpoint_version), sqlc.arg(url), sqlc.arg(state), now(),
+  now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms)
+FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
+ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
+  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms;
+
+-- name: ProbeBreaker :exec
+-- The open time is over and a probe is on its way.
+UPDATE breaker b SET state = 'half-open' FROM lease l
+WHERE b.partner_id = sqlc.arg(partner_id) AND b.endpoint_version = sqlc.arg(endpoint_version)
+  AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+
+-- name: DeleteBreaker :exec
+DELETE FROM breaker b USING lease l
+WHERE b.partner_id = sqlc.arg(partner_id)
+  AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
+
+-- name: RestoreBreaker :one
+SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
+FROM breaker WHERE partner_id = $1 AND endpoint_version = $2;
+
+-- name: GetBreaker :one
+SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
+
+-- name: CountBreakers :one
+SELECT count(*) FROM breaker;
+
+-- Commands of query.
+
+-- name: ClaimCommands :many
+SELECT id, partner_id, kind, event_id FROM command WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED;
+
+-- name: FinishCommands :exec
+UPDATE command SET done_at = now() WHERE id = ANY(sqlc.arg(ids)::bigint[]);

@@ -1,0 +1,51 @@
+-- name: CreatePartner :one
+-- Takes the id after the largest one, ids chosen by hand included.
+INSERT INTO partner (id, name) SELECT coalesce(max(id), 0) + 1, sqlc.arg(name) FROM partner RETURNING id;
+
+-- name: CreatePartnerWithID :one
+INSERT INTO partner (id, name) VALUES ($1, $2) RETURNING id;
+
+-- name: CreateEndpoint :exec
+INSERT INTO endpoint (partner_id, secret) VALUES ($1, $2);
+
+-- name: CreateKey :exec
+INSERT INTO api_key (partner_id, hash, last4) VALUES ($1, $2, $3);
+
+-- name: ListPartners :many
+SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url,
+  (SELECT count(*) FROM api_key k WHERE k.partner_id = p.id AND k.revoked_at IS NULL) AS live_keys
+FROM partner p JOIN endpoint e ON e.partner_id = p.id ORDER BY p.id;
+
+-- name: GetPartner :one
+SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at
+FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = $1;
+
+-- name: SetPartnerDisabled :execrows
+UPDATE partner SET disabled = $2 WHERE id = $1;
+
+-- name: SetPartnerRateLimit :execrows
+UPDATE partner SET rate_limit = sqlc.narg('rate_limit') WHERE id = $1;
+
+-- name: LockPartner :one
+SELECT id FROM partner WHERE id = $1 FOR UPDATE;
+
+-- name: ListLiveKeys :many
+SELECT id, last4, created_at FROM api_key WHERE partner_id = $1 AND revoked_at IS NULL ORDER BY id;
+
+-- name: RevokeKey :exec
+UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL;
+
+-- name: PartnerByKey :one
+-- The caller of the API: one row for a live key, whatever the partner's state.
+SELECT p.id, p.name, p.disabled, p.rate_limit
+FROM api_key k JOIN partner p ON p.id = k.partner_id
+WHERE k.hash = $1 AND k.revoked_at IS NULL;
+
+-- name: SetWebhookURL :execrows
+UPDATE endpoint SET url = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
+
+-- name: SetSecret :execrows
+UPDATE endpoint SET secret = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
+
+-- name: CreateCommand :one
+INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING id;

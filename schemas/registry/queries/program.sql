@@ -1,0 +1,22 @@
+-- name: ListGenerations :many
+SELECT id, log_id, schema, state, created_at FROM generation ORDER BY id;
+
+-- name: LiveGeneration :one
+SELECT id, log_id, schema FROM generation WHERE state = 'live';
+
+-- name: CreateGeneration :exec
+INSERT INTO generation (id, log_id, schema, state) VALUES ($1, $2, $3, $4);
+
+-- name: SetGenerationState :execrows
+UPDATE generation SET state = sqlc.arg(new_state) WHERE id = sqlc.arg(id) AND state = sqlc.arg(old_state);
+
+-- name: PutStatus :exec
+INSERT INTO program_status (program, instance, at, status) VALUES ($1, $2, now(), $3)
+ON CONFLICT (program, instance) DO UPDATE SET at = now(), status = excluded.status;
+
+-- name: ListStatus :many
+SELECT program, instance, at, (extract(epoch FROM now() - at) * 1000)::bigint AS age_ms, status
+FROM program_status ORDER BY program, instance;
+
+-- name: DeleteOldStatus :exec
+DELETE FROM program_status WHERE at < now() - interval '1 day';

@@ -1,0 +1,167 @@
+// Package registry is the contract about PostgreSQL: partners and their keys,
+// endpoints and signing secrets, deliveries and their attempts, the list of
+// generations, and what each program says of itself. The tables are in
+// migrations/, the questions in queries/, the code made from them in db/.
+//
+// Each column has one writer. `navlog partner` writes partners, keys and
+// secrets; query writes webhook URLs and commands; dispatch writes everything
+// else about deliveries; project and `navlog projection` write generations.
+//
+// A delivery is in one of these states:
+//
+//	pending      to be sent at due_at
+//	parked       to be sent, but the breaker of its partner's URL is open
+//	delivered    answered with 2xx                                        (replayable)
+//	failed       1 attempt and 3 retries went wrong                       (replayable)
+//	no_endpoint  its partner is unknown, disabled, or has no URL          (replayable)
+package registry
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+// Delivery states.
+const (
+	Pending    = "pending"
+	Parked     = "parked"
+	Delivered  = "delivered"
+	Failed     = "failed"
+	NoEndpoint = "no_endpoint"
+)
+
+// Generation states. There is at most one live generation.
+const (
+	Building = "building"
+	Live     = "live"
+	Standby  = "standby"
+	Bad      = "bad"
+	Dropped  = "dropped"
+)
+
+// Config says how to reach PostgreSQL.
+type Config struct {
+	// URL like postgres://user:password@host:5432/navlog?sslmode=verify-full
+	URL string `yaml:"url" env:"URL"`
+	// MaxConns of the pool of one program: 1 to 1000, default 10.
+	MaxConns int32 `yaml:"maxConns" env:"MAX_CONNS"`
+}
+
+// DefaultConfig has everything but the URL.
+func DefaultConfig() Config { return Config{MaxConns: 10} }
+
+// Validate reports every mistake at once, and never repeats the password.
+func (c Config) Validate() error {
+	var faults []error
+	if u, err := url.Parse(c.URL); err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		faults = append(faults, errors.New("postgres.url must look like postgres://user:password@host:5432/navlog (NAVLOG_POSTGRES_URL)"))
+	}
+	if c.MaxConns < 1 || c.MaxConns > 1000 {
+		faults = append(faults, fmt.Errorf("postgres.maxConns is %d and must be 1 to 1000", c.MaxConns))
+	}
+	return errors.Join(faults...)
+}
+
+// Open makes a pool, checks that the server answers and brings the tables up
+// to date. Several programs may do so at once.
+func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
+	parsed, err := pgxpool.ParseConfig(c.URL)
+	if err != nil {
+		return nil, errors.New("postgres.url cannot be parsed: it must look like postgres://user:password@host:5432/navlog")
+	}
+	parsed.MaxConns = c.MaxConns
+	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"
+	parsed.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "30s"
+	parsed.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	parsed.ConnConfig.ConnectTimeout = 5 * time.Second
+	pool, err := pgxpool.NewWithConfig(ctx, parsed)
+	if err != nil {
+		return nil, fmt.Errorf("open PostgreSQL: %w", err)
+	}
+	if err := pool.Ping(ctx); err != nil {
+		pool.Close()
+		return nil, fmt.Errorf("reach PostgreSQL at %s:%d: %w; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, err)
+	}
+	if err := migrate(ctx, pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+func migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return fmt.Errorf("prepare the migration lock: %w", err)
+	}
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		return err
+	}
+	conn := stdlib.OpenDBFromPool(pool)
+	defer conn.Close()
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, dir, goose.WithSessionLocker(locker))
+	if err != nil {
+		return fmt.Errorf("prepare the migrations of PostgreSQL: %w", err)
+	}
+	if _, err := provider.Up(ctx); err != nil {
+		return fmt.Errorf("migrate PostgreSQL: %w", err)
+	}
+	return nil
+}
+
+// Instance names this process in program_status: host and process id.
+func Instance() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// Report writes what status returns once a second until ctx ends. status must
+// be fast and safe to call from another goroutine; its value becomes JSON.
+// Anything older than 5 s is to be read as unknown.
+func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func() any) error {
+	queries, instance := db.New(pool), Instance()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if err := report(ctx, queries, program, instance, status()); err != nil && ctx.Err() == nil {
+			slog.Warn("status not written", "program", program, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func report(ctx context.Context, queries *db.Queries, program, instance string, status any) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	b, err := json.Marshal(status)
+	if err != nil {
+		return fmt.Errorf("encode the status of %s: %w", program, err)
+	}
+	return queries.PutStatus(ctx, db.PutStatusParams{Program: program, Instance: instance, Status: b})
+}

@@ -1,0 +1,294 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+func open(t *testing.T, url string) *pgxpool.Pool {
+	t.Helper()
+	pool, err := Open(context.Background(), Config{URL: url, MaxConns: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
+	if err := (Config{URL: "postgres://u:p@h:5432/db", MaxConns: 10}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (Config{URL: "postgresql://h/db", MaxConns: 1}).Validate(); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "mysql://u:geheim@h/db", "postgres://", "host=h password=geheim", "postgres://u:geheim@h:port/db", "://geheim"} {
+		err := Config{URL: bad, MaxConns: 0}.Validate()
+		if err == nil || !strings.Contains(err.Error(), "postgres.url") || !strings.Contains(err.Error(), "postgres.maxConns is 0") {
+			t.Errorf("%q: %v", bad, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "geheim") {
+			t.Errorf("the password is in: %v", err)
+		}
+	}
+	if err := DefaultConfig().Validate(); err == nil {
+		t.Error("the defaults have no URL and are accepted")
+	}
+}
+
+func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := closed.Addr().String()
+	closed.Close()
+	right, err := url.Parse(localtest.Postgres(t))
+	if err != nil {
+		t.Fatal("parse the test's URL")
+	}
+	wrongPassword, wrongDatabase := *right, *right
+	wrongPassword.User = url.UserPassword(right.User.Username(), "geheim")
+	wrongDatabase.Path = "nosuchdatabase"
+	for name, c := range map[string]struct{ url, part string }{
+		"nobody listens":  {"postgres://u:geheim@" + addr + "/db", addr},
+		"not a URL":       {"postgres://u:geheim@h:port/db", "postgres.url cannot be parsed"},
+		"wrong password":  {wrongPassword.String(), "reach PostgreSQL at"},
+		"wrong database":  {wrongDatabase.String(), "nosuchdatabase"},
+		"unknown setting": {"postgres://u:geheim@" + addr + "/db?sslmode=nonsense", "postgres.url cannot be parsed"},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		pool, err := Open(ctx, Config{URL: c.url, MaxConns: 1})
+		cancel()
+		if err == nil {
+			pool.Close()
+			t.Errorf("%s: opened", name)
+			continue
+		}
+		if !strings.Contains(err.Error(), c.part) {
+			t.Errorf("%s: %v should say %q", name, err, c.part)
+		}
+		if password, _ := right.User.Password(); strings.Contains(err.Error(), "geheim") || password != "" && strings.Contains(err.Error(), password) {
+			t.Errorf("%s: a password is in the error", name)
+		}
+	}
+}
+
+// TestMigrations run once, however many programs open the registry at once, and
+// refuse what the tables refuse.
+func TestMigrations(t *testing.T) {
+	url := localtest.Postgres(t)
+	var group sync.WaitGroup
+	errs := make([]error, 4)
+	for i := range errs {
+		group.Go(func() {
+			pool, err := Open(context.Background(), Config{URL: url, MaxConns: 2})
+			if err == nil {
+				pool.Close()
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	pool := open(t, url)
+	ctx := context.Background()
+	var tables int
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public' AND table_name IN
+		('partner','api_key','endpoint','command','position','stream','delivery','attempt','breaker','lease','dead_record','generation','program_status')`).Scan(&tables); err != nil || tables != 13 {
+		t.Errorf("%d of 13 tables: %v", tables, err)
+	}
+	for _, statement := range []string{
+		`INSERT INTO partner (id, name) VALUES (0, 'zero is no partner')`,
+		`INSERT INTO partner (id, name) VALUES (4294967296, 'not a uint32')`,
+		`INSERT INTO partner (id, name) VALUES (1, '')`,
+		`INSERT INTO partner (id, name, rate_limit) VALUES (1, 'a', 0)`,
+		`INSERT INTO api_key (partner_id, hash, last4) VALUES (1, sha256('x'), 'xxxx')`,
+		`INSERT INTO generation VALUES (1, '\x00', 's', 'live')`,
+		`INSERT INTO generation VALUES (1, decode(repeat('00', 16), 'hex'), 's', 'wonderful')`,
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 1, 1, 't', '', 'lost')`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err == nil {
+			t.Errorf("accepted: %s", statement)
+		}
+	}
+}
+
+func TestOneLiveGeneration(t *testing.T) {
+	queries, ctx := db.New(open(t, localtest.Postgres(t))), context.Background()
+	create := func(id int32, state string) error {
+		return queries.CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: make([]byte, 16), Schema: "s", State: state})
+	}
+	if _, err := queries.LiveGeneration(ctx); err == nil {
+		t.Error("there is a live generation before the first")
+	}
+	for id, state := range map[int32]string{1: Live, 2: Standby, 3: Building} {
+		if err := create(id, state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if create(4, Live) == nil {
+		t.Error("two generations are live")
+	}
+	if live, err := queries.LiveGeneration(ctx); err != nil || live.ID != 1 {
+		t.Errorf("live is %v: %v", live.ID, err)
+	}
+	if n, err := queries.SetGenerationState(ctx, db.SetGenerationStateParams{ID: 3, OldState: Live, NewState: Bad}); err != nil || n != 0 {
+		t.Errorf("a generation that is not live was moved from live: %d, %v", n, err)
+	}
+	all, err := queries.ListGenerations(ctx)
+	if err != nil || len(all) != 3 || all[2].State != Building {
+		t.Errorf("%v %v", all, err)
+	}
+}
+
+func TestPartnerByKey(t *testing.T) {
+	pool := open(t, localtest.Postgres(t))
+	queries, ctx := db.New(pool), context.Background()
+	id, err := queries.CreatePartner(ctx, "One")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := NewAPIKey(false)
+	if err := queries.CreateKey(ctx, db.CreateKeyParams{PartnerID: id, Hash: HashKey(key), Last4: key[len(key)-4:]}); err != nil {
+		t.Fatal(err)
+	}
+	limit := int32(7)
+	if _, err := queries.SetPartnerRateLimit(ctx, db.SetPartnerRateLimitParams{ID: id, RateLimit: &limit}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := queries.PartnerByKey(ctx, HashKey(key))
+	if err != nil || got.ID != id || got.Name != "One" || got.Disabled || got.RateLimit == nil || *got.RateLimit != 7 {
+		t.Errorf("%+v %v", got, err)
+	}
+	if _, err := queries.PartnerByKey(ctx, HashKey(NewAPIKey(false))); err == nil {
+		t.Error("an unknown key has a partner")
+	}
+	keys, err := queries.ListLiveKeys(ctx, id)
+	if err != nil || len(keys) != 1 || keys[0].Last4 != key[len(key)-4:] {
+		t.Fatalf("%v %v", keys, err)
+	}
+	if err := queries.RevokeKey(ctx, keys[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queries.PartnerByKey(ctx, HashKey(key)); err == nil {
+		t.Error("a revoked key has a partner")
+	}
+	var stored int
+	if err := pool.QueryRow(ctx, `SELECT count(*) FROM api_key k WHERE k::text LIKE '%' || $1 || '%'`, key[8:40]).Scan(&stored); err != nil || stored != 0 {
+		t.Errorf("the key itself is stored: %d %v", stored, err)
+	}
+}
+
+func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
+	queries, ctx := db.New(open(t, localtest.Postgres(t))), context.Background()
+	id, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 4294967295, Name: "Last"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := queries.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: id, Secret: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	url := "https://example.com"
+	if n, err := queries.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url}); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	if n, err := queries.SetSecret(ctx, db.SetSecretParams{PartnerID: id, Secret: []byte("b")}); err != nil || n != 1 {
+		t.Fatal(n, err)
+	}
+	p, err := queries.GetPartner(ctx, id)
+	if err != nil || p.Version != 3 || p.Url == nil || *p.Url != url {
+		t.Errorf("%+v %v", p, err)
+	}
+	if n, err := queries.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: 1, Url: &url}); err != nil || n != 0 {
+		t.Errorf("a partner that is not there got a URL: %d %v", n, err)
+	}
+}
+
+func TestDeliveryQueries(t *testing.T) {
+	pool := open(t, localtest.Postgres(t))
+	queries, ctx := db.New(pool), context.Background()
+	if _, err := queries.LastSuccess(ctx, 7); err == nil {
+		t.Error("a success before the first delivery")
+	}
+	if _, err := queries.LastFailure(ctx, 7); err == nil {
+		t.Error("a failure before the first delivery")
+	}
+	for i := 1; i <= 5; i++ {
+		partner := 7 + i/5 // the fifth is another partner's
+		if _, err := pool.Exec(ctx, fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
+			VALUES ('00000000-0000-5000-8000-00000000000%d', %d, %d, 't', 'b%d', 'delivered', '2024-01-01', '2024-01-0%d')`, i, partner, i, i, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pool.Exec(ctx, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
+		('00000000-0000-5000-8000-000000000001', 1, 'u', 1, '2024-02-01', 5, 302), ('00000000-0000-5000-8000-000000000001', 2, 'u', 1, '2024-02-02', 5, 204),
+		('00000000-0000-5000-8000-000000000005', 1, 'u', 1, '2024-02-03', 5, NULL)`); err != nil {
+		t.Fatal(err)
+	}
+	events, err := queries.EventsAfter(ctx, db.EventsAfterParams{PartnerID: 7, Sequence: 1, Limit: 2})
+	if err != nil || len(events) != 2 || events[0].Sequence != 2 || string(events[1].Body) != "b3" {
+		t.Errorf("%v %v", events, err)
+	}
+	list, err := queries.ListDeliveries(ctx, db.ListDeliveriesParams{PartnerID: 7, Limit: 2, Offset: 1})
+	if err != nil || len(list) != 2 || list[0].Sequence != 3 {
+		t.Errorf("%v %v", list, err)
+	}
+	if n, err := queries.CountDeliveries(ctx, 7); err != nil || n != 4 {
+		t.Errorf("%d %v", n, err)
+	}
+	if at, err := queries.LastSuccess(ctx, 7); err != nil || at == nil || at.UTC().Format(time.DateOnly) != "2024-01-04" {
+		t.Errorf("%v %v", at, err)
+	}
+	if at, err := queries.LastFailure(ctx, 7); err != nil || at.UTC().Format(time.DateOnly) != "2024-02-01" {
+		t.Errorf("%v %v", at, err)
+	}
+}
+
+func TestReportWritesUntilTheEnd(t *testing.T) {
+	pool := open(t, localtest.Postgres(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() {
+		done <- Report(ctx, pool, "query", func() any { return map[string]int{"seq": 7} })
+	}()
+	deadline, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		status, err := db.New(pool).ListStatus(deadline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(status) == 1 {
+			if s := status[0]; s.Program != "query" || s.Instance != Instance() || string(s.Status) != `{"seq": 7}` || s.AgeMs < 0 {
+				t.Errorf("%+v %s", s, s.Status)
+			}
+			break
+		}
+		<-tick.C
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
+		t.Errorf("a status that is no JSON: %v", err)
+	}
+}
