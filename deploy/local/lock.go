@@ -29,14 +29,20 @@ func lockDir(ctx context.Context, what, dir string) (*os.File, error) {
 		f.Close()
 		return nil, fmt.Errorf("start %s: folder %s is in use by another process (started by pid %s): stop that one or choose another folder: %w", what, dir, strings.TrimSpace(string(holder)), err)
 	}
-	if err := f.Truncate(0); err == nil {
-		_, err = f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
-	}
-	if err != nil {
+	if err := notePid(f); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
 	}
 	return f, nil
+}
+
+// notePid writes whom to blame into the lock.
+func notePid(f *os.File) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	return err
 }
 
 func flock(ctx context.Context, f *os.File) error {

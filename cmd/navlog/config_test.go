@@ -1,0 +1,144 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+func writeConfig(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "navlog.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+const soundConfig = `
+chain:
+  id: 31337
+  rpc: [http://127.0.0.1:8545]
+  vaults:
+    - {address: "0x00000000000000000000000000000000000000A1", startBlock: 3, name: One}
+  pollInterval: 250ms
+kafka: {brokers: [127.0.0.1:9092]}
+clickhouse: {addr: 127.0.0.1:9000}
+postgres: {url: postgres://navlog@127.0.0.1/navlog}
+http: {router: "0x00000000000000000000000000000000000000b2"}
+`
+
+const testSecretKey = "NAVLOG_SECRET_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
+	c, err := loadConfig(writeConfig(t, soundConfig), []string{
+		testSecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u", "HOME=/tmp", "NAVLOG_CONFIG=x",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.validate(allSections...); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(c.Kafka.Brokers, " "); got != "a:1 b:2" {
+		t.Errorf("the environment does not win over the file: brokers %q", got)
+	}
+	if c.Chain.Confirmations != 3 || c.Kafka.SASL.User != "u" {
+		t.Errorf("confirmations %d, SASL user %q", c.Chain.Confirmations, c.Kafka.SASL.User)
+	}
+	if c.Chain.PollInterval.String() != "250ms" || c.Chain.Window == 0 || len(c.Chain.Vaults) != 1 {
+		t.Errorf("file or defaults are lost: %+v", c.Chain)
+	}
+}
+
+// One run names every mistake: unknown keys with their lines, wrong types,
+// unknown variables, and every wrong value.
+func TestConfigCheckNamesEveryMistakeAtOnce(t *testing.T) {
+	file := writeConfig(t, `
+chain:
+  id: 0
+  rpc: [ftp://node]
+  vaults: [{address: "0x12"}]
+  pollIntervall: 1s
+kafka: {brokers: [nohost], replicationFactor: 99}
+clickhouse: {addr: nowhere, prefix: Bad-Prefix}
+postgres: {url: "mysql://x:secretpassword@y"}
+http: {listen: nonsense, router: "0x1"}
+surplus: true
+`)
+	c, err := loadConfig(file, []string{"NAVLOG_KAFKA_BROKER=x:1", "NAVLOG_SECRET_KEY=short", "NAVLOG_CHAIN_WINDOW=many"})
+	if err == nil {
+		t.Fatal("unknown keys and variables were accepted")
+	}
+	text := err.Error()
+	if fault := c.validate(allSections...); fault != nil {
+		text += "\n" + fault.Error()
+	}
+	for _, want := range []string{
+		"line 6: unknown key pollIntervall", "line 11: unknown key surplus",
+		"NAVLOG_KAFKA_BROKER is not a setting", "Window",
+		"chain.id", "chain.rpc[0]", "chain.vaults[0].address", `"nohost"`, "kafka.replicationFactor",
+		"clickhouse.addr", "clickhouse.prefix", "postgres.url", "http.listen", "http.router", "NAVLOG_SECRET_KEY",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing is said about %s", want)
+		}
+	}
+	if strings.Contains(text, "secretpassword") {
+		t.Error("a password is repeated")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
+	if _, err := loadConfig(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil {
+		t.Error("a file that was named and does not exist is accepted")
+	}
+	if _, err := loadConfig(writeConfig(t, "chain: [unclosed"), nil); err == nil {
+		t.Error("text that is no YAML is accepted")
+	}
+	if _, err := loadConfig(writeConfig(t, ""), nil); err != nil {
+		t.Errorf("an empty file is refused: %v", err)
+	}
+}
+
+// The example and the compose file may only use settings that exist.
+func TestExamplesUseSettingsThatExist(t *testing.T) {
+	if _, err := loadConfig("../../deploy/navlog.example.yaml", nil); err != nil {
+		t.Errorf("deploy/navlog.example.yaml: %v", err)
+	}
+	b, err := os.ReadFile("../../deploy/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var compose struct {
+		Services map[string]struct {
+			Environment map[string]string
+		}
+	}
+	if err := yaml.Unmarshal(b, &compose); err != nil {
+		t.Fatal(err)
+	}
+	var environ []string
+	for name, s := range compose.Services {
+		for key, value := range s.Environment {
+			if strings.HasPrefix(key, envPrefix) {
+				environ = append(environ, key+"="+value)
+			}
+			if name == "serve" && key == "NAVLOG_SECRET_KEY" {
+				t.Error("serve gets the key of the signing secrets")
+			}
+		}
+	}
+	if len(environ) == 0 {
+		t.Fatal("compose.yaml sets nothing")
+	}
+	if _, err := loadConfig(writeConfig(t, soundConfig), environ); err != nil {
+		t.Errorf("deploy/compose.yaml: %v", err)
+	}
+}

@@ -1,0 +1,121 @@
+// Command navlog is one binary with a subcommand per program:
+//
+//	ingest     chain -> log            (Kafka)
+//	project    log -> read models      (ClickHouse)
+//	serve      read models -> HTTP
+//	dispatch   referral topics -> signed webhooks
+//	up         all four, with embedded engines and a development chain
+//
+// and the operator's commands: config, partner, projection, status, verify.
+// This package only ties the programs together: it reads the configuration,
+// opens the engines, and runs what was asked for until a signal comes.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type cli struct {
+	Up         upCmd         `cmd:"" help:"Run everything on this machine: embedded engines, a development chain, the four programs."`
+	Ingest     ingestCmd     `cmd:"" help:"Follow the chain and append its logs to the Kafka log."`
+	Project    projectCmd    `cmd:"" help:"Build the ClickHouse read models from the log."`
+	Serve      serveCmd      `cmd:"" help:"Answer the HTTP API from the read models."`
+	Dispatch   dispatchCmd   `cmd:"" help:"Send signed webhooks to partners."`
+	Partner    partnerCmd    `cmd:"" help:"Create partners, their keys and their signing secrets."`
+	Projection projectionCmd `cmd:"" help:"List the generations of the read models."`
+	Status     statusCmd     `cmd:"" help:"Show what each program says of itself."`
+	Verify     verifyCmd     `cmd:"" help:"Prove that the log is complete and that the read models equal it."`
+	Config     configCmd     `cmd:"" help:"Check a configuration."`
+	Probe      probeCmd      `cmd:"" hidden:"" help:"Ask a /readyz and fail unless it answers 200; for container health checks."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// common are the flags that every command takes.
+type common struct {
+	Config  string `short:"c" type:"path" placeholder:"FILE" env:"NAVLOG_CONFIG" help:"Configuration file (default: navlog.yaml where it exists). Environment variables NAVLOG_... win over it."`
+	LogJSON bool   `name:"log-json" help:"Write log lines as JSON."`
+	Verbose bool   `short:"v" help:"Log debug lines too."`
+}
+
+func (c common) logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if c.Verbose {
+		options.Level = slog.LevelDebug
+	}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if c.LogJSON {
+		handler = slog.NewJSONHandler(w, options)
+	}
+	log := slog.New(handler)
+	slog.SetDefault(log)
+	return log
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "navlog:", err)
+		os.Exit(1)
+	}
+}
+
+// errHelp ends a run that only printed help.
+var errHelp = errors.New("help was printed")
+
+// run is main without the process around it, so that tests can call it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if e, ok := r.(error); ok && errors.Is(e, errHelp) {
+				err = nil
+				return
+			}
+			panic(r)
+		}
+	}()
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("navlog"),
+		kong.Description("Indexes on-chain vaults into an immutable log, serves exact statistics from it, and tells partners with signed webhooks."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { panic(errHelp) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&streams{stdout, stderr}),
+	)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return fmt.Errorf("%w (try `navlog --help`)", err)
+	}
+	return parsed.Run()
+}
+
+// streams are where a command writes: results to out, everything else to err.
+type streams struct{ out, err io.Writer }
+
+type versionCmd struct{}
+
+// Run prints the version that the Go toolchain recorded in the binary.
+func (versionCmd) Run(s *streams) error {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	_, err := fmt.Fprintln(s.out, "navlog", version)
+	return err
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// opsConfig is the small HTTP server beside a program that has none of its
+// own: /healthz, /readyz, /metrics. Empty: none.
+type opsConfig struct {
+	Listen string `yaml:"listen" env:"LISTEN"`
+}
+
+func (c opsConfig) validate() error {
+	if c.Listen == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("ops.listen is %q and must be host:port", c.Listen)
+	}
+	return nil
+}
+
+// serveOps answers until ctx ends. ready gives nil while the program's
+// invariant holds.
+func serveOps(ctx context.Context, c opsConfig, gatherer prometheus.Gatherer, ready func() error) error {
+	if c.Listen == "" {
+		<-ctx.Done()
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, nil) })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, ready()) })
+	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on ops.listen: %w; choose another port", err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		bound, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(bound)
+	})
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve ops: %w", err)
+	}
+	return nil
+}
+
+func writeOps(w http.ResponseWriter, fault error) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	answer := map[string]any{"ok": fault == nil}
+	if fault != nil {
+		answer["reason"] = fault.Error()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_ = json.NewEncoder(w).Encode(answer)
+}

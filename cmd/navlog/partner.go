@@ -1,0 +1,370 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+type partnerCmd struct {
+	Create       partnerCreateCmd       `cmd:"" help:"Create a partner; prints its API key and signing secret, once."`
+	List         partnerListCmd         `cmd:"" help:"List the partners."`
+	Show         partnerShowCmd         `cmd:"" help:"Show one partner and its live keys."`
+	Disable      partnerDisableCmd      `cmd:"" help:"Refuse a partner's API calls and stop its webhooks."`
+	Enable       partnerEnableCmd       `cmd:"" help:"Undo disable."`
+	RotateKey    partnerRotateKeyCmd    `cmd:"" help:"Issue another API key; the oldest is revoked when two are live."`
+	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret; the next attempt uses the new one."`
+	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
+}
+
+// partnerFlags are common to the partner commands.
+type partnerFlags struct {
+	common
+	JSON bool `name:"json" help:"Write JSON."`
+}
+
+// newPartner is what `partner create` prints: the only time that the key and
+// the secret can be read.
+type newPartner struct {
+	ID            int64  `json:"id"`
+	Name          string `json:"name"`
+	APIKey        string `json:"apiKey,omitempty"`
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
+// withRegistry runs f on an open registry.
+func (f partnerFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config) error, sections ...section) error {
+	c, err := f.load(append(sections, needPostgres)...)
+	if err != nil {
+		return err
+	}
+	pool, err := registry.Open(ctx, c.Postgres)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	return do(pool, c)
+}
+
+// createPartner makes partner, endpoint, key and secret in one transaction. An
+// id of 0 takes the next free one.
+func createPartner(ctx context.Context, pool *pgxpool.Pool, sealer *registry.Sealer, id int64, name string, testKey bool) (newPartner, error) {
+	created := newPartner{ID: id, Name: name, APIKey: registry.NewAPIKey(testKey), SigningSecret: registry.NewSigningSecret()}
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
+		q := db.New(tx)
+		if id == 0 {
+			created.ID, err = q.CreatePartner(ctx, name)
+		} else {
+			_, err = q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: id, Name: name})
+		}
+		if err != nil {
+			return err
+		}
+		if err := q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: created.ID, Secret: sealer.Seal(created.ID, created.SigningSecret)}); err != nil {
+			return err
+		}
+		return addKey(ctx, q, created.ID, created.APIKey)
+	})
+	var pgErr *pgconn.PgError
+	switch {
+	case errors.As(err, &pgErr) && pgErr.Code == "23505":
+		return newPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out", created.ID)
+	case err != nil:
+		return newPartner{}, fmt.Errorf("create partner %q: %w", name, err)
+	}
+	return created, nil
+}
+
+func addKey(ctx context.Context, q *db.Queries, partnerID int64, key string) error {
+	return q.CreateKey(ctx, db.CreateKeyParams{PartnerID: partnerID, Hash: registry.HashKey(key), Last4: key[len(key)-4:]})
+}
+
+func (p newPartner) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(p)
+	}
+	fmt.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
+	if p.APIKey != "" {
+		fmt.Fprintf(w, "  API key         %s\n", p.APIKey)
+	}
+	if p.SigningSecret != "" {
+		fmt.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
+	}
+	_, err := fmt.Fprintln(w, "Keep what is shown here: it is not stored and cannot be shown again.")
+	return err
+}
+
+type partnerCreateCmd struct {
+	partnerFlags
+	Name string `arg:"" help:"Name shown in the partner's statistics."`
+	ID   int64  `help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
+	Test bool   `help:"Issue a test key (nk_test_), for a development chain."`
+}
+
+// Run creates the partner.
+func (cmd partnerCreateCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.ID < 0 || cmd.ID > 1<<32-1 {
+		return fmt.Errorf("--id is %d and must be 1 to 4294967295, the range of the id on chain", cmd.ID)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+		sealer, err := registry.NewSealer(c.SecretKey)
+		if err != nil {
+			return err
+		}
+		created, err := createPartner(ctx, pool, sealer, cmd.ID, cmd.Name, cmd.Test)
+		if err != nil {
+			return err
+		}
+		return created.print(s.out, cmd.JSON)
+	}, needSecretKey)
+}
+
+type partnerListCmd struct{ partnerFlags }
+
+type partnerRow struct {
+	ID        int64     `json:"id"`
+	Name      string    `json:"name"`
+	Disabled  bool      `json:"disabled"`
+	RateLimit *int32    `json:"rateLimit"`
+	LiveKeys  int64     `json:"liveKeys"`
+	URL       *string   `json:"webhookUrl"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Run lists the partners.
+func (cmd partnerListCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		found, err := db.New(pool).ListPartners(ctx)
+		if err != nil {
+			return fmt.Errorf("list partners: %w", err)
+		}
+		rows := make([]partnerRow, len(found))
+		for i, p := range found {
+			rows[i] = partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, p.LiveKeys, p.Url, p.CreatedAt}
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(rows)
+		}
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
+		for _, p := range rows {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL))
+		}
+		return w.Flush()
+	})
+}
+
+func partnerState(disabled bool) string {
+	if disabled {
+		return "disabled"
+	}
+	return "enabled"
+}
+
+func orDefault(n *int32) string {
+	if n == nil {
+		return "default"
+	}
+	return fmt.Sprint(*n)
+}
+
+func orNone(s *string) string {
+	if s == nil {
+		return "none"
+	}
+	return *s
+}
+
+type partnerShowCmd struct {
+	partnerFlags
+	ID int64 `arg:"" help:"Partner id."`
+}
+
+type keyRow struct {
+	Last4     string    `json:"last4"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+// Run shows one partner.
+func (cmd partnerShowCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		q := db.New(pool)
+		p, err := q.GetPartner(ctx, cmd.ID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return noPartner(cmd.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("read partner %d: %w", cmd.ID, err)
+		}
+		live, err := q.ListLiveKeys(ctx, cmd.ID)
+		if err != nil {
+			return fmt.Errorf("read the keys of partner %d: %w", cmd.ID, err)
+		}
+		keys := make([]keyRow, len(live))
+		for i, k := range live {
+			keys[i] = keyRow{k.Last4, k.CreatedAt}
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(struct {
+				partnerRow
+				Keys []keyRow `json:"keys"`
+			}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys})
+		}
+		fmt.Fprintf(s.out, "partner      %d (%s), %s, created %s\nlimit        %s requests a minute\nwebhook URL  %s (version %d, changed %s)\n",
+			p.ID, p.Name, partnerState(p.Disabled), p.CreatedAt.UTC().Format(time.RFC3339), orDefault(p.RateLimit), orNone(p.Url), p.Version, p.UpdatedAt.UTC().Format(time.RFC3339))
+		for _, k := range keys {
+			fmt.Fprintf(s.out, "key          ...%s, issued %s\n", k.Last4, k.CreatedAt.UTC().Format(time.RFC3339))
+		}
+		return nil
+	})
+}
+
+func noPartner(id int64) error {
+	return fmt.Errorf("there is no partner %d: `navlog partner list` shows them", id)
+}
+
+type partnerDisableCmd struct {
+	partnerFlags
+	ID int64 `arg:"" help:"Partner id."`
+}
+
+// Run disables the partner.
+func (cmd partnerDisableCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.setDisabled(ctx, s, cmd.ID, true)
+}
+
+type partnerEnableCmd struct {
+	partnerFlags
+	ID int64 `arg:"" help:"Partner id."`
+}
+
+// Run enables the partner.
+func (cmd partnerEnableCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.setDisabled(ctx, s, cmd.ID, false)
+}
+
+func (f partnerFlags) setDisabled(ctx context.Context, s *streams, id int64, disabled bool) error {
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		n, err := db.New(pool).SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: id, Disabled: disabled})
+		return f.changed(s, id, n, err, partnerState(disabled))
+	})
+}
+
+// changed reports the result of an update of one partner.
+func (f partnerFlags) changed(s *streams, id, rows int64, err error, what string) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("change partner %d: %w", id, err)
+	case rows == 0:
+		return noPartner(id)
+	case f.JSON:
+		return json.NewEncoder(s.out).Encode(map[string]any{"id": id, "changed": what})
+	}
+	_, err = fmt.Fprintf(s.out, "partner %d: %s\n", id, what)
+	return err
+}
+
+type partnerSetLimitCmd struct {
+	partnerFlags
+	ID    int64 `arg:"" help:"Partner id."`
+	Limit int32 `arg:"" help:"Requests a minute, 1 to 1000000; 0 goes back to the default."`
+}
+
+// Run sets the limit.
+func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.Limit < 0 || cmd.Limit > 1_000_000 {
+		return fmt.Errorf("the limit is %d and must be 0 to 1000000 requests a minute", cmd.Limit)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		p := db.SetPartnerRateLimitParams{ID: cmd.ID}
+		if cmd.Limit > 0 {
+			p.RateLimit = &cmd.Limit
+		}
+		n, err := db.New(pool).SetPartnerRateLimit(ctx, p)
+		return cmd.changed(s, cmd.ID, n, err, "limit "+orDefault(p.RateLimit))
+	})
+}
+
+// maxLiveKeys lets a partner change its key without a gap.
+const maxLiveKeys = 2
+
+type partnerRotateKeyCmd struct {
+	partnerFlags
+	ID   int64 `arg:"" help:"Partner id."`
+	Test bool  `help:"Issue a test key (nk_test_), for a development chain."`
+}
+
+// Run issues a key and revokes the oldest one beyond two.
+func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		key := registry.NewAPIKey(cmd.Test)
+		var name string
+		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			q := db.New(tx)
+			if _, err := q.LockPartner(ctx, cmd.ID); err != nil {
+				return err
+			}
+			p, err := q.GetPartner(ctx, cmd.ID)
+			if err != nil {
+				return err
+			}
+			name = p.Name
+			live, err := q.ListLiveKeys(ctx, cmd.ID)
+			if err != nil {
+				return err
+			}
+			for ; len(live) >= maxLiveKeys; live = live[1:] {
+				if err := q.RevokeKey(ctx, live[0].ID); err != nil {
+					return err
+				}
+			}
+			return addKey(ctx, q, cmd.ID, key)
+		})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return noPartner(cmd.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("issue a key to partner %d: %w", cmd.ID, err)
+		}
+		return newPartner{ID: cmd.ID, Name: name, APIKey: key}.print(s.out, cmd.JSON)
+	})
+}
+
+type partnerRotateSecretCmd struct {
+	partnerFlags
+	ID int64 `arg:"" help:"Partner id."`
+}
+
+// Run replaces the secret.
+func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+		sealer, err := registry.NewSealer(c.SecretKey)
+		if err != nil {
+			return err
+		}
+		q := db.New(pool)
+		p, err := q.GetPartner(ctx, cmd.ID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return noPartner(cmd.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("read partner %d: %w", cmd.ID, err)
+		}
+		secret := registry.NewSigningSecret()
+		if _, err := q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealer.Seal(cmd.ID, secret)}); err != nil {
+			return fmt.Errorf("replace the secret of partner %d: %w", cmd.ID, err)
+		}
+		return newPartner{ID: cmd.ID, Name: p.Name, SigningSecret: secret}.print(s.out, cmd.JSON)
+	}, needSecretKey)
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// navlog runs a command against a registry of its own.
+type commands struct {
+	t    *testing.T
+	file string
+}
+
+func newCommands(t *testing.T) commands {
+	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(testSecretKey, "NAVLOG_SECRET_KEY="))
+	t.Setenv("NAVLOG_POSTGRES_URL", localtest.Postgres(t))
+	return commands{t, writeConfig(t, soundConfig)}
+}
+
+func (c commands) run(args ...string) (string, error) {
+	var out, errOut bytes.Buffer
+	err := run(c.t.Context(), append(args, "--config", c.file), &out, &errOut)
+	return out.String(), err
+}
+
+func (c commands) json(into any, args ...string) {
+	c.t.Helper()
+	out, err := c.run(append(args, "--json")...)
+	if err != nil {
+		c.t.Fatalf("navlog %s: %v", strings.Join(args, " "), err)
+	}
+	if err := json.Unmarshal([]byte(out), into); err != nil {
+		c.t.Fatalf("navlog %s printed %q: %v", strings.Join(args, " "), out, err)
+	}
+}
+
+func TestPartnerLife(t *testing.T) {
+	c := newCommands(t)
+	var created newPartner
+	c.json(&created, "partner", "create", "Acme", "--id", "7", "--test")
+	if created.ID != 7 || !registry.WellFormedKey(created.APIKey) || !strings.HasPrefix(created.APIKey, "nk_test_") || !strings.HasPrefix(created.SigningSecret, "whsec_") {
+		t.Fatalf("created %+v", created)
+	}
+
+	postgres, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.Close()
+	q := db.New(postgres)
+	found, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey))
+	if err != nil || found.ID != 7 {
+		t.Fatalf("the key finds %+v, %v", found, err)
+	}
+
+	// Two keys may be live at once; a third revokes the first.
+	var second, third newPartner
+	c.json(&second, "partner", "rotate-key", "7", "--test")
+	if _, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey)); err != nil {
+		t.Errorf("the first key died with the second: %v", err)
+	}
+	c.json(&third, "partner", "rotate-key", "7", "--test")
+	if _, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey)); err == nil {
+		t.Error("the first of three keys is still live")
+	}
+	for _, key := range []string{second.APIKey, third.APIKey} {
+		if _, err := q.PartnerByKey(t.Context(), registry.HashKey(key)); err != nil {
+			t.Errorf("a new key is not live: %v", err)
+		}
+	}
+
+	var rotated newPartner
+	c.json(&rotated, "partner", "rotate-secret", "7")
+	if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: 7, Url: ptr("https://acme.example/hook")}); err != nil {
+		t.Fatal(err)
+	}
+	endpoints, err := q.Endpoints(t.Context())
+	if err != nil || len(endpoints) != 1 {
+		t.Fatalf("endpoints %v, %v", endpoints, err)
+	}
+	sealer, err := registry.NewSealer(strings.TrimPrefix(testSecretKey, "NAVLOG_SECRET_KEY="))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != rotated.SigningSecret || secret == created.SigningSecret {
+		t.Errorf("the stored secret is not the one that was printed (%v)", err)
+	}
+
+	for _, args := range [][]string{{"partner", "disable", "7"}, {"partner", "set-limit", "7", "30"}} {
+		if _, err := c.run(args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list []partnerRow
+	c.json(&list, "partner", "list")
+	if len(list) != 1 || !list[0].Disabled || list[0].RateLimit == nil || *list[0].RateLimit != 30 || list[0].LiveKeys != 2 {
+		t.Errorf("list %+v", list)
+	}
+	var next newPartner
+	c.json(&next, "partner", "create", "After Acme")
+	if next.ID != 8 {
+		t.Errorf("the partner after 7 got id %d", next.ID)
+	}
+	out, err := c.run("partner", "show", "7")
+	if err != nil || !strings.Contains(out, "disabled") || strings.Contains(out, third.APIKey) {
+		t.Errorf("show: %q, %v", out, err)
+	}
+	if _, err := c.run("partner", "enable", "7"); err != nil {
+		t.Error(err)
+	}
+	if out, err = c.run("partner", "list"); err != nil || !strings.Contains(out, "enabled") {
+		t.Errorf("list: %q, %v", out, err)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func TestPartnerMistakes(t *testing.T) {
+	c := newCommands(t)
+	if _, err := c.run("partner", "create", "One", "--id", "1"); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"partner", "create", "Again", "--id", "1"}, "partner 1 exists already"},
+		{[]string{"partner", "create", "Big", "--id", "4294967296"}, "1 to 4294967295"},
+		{[]string{"partner", "show", "9"}, "there is no partner 9"},
+		{[]string{"partner", "disable", "9"}, "there is no partner 9"},
+		{[]string{"partner", "rotate-key", "9"}, "there is no partner 9"},
+		{[]string{"partner", "rotate-secret", "9"}, "there is no partner 9"},
+		{[]string{"partner", "set-limit", "1", "2000000"}, "0 to 1000000"},
+		{[]string{"partner", "fly"}, "navlog --help"},
+	} {
+		if _, err := c.run(m.args...); err == nil || !strings.Contains(err.Error(), m.want) {
+			t.Errorf("navlog %s: %v, want %q", strings.Join(m.args, " "), err, m.want)
+		}
+	}
+}
+
+func TestSecretsNeedTheirKey(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_SECRET_KEY", "")
+	if _, err := c.run("partner", "create", "One"); err == nil || !strings.Contains(err.Error(), "openssl rand -base64 32") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestUnreachableEngineIsNamed(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://navlog:hidden@127.0.0.1:1/navlog")
+	_, err := c.run("partner", "list")
+	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "hidden") {
+		t.Errorf("got %v", err)
+	}
+}

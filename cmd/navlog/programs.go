@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/dispatch"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// program is what the four programs have in common.
+type program interface {
+	Run(ctx context.Context) error
+	Ready() error
+}
+
+// deps are the things that programs share in one process.
+type deps struct {
+	config  config
+	pool    *pgxpool.Pool
+	metrics *prometheus.Registry
+	log     *slog.Logger
+}
+
+func newDeps(ctx context.Context, c config, log *slog.Logger) (*deps, error) {
+	pool, err := registry.Open(ctx, c.Postgres)
+	if err != nil {
+		return nil, err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &deps{c, pool, metrics, log}, nil
+}
+
+func (d *deps) ingest() *ingest.Ingest {
+	return ingest.New(d.config.Chain, d.config.Kafka, d.pool, d.metrics, d.log.With("program", "ingest"))
+}
+
+func (d *deps) project() *projections.Projections {
+	return projections.New(d.config.Projections, d.config.Chain.ID, d.config.Kafka, d.config.ClickHouse, d.pool, d.metrics, d.log.With("program", "project"))
+}
+
+func (d *deps) serve() (*query.Query, error) {
+	g, err := guard.New(d.config.Guard)
+	if err != nil {
+		return nil, err
+	}
+	return query.New(d.config.HTTP, d.config.Chain.ID, d.config.ClickHouse, d.pool, g.CheckURL, d.metrics, d.metrics, d.log.With("program", "serve")), nil
+}
+
+func (d *deps) dispatch() (*dispatch.Dispatch, error) {
+	g, err := guard.New(d.config.Guard)
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := registry.NewSealer(d.config.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	c := d.config.Webhooks
+	c.ChainID = d.config.Chain.ID
+	return dispatch.New(c, d.config.Kafka, d.pool, sealer, g, d.metrics, d.log.With("program", "dispatch")), nil
+}
+
+// runOne runs a program and its ops server until ctx ends or one of them
+// fails.
+func (d *deps) runOne(ctx context.Context, p program) error {
+	defer d.pool.Close()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.Run(ctx) })
+	group.Go(func() error { return serveOps(ctx, d.config.Ops, d.metrics, p.Ready) })
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// start is the common beginning of the four commands.
+func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (program, error), sections ...section) error {
+	c, err := cmd.load(sections...)
+	if err != nil {
+		return err
+	}
+	d, err := newDeps(ctx, c, cmd.logger(s.err))
+	if err != nil {
+		return err
+	}
+	p, err := build(d)
+	if err != nil {
+		d.pool.Close()
+		return err
+	}
+	return d.runOne(ctx, p)
+}
+
+type ingestCmd struct{ common }
+
+// Run follows the chain until a signal comes.
+func (cmd ingestCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.ingest(), nil }, needChain, needKafka, needPostgres)
+}
+
+type projectCmd struct{ common }
+
+// Run keeps the read models up to date until a signal comes.
+func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
+}
+
+type serveCmd struct{ common }
+
+// Run answers HTTP until a signal comes.
+func (cmd serveCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.serve() }, needChainID, needClickHouse, needPostgres, needHTTP)
+}
+
+type dispatchCmd struct{ common }
+
+// Run sends webhooks until a signal comes.
+func (cmd dispatchCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.dispatch() }, needChainID, needKafka, needPostgres, needWebhooks, needSecretKey)
+}

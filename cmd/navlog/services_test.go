@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestServicesStopInReverseOrder(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	var mu sync.Mutex
+	var stopped []string
+	for _, name := range []string{"first", "second", "third"} {
+		s.start(ctx, name, func(ctx context.Context) error {
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			stopped = append(stopped, name)
+			return ctx.Err()
+		})
+	}
+	cancel() // the signal alone stops nobody
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"third", "second", "first"}; !slices.Equal(stopped, want) {
+		t.Errorf("stopped %v, want %v", stopped, want)
+	}
+}
+
+func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
+	s := newServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s.start(t.Context(), "broken", func(context.Context) error { return errors.New("no disk") })
+	if err := <-s.failed; err == nil || !strings.Contains(err.Error(), "broken: no disk") {
+		t.Errorf("got %v", err)
+	}
+	s.start(t.Context(), "quiet", func(context.Context) error { return nil })
+	if err := <-s.failed; err == nil || !strings.Contains(err.Error(), "ended by itself") {
+		t.Errorf("got %v", err)
+	}
+	if err := s.stop(); err != nil {
+		t.Errorf("a failure that was told is told again: %v", err)
+	}
+}

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/navlog/navlog/deploy/receiver"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/query"
+)
+
+type upCmd struct {
+	common
+	Data       string        `type:"path" default:"data" placeholder:"DIR" help:"Where engines and keys live; the next run goes on from there."`
+	Listen     string        `placeholder:"ADDR" help:"Address of the HTTP API (default: 127.0.0.1:8080, or http.listen)."`
+	ReadyFile  string        `type:"path" placeholder:"FILE" help:"Once everything answers, write a JSON document with all addresses, contracts and demo keys there."`
+	NoScenario bool          `help:"Start the chain and the contracts without traffic; blocks are mined by whoever sends transactions."`
+	Interval   time.Duration `default:"1s" help:"Time between two steps of the scenario; also the block time."`
+	Seed       int64         `default:"1" help:"Seed of the scenario."`
+	RPC        string        `placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`
+	Kafka      []string      `placeholder:"HOST:PORT" help:"Use these brokers instead of the embedded Kafka."`
+	ClickHouse string        `name:"clickhouse" placeholder:"HOST:PORT" help:"Use this server (native protocol) instead of the embedded ClickHouse."`
+	Postgres   string        `placeholder:"URL" help:"Use this server instead of the embedded PostgreSQL."`
+}
+
+// readyDocument is what --ready-file gets: everything that a test or a tool
+// needs to find its way. It holds demo secrets, so the file is 0600.
+type readyDocument struct {
+	API            string              `json:"api"`
+	RPC            string              `json:"rpc"`
+	Kafka          []string            `json:"kafka"`
+	ClickHouse     string              `json:"clickhouse"`
+	ClickHouseHTTP string              `json:"clickhouseHttp,omitempty"`
+	Postgres       string              `json:"postgres"`
+	Receiver       string              `json:"receiver"`
+	Contracts      *scenario.Contracts `json:"contracts,omitempty"`
+	Partners       []newPartner        `json:"partners"`
+}
+
+// up is one run of `navlog up`.
+type up struct {
+	cmd      upCmd
+	streams  *streams
+	log      *slog.Logger
+	config   config
+	services *services
+	engines  engines
+	ready    readyDocument
+	api      *query.Query
+}
+
+// Run starts everything, reports, and waits for a signal or a failure.
+func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
+	log := cmd.logger(s.err)
+	// A second Ctrl-C ends the process at once.
+	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
+	c, err := loadConfig(cmd.Config, os.Environ())
+	if err != nil {
+		return fmt.Errorf("the configuration has mistakes:\n%w", err)
+	}
+	if cmd.Interval < 100*time.Millisecond || cmd.Interval > time.Hour {
+		return fmt.Errorf("--interval is %s and must be 100ms to 1h", cmd.Interval)
+	}
+	if err := os.MkdirAll(cmd.Data, 0o755); err != nil {
+		return fmt.Errorf("make the data folder: %w", err)
+	}
+	u := &up{cmd: cmd, streams: s, log: log, config: c, services: newServices(log)}
+	defer func() {
+		err = errors.Join(err, u.services.stop(), u.engines.close())
+		if cmd.ReadyFile != "" {
+			_ = os.Remove(cmd.ReadyFile)
+		}
+	}()
+	if err := u.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil // a signal came while it started
+		}
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+		return nil
+	case err := <-u.services.failed:
+		return err
+	}
+}
+
+func (u *up) start(ctx context.Context) error {
+	if err := u.startEngines(ctx); err != nil {
+		return err
+	}
+	if err := u.ensureContracts(ctx); err != nil {
+		return err
+	}
+	if err := u.applyDevelopmentSettings(); err != nil {
+		return err
+	}
+	d, err := newDeps(ctx, u.config, u.log)
+	if err != nil {
+		return err
+	}
+	u.engines.add("PostgreSQL pool", func() error { d.pool.Close(); return nil })
+	created, err := u.ensurePartners(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := u.startReceiver(ctx); err != nil {
+		return err
+	}
+	if err := u.startPrograms(ctx, d); err != nil {
+		return err
+	}
+	if err := u.registerWebhooks(ctx, d); err != nil {
+		return err
+	}
+	if err := u.writeReadyFile(); err != nil {
+		return err
+	}
+	u.printWelcome(created)
+	if !u.cmd.NoScenario && u.ready.Contracts != nil {
+		traffic := scenario.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed, []uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
+		u.services.start(ctx, "scenario", func(ctx context.Context) error { return traffic.Run(ctx, u.cmd.Interval) })
+	}
+	return nil
+}
+
+// ensureContracts deploys the reference contracts on a chain that has none, or
+// finds the ones of the last run; a configuration with vaults needs neither.
+func (u *up) ensureContracts(ctx context.Context) error {
+	if len(u.config.Chain.Vaults) > 0 {
+		return nil
+	}
+	file := filepath.Join(u.cmd.Data, "contracts.json")
+	contracts := new(scenario.Contracts)
+	switch err := readJSON(file, contracts); {
+	case errors.Is(err, os.ErrNotExist):
+		u.log.Info("deploying the reference contracts")
+		if contracts, err = scenario.Deploy(ctx, u.ready.RPC); err != nil {
+			return fmt.Errorf("deploy the reference contracts at %s: %w", redact(u.ready.RPC), err)
+		}
+		if err := writeJSON(file, contracts); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	}
+	u.ready.Contracts = contracts
+	u.config.Chain.ID = contracts.ChainID
+	u.config.HTTP.Router = contracts.Router.Hex()
+	for _, v := range contracts.Vaults {
+		u.config.Chain.Vaults = append(u.config.Chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+	}
+	return nil
+}
+
+// applyDevelopmentSettings are the ones that `up` alone may choose: a key made
+// on the spot, and webhooks to this machine.
+func (u *up) applyDevelopmentSettings() error {
+	if u.config.SecretKey == "" {
+		key, err := ensureSecretKey(filepath.Join(u.cmd.Data, "secret.key"))
+		if err != nil {
+			return err
+		}
+		u.config.SecretKey = key
+	}
+	if u.cmd.Listen != "" {
+		u.config.HTTP.Listen = u.cmd.Listen
+	}
+	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
+	if err := u.config.validate(needChain, needKafka, needClickHouse, needPostgres, needProjections, needHTTP, needWebhooks, needSecretKey); err != nil {
+		return fmt.Errorf("the configuration has mistakes:\n%w", err)
+	}
+	return nil
+}
+
+func (u *up) startReceiver(ctx context.Context) error {
+	secrets := map[int64]string{}
+	for _, p := range u.ready.Partners {
+		secrets[p.ID] = p.SigningSecret
+	}
+	r, err := receiver.Start(ctx, filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.out, u.log.With("program", "receiver"))
+	if err != nil {
+		return fmt.Errorf("start the demo receiver: %w", err)
+	}
+	u.engines.add("receiver", r.Close)
+	parsed, err := url.Parse(r.URL(u.ready.Partners[0].ID))
+	if err != nil {
+		return err
+	}
+	u.ready.Receiver = "https://" + parsed.Host
+	return u.trustReceiver(r.CAFile())
+}
+
+// trustReceiver adds the demo receiver's certificate to the ones that
+// webhooks.caFile names.
+func (u *up) trustReceiver(certificate string) error {
+	own, err := os.ReadFile(certificate)
+	if err != nil {
+		return fmt.Errorf("read the demo receiver's certificate: %w", err)
+	}
+	if file := u.config.Webhooks.CAFile; file != "" {
+		configured, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read webhooks.caFile: %w", err)
+		}
+		own = append(append(own, '\n'), configured...)
+	}
+	u.config.Webhooks.CAFile = filepath.Join(u.cmd.Data, "receiver", "trusted.pem")
+	return os.WriteFile(u.config.Webhooks.CAFile, own, 0o644)
+}
+
+// startPrograms runs the four programs and waits until each one is ready.
+func (u *up) startPrograms(ctx context.Context, d *deps) error {
+	d.config = u.config
+	serve, err := d.serve()
+	if err != nil {
+		return err
+	}
+	dispatch, err := d.dispatch()
+	if err != nil {
+		return err
+	}
+	u.api = serve
+	programs := []struct {
+		name string
+		program
+	}{{"serve", serve}, {"dispatch", dispatch}, {"project", d.project()}, {"ingest", d.ingest()}}
+	for _, p := range programs {
+		u.services.start(ctx, p.name, p.Run)
+	}
+	for _, p := range programs {
+		if err := u.await(ctx, p.name, p.Ready); err != nil {
+			return err
+		}
+	}
+	u.ready.API = "http://" + serve.Addr()
+	return nil
+}
+
+// await polls ready until it gives nil, a service fails, or ctx ends. It says
+// every ten seconds what it is waiting for.
+func (u *up) await(ctx context.Context, name string, ready func() error) error {
+	poll, say := time.NewTicker(50*time.Millisecond), time.NewTicker(10*time.Second)
+	defer poll.Stop()
+	defer say.Stop()
+	for {
+		fault := ready()
+		if fault == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-u.services.failed:
+			return err
+		case <-say.C:
+			u.log.Info("waiting", "for", name, "because", fault)
+		case <-poll.C:
+		}
+	}
+}
+
+func (u *up) writeReadyFile() error {
+	if u.cmd.ReadyFile == "" {
+		return nil
+	}
+	return writeJSON(u.cmd.ReadyFile, u.ready)
+}
+
+func (u *up) printWelcome(created bool) {
+	w, p := u.streams.out, u.ready.Partners
+	fmt.Fprintf(w, "\nnavlog is up. Data in %s; Ctrl-C stops everything in order.\n\n", u.cmd.Data)
+	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.API)
+	fmt.Fprintf(w, "  chain       %s\n  Kafka       %s\n  ClickHouse  %s\n  PostgreSQL  %s\n  receiver    %s\n\n",
+		redact(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres), u.ready.Receiver)
+	if created {
+		fmt.Fprintln(w, "Demo partners (shown once; partners.json in the data folder keeps them for the receiver):")
+		for _, one := range p {
+			fmt.Fprintf(w, "  partner %d  %-12s key %s  secret %s\n", one.ID, one.Name, one.APIKey, one.SigningSecret)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "Try:\n  curl -s %s/api/v1/vaults\n  curl -s '%s/api/v1/users?sortBy=totalDeposited&pageSize=3'\n  curl -s -H \"x-api-key: $(grep -m1 -o 'nk_test_[0-9A-Za-z]*' %s)\" %s/api/v1/partner/stats\n\n",
+		u.ready.API, u.ready.API, filepath.Join(u.cmd.Data, "partners.json"), u.ready.API)
+}
+
+// redact hides the user info of an address.
+func redact(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(address hidden)"
+	}
+	return u.Redacted()
+}
+
+func readJSON(file string, v any) error {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s is damaged: %w; remove the data folder to start over", file, err)
+	}
+	return nil
+}
+
+// writeJSON replaces the file in one step, readable by its owner only.
+func writeJSON(file string, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", file, err)
+	}
+	if err := os.WriteFile(file+".new", append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}

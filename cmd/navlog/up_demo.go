@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// ensureSecretKey reads the key that encrypts signing secrets, or makes it.
+func ensureSecretKey(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err == nil {
+		return strings.TrimSpace(string(b)), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read the key of the signing secrets: %w", err)
+	}
+	random := make([]byte, 32)
+	if _, err := rand.Read(random); err != nil {
+		return "", err
+	}
+	key := base64.StdEncoding.EncodeToString(random)
+	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("keep the key of the signing secrets: %w", err)
+	}
+	return key, nil
+}
+
+var demoNames = []string{"Demo One", "Demo Two"}
+
+// ensurePartners finds the demo partners of the last run, or creates them.
+func (u *up) ensurePartners(ctx context.Context, d *deps) (created bool, err error) {
+	file := filepath.Join(u.cmd.Data, "partners.json")
+	err = readJSON(file, &u.ready.Partners)
+	if err == nil {
+		return false, u.checkPartners(ctx, d, file)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	sealer, err := registry.NewSealer(u.config.SecretKey)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range demoNames {
+		p, err := createPartner(ctx, d.pool, sealer, 0, name, true)
+		if err != nil {
+			return false, err
+		}
+		u.ready.Partners = append(u.ready.Partners, p)
+	}
+	return true, writeJSON(file, u.ready.Partners)
+}
+
+// checkPartners refuses keys that belong to another database.
+func (u *up) checkPartners(ctx context.Context, d *deps, file string) error {
+	for _, p := range u.ready.Partners {
+		found, err := db.New(d.pool).PartnerByKey(ctx, registry.HashKey(p.APIKey))
+		if errors.Is(err, pgx.ErrNoRows) || err == nil && found.ID != p.ID {
+			return fmt.Errorf("%s names partner %d, which this PostgreSQL does not know: remove that file, or use the database that it belongs to", file, p.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("look up demo partner %d: %w", p.ID, err)
+		}
+	}
+	return nil
+}
+
+// registerWebhooks gives the demo partners without a URL, or with one of an
+// earlier run's receiver, the URL of the receiver, through the API as a partner
+// would.
+func (u *up) registerWebhooks(ctx context.Context, d *deps) error {
+	file := filepath.Join(u.cmd.Data, "receiver.json")
+	var earlier []string
+	if err := readJSON(file, &earlier); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, p := range u.ready.Partners {
+		target := fmt.Sprintf("%s/partners/%d", u.ready.Receiver, p.ID)
+		known, err := db.New(d.pool).GetPartner(ctx, p.ID)
+		if err != nil {
+			return fmt.Errorf("read demo partner %d: %w", p.ID, err)
+		}
+		if known.Url != nil && (*known.Url == target || !hasPrefixOf(*known.Url, earlier)) {
+			continue
+		}
+		if err := registerWebhook(ctx, u.ready.API, p.APIKey, target); err != nil {
+			return fmt.Errorf("register the webhook of demo partner %d: %w", p.ID, err)
+		}
+	}
+	return writeJSON(file, []string{u.ready.Receiver})
+}
+
+func hasPrefixOf(address string, bases []string) bool {
+	for _, base := range bases {
+		if strings.HasPrefix(address, base+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func registerWebhook(ctx context.Context, api, key, target string) error {
+	body, err := json.Marshal(map[string]string{"url": target})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, api+"/api/v1/partner/webhooks", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("x-api-key", key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 16<<10))
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the API answered %d: %s", response.StatusCode, answer)
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/deploy/local"
+)
+
+// devChainID is anvil's default.
+const devChainID = 31337
+
+// devSlotsInEpoch makes the development chain call a block final when it is 8
+// deep (anvil: two epochs), so that webhooks, which wait for finality, come
+// after seconds.
+const devSlotsInEpoch = 4
+
+// engines are closed in the reverse order of their start.
+type engines struct {
+	mu   sync.Mutex
+	open []engine
+}
+
+type engine struct {
+	name  string
+	close func() error
+}
+
+func (e *engines) add(name string, close func() error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.open = append(e.open, engine{name, close})
+}
+
+func (e *engines) close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var faults []error
+	for _, one := range slices.Backward(e.open) {
+		if err := one.close(); err != nil {
+			faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
+		}
+	}
+	e.open = nil
+	return errors.Join(faults...)
+}
+
+// startEngines starts, side by side, the engines that no flag or setting
+// replaces, and writes their addresses into the configuration.
+func (u *up) startEngines(ctx context.Context) error {
+	if err := u.checkListen(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return u.startKafka(ctx) })
+	group.Go(func() error { return u.startClickHouse(ctx) })
+	group.Go(func() error { return u.startPostgres(ctx) })
+	group.Go(func() error { return u.startChain(ctx) })
+	return group.Wait()
+}
+
+// checkListen finds out that the port is taken before anything is started.
+func (u *up) checkListen(ctx context.Context) error {
+	address := u.config.HTTP.Listen
+	if u.cmd.Listen != "" {
+		address = u.cmd.Listen
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w; choose another address with --listen", address, err)
+	}
+	return listener.Close()
+}
+
+func (u *up) startKafka(ctx context.Context) error {
+	if len(u.cmd.Kafka) > 0 {
+		u.config.Kafka.Brokers = u.cmd.Kafka
+	}
+	if len(u.config.Kafka.Brokers) == 0 {
+		k, err := local.StartKafka(ctx, filepath.Join(u.cmd.Data, "kafka"))
+		if err != nil {
+			return err
+		}
+		u.engines.add("Kafka", k.Close)
+		u.config.Kafka.Brokers = []string{k.Addr}
+	}
+	u.ready.Kafka = u.config.Kafka.Brokers
+	return nil
+}
+
+func (u *up) startClickHouse(ctx context.Context) error {
+	if u.cmd.ClickHouse != "" {
+		u.config.ClickHouse.Addr = u.cmd.ClickHouse
+	}
+	if u.config.ClickHouse.Addr == "" {
+		c, err := local.StartClickHouse(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0)
+		if err != nil {
+			return err
+		}
+		u.engines.add("ClickHouse", c.Close)
+		u.config.ClickHouse.Addr, u.config.ClickHouse.QueryUser = c.Addr, "navlog_query"
+		u.ready.ClickHouseHTTP = "http://" + c.HTTPAddr
+	}
+	u.ready.ClickHouse = u.config.ClickHouse.Addr
+	return nil
+}
+
+func (u *up) startPostgres(ctx context.Context) error {
+	if u.cmd.Postgres != "" {
+		u.config.Postgres.URL = u.cmd.Postgres
+	}
+	if u.config.Postgres.URL == "" {
+		p, err := local.StartPostgres(ctx, filepath.Join(u.cmd.Data, "postgres"), 0)
+		if err != nil {
+			return err
+		}
+		u.engines.add("PostgreSQL", p.Close)
+		u.config.Postgres.URL = p.URL
+	}
+	u.config.Postgres.MaxConns = max(u.config.Postgres.MaxConns, 30) // four programs share the pool
+	u.ready.Postgres = u.config.Postgres.URL
+	return nil
+}
+
+func (u *up) startChain(ctx context.Context) error {
+	if u.cmd.RPC != "" {
+		u.config.Chain.RPC = []string{u.cmd.RPC}
+	}
+	if len(u.config.Chain.RPC) == 0 {
+		options := local.AnvilOptions{ChainID: devChainID, SlotsInEpoch: devSlotsInEpoch}
+		if !u.cmd.NoScenario {
+			options.BlockTime = max(time.Second, u.cmd.Interval.Round(time.Second)) // anvil counts whole seconds
+		}
+		a, err := local.StartAnvil(ctx, filepath.Join(u.cmd.Data, "chain"), options)
+		if err != nil {
+			return err
+		}
+		u.engines.add("chain", a.Close)
+		u.config.Chain.RPC = []string{a.URL}
+	}
+	u.ready.RPC = u.config.Chain.RPC[0]
+	return nil
+}

@@ -1,0 +1,160 @@
+package structure
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+type compose struct {
+	Services map[string]service `yaml:"services"`
+	Volumes  map[string]any     `yaml:"volumes"`
+}
+
+type service struct {
+	Image       string                                `yaml:"image"`
+	Build       map[string]string                     `yaml:"build"`
+	Command     []string                              `yaml:"command"`
+	Environment map[string]string                     `yaml:"environment"`
+	Volumes     []string                              `yaml:"volumes"`
+	Ports       []string                              `yaml:"ports"`
+	ReadOnly    bool                                  `yaml:"read_only"`
+	CapDrop     []string                              `yaml:"cap_drop"`
+	Healthcheck struct{ Test []string }               `yaml:"healthcheck"`
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	Restart     string                                `yaml:"restart"`
+}
+
+func loadCompose(t *testing.T) compose {
+	t.Helper()
+	b, err := os.ReadFile("../compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c compose
+	if err := yaml.Unmarshal(b, &c); err != nil {
+		t.Fatalf("compose.yaml: %v", err)
+	}
+	return c
+}
+
+// Every service is watched, restarted, and started only after the ones that it
+// cannot live without answer.
+func TestComposeOrder(t *testing.T) {
+	c := loadCompose(t)
+	needs := map[string][]string{
+		"kafka": nil, "clickhouse": nil, "postgres": nil,
+		"ingest":   {"kafka", "postgres"},
+		"project":  {"kafka", "clickhouse", "postgres"},
+		"serve":    {"clickhouse", "postgres"},
+		"dispatch": {"kafka", "postgres"},
+	}
+	if len(c.Services) != len(needs) {
+		t.Errorf("compose.yaml has %d services, want %d", len(c.Services), len(needs))
+	}
+	for name, engines := range needs {
+		s, ok := c.Services[name]
+		if !ok {
+			t.Errorf("compose.yaml lacks service %s", name)
+			continue
+		}
+		if len(s.Healthcheck.Test) < 2 || s.Restart == "" {
+			t.Errorf("service %s has no health check or no restart policy", name)
+		}
+		for _, engine := range engines {
+			if s.DependsOn[engine].Condition != "service_healthy" {
+				t.Errorf("service %s does not wait until %s is healthy", name, engine)
+			}
+		}
+		for dependency := range s.DependsOn {
+			if _, ok := c.Services[dependency]; !ok {
+				t.Errorf("service %s depends on %s, which does not exist", name, dependency)
+			}
+		}
+		for _, v := range s.Volumes {
+			volume, _, _ := strings.Cut(v, ":")
+			if _, ok := c.Volumes[volume]; !ok && !strings.HasPrefix(volume, ".") {
+				t.Errorf("service %s uses volume %s, which is not declared", name, volume)
+			}
+		}
+	}
+}
+
+// The programs run without rights, take every secret from outside, and publish
+// nothing but the API, on loopback.
+func TestComposeIsSafe(t *testing.T) {
+	c := loadCompose(t)
+	for _, name := range []string{"ingest", "project", "serve", "dispatch"} {
+		s := c.Services[name]
+		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") {
+			t.Errorf("service %s may write its file system or keeps capabilities", name)
+		}
+		if s.Build["dockerfile"] != "deploy/Dockerfile" || len(s.Command) == 0 || s.Command[0] != name {
+			t.Errorf("service %s does not run `navlog %s` from deploy/Dockerfile", name, name)
+		}
+	}
+	required := regexp.MustCompile(`\$\{[A-Z_]+:\?`)
+	for name, s := range c.Services {
+		for key, value := range s.Environment {
+			if (strings.Contains(key, "PASSWORD") || strings.Contains(key, "SECRET")) && !required.MatchString(value) {
+				t.Errorf("service %s: %s must come from the environment and be refused when unset", name, key)
+			}
+		}
+		for _, port := range s.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("service %s publishes %s beyond loopback", name, port)
+			}
+		}
+		if s.Image != "navlog" && !regexp.MustCompile(`:[0-9]+(\.[0-9]+)*$`).MatchString(s.Image) {
+			t.Errorf("service %s: image %q is not pinned to a version", name, s.Image)
+		}
+	}
+	if _, ok := c.Services["serve"].Environment["NAVLOG_SECRET_KEY"]; ok {
+		t.Error("serve needs no key of the signing secrets and must not get it")
+	}
+}
+
+// Every variable that compose.yaml sets is one that the binary knows; cmd's
+// own test checks the names against the configuration.
+func TestDockerfile(t *testing.T) {
+	b, err := os.ReadFile("../Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stages [][]string
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "FROM ") {
+			stages = append(stages, nil)
+		}
+		if line != "" && !strings.HasPrefix(line, "#") {
+			stages[len(stages)-1] = append(stages[len(stages)-1], line)
+		}
+	}
+	if len(stages) != 2 {
+		t.Fatalf("the Dockerfile has %d stages, want a build and a run stage", len(stages))
+	}
+	build, final := strings.Join(stages[0], "\n"), stages[1]
+	if !strings.Contains(build, "CGO_ENABLED=0") {
+		t.Error("the binary is not built statically")
+	}
+	user := ""
+	for _, line := range final {
+		if rest, ok := strings.CutPrefix(line, "USER "); ok {
+			user = rest
+		}
+		if strings.HasPrefix(line, "RUN ") {
+			t.Errorf("the run stage runs a command: %s", line)
+		}
+	}
+	if user == "" || strings.HasPrefix(user, "0") || strings.HasPrefix(user, "root") {
+		t.Errorf("the run stage's user is %q", user)
+	}
+	if !strings.HasPrefix(final[len(final)-1], "ENTRYPOINT [") {
+		t.Error("the run stage has no exec-form entry point")
+	}
+}
