@@ -1,0 +1,41 @@
+package projections
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config of the projections.
+type Config struct {
+	// MaxRows is how many log records a batch takes before it is inserted;
+	// a single atomic unit may be larger. 1 to 1,000,000.
+	MaxRows int `yaml:"maxRows" env:"MAX_ROWS"`
+	// Linger is how long a batch that is not full waits for more records.
+	// 0 to 10 s. What arrives during an insert waits anyway.
+	Linger time.Duration `yaml:"linger" env:"LINGER"`
+	// StateEntries bounds how many users, requests and partners' users are
+	// kept in memory (250 bytes each, roughly); others are read when needed.
+	// At least 1000.
+	StateEntries int `yaml:"stateEntries" env:"STATE_ENTRIES"`
+}
+
+// DefaultConfig is good for a machine of two cores.
+func DefaultConfig() Config {
+	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond, StateEntries: 1_000_000}
+}
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var faults []error
+	if c.MaxRows < 1 || c.MaxRows > 1_000_000 {
+		faults = append(faults, fmt.Errorf("projections.maxRows is %d and must be 1 to 1000000", c.MaxRows))
+	}
+	if c.Linger < 0 || c.Linger > 10*time.Second {
+		faults = append(faults, fmt.Errorf("projections.linger is %s and must be 0 to 10s", c.Linger))
+	}
+	if c.StateEntries < 1000 {
+		faults = append(faults, fmt.Errorf("projections.stateEntries is %d and must be at least 1000", c.StateEntries))
+	}
+	return errors.Join(faults...)
+}

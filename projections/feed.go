@@ -1,0 +1,163 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// feed reads the log ahead of the writer and cuts it into whole units.
+type feed struct {
+	reader *chainlog.Reader
+	limit  int
+	units  chan []chainlog.Entry // each ends with a boundary record
+}
+
+func newFeed(reader *chainlog.Reader, maxRows int) *feed {
+	return &feed{reader: reader, limit: max(1, maxRows/4), units: make(chan []chainlog.Entry, 2)}
+}
+
+// run reads until ctx ends or the log cannot be read.
+func (f *feed) run(ctx context.Context) error {
+	var pending []chainlog.Entry
+	for {
+		entries, err := f.reader.Poll(ctx, f.limit)
+		if err != nil {
+			return err
+		}
+		pending = append(pending, entries...)
+		cut := lastBoundary(pending)
+		if cut == 0 {
+			continue
+		}
+		select {
+		case f.units <- pending[:cut:cut]:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pending = append([]chainlog.Entry(nil), pending[cut:]...)
+	}
+}
+
+// lastBoundary is how many entries there are up to the last boundary record.
+func lastBoundary(entries []chainlog.Entry) int {
+	for i := len(entries) - 1; i >= 0; i-- {
+		if entries[i].GetBoundary() {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// next waits for units and gives at least one, and about maxRows records at
+// most. It lingers for more while the batch is not full.
+func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) ([]chainlog.Entry, error) {
+	var batch []chainlog.Entry
+	select {
+	case batch = <-f.units:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	full := time.NewTimer(linger)
+	defer full.Stop()
+	for len(batch) < maxRows {
+		select {
+		case more := <-f.units:
+			batch = append(batch, more...)
+		case <-full.C:
+			return batch, nil
+		case <-ctx.Done():
+			return batch, nil // the writer decides
+		}
+	}
+	return batch, nil
+}
+
+// locate finds the offset of the record with that seq by a few jumps (see the
+// package comment), and so proves that the log has it. 0 is the start of the log.
+func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (int64, error) {
+	if seq == 0 {
+		return 0, nil
+	}
+	end, err := logEnd(ctx, chainID, options)
+	if err != nil {
+		return 0, err
+	}
+	offset, at, err := probe(ctx, chainID, 0, options)
+	for err == nil && at < seq {
+		jump := offset + int64(seq-at)
+		if jump >= end {
+			return 0, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
+		}
+		offset, at, err = probe(ctx, chainID, jump, options)
+	}
+	if err == nil && at > seq {
+		return 0, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: offset, Want: seq, Got: at}}
+	}
+	return offset, err
+}
+
+// probeTimeout bounds the wait for one record that should be there.
+const probeTimeout = 20 * time.Second
+
+// probe reads the first committed record at or after an offset, and gives its
+// offset and seq.
+func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt) (int64, uint64, error) {
+	topic := chainlog.LogTopic(chainID)
+	start := kgo.NewOffset().At(offset)
+	if offset == 0 {
+		start = kgo.NewOffset().AtStart()
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: start}}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.FetchMaxBytes(1 << 20),
+	}, options...)...)
+	if err != nil {
+		return 0, 0, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
+	}
+	defer client.Close()
+	limited, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	for {
+		fetches := client.PollRecords(limited, 1)
+		if err := fetches.Err(); err != nil {
+			return 0, 0, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
+		}
+		for _, in := range fetches.Records() {
+			record, err := chainlog.Decode(chainID, in)
+			if err != nil {
+				return 0, 0, err
+			}
+			return in.Offset, record.GetSeq(), nil
+		}
+	}
+}
+
+// logEnd is the offset after the last committed record and its marker.
+func logEnd(ctx context.Context, chainID uint64, options []kgo.Opt) (int64, error) {
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return 0, fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	return committedEnd(ctx, kadm.NewClient(client), chainID)
+}
+
+func committedEnd(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
+	topic := chainlog.LogTopic(chainID)
+	ends, err := adm.ListCommittedOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
+	}
+	end, _ := ends.Lookup(topic, 0)
+	return end.Offset, nil
+}

@@ -1,0 +1,145 @@
+package projections
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// generation is a set of tables in one database, made from one log.
+type generation struct {
+	id       int32
+	logID    []byte
+	schema   string
+	database string
+}
+
+// origin waits for the first record of the log.
+func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
+	for {
+		o, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...)
+		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return nil, fmt.Errorf("look for the first record: %w", err)
+		}
+		if err == nil && o != nil {
+			return o, nil
+		}
+		if err := pause(ctx, 250*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// liveGeneration gives the generation to write: the live one, or a first one
+// made for this log. It refuses one that is not of this log or this binary.
+func (p *Projections) liveGeneration(ctx context.Context, origin *event.Origin) (generation, error) {
+	live, err := p.findLive(ctx)
+	if err == nil && live == nil {
+		live, err = p.createFirst(ctx, origin)
+	}
+	if err != nil {
+		return generation{}, err
+	}
+	if !bytes.Equal(live.logID, origin.GetLogId()) {
+		return generation{}, &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", live.id, live.logID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
+	}
+	if live.schema != readmodel.Schema() {
+		return generation{}, &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection rebuild` with this one, or start the navlog that made it", live.id, live.schema, readmodel.Schema())}
+	}
+	return *live, nil
+}
+
+// findLive gives the live generation, nil when there has never been any.
+func (p *Projections) findLive(ctx context.Context) (*generation, error) {
+	all, err := db.New(p.pool).ListGenerations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+	}
+	var others string
+	for _, g := range all {
+		if g.State == registry.Live {
+			return &generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID)}, nil
+		}
+		others += fmt.Sprintf(" %d (%s)", g.ID, g.State)
+	}
+	if others != "" {
+		return nil, &permanentError{fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)}
+	}
+	return nil, nil
+}
+
+// createFirst makes generation 1. Its database must be new or empty: rows that
+// the registry knows nothing of belong to something else.
+func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) (*generation, error) {
+	g := generation{1, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(1)}
+	if err := readmodel.Create(ctx, p.conn, g.database); err != nil {
+		return nil, err
+	}
+	for _, table := range readmodel.Tables {
+		seq, _, err := readmodel.Cursor(ctx, p.conn, g.database, table)
+		if err != nil {
+			return nil, err
+		}
+		if seq == 0 {
+			continue
+		}
+		if again, err := p.findLive(ctx); err != nil || again != nil {
+			return again, err // another instance was faster, and has begun to write
+		}
+		return nil, &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database and start again", g.database, table, seq)}
+	}
+	err := db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Live})
+	var taken *pgconn.PgError
+	if errors.As(err, &taken) && taken.Code == "23505" {
+		return p.findLive(ctx) // another instance was faster
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create generation 1 in PostgreSQL: %w", err)
+	}
+	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
+	return &g, nil
+}
+
+// brokenError says that a generation's rows cannot be a fold of the log.
+type brokenError struct {
+	database           string
+	rows, seqs, newest uint64
+}
+
+func (e *brokenError) Error() string {
+	return fmt.Sprintf("%s.records has %d rows of %d seqs up to %d, and must have one of each: rows were lost or doubled; the generation is marked bad, run `navlog projection rebuild`", e.database, e.rows, e.seqs, e.newest)
+}
+
+// checkContiguous proves that a generation has one row for every seq.
+func checkContiguous(ctx context.Context, conn driver.Conn, database string) error {
+	e := brokenError{database: database}
+	err := conn.QueryRow(ctx, question("contiguous", database)).Scan(&e.rows, &e.seqs, &e.newest)
+	if err != nil {
+		return fmt.Errorf("check that %s is contiguous: %w", database, err)
+	}
+	if e.rows != e.seqs || e.seqs != e.newest {
+		return &e
+	}
+	return nil
+}
+
+// markBad takes a broken generation out of service.
+func (p *Projections) markBad(ctx context.Context, id int32) error {
+	_, err := db.New(p.pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: registry.Live, NewState: registry.Bad})
+	if err != nil {
+		return fmt.Errorf("mark generation %d bad: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+const chainID = 31337
+
+// patience is how long a test waits for a condition before it fails.
+const patience = 90 * time.Second
+
+// eventually asks until condition is nil, or fails the test with its last error.
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("still not so: %v", err)
+		case <-tick.C:
+		}
+	}
+}
+
+var prefixes atomic.Int64
+
+// clickhouseAt is a configuration with databases of the test's own, dropped at its end.
+func clickhouseAt(t testing.TB, addr string) readmodel.Config {
+	t.Helper()
+	c := readmodel.DefaultConfig()
+	c.Addr, c.Prefix = addr, fmt.Sprintf("t%d_%d", os.Getpid(), prefixes.Add(1))
+	return c
+}
+
+// open connects, and drops the test's databases at its end.
+func open(t testing.TB, c readmodel.Config) driver.Conn {
+	t.Helper()
+	conn, err := c.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		for id := range int32(3) {
+			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+c.Database(id)); err != nil {
+				t.Errorf("drop the test's database: %v", err)
+			}
+		}
+		conn.Close()
+	})
+	return conn
+}
+
+// newGeneration makes the tables of a generation in a database of the test's own.
+func newGeneration(t testing.TB) (driver.Conn, string) {
+	t.Helper()
+	c := clickhouseAt(t, localtest.ClickHouse(t))
+	conn := open(t, c)
+	if err := readmodel.Create(t.Context(), conn, c.Database(1)); err != nil {
+		t.Fatal(err)
+	}
+	return conn, c.Database(1)
+}
+
+// world is everything that a projector needs.
+type world struct {
+	kafka    chainlog.Config
+	ch       readmodel.Config
+	pool     *pgxpool.Pool
+	conn     driver.Conn
+	producer *kgo.Client
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldAt(t, localtest.ClickHouse(t))
+}
+
+func newWorldAt(t *testing.T, clickhouse string) *world {
+	t.Helper()
+	w := &world{kafka: chainlog.DefaultConfig(), ch: clickhouseAt(t, clickhouse)}
+	w.kafka.Brokers = localtest.Kafka(t)
+	w.conn = open(t, w.ch)
+	pg := registry.DefaultConfig()
+	pg.URL = localtest.Postgres(t)
+	var err error
+	if w.pool, err = registry.Open(t.Context(), pg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.pool.Close)
+	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.producer.Close)
+	if err := chainlog.EnsureTopics(t.Context(), kadm.NewClient(w.producer), chainID, w.kafka.Topology()); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// append writes records to the log, one transaction for each unit.
+func (w *world) append(t *testing.T, records []*event.Record) {
+	t.Helper()
+	for _, unit := range units(records) {
+		w.transaction(t, unit, kgo.TryCommit)
+	}
+}
+
+func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.TransactionEndTry) {
+	t.Helper()
+	if err := w.producer.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range unit {
+		out, err := chainlog.Encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.producer.Produce(t.Context(), out, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Errorf("produce: %v", err)
+			}
+		})
+	}
+	if err := w.producer.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.producer.EndTransaction(t.Context(), end); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// units cuts records after each boundary.
+func units(records []*event.Record) (out [][]*event.Record) {
+	for start, i := 0, 0; i < len(records); i++ {
+		if records[i].GetBoundary() {
+			out = append(out, records[start:i+1])
+			start = i + 1
+		}
+	}
+	return out
+}
+
+// projector makes a projector that looks often, and its metrics.
+func (w *world) projector(t *testing.T) (*Projections, *prometheus.Registry) {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	p := New(DefaultConfig(), chainID, w.kafka, w.ch, w.pool, reg, slog.New(slog.NewTextHandler(testWriter{t}, nil)))
+	p.every = 50 * time.Millisecond
+	return p, reg
+}
+
+// start runs p until stop is called, which gives Run's answer; it is called at
+// the test's end at the latest.
+func start(t *testing.T, p *Projections) (stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- p.Run(ctx) }()
+	var stopped bool
+	stop = func() error {
+		if stopped {
+			return nil
+		}
+		stopped = true
+		cancel()
+		select {
+		case err := <-done:
+			return err
+		case <-time.After(patience):
+			return fmt.Errorf("Run did not return after its context ended")
+		}
+	}
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	return stop
+}
+
+// reaches waits until p has written up to seq and follows the log.
+func reaches(t *testing.T, p *Projections, seq uint64) {
+	t.Helper()
+	eventually(t, func() error {
+		if s := p.Status(); s.Seq != seq || s.State != Following {
+			return fmt.Errorf("status is %+v, want seq %d and following", s, seq)
+		}
+		return p.Ready()
+	})
+}
+
+// verify fails the test unless the live generation equals the log.
+func (w *world) verify(t *testing.T, seq uint64) *Report {
+	t.Helper()
+	r, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Seq != seq || r.Err() != nil {
+		t.Fatalf("want all equal at seq %d, got\n%s", seq, r)
+	}
+	return r
+}
+
+// failing runs p, which must stop by itself with an error that has all words.
+func failing(t *testing.T, p *Projections, words ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err := p.Run(ctx)
+	if err == nil {
+		t.Fatalf("Run returned nil, want an error with %q", words)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("Run returned %q, which lacks %q", err, word)
+		}
+	}
+}
+
+// entries are records as the log reader gives them.
+func entries(records []*event.Record) []chainlog.Entry {
+	out := make([]chainlog.Entry, len(records))
+	for i, r := range records {
+		out[i] = chainlog.Entry{Record: r, Offset: int64(r.GetSeq())}
+	}
+	return out
+}
+
+// foldOf is the independent fold of records.
+func foldOf(t testing.TB, records []*event.Record) *fold.Fold {
+	t.Helper()
+	f := fold.New()
+	for _, r := range records {
+		if err := f.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	if w.t.Context().Err() == nil { // a log line after the test's end would panic
+		w.t.Logf("%s", b)
+	}
+	return len(b), nil
+}
+
+// quiet is a writer's metrics and log for tests that do not look at them.
+func quiet() (*metrics, *slog.Logger) {
+	return newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)
+}
+
+func number(t testing.TB, conn driver.Conn, question string) (n uint64) {
+	t.Helper()
+	if err := conn.QueryRow(t.Context(), question).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", question, err)
+	}
+	return n
+}

@@ -1,0 +1,191 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// TestClickHouseKilled ends ClickHouse by SIGKILL in mid-stream, again and
+// again, and starts it on the same data. The projector goes on by itself, and
+// all totals are exact.
+func TestClickHouseKilled(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	engine, err := local.StartClickHouse(ctx, dir, 0)
+	must(t, err)
+	t.Cleanup(func() {
+		if err := engine.Close(); err != nil {
+			t.Errorf("close ClickHouse: %v", err)
+		}
+	})
+	_, digits, err := net.SplitHostPort(engine.Addr)
+	must(t, err)
+	port, err := strconv.Atoi(digits)
+	must(t, err)
+	w := newWorldAt(t, engine.Addr)
+	s := randomHistory(rand.New(rand.NewPCG(77, 1)), 700)
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	p.config.MaxRows = 20
+	start(t, p)
+	const kills = 3
+	for i := range uint64(kills) {
+		want := (i + 1) * s.seq() / (kills + 2)
+		eventually(t, func() error {
+			if got := p.Status().Seq; got < want {
+				return fmt.Errorf("at seq %d, want %d before the next kill", got, want)
+			}
+			return nil
+		})
+		engine.Kill()
+		if got := p.Status().Seq; got == s.seq() {
+			t.Fatalf("the log was at its end before kill %d: it was not in mid-stream", i+1)
+		}
+		engine, err = local.StartClickHouse(ctx, dir, port)
+		must(t, err)
+	}
+	reaches(t, p, s.seq())
+	w.verify(t, s.seq())
+}
+
+// TestLostNewestPart: the newest part of a table goes while the engine is down,
+// and its deduplication token stays. The cursor falls back, the replay is taken
+// for a duplicate, and is written under another token.
+func TestLostNewestPart(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	engine, err := local.StartClickHouse(ctx, dir, 0)
+	must(t, err)
+	t.Cleanup(func() { must(t, engine.Close()) })
+	c := clickhouseAt(t, engine.Addr)
+	conn, err := c.Open()
+	must(t, err)
+	defer conn.Close()
+	database := c.Database(1)
+	must(t, readmodel.Create(ctx, conn, database))
+	for _, table := range readmodel.Tables {
+		must(t, conn.Exec(ctx, "SYSTEM STOP MERGES "+database+"."+table))
+	}
+	m, log := quiet()
+	s := randomHistory(rand.New(rand.NewPCG(6, 6)), 20)
+	parts := units(s.records)
+	w, err := openWriter(ctx, conn, database, 1000, m, log)
+	must(t, err)
+	for _, unit := range parts[:len(parts)-1] {
+		must(t, w.write(ctx, entries(unit)))
+	}
+	var newest string
+	must(t, conn.QueryRow(ctx, "SELECT argMax(path, max_block_number) FROM system.parts WHERE active AND table = 'flows' AND database = {db:String}", clickhouse.Named("db", database)).Scan(&newest))
+	must(t, engine.Close())
+	must(t, os.RemoveAll(newest))
+	engine, err = local.StartClickHouse(ctx, dir, 0)
+	must(t, err)
+	c.Addr = engine.Addr
+	conn = open(t, c)
+	before := w.position
+	w, err = openWriter(ctx, conn, database, 1000, m, log)
+	must(t, err)
+	if w.position >= before {
+		t.Fatalf("position %d after the newest part up to %d went", w.position, before)
+	}
+	must(t, w.write(ctx, entries(s.records[w.position:])))
+	if n := outcomes(m, "flows", "absent"); n != 1 {
+		t.Errorf("%v alarms, want 1", n)
+	}
+	check(t, conn, database, s.records, fold.Newest)
+}
+
+// TestFeed: units come whole and in order, however few records a poll gives.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := randomHistory(rand.New(rand.NewPCG(9, 9)), 60)
+	w.append(t, s.records)
+	for _, maxRows := range []int{1, 30, 100_000} {
+		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, w.kafka.Options()...)
+		must(t, err)
+		defer reader.Close()
+		f := newFeed(reader, maxRows)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- f.run(ctx) }()
+		var seq uint64
+		for seq < s.seq() {
+			batch, err := f.next(ctx, maxRows, time.Millisecond)
+			must(t, err)
+			for _, e := range batch {
+				if seq++; e.GetSeq() != seq {
+					t.Fatalf("seq %d where %d belongs", e.GetSeq(), seq)
+				}
+			}
+			if last := batch[len(batch)-1]; !last.GetBoundary() {
+				t.Fatalf("a batch ends with seq %d, which is no boundary", last.GetSeq())
+			}
+			if whole := units(s.records[seq-uint64(len(batch)) : seq]); maxRows == 1 && len(whole) != 1 {
+				t.Fatalf("%d units in a batch that was full with one", len(whole))
+			}
+		}
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("the feed ended with %v", err)
+		}
+	}
+}
+
+// TestLocate finds every record of a log whose offsets have gaps: markers after
+// each small transaction, and transactions that were aborted.
+func TestLocate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	rng := rand.New(rand.NewPCG(4, 4))
+	s := randomHistory(rng, 120)
+	for _, unit := range units(s.records) {
+		if rng.IntN(3) == 0 {
+			w.transaction(t, s.records[:1+rng.IntN(30)], kgo.TryAbort)
+		}
+		w.transaction(t, unit, kgo.TryCommit)
+	}
+	reader, err := chainlog.NewReader(chainID, chainlog.Position{}, w.kafka.Options()...)
+	must(t, err)
+	defer reader.Close()
+	offsets := map[uint64]int64{}
+	for uint64(len(offsets)) < s.seq() {
+		got, err := reader.Poll(t.Context(), 1000)
+		must(t, err)
+		for _, e := range got {
+			offsets[e.GetSeq()] = e.Offset
+		}
+	}
+	if gaps := offsets[s.seq()] - int64(s.seq()); gaps < 100 {
+		t.Fatalf("the log has %d gaps only, the test proves little", gaps)
+	}
+	for _, seq := range []uint64{1, 2, s.seq() / 3, s.seq() / 2, s.seq() - 1, s.seq()} {
+		offset, err := locate(t.Context(), chainID, seq, w.kafka.Options())
+		if err != nil || offset != offsets[seq] {
+			t.Errorf("seq %d is found at offset %d (%v), it is at %d", seq, offset, err, offsets[seq])
+		}
+	}
+	if offset, err := locate(t.Context(), chainID, 0, w.kafka.Options()); err != nil || offset != 0 {
+		t.Errorf("the start is found at offset %d, %v", offset, err)
+	}
+	if _, err := locate(t.Context(), chainID, s.seq()*3, w.kafka.Options()); !permanent(err) {
+		t.Errorf("a seq after the end of the log: %v", err)
+	}
+}

@@ -1,0 +1,35 @@
+package projections
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics of the projections. Counters start at 0 with the process; records
+// that are folded again after a restart are counted again.
+type metrics struct {
+	batches prometheus.Counter
+	rows    *prometheus.CounterVec
+	inserts *prometheus.CounterVec
+	seq     prometheus.Gauge
+	lag     prometheus.Gauge
+	// Logs that cannot be, and logs that cannot be counted, by Solidity event.
+	impossibleLogs, quarantinedLogs *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	name := func(n string) string { return prometheus.BuildFQName("navlog", "projections", n) }
+	m := &metrics{
+		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that all tables have."}),
+		rows:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted, progress rows included."}, []string{"table"}),
+		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged and not there: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
+		seq:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which every table is written."}),
+		lag:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Committed log offsets after the last record written; transaction markers included while records are missing."}),
+		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
+			Help: "Logs that cannot be (a claim of an unknown request, a second claim, a sweep of no range), counted as the chain says."}, []string{"event"}),
+		quarantinedLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
+			Help: "Logs that cannot be decoded or summed and are in no total: alarm."}, []string{"event"}),
+	}
+	reg.MustRegister(m.batches, m.rows, m.inserts, m.seq, m.lag, m.impossibleLogs, m.quarantinedLogs)
+	return m
+}
+
+func (m *metrics) impossible(event string)  { m.impossibleLogs.WithLabelValues(event).Inc() }
+func (m *metrics) quarantined(event string) { m.quarantinedLogs.WithLabelValues(event).Inc() }

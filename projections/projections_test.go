@@ -1,0 +1,450 @@
+package projections
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+var alice, bob, vaultA, vaultB = userAt(1), userAt(2), vaultAt(1), vaultAt(2)
+
+func deposit(n int64, owner common.Address, partner uint32, assets *big.Int) contracts.Event {
+	return contracts.DepositAccepted{DepositID: whole(n), Owner: owner, PartnerID: partner, Sender: bob, Assets: assets, Shares: whole(n)}
+}
+
+func requested(index int64, owner common.Address) contracts.Event {
+	return contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, PartnerID: 7, Receiver: bob, Shares: whole(10), AssetsEstimate: whole(11), ExpiresAt: 1_700_000_500}
+}
+
+// everyEvent is one of each event, and of each other kind of record.
+func everyEvent() *script {
+	s := newScript()
+	s.vault(vaultA)
+	s.mine()
+	s.mine(said{vaultA, deposit(1, alice, 7, whole(1000))}, said{vaultA, requested(0, alice)}, said{vaultA, requested(1, alice)}, said{vaultA, requested(2, bob)})
+	s.mine(said{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
+		said{vaultA, contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
+	s.mine(said{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
+		said{vaultA, contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
+		said{vaultA, contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
+	s.mine(said{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
+		said{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
+	s.raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // none of ours
+	s.decision("accept-reorg:open")
+	s.mine()
+	return s
+}
+
+func TestEmptyLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, _ := w.projector(t)
+	if err := p.Ready(); err == nil || p.Status().State != Starting {
+		t.Errorf("before Run: ready is %v, status %+v", err, p.Status())
+	}
+	stop := start(t, p)
+	eventually(t, func() error {
+		if s := p.Status(); s.State != Waiting {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "no record yet") {
+		t.Errorf("ready is %v", err)
+	}
+	if all, err := db.New(w.pool).ListGenerations(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("generations %v, %v before the log has a record", all, err)
+	}
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool); err == nil || !strings.Contains(err.Error(), "no generation is live") {
+		t.Errorf("verify says %v", err)
+	}
+}
+
+func TestEveryEvent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	p, reg := w.projector(t)
+	stop := start(t, p)
+	reaches(t, p, s.seq())
+	r := w.verify(t, s.seq())
+	if len(r.Impossible)+len(r.Quarantined) != 0 {
+		t.Errorf("nothing is wrong with this log:\n%s", r)
+	}
+	got := p.Status()
+	if got.Generation != 1 || got.Block != s.number || got.BlockTime == nil || uint64(got.BlockTime.Unix()) != s.time || got.Lag != 0 {
+		t.Errorf("status is %+v, want block %d at %d", got, s.number, s.time)
+	}
+	live, err := db.New(w.pool).LiveGeneration(t.Context())
+	if err != nil || live.ID != 1 || !bytes.Equal(live.LogID, s.records[0].GetOrigin().GetLogId()) || live.Schema != readmodel.Schema() {
+		t.Errorf("generation is %+v, %v", live, err)
+	}
+	compareLines(t, w, "records", "kind, event, quarantined, length(payload) > 0", []string{
+		"block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0",
+		"decision  false 1", "log DepositAccepted false 0", "log DepositsSwept false 0", "log NavUpdated false 0", "log Unknown false 0",
+		"log WithdrawalCancelled false 0", "log WithdrawalClaimed false 0", "log WithdrawalExpired false 0", "log WithdrawalFunded false 0",
+		"log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalsSettled false 0",
+		"vault  false 1"})
+	var payload []byte
+	if err := w.conn.QueryRow(t.Context(), "SELECT payload FROM "+w.ch.Database(1)+".records WHERE kind = 'vault'").Scan(&payload); err != nil {
+		t.Fatal(err)
+	}
+	if in, err := chainlog.Decode(chainID, &kgo.Record{Value: payload}); err != nil || in.GetVault().GetSymbol() != "V" || in.GetSeq() != 1 {
+		t.Errorf("the vault's payload is %v, %v", in, err)
+	}
+	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != len(readmodel.Tables) {
+		t.Errorf("rows are counted for %d tables, %v", n, err)
+	}
+	if got := testutil.ToFloat64(p.metrics.rows.WithLabelValues("records")); got != float64(s.seq()) {
+		t.Errorf("%v rows of records are counted, want %d", got, s.seq())
+	}
+	eventually(t, func() error {
+		if got := testutil.ToFloat64(p.metrics.seq); got != float64(s.seq()) {
+			return fmt.Errorf("metric seq is %v", got)
+		}
+		return nil
+	})
+	// The log goes on, then the projector starts anew.
+	s.mine(said{vaultB, deposit(1, alice, 0, whole(1))})
+	w.append(t, s.records[s.seq()-2:])
+	reaches(t, p, s.seq())
+	if err := stop(); err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	s.mine(said{vaultB, deposit(2, bob, 0, whole(1))})
+	w.append(t, s.records[s.seq()-2:])
+	p, _ = w.projector(t)
+	start(t, p)
+	reaches(t, p, s.seq())
+	w.verify(t, s.seq())
+}
+
+// compareLines compares a question about a table, sorted, with lines.
+func compareLines(t *testing.T, w *world, table, columns string, want []string) {
+	t.Helper()
+	rows, err := w.conn.Query(t.Context(), fmt.Sprintf("SELECT arrayStringConcat(arrayMap(x -> toString(x), [%s]), ' ') AS line FROM %s.%s WHERE sign != 0 ORDER BY line",
+		"toString("+strings.ReplaceAll(columns, ", ", "), toString(")+")", w.ch.Database(1), table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var got []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, line)
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s has\n%s\nwant\n%s", table, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestQuarantine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.mine(said{vaultA, deposit(1, alice, 7, power(191, -1))}, said{vaultA, deposit(2, alice, 7, power(191, -1))})
+	s.mine(said{vaultA, deposit(3, alice, 7, power(191, 0))}, said{vaultA, deposit(4, bob, 7, power(256, -1))})
+	s.mine(said{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1), Shares: whole(1)}},
+		said{vaultA, contracts.WithdrawalFunded{RequestIndex: power(64, 0), Owner: bob, SettlementID: whole(1), Shares: whole(1), Assets: whole(1)}})
+	cut := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(5, bob, 7, whole(1))})
+	cut.Data = cut.Data[:40]
+	s.raw(cut)
+	short := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(6, bob, 7, whole(1))})
+	short.Address = short.Address[:19]
+	s.raw(short)
+	s.raw(&event.Log{Address: vaultA.Bytes()}) // not even a topic
+	s.mine(said{vaultA, deposit(7, alice, 0, whole(0))}, said{vaultA, deposit(8, alice, 0, whole(1))})
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.seq())
+	r := w.verify(t, s.seq())
+	if len(r.Quarantined) != 6 {
+		t.Errorf("%d logs are quarantined, want 6:\n%s", len(r.Quarantined), r)
+	}
+	if n := testutil.ToFloat64(p.metrics.quarantinedLogs.WithLabelValues("DepositAccepted")); n != 5 {
+		t.Errorf("%v quarantined deposits are counted, want 5", n)
+	}
+	var sum big.Int
+	if err := w.conn.QueryRow(t.Context(), "SELECT sum(deposited) FROM "+w.ch.Database(1)+".flows").Scan(&sum); err != nil {
+		t.Fatal(err)
+	}
+	if want := power(192, -1); sum.Cmp(want) != 0 { // 2 * (2^191 - 1) + 0 + 1
+		t.Errorf("the sum is %d, want %d", &sum, want)
+	}
+	if n := number(t, w.conn, "SELECT count() FROM "+w.ch.Database(1)+".records WHERE quarantined AND length(payload) > 0"); n != 6 {
+		t.Errorf("%d quarantined records keep their bytes, want 6", n)
+	}
+	// They can be taken back like anything else.
+	s.retract(6)
+	s.mine()
+	w.append(t, s.records[p.Status().Seq:])
+	reaches(t, p, s.seq())
+	if r := w.verify(t, s.seq()); len(r.Quarantined) != 0 {
+		t.Errorf("quarantined logs that are gone are still listed:\n%s", r)
+	}
+}
+
+// TestThereAndBack: A -> B -> A with everything that can hang on a block.
+func TestThereAndBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	rng := rand.New(rand.NewPCG(1, 2))
+	a := s.retract(4)
+	var logs []said
+	for range 12 {
+		logs = append(logs, anything(rng, 2, 3))
+	}
+	s.enter(s.make(12, logs...))
+	s.boundary()
+	s.retract(1)
+	for _, b := range a {
+		s.enter(b)
+	}
+	s.boundary()
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.seq())
+	w.verify(t, s.seq())
+	straight := everyEvent()
+	got, want := foldOf(t, s.records).Books(s.number), foldOf(t, straight.records).Books(straight.number)
+	for _, lines := range []func(*fold.Books) []string{requestLines, flowLines, userLines, partnerLines} {
+		if a, b := lines(got), lines(want); !slices.Equal(a, b) || len(a) == 0 {
+			t.Errorf("back on branch A there is\n%q\nbefore there was\n%q", a, b)
+		}
+	}
+}
+
+func TestImpossibleLogs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	claim := contracts.WithdrawalClaimed{RequestIndex: whole(9), Owner: alice, Receiver: bob, Shares: whole(1), Assets: whole(5)}
+	fund := contracts.WithdrawalFunded{RequestIndex: whole(8), Owner: alice, SettlementID: whole(1), Shares: whole(1), Assets: whole(5)}
+	sweep := func(from, to int64) contracts.Event {
+		return contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}
+	}
+	s.mine(said{vaultA, claim}, said{vaultA, fund}, said{vaultA, sweep(1, 2)}, said{vaultA, sweep(4, 5)}, said{vaultA, sweep(6, 5)})
+	s.mine(said{vaultA, requested(1, alice)}, said{vaultA, requested(1, bob)})
+	s.mine(said{vaultA, claim})
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.seq())
+	r := w.verify(t, s.seq())
+	if len(r.Impossible) != 6 {
+		t.Errorf("verify lists %d logs that cannot be, want 6:\n%s", len(r.Impossible), r)
+	}
+	for name, want := range map[string]float64{"WithdrawalClaimed": 2, "WithdrawalFunded": 1, "WithdrawalRequested": 1, "DepositsSwept": 1} {
+		if got := testutil.ToFloat64(p.metrics.impossibleLogs.WithLabelValues(name)); got != want {
+			t.Errorf("%v impossible %s are counted, want %v", got, name, want)
+		}
+	}
+	if n := number(t, w.conn, "SELECT toUInt64(sum(withdrawn)) FROM "+w.ch.Database(1)+".flows"); n != 10 {
+		t.Errorf("withdrawn is %d, and the chain says 10", n)
+	}
+}
+
+// TestTwoProjectors: one writes, the other stands by and takes over.
+func TestTwoProjectors(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := randomHistory(rand.New(rand.NewPCG(2, 9)), 40)
+	parts := units(s.records)
+	w.append(t, s.records[:len(parts[0])])
+	var all [2]*Projections
+	var stops [2]func() error
+	for i := range all {
+		all[i], _ = w.projector(t)
+		stops[i] = start(t, all[i])
+	}
+	leader := -1
+	eventually(t, func() error {
+		for i, p := range all {
+			if p.Status().State == Following && all[1-i].Status().State == StandingBy {
+				leader = i
+				return all[1-i].Ready()
+			}
+		}
+		return fmt.Errorf("states %s and %s", all[0].Status().State, all[1].Status().State)
+	})
+	half := slices.Concat(parts[1 : len(parts)/2]...)
+	w.append(t, half)
+	if err := stops[leader](); err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	w.append(t, slices.Concat(parts[len(parts)/2:]...))
+	reaches(t, all[1-leader], s.seq())
+	w.verify(t, s.seq())
+}
+
+// TestLeaseLost: PostgreSQL ends the session that holds the lease.
+func TestLeaseLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.seq())
+	if _, err := w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		if s := p.Status(); s.State == Following {
+			return fmt.Errorf("still following after the lease was lost")
+		}
+		return nil
+	})
+	reaches(t, p, s.seq())
+	s.mine(said{vaultA, deposit(2, bob, 7, whole(1))})
+	w.append(t, s.records[p.Status().Seq:])
+	reaches(t, p, s.seq())
+	w.verify(t, s.seq())
+}
+
+// registered puts a generation into the registry by hand.
+func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state string) {
+	t.Helper()
+	if err := db.New(w.pool).CreateGeneration(t.Context(), db.CreateGenerationParams{ID: id, LogID: logID, Schema: schema, State: state}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	s := everyEvent()
+	logID := s.records[0].GetOrigin().GetLogId()
+	ctx := context.Background()
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, w *world)
+		words   []string
+	}{
+		"another log": {func(t *testing.T, w *world) {
+			w.registered(t, 1, bytes.Repeat([]byte{9}, 16), readmodel.Schema(), registry.Live)
+		}, []string{"generation 1 was made from log 0909", "navlog projection rebuild"}},
+		"unknown schema": {func(t *testing.T, w *world) {
+			w.registered(t, 1, logID, "fedcba987654", registry.Live)
+		}, []string{"has schema fedcba987654", readmodel.Schema(), "navlog projection rebuild"}},
+		"none live": {func(t *testing.T, w *world) {
+			w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
+		}, []string{"no generation is live", "1 (bad)", "navlog projection rebuild"}},
+		"rows that nobody knows": {func(t *testing.T, w *world) {
+			must(t, readmodel.Create(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".navs (seq) VALUES (5)"))
+		}, []string{"holds rows (navs up to seq 5)", "drop the database"}},
+		"a hole": {func(t *testing.T, w *world) {
+			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
+			must(t, readmodel.Create(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (1), (2), (4)"))
+		}, []string{"3 rows of 3 seqs up to 4", "marked bad", "navlog projection rebuild"}},
+		"a double": {func(t *testing.T, w *world) {
+			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
+			must(t, readmodel.Create(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (1), (2), (2)"))
+		}, []string{"3 rows of 2 seqs up to 2", "marked bad"}},
+		"an altered table": {func(t *testing.T, w *world) {
+			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
+			must(t, readmodel.Create(ctx, w.conn, w.ch.Database(1)))
+			must(t, w.conn.Exec(ctx, "ALTER TABLE "+w.ch.Database(1)+".flows MODIFY SETTING non_replicated_deduplication_window = 0"))
+		}, []string{"flows lacks non_replicated_deduplication_window = 100000", "navlog projection rebuild"}},
+		"an older copy of the log": {func(t *testing.T, w *world) {
+			w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
+			must(t, readmodel.Create(ctx, w.conn, w.ch.Database(1)))
+			for _, table := range readmodel.Tables {
+				must(t, w.conn.Exec(ctx, "INSERT INTO "+w.ch.Database(1)+"."+table+" (seq) SELECT number + 1 FROM numbers(1000)"))
+			}
+		}, []string{"ends before seq 1000", "replaced by an older copy"}},
+		"a corrupt record": {func(t *testing.T, w *world) {
+			r, err := chainlog.Encode(s.records[0])
+			must(t, err)
+			r.Value = []byte("not a record")
+			must(t, w.producer.BeginTransaction())
+			must(t, w.producer.ProduceSync(ctx, r).FirstErr())
+			must(t, w.producer.EndTransaction(ctx, kgo.TryCommit))
+		}, []string{"is corrupt", "chain.31337.log"}},
+		"a hole in the log": {func(t *testing.T, w *world) {
+			w.transaction(t, []*event.Record{{Seq: s.seq() + 2, ChainId: chainID, Boundary: true, Fact: s.records[1].Fact}}, kgo.TryCommit)
+		}, []string{"records were lost"}},
+		"a retraction of nothing": {func(t *testing.T, w *world) {
+			l := logOf(1, 1, common.Hash{}, 0, said{vaultB, deposit(1, bob, 0, whole(1))})
+			w.transaction(t, []*event.Record{{Seq: s.seq() + 1, Retracts: 2, ChainId: chainID, Boundary: true, Fact: &event.Record_Log{Log: l}}}, kgo.TryCommit)
+		}, []string{"nothing left to take back", "navlog verify"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.append(t, s.records)
+			c.prepare(t, w)
+			p, _ := w.projector(t)
+			failing(t, p, c.words...)
+			if p.Status().State != Bad || p.Ready() == nil {
+				t.Errorf("status is %+v, ready %v", p.Status(), p.Ready())
+			}
+			if strings.Contains(fmt.Sprint(c.words), "marked bad") {
+				all, err := db.New(w.pool).ListGenerations(ctx)
+				if err != nil || len(all) != 1 || all[0].State != registry.Bad {
+					t.Errorf("generations are %+v, %v", all, err)
+				}
+			}
+		})
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnreachableEngines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, _ := w.projector(t)
+	p.clickhouse.Addr = "127.0.0.1:1"
+	p.open = p.clickhouse.Open
+	failing(t, p, "reach ClickHouse", "is clickhouse.addr right and the server up?")
+	w.kafka.Brokers = []string{"127.0.0.1:1"}
+	p, _ = w.projector(t)
+	failing(t, p, "reach Kafka at [127.0.0.1:1]", "is kafka.brokers right and the broker up?")
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("the default: %v", err)
+	}
+	err := Config{MaxRows: 0, Linger: -1, StateEntries: 10}.Validate()
+	for _, want := range []string{"projections.maxRows is 0", "projections.linger is -1ns", "projections.stateEntries is 10"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v lacks %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// States of a projector.
+const (
+	Starting   = "starting"  // not running yet
+	Waiting    = "waiting"   // the log has no record
+	StandingBy = "standby"   // another instance writes the generation
+	Building   = "building"  // writes, and is not at the end of the log
+	Following  = "following" // writes, and is at the end of the log
+	Retrying   = "retrying"  // an engine is away or another writer fenced this one
+	Bad        = "bad"       // the generation is broken: `navlog projection rebuild`
+)
+
+// Status is what a projector knows of itself.
+type Status struct {
+	State      string `json:"state"`
+	Generation int32  `json:"generation"`
+	// Seq up to which every table is written; Block is the newest block of
+	// those records and BlockTime its time (null before the first).
+	Seq       uint64     `json:"seq"`
+	Block     uint64     `json:"block"`
+	BlockTime *time.Time `json:"blockTime"`
+	// Lag is how many log offsets are left, 0 at the end.
+	Lag              int64   `json:"lag"`
+	RecordsPerSecond float64 `json:"recordsPerSecond"`
+	// Error is why the state is retrying or bad.
+	Error string `json:"error,omitempty"`
+}
+
+// board holds the status, shared by the loops that change it and those that ask.
+type board struct {
+	mu     sync.Mutex
+	status Status
+	// Offset of the last record written, and whether one was written since the
+	// last look at the end of the log.
+	offset int64
+	moved  bool
+	// Seq at the last look, for the speed.
+	seen uint64
+	// When the engines last answered.
+	answered time.Time
+}
+
+func (b *board) get() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status
+}
+
+// set changes the state; err may be nil.
+func (b *board) set(state string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status.State, b.status.Error = state, ""
+	if err != nil {
+		b.status.Error = err.Error()
+	}
+}
+
+// open tells where the writer of a generation begins.
+func (b *board) open(generation int32, seq uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime}
+	b.offset, b.moved, b.seen, b.answered = -1, true, seq, time.Now()
+}
+
+// wrote tells that the tables have a batch.
+func (b *board) wrote(entries []chainlog.Entry) {
+	last := entries[len(entries)-1]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status.Seq, b.offset, b.moved = last.GetSeq(), last.Offset, true
+	for i := len(entries) - 1; i >= 0; i-- {
+		if block := entries[i].GetBlock(); block != nil && entries[i].GetRetracts() == 0 {
+			at := time.Unix(int64(seconds(block.GetTime())), 0).UTC()
+			b.status.Block, b.status.BlockTime = block.GetNumber(), &at
+			return
+		}
+	}
+}
+
+// look compares the position with the end of the log, which was read when
+// nothing or something was written since the last look, elapsed ago.
+//
+// Offsets after the last record may hold only markers and aborted records. So a
+// writer is at the end when one offset is left, which is the marker of its last
+// record, or when the log had nothing for it during a whole look.
+func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &b.status
+	if s.State != Building && s.State != Following {
+		return *s, false
+	}
+	if elapsed > 0 {
+		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
+	}
+	s.Lag = max(0, end-b.offset-1)
+	if s.Lag <= 1 || !b.moved {
+		s.Lag = 0
+	}
+	if s.Lag == 0 {
+		s.State = Following
+	} else if s.Lag > 1000 {
+		s.State = Building
+	}
+	b.seen, b.moved, b.answered = s.Seq, false, time.Now()
+	return *s, true
+}
+
+// silence is how long the engines may give no answer before a projector that
+// follows the log is no longer sure that it does.
+const silence = 10 * time.Second
+
+// silent tells for how long the engines have given no answer.
+func (b *board) silent() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return time.Since(b.answered)
+}
+
+// observe compares the position with the end of the log once a second.
+func (p *Projections) observe(ctx context.Context) error {
+	client, err := kgo.NewClient(p.kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	for last := time.Now(); pause(ctx, p.every) == nil; {
+		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+		end, err := committedEnd(limited, adm, p.chainID)
+		if err == nil {
+			err = p.conn.Ping(limited)
+		}
+		cancel()
+		if err != nil {
+			p.log.Debug("the end of the log is not known", "error", err)
+			continue // the status stays as it was, and is not believed for long
+		}
+		now := time.Now()
+		if s, writing := p.board.look(end, now.Sub(last)); writing {
+			p.metrics.seq.Set(float64(s.Seq))
+			p.metrics.lag.Set(float64(s.Lag))
+		}
+		last = now
+	}
+	return nil
+}
+
+// Status tells what the projector knows of itself.
+func (p *Projections) Status() Status { return p.board.get() }
+
+// Ready is nil while this projector follows the log, or stands by while
+// another one writes; otherwise it says in one sentence what is missing.
+func (p *Projections) Ready() error {
+	switch s := p.board.get(); s.State {
+	case StandingBy:
+		return nil
+	case Following:
+		if d := p.board.silent(); d > silence {
+			return fmt.Errorf("Kafka or ClickHouse gave no answer for %s: whether generation %d is at the end of the log is not known", d.Truncate(time.Second), s.Generation)
+		}
+		return nil
+	case Building:
+		return fmt.Errorf("generation %d is being built: at seq %d, %d log offsets to go", s.Generation, s.Seq, s.Lag)
+	case Waiting:
+		return errors.New("the log has no record yet: is `navlog ingest` running?")
+	case Starting:
+		return errors.New("not running yet")
+	default:
+		return fmt.Errorf("%s: %s", s.State, s.Error)
+	}
+}

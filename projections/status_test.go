@@ -1,0 +1,149 @@
+package projections
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+func TestBoard(t *testing.T) {
+	t.Parallel()
+	p := &Projections{}
+	b := &p.board
+	b.open(3, 100)
+	wrote := func(seq uint64, offset int64) {
+		b.wrote([]chainlog.Entry{{Offset: offset, Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: seq, Time: 5}}}}})
+	}
+	for i, step := range []struct {
+		do    func()
+		end   int64
+		lag   int64
+		state string
+		ready string
+	}{
+		{func() {}, 5000, 5000, Building, "generation 3 is being built"},
+		{func() { wrote(110, 150) }, 5000, 4849, Building, "4849 log offsets to go"},
+		{func() { wrote(120, 4998) }, 5000, 0, Following, ""}, // the marker of its transaction is left
+		{func() { wrote(121, 5000) }, 5100, 99, Following, ""},
+		{func() {}, 5100, 0, Following, ""}, // nothing came: aborted records
+		{func() { wrote(122, 5101) }, 7000, 1898, Building, "being built"},
+		{func() { wrote(123, 6998) }, 7000, 0, Following, ""},
+		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following, "gave no answer for 1m0s"},
+		{func() { b.set(Retrying, fmt.Errorf("no engine")) }, 7000, 0, Retrying, "retrying: no engine"},
+		{func() { b.set(Bad, fmt.Errorf("a hole")) }, 7000, 0, Bad, "bad: a hole"},
+	} {
+		step.do()
+		if step.end >= 0 {
+			b.look(step.end, time.Second)
+		}
+		got, ready := p.Status(), fmt.Sprint(p.Ready())
+		if got.Lag != step.lag || got.State != step.state {
+			t.Errorf("step %d: lag %d and %s, want %d and %s", i, got.Lag, got.State, step.lag, step.state)
+		}
+		if step.ready == "" && ready != "<nil>" || !strings.Contains(ready, step.ready) {
+			t.Errorf("step %d: ready is %s, want %q", i, ready, step.ready)
+		}
+	}
+	if s := p.Status(); s.Block != 123 || s.BlockTime.Unix() != 5 || s.Generation != 3 || s.RecordsPerSecond != 1 {
+		t.Errorf("status is %+v", s)
+	}
+}
+
+// TestAudit: a generation that breaks while it is written is found by the next
+// proof, marked bad, and the projector stops.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	p.audit = 0
+	done := make(chan error, 1)
+	go func() { done <- p.Run(t.Context()) }()
+	reaches(t, p, s.seq())
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq, row) VALUES (2, 9)"))
+	s.mine()
+	w.append(t, s.records[p.Status().Seq:])
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "navlog projection rebuild") {
+			t.Errorf("Run: %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the projector goes on with a broken generation")
+	}
+	all, err := db.New(w.pool).ListGenerations(t.Context())
+	if err != nil || len(all) != 1 || all[0].State != registry.Bad {
+		t.Errorf("generations are %+v, %v", all, err)
+	}
+}
+
+// TestManyKeys: the state of many users, requests and partners is read back
+// for one batch.
+func TestManyKeys(t *testing.T) {
+	t.Parallel()
+	conn, database := newGeneration(t)
+	m, log := quiet()
+	s := newScript()
+	const users = 2000
+	for round := range int64(2) {
+		var logs []said
+		for i := range users {
+			owner := common.BigToAddress(whole(int64(1000 + i)))
+			logs = append(logs, said{vaultAt(i % 6), deposit(int64(i)+1+round*users, owner, uint32(1+i%50), whole(int64(i)))},
+				said{vaultAt(i % 6), requested(int64(i)+round, owner)})
+		}
+		s.mine(logs...)
+	}
+	for _, unit := range units(s.records) {
+		w, err := openWriter(t.Context(), conn, database, 0, m, log)
+		must(t, err)
+		must(t, w.write(t.Context(), entries(unit)))
+		if w.state.complete {
+			t.Error("the state is complete after it was trimmed")
+		}
+	}
+	check(t, conn, database, s.records, fold.Newest)
+}
+
+// TestTrim: the state keeps what the last batch touched, and never says that
+// it is complete again.
+func TestTrim(t *testing.T) {
+	t.Parallel()
+	s := newState(true)
+	for i := range 10 {
+		s.batch = uint64(i)
+		s.user(userAt(i))
+		s.request(requestKey{vaultA, uint64(i)})
+		s.partner(partnerKey{1, userAt(i)})
+	}
+	if s.trim(30); s.size() != 30 || !s.complete {
+		t.Errorf("%d entries, complete %t, within the bound", s.size(), s.complete)
+	}
+	if s.trim(29); s.size() != 3 || s.complete || s.users[userAt(9)] == nil {
+		t.Errorf("%d entries, complete %t, over the bound", s.size(), s.complete)
+	}
+}
+
+// TestGoneWrong: a batch that does not follow is refused.
+func TestGoneWrong(t *testing.T) {
+	t.Parallel()
+	conn, database := newGeneration(t)
+	m, log := quiet()
+	w, err := openWriter(t.Context(), conn, database, 0, m, log)
+	must(t, err)
+	s := randomHistory(rand.New(rand.NewPCG(1, 1)), 5)
+	if err := w.write(t.Context(), entries(s.records[1:])); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {
+		t.Errorf("got %v", err)
+	}
+}

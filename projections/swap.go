@@ -1,0 +1,201 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// cursorAge is how long the cursor that an insert follows may be known. It
+// keeps a writer that was stopped for a while from using a token so old that
+// the engine may have forgotten it (100,000 inserts later).
+const cursorAge = 10 * time.Second
+
+// insertTimeout bounds one insert. It is a deadline and no cancellation, so
+// that a program that is asked to stop finishes what it has begun.
+const insertTimeout = 30 * time.Second
+
+// errGivenUp says that a batch could not be inserted while its cursor was fresh.
+var errGivenUp = errors.New("given up: the cursor that the insert follows is older than 10 s")
+
+// fencedError says that another writer moved the cursor.
+type fencedError struct {
+	table         string
+	seq, writer   uint64
+	cursor, wrote uint64
+}
+
+func (e *fencedError) Error() string {
+	return fmt.Sprintf("fenced: %s stands at seq %d of writer %x, where this writer had put rows after %d up to %d: another projector writes this generation", e.table, e.seq, e.writer, e.cursor, e.wrote)
+}
+
+// cursor is what a table was seen to end with.
+type cursor struct {
+	seq, writer uint64
+	readAt      time.Time
+}
+
+// swapper inserts into one table by compare-and-swap.
+type swapper struct {
+	conn     driver.Conn
+	database string
+	table    string
+	writer   uint64
+	cursor   cursor
+	outcome  func(string)
+	log      *slog.Logger
+}
+
+func (s *swapper) name() string { return s.database + "." + s.table }
+
+// read reads the cursor.
+func (s *swapper) read(ctx context.Context) (cursor, error) {
+	at := time.Now()
+	seq, writer, err := readmodel.Cursor(ctx, s.conn, s.database, s.table)
+	return cursor{seq, writer, at}, err
+}
+
+// swap inserts the rows after the cursor, whose last seq is last, exactly
+// once. It does nothing when the table has them already. A *fencedError means
+// that somebody else writes; any other error leaves open what was inserted.
+func (s *swapper) swap(ctx context.Context, all rows, last uint64) error {
+	if s.cursor.seq >= last {
+		return nil
+	}
+	if err := s.refresh(ctx, last); err != nil {
+		return err
+	}
+	token := fmt.Sprintf("%s:after:%d", s.table, s.cursor.seq)
+	for absent := 0; time.Since(s.cursor.readAt) < cursorAge; {
+		failure := s.insert(ctx, all, token, absent)
+		seen, err := s.look(ctx)
+		switch {
+		case err != nil:
+			return errors.Join(failure, err)
+		case seen.seq == last && seen.writer == s.writer:
+			s.cursor = seen
+			s.outcome("ok")
+			return nil
+		case seen.seq != s.cursor.seq:
+			s.outcome("fenced")
+			return &fencedError{s.name(), seen.seq, seen.writer, s.cursor.seq, last}
+		case failure == nil:
+			absent++
+			s.outcome("absent")
+			s.log.Error("an acknowledged insert is absent, it is sent again under another token", "table", s.name(), "after", s.cursor.seq, "last", last)
+		default:
+			s.outcome("failed")
+			s.log.Warn("an insert failed and is sent again", "table", s.name(), "after", s.cursor.seq, "last", last, "error", failure)
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	s.outcome("given_up")
+	return fmt.Errorf("insert into %s after seq %d: %w", s.name(), s.cursor.seq, errGivenUp)
+}
+
+// refresh reads the cursor again when it was read too long ago.
+func (s *swapper) refresh(ctx context.Context, last uint64) error {
+	if time.Since(s.cursor.readAt) < cursorAge/2 {
+		return nil
+	}
+	seen, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	if seen.seq != s.cursor.seq {
+		s.outcome("fenced")
+		return &fencedError{s.name(), seen.seq, seen.writer, s.cursor.seq, last}
+	}
+	s.cursor = seen
+	return nil
+}
+
+// insert sends the rows after the cursor as one block, then makes sure that
+// nothing of it is under way any more.
+func (s *swapper) insert(ctx context.Context, all rows, token string, absent int) error {
+	if absent > 0 {
+		token = fmt.Sprintf("%s:retry%d", token, absent)
+	}
+	queryID := uuid.NewString()
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
+	defer cancel()
+	err := s.send(clickhouse.Context(limited, clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
+		"insert_deduplication_token": token,
+		"async_insert":               0,
+	})), all)
+	if err == nil {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.name(), s.cursor.seq, err), s.settle(ctx, queryID))
+}
+
+func (s *swapper) send(ctx context.Context, all rows) error {
+	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", s.name(), columns[s.table]))
+	if err != nil {
+		return err
+	}
+	defer batch.Close()
+	for i := range all.len() {
+		if all.seq(i) <= s.cursor.seq {
+			continue
+		}
+		if err := batch.Append(all.values(i, s.writer)...); err != nil {
+			return fmt.Errorf("row of seq %d: %w", all.seq(i), err)
+		}
+	}
+	return batch.Send()
+}
+
+// settle waits until the engine no longer runs the insert.
+func (s *swapper) settle(ctx context.Context, queryID string) error {
+	for time.Since(s.cursor.readAt) < cursorAge {
+		var running uint64
+		err := s.conn.QueryRow(ctx, "SELECT count() FROM system.processes WHERE query_id = {id:String}", clickhouse.Named("id", queryID)).Scan(&running)
+		if err == nil && running == 0 {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil // the next insert is not sent, the batch is given up
+}
+
+// look reads the cursor after an insert, and goes on trying for as long as the
+// batch may be sent again.
+func (s *swapper) look(ctx context.Context) (cursor, error) {
+	// Not cancelled with the program: the answer to the last insert is worth the wait.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
+	defer cancel()
+	for {
+		seen, err := s.read(limited)
+		if err == nil || time.Since(s.cursor.readAt) >= cursorAge {
+			return seen, err
+		}
+		if stopped := pause(ctx, 50*time.Millisecond); stopped != nil {
+			return seen, errors.Join(err, stopped)
+		}
+	}
+}
+
+// pause waits, or gives ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

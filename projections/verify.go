@@ -1,0 +1,265 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Report is what Verify compared and found.
+type Report struct {
+	Generation int32
+	Database   string
+	// Seq at which the log and the tables were compared.
+	Seq    uint64
+	Checks []Check
+	// Quarantined is the live logs that are in no total, Impossible what the
+	// chain says and cannot be. Both are facts about the chain, not faults of
+	// the read model.
+	Quarantined []uint64
+	Impossible  []string
+}
+
+// Check is one comparison.
+type Check struct {
+	Name string
+	// Compared is how many things were equal, up to the first difference.
+	Compared uint64
+	// Difference is the first one, in words; empty when there is none.
+	Difference string
+}
+
+// Err is nil when everything is equal, and names the first difference of each
+// check otherwise.
+func (r *Report) Err() error {
+	var faults []error
+	for _, c := range r.Checks {
+		if c.Difference != "" {
+			faults = append(faults, fmt.Errorf("%s: %s", c.Name, c.Difference))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// String prints the report, a line for each thing.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "generation %d (%s) at seq %d\n", r.Generation, r.Database, r.Seq)
+	for _, c := range r.Checks {
+		state := "equal"
+		if c.Difference != "" {
+			state = "DIFFERENT: " + c.Difference
+		}
+		fmt.Fprintf(&b, "%-32s %10d  %s\n", c.Name, c.Compared, state)
+	}
+	fmt.Fprintf(&b, "%-32s %10d\n", "quarantined logs", len(r.Quarantined))
+	for _, seq := range r.Quarantined {
+		fmt.Fprintf(&b, "  seq %d\n", seq)
+	}
+	fmt.Fprintf(&b, "%-32s %10d\n", "logs that cannot be", len(r.Impossible))
+	for _, what := range r.Impossible {
+		fmt.Fprintf(&b, "  %s\n", what)
+	}
+	return b.String()
+}
+
+// Verify proves that the live generation is a fold of the log: it reads the
+// log from its first record to the seq that all tables have, folds it in plain
+// maps, and compares. It runs beside live traffic and writes nothing. Its
+// memory grows with the log's length. The error says that it could not compare;
+// what it found is in the report.
+func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool) (*Report, error) {
+	live, err := db.New(pool).LiveGeneration(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the live generation: %w", err)
+	}
+	conn, err := ch.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return verifyGeneration(ctx, chainID, kafka, conn, live.ID, ch.Database(live.ID))
+}
+
+func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string) (*Report, error) {
+	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database, Seq: math.MaxUint64}}
+	for _, table := range readmodel.Tables {
+		seq, _, err := readmodel.Cursor(ctx, conn, database, table)
+		if err != nil {
+			return nil, err
+		}
+		v.report.Seq = min(v.report.Seq, seq)
+	}
+	if err := v.readLog(ctx, chainID, kafka); err != nil {
+		return nil, err
+	}
+	for _, table := range readmodel.Tables {
+		if err := v.rows(ctx, table); err != nil {
+			return nil, err
+		}
+	}
+	if v.books == nil {
+		return v.report, nil // the log itself is broken
+	}
+	v.report.Quarantined, v.report.Impossible = v.books.Quarantined, v.books.Impossible
+	for _, c := range comparisons(v.books) {
+		if err := v.compare(ctx, c, fold.Newest); err != nil {
+			return nil, err
+		}
+	}
+	return v.report, nil
+}
+
+type verifier struct {
+	conn   driver.Conn
+	report *Report
+	books  *fold.Books
+}
+
+// readLog folds the log up to the report's seq. A log that is broken is a
+// difference, not an error.
+func (v *verifier) readLog(ctx context.Context, chainID uint64, kafka chainlog.Config) error {
+	check := Check{Name: "log: seq contiguous"}
+	defer func() { v.report.Checks = append(v.report.Checks, check) }()
+	f := fold.New()
+	if v.report.Seq > 0 {
+		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, kafka.Options()...)
+		if err != nil {
+			return err
+		}
+		defer reader.Close()
+		for f.Seq() < v.report.Seq {
+			entries, err := reader.Poll(ctx, 10_000)
+			if permanent(err) {
+				check.Difference = err.Error()
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				if f.Seq() == v.report.Seq {
+					break
+				}
+				if err := f.Apply(e.Record); err != nil {
+					check.Difference = err.Error()
+					return nil
+				}
+				check.Compared++
+			}
+		}
+	}
+	v.books = f.Books(fold.Newest)
+	return nil
+}
+
+// rows checks that no row is doubled, and that records has one for each seq.
+func (v *verifier) rows(ctx context.Context, table string) error {
+	check := Check{Name: table + ": rows unique"}
+	var count, names uint64
+	err := v.conn.QueryRow(v.parameters(ctx, fold.Newest), v.question("verify_rows", table)).Scan(&count, &names)
+	if err != nil {
+		return fmt.Errorf("count the rows of %s: %w", table, err)
+	}
+	check.Compared = names
+	if count != names {
+		check.Difference = fmt.Sprintf("%d rows, %d of them different", count, names)
+	}
+	if table == "records" && names != v.report.Seq {
+		check.Difference = fmt.Sprintf("%d rows up to seq %d", names, v.report.Seq)
+	}
+	v.report.Checks = append(v.report.Checks, check)
+	return nil
+}
+
+func (v *verifier) question(name, table string) string {
+	return strings.ReplaceAll(question(name, v.report.Database), "{table}", table)
+}
+
+func (v *verifier) parameters(ctx context.Context, block uint64) context.Context {
+	return clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{
+		"seq": fmt.Sprint(v.report.Seq), "block": fmt.Sprint(block)}))
+}
+
+// compare reads the lines of a question and compares them with the fold's.
+func (v *verifier) compare(ctx context.Context, c comparison, block uint64) error {
+	check := Check{Name: c.name}
+	rows, err := v.conn.Query(v.parameters(ctx, block), v.question(c.question, ""))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	defer rows.Close()
+	for rows.Next() && check.Difference == "" {
+		line, err := scanLine(rows)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		switch n := int(check.Compared); {
+		case n >= len(c.want):
+			check.Difference = fmt.Sprintf("the table has %q and the log has nothing more", line)
+		case line != c.want[n]:
+			check.Difference = fmt.Sprintf("the table has %q where the log gives %q", line, c.want[n])
+		default:
+			check.Compared++
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("%s: %w", c.name, err)
+	}
+	if n := int(check.Compared); check.Difference == "" && n < len(c.want) {
+		check.Difference = fmt.Sprintf("the table lacks %q", c.want[n])
+	}
+	v.report.Checks = append(v.report.Checks, check)
+	return nil
+}
+
+// scanLine prints a row, its values apart by a space.
+func scanLine(rows driver.Rows) (string, error) {
+	values := make([]any, len(rows.ColumnTypes()))
+	for i, t := range rows.ColumnTypes() {
+		switch t.DatabaseTypeName() {
+		case "String":
+			values[i] = new(string)
+		case "Int64":
+			values[i] = new(int64)
+		case "UInt32":
+			values[i] = new(uint32)
+		case "UInt64":
+			values[i] = new(uint64)
+		default:
+			return "", fmt.Errorf("column %s has type %s", t.Name(), t.DatabaseTypeName())
+		}
+	}
+	if err := rows.Scan(values...); err != nil {
+		return "", err
+	}
+	words := make([]string, len(values))
+	for i, value := range values {
+		switch value := value.(type) {
+		case *string:
+			words[i] = *value
+		case *int64:
+			words[i] = fmt.Sprint(*value)
+		case *uint32:
+			words[i] = fmt.Sprint(*value)
+		case *uint64:
+			words[i] = fmt.Sprint(*value)
+		}
+	}
+	return strings.Join(words, " "), nil
+}

@@ -1,0 +1,71 @@
+package projections
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// TestVerifyFindsDifferences writes one wrong row at a time and looks whether
+// verify names the right place.
+func TestVerifyFindsDifferences(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	reaches(t, p, s.seq())
+	must(t, stop())
+	if text := w.verify(t, s.seq()).String(); !strings.Contains(text, "generation 1 (") || !strings.Contains(text, "equal") || strings.Contains(text, "DIFFERENT") {
+		t.Errorf("the report prints\n%s", text)
+	}
+	for _, c := range []struct{ table, row, check, words string }{
+		{"records", "(seq, row, sign) VALUES (2, 9, 1)", "records: rows unique", "rows up to seq"},
+		{"deposits", "(seq, row, sign, partner) VALUES (3, 9, 1, 0)", "deposits", "the table has"},
+		{"deposits", "(seq, row, sign, partner, partner_user) VALUES (3, 9, 1, 7, 1), (3, 10, -1, 7, 0)", "deposits: totals by partner", `"7 1 1000 2" where the log gives "7 1 1000 1"`},
+		{"flows", "(seq, row, sign, withdrawn) VALUES (3, 9, 1, 1)", "flows: totals by vault and user", "the table has"},
+		{"users", "(seq, row, sign, user, since) VALUES (3, 9, 1, 'x', 3)", "users", "nothing more"},
+		{"requests", "(seq, row, sign, since) VALUES (3, 9, 1, 3)", "requests", "the table has"},
+		{"navs", "(seq, row, sign) VALUES (3, 9, 1)", "navs", "the table has"},
+		{"sweeps", "(seq, row, sign, retracts) SELECT 3, 9, -1, seq FROM {db}.sweeps WHERE sign = 1", "sweeps", "the table lacks"},
+		{"users", "SELECT * REPLACE(sign AS sign) FROM {db}.users WHERE sign != 0 LIMIT 1", "users: rows unique", "different"},
+	} {
+		t.Run(c.check, func(t *testing.T) {
+			database := w.ch.Database(2)
+			must(t, w.conn.Exec(t.Context(), "DROP DATABASE IF EXISTS "+database))
+			must(t, w.conn.Exec(t.Context(), "CREATE DATABASE "+database+" ENGINE = Atomic"))
+			for _, table := range []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"} {
+				must(t, w.conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE %s.%s CLONE AS %s.%s", database, table, w.ch.Database(1), table)))
+			}
+			into := strings.ReplaceAll(c.row, "{db}", database)
+			must(t, w.conn.Exec(t.Context(), "INSERT INTO "+database+"."+c.table+" "+into))
+			r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database)
+			must(t, err)
+			i := slices.IndexFunc(r.Checks, func(found Check) bool { return found.Name == c.check })
+			if i < 0 || !strings.Contains(r.Checks[i].Difference, c.words) {
+				t.Errorf("want %q under %s, got\n%s", c.words, c.check, r)
+			}
+			if r.Err() == nil || !strings.Contains(r.String(), "DIFFERENT") {
+				t.Errorf("nothing is found:\n%s", r)
+			}
+		})
+	}
+	t.Run("log", func(t *testing.T) { // goes last: the log is broken from here on
+		w.transaction(t, []*event.Record{{Seq: s.seq() + 2, ChainId: chainID, Boundary: true, Fact: s.records[1].Fact}}, kgo.TryCommit)
+		database := w.ch.Database(2)
+		for _, table := range []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"} {
+			must(t, w.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s.%s (seq) VALUES (%d)", database, table, s.seq()+2)))
+		}
+		r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database)
+		must(t, err)
+		if err := r.Err(); err == nil || !strings.Contains(err.Error(), "records were lost") {
+			t.Errorf("a hole in the log: %v", err)
+		}
+	})
+}

@@ -1,0 +1,260 @@
+// Package readmodel is the contract about ClickHouse between the program that
+// writes read models (projections) and the one that reads them (query): the
+// tables, what their columns mean, and what a generation is.
+//
+// A generation is one ClickHouse database with one table per file of tables/.
+// It is a deterministic fold of the log up to a seq, disposable, and never
+// altered: a change of the tables is a new generation.
+//
+// Every table has seq, row, sign and writer. seq is the record of the log that
+// made the row, (seq, row) is unique in a table. A retraction adds rows that
+// undo the ones it takes back; nothing is ever updated or deleted. Tables with
+// retracts name the seq taken back; the others are signed differences or pairs
+// of states. Each batch ends in every table with at least one row that has the
+// batch's last seq (a "progress" row, sign 0, where there is nothing to say),
+// so max(seq) is the table's cursor and is committed with the rows, in the
+// same part.
+//
+// Amounts are Int256 and |x| < 2^191, so that no sum of 2^64 rows can wrap.
+// Times (ts) are Unix seconds of the block, 0 for never.
+package readmodel
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+//go:embed tables/*.sql
+var files embed.FS
+
+// Tables of a generation. records has a row for every seq.
+var Tables = []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"}
+
+// MinVersion is the oldest ClickHouse that navlog is tested with.
+var MinVersion = [2]uint64{26, 7}
+
+// MaxAmount is the smallest amount that is too large to be summed safely:
+// 2^191. Logs with such an amount are quarantined.
+var MaxAmount = new(big.Int).Lsh(big.NewInt(1), 191)
+
+// Config says how to reach ClickHouse.
+type Config struct {
+	// Addr is host:port of the native protocol.
+	Addr     string `yaml:"addr" env:"ADDR"`
+	User     string `yaml:"user" env:"USER"`
+	Password string `yaml:"password" env:"PASSWORD"`
+	// QueryUser and QueryPassword are the read-only login of `navlog serve`;
+	// empty: User and Password.
+	QueryUser     string `yaml:"queryUser" env:"QUERY_USER"`
+	QueryPassword string `yaml:"queryPassword" env:"QUERY_PASSWORD"`
+	TLS           bool   `yaml:"tls" env:"TLS"`
+	// Prefix of the databases: <prefix>_g1, <prefix>_g2, ...
+	Prefix string `yaml:"prefix" env:"PREFIX"`
+}
+
+// DefaultConfig has everything but the address.
+func DefaultConfig() Config { return Config{User: "default", Prefix: "navlog"} }
+
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var faults []error
+	if _, _, err := net.SplitHostPort(c.Addr); err != nil {
+		faults = append(faults, fmt.Errorf("clickhouse.addr is %q and must be host:port of the native protocol", c.Addr))
+	}
+	if c.User == "" {
+		faults = append(faults, errors.New("clickhouse.user is empty"))
+	}
+	if !identifier.MatchString(c.Prefix) {
+		faults = append(faults, fmt.Errorf("clickhouse.prefix is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Prefix))
+	}
+	return errors.Join(faults...)
+}
+
+// Database is the name of generation id.
+func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefix, id) }
+
+// Open makes a pool for the writer. It does not connect yet.
+func (c Config) Open() (driver.Conn, error) {
+	return c.open(c.User, c.Password, clickhouse.Settings{
+		"async_insert":                   0,
+		"insert_deduplicate":             1,
+		"max_insert_threads":             1,
+		"min_insert_block_size_rows":     0,
+		"min_insert_block_size_bytes":    0,
+		"max_insert_block_size":          16 << 20,
+		"optimize_use_projections":       1,
+		"use_skip_indexes_on_data_read":  0,
+		"deduplicate_insert":             "enable",
+		"insert_deduplication_token":     "",
+		"max_memory_usage":               int64(2 << 30),
+		"max_execution_time":             60,
+		"max_bytes_before_external_sort": int64(1 << 30),
+	})
+}
+
+// OpenReader makes a pool for query, with the read-only login where there is
+// one, bounded in time, memory and threads per question.
+func (c Config) OpenReader() (driver.Conn, error) {
+	user, password := c.QueryUser, c.QueryPassword
+	if user == "" {
+		user, password = c.User, c.Password
+	}
+	return c.open(user, password, clickhouse.Settings{
+		"use_skip_indexes_on_data_read": 0,
+		"max_memory_usage":              int64(1 << 30),
+		"max_execution_time":            10,
+		"max_threads":                   2,
+	})
+}
+
+func (c Config) open(user, password string, settings clickhouse.Settings) (driver.Conn, error) {
+	options := &clickhouse.Options{
+		Addr:             []string{c.Addr},
+		Auth:             clickhouse.Auth{Username: user, Password: password},
+		Settings:         settings,
+		Compression:      &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
+		DialTimeout:      5 * time.Second,
+		ReadTimeout:      90 * time.Second,
+		MaxOpenConns:     16,
+		MaxIdleConns:     16,
+		ConnMaxLifetime:  time.Hour,
+		BlockBufferSize:  4,
+		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
+	}
+	if c.TLS {
+		options.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	conn, err := clickhouse.Open(options)
+	if err != nil {
+		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
+	}
+	return conn, nil
+}
+
+// Schema names the set of tables that this binary reads and writes: a hash of
+// their definitions, kept in the registry with each generation.
+func Schema() string {
+	h := sha256.New()
+	for _, table := range Tables {
+		h.Write([]byte(definition(table)))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+func definition(table string) string {
+	b, err := files.ReadFile("tables/" + table + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return string(b)
+}
+
+// Create makes the database of a generation and its tables where they are
+// missing.
+func Create(ctx context.Context, conn driver.Conn, database string) error {
+	if err := conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+database+" ENGINE = Atomic"); err != nil {
+		return fmt.Errorf("create database %s: %w", database, err)
+	}
+	for _, table := range Tables {
+		ddl := strings.Replace(definition(table), "CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "+database+".", 1)
+		if err := conn.Exec(ctx, ddl); err != nil {
+			return fmt.Errorf("create table %s.%s: %w", database, table, err)
+		}
+	}
+	return nil
+}
+
+// CheckServer refuses a server that is too old, or one whose settings would
+// break the promise of exactly-once inserts.
+func CheckServer(ctx context.Context, conn driver.Conn) error {
+	v, err := conn.ServerVersion()
+	if err != nil {
+		return fmt.Errorf("reach ClickHouse: %w; is clickhouse.addr right and the server up?", err)
+	}
+	if v.Version.Major < MinVersion[0] || v.Version.Major == MinVersion[0] && v.Version.Minor < MinVersion[1] {
+		return fmt.Errorf("ClickHouse %d.%d is too old: navlog needs %d.%d or later", v.Version.Major, v.Version.Minor, MinVersion[0], MinVersion[1])
+	}
+	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1"}
+	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN ('async_insert', 'insert_deduplicate')")
+	if err != nil {
+		return fmt.Errorf("read ClickHouse settings: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return fmt.Errorf("read ClickHouse settings: %w", err)
+		}
+		if want[name] != value {
+			return fmt.Errorf("ClickHouse setting %s is %s for this user and must be %s: remove the constraint from its profile", name, value, want[name])
+		}
+	}
+	return rows.Err()
+}
+
+// tableSettings are what every table must have: without them an insert could be doubled
+// or lost by a crash, and ClickHouse's own defaults are others.
+var tableSettings = []string{
+	"non_replicated_deduplication_window = 100000", "fsync_after_insert = 1", "fsync_part_directory = 1", "min_rows_to_fsync_after_merge = 1",
+}
+
+// TableError says that a table of a generation is not as Create makes it.
+type TableError struct{ Database, Table, Lacks string }
+
+func (e *TableError) Error() string {
+	return fmt.Sprintf("table %s.%s lacks %s: it was altered or not made by navlog; run `navlog projection rebuild`, a generation is never altered", e.Database, e.Table, e.Lacks)
+}
+
+// CheckTables refuses a generation (*TableError) whose tables are missing or
+// were altered so that inserts are no longer exact.
+func CheckTables(ctx context.Context, conn driver.Conn, database string) error {
+	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}", clickhouse.Named("database", database))
+	if err != nil {
+		return fmt.Errorf("read the tables of %s: %w", database, err)
+	}
+	defer rows.Close()
+	engines := map[string]string{}
+	for rows.Next() {
+		var name, engine string
+		if err := rows.Scan(&name, &engine); err != nil {
+			return fmt.Errorf("read the tables of %s: %w", database, err)
+		}
+		engines[name] = engine
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read the tables of %s: %w", database, err)
+	}
+	for _, table := range Tables {
+		for _, want := range append([]string{"MergeTree ORDER BY"}, tableSettings...) {
+			if !strings.Contains(engines[table], want) {
+				return &TableError{database, table, want}
+			}
+		}
+	}
+	return nil
+}
+
+// Cursor is the last seq that a table holds and the writer of that row; zeros
+// for an empty table.
+func Cursor(ctx context.Context, conn driver.Conn, database, table string) (seq, writer uint64, err error) {
+	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table).Scan(&seq, &writer)
+	if err != nil {
+		return 0, 0, fmt.Errorf("read the cursor of %s.%s: %w", database, table, err)
+	}
+	return seq, writer, nil
+}

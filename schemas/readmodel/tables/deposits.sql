@@ -1,0 +1,31 @@
+-- One row per DepositAccepted. partner_user is +1 when the deposit makes its
+-- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
+-- takes the last one away; 0 otherwise and for partner 0.
+CREATE TABLE deposits (
+  seq UInt64 CODEC(Delta, LZ4),
+  row UInt8,
+  sign Int8,
+  retracts UInt64,
+  writer UInt64,
+  vault FixedString(20),
+  deposit_id UInt64 CODEC(Delta, LZ4),
+  user FixedString(20),
+  sender FixedString(20),
+  partner UInt32,
+  assets Int256,
+  shares Int256,
+  partner_user Int8,
+  block UInt64 CODEC(Delta, LZ4),
+  ts UInt32 CODEC(Delta, LZ4),
+  tx FixedString(32),
+  log_index UInt32,
+  INDEX ix_block block TYPE minmax GRANULARITY 1,
+  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
+  PROJECTION totals (
+    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user)
+    GROUP BY partner, vault, intDiv(block, 4096)
+  ),
+  PROJECTION rows_user (SELECT * ORDER BY user, block, log_index),
+  PROJECTION rows_partner (SELECT * ORDER BY partner, block, log_index)
+) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1

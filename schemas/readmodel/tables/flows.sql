@@ -1,0 +1,28 @@
+-- What each log did to one user in one vault, as signed differences: a deposit,
+-- a withdrawal request or a claim. Within a vault seq order is chain order, so
+-- sums over block <= X are the state as of X. vault_user is +1 on the first
+-- live deposit or request of the user in the vault (first_ts then is its block
+-- time) and -1 (first_ts: minus that time) when the last one is taken back:
+-- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1.
+CREATE TABLE flows (
+  seq UInt64 CODEC(Delta, LZ4),
+  row UInt8,
+  sign Int8,
+  writer UInt64,
+  vault FixedString(20),
+  user FixedString(20),
+  deposits Int8,
+  deposited Int256,
+  requests Int8,
+  estimated Int256,
+  withdrawn Int256,
+  vault_user Int8,
+  first_ts Int64,
+  block UInt64 CODEC(Delta, LZ4),
+  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
+  PROJECTION totals (
+    SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn)
+    GROUP BY vault, intDiv(block, 4096)
+  )
+) ENGINE = MergeTree ORDER BY (user, vault, block, seq)
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1

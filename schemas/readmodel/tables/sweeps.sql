@@ -1,0 +1,19 @@
+-- One row per DepositsSwept: deposits from_id to to_id of the vault, both
+-- included, left for the custodian at ts.
+CREATE TABLE sweeps (
+  seq UInt64 CODEC(Delta, LZ4),
+  row UInt8,
+  sign Int8,
+  retracts UInt64,
+  writer UInt64,
+  vault FixedString(20),
+  from_id UInt64,
+  to_id UInt64,
+  assets Int256,
+  block UInt64 CODEC(Delta, LZ4),
+  ts UInt32 CODEC(Delta, LZ4),
+  tx FixedString(32),
+  log_index UInt32,
+  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
+) ENGINE = MergeTree ORDER BY (vault, from_id, seq)
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
