@@ -25,8 +25,10 @@ func (s *session) lowest() uint64 {
 }
 
 // backfill appends the logs of one range of final blocks, of all vaults that
-// are covered up to its beginning, and the range's last block.
-func (s *session) backfill(ctx context.Context, n *node, from, final uint64) error {
+// are covered up to its beginning, and the range's last block; of a range that
+// begins less than a window below tip, and moves the head, every block, so that
+// a read as of a recent block knows its time however late ingest came to it.
+func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) error {
 	s.ingest.note(func(st *Status) {
 		st.State = Backfilling
 		st.ETASeconds = s.progress.eta(from, final, time.Now())
@@ -40,20 +42,44 @@ func (s *session) backfill(ctx context.Context, n *node, from, final uint64) err
 	if err != nil {
 		return err
 	}
-	unit := make([]*event.Record, 0, len(records)+1)
-	for _, l := range records {
-		unit = append(unit, logFact(l))
+	leads := s.head == nil || last.Number > s.head.Number
+	blocks := []*header{last}
+	if leads && tip.Number-from < s.ingest.config.Window {
+		if blocks, err = n.chainTo(ctx, from, last); err != nil {
+			return err
+		}
 	}
-	c := &change{units: [][]*event.Record{append(unit, blockFact(last))}, final: final}
+	unit, err := rangeUnit(n, blocks, records)
+	if err != nil {
+		return err
+	}
+	c := &change{units: [][]*event.Record{unit}, final: final}
 	for _, address := range vaults {
 		have := *s.coverageOf(address)
 		have.to = last.Number
 		c.covered = append(c.covered, have)
 	}
-	if s.head == nil || last.Number > s.head.Number {
+	if leads {
 		c.head = last
 	}
 	return s.commit(ctx, c)
+}
+
+// rangeUnit puts each block behind its logs. blocks are the last one of a range,
+// or all of them.
+func rangeUnit(n *node, blocks []*header, logs []*event.Log) ([]*event.Record, error) {
+	unit := make([]*event.Record, 0, len(blocks)+len(logs))
+	for _, h := range blocks {
+		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
+			l := logs[0]
+			if l.GetBlockNumber() == h.Number && common.Hash(l.GetBlockHash()) != h.Hash {
+				return nil, fmt.Errorf("%s answers a log of block %d with hash 0x%x, but the block's hash is %s", n.name, h.Number, l.GetBlockHash(), h.Hash)
+			}
+			unit, logs = append(unit, logFact(l)), logs[1:]
+		}
+		unit = append(unit, blockFact(h))
+	}
+	return unit, nil
 }
 
 // nextRange gives the vaults that are furthest behind and how far they go

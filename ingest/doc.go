@@ -30,6 +30,10 @@
 //	blocks above the head ...................... one unit each, logs by block hash, parent hashes followed
 //	final block or referrals moved ............. the cursor alone
 //
+// Of a range that begins further below the head than the window, only the last
+// block is recorded; nearer to it, every block is, so that a read as of a recent
+// block knows what time it was there, however late ingest came to it.
+//
 // The positions of the vaults (covered to which block) and the head are
 // separate: the head is the newest block that was indexed for all vaults that
 // had joined it. The vaults that are furthest behind advance together until they

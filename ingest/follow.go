@@ -55,7 +55,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 		return true, s.introduce(ctx, n, unknown)
 	}
 	if from := s.lowest() + 1; from <= final {
-		return true, s.backfill(ctx, n, from, final)
+		return true, s.backfill(ctx, n, tip, from, final)
 	}
 	return s.atHead(ctx, n, tip, final)
 }

@@ -1,6 +1,11 @@
 package ingest
 
 import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/navlog/navlog/schemas/event"
@@ -41,6 +46,67 @@ func TestFirstRunAndRestart(t *testing.T) {
 		}
 		checkVaultRecord(t, r, all[0].GetVault())
 	})
+}
+
+// Of history further back than the window, only the last block of each range
+// is recorded; nearer to the head, every block is.
+func TestHistoryBeyondTheWindow(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 12, 10
+	r.steps(60)
+	p := r.start()
+	p.caughtUp()
+	all := r.verify()
+	head := r.height()
+	recorded := map[uint64]bool{}
+	for _, record := range all {
+		if b := record.GetBlock(); b != nil {
+			recorded[b.GetNumber()] = true
+		}
+	}
+	for n := head - r.config.Window + 1; n <= head; n++ {
+		if !recorded[n] {
+			t.Errorf("block %d, within the window below the head %d, is not recorded", n, head)
+		}
+	}
+	if len(recorded) > int(head)/2 {
+		t.Errorf("%d of %d blocks are recorded, though the window holds %d", len(recorded), head, r.config.Window)
+	}
+}
+
+// A node whose blocks are no chain is not believed.
+func TestBlocksThatAreNoChain(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(40)
+	var lies atomic.Int32
+	lying := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		truth := truthOf(r, body)
+		var answers []struct {
+			JSONRPC string          `json:"jsonrpc"`
+			ID      json.RawMessage `json:"id"`
+			Result  map[string]any  `json:"result"`
+		}
+		if json.Unmarshal(truth, &answers) == nil && lies.Load() < 2 { // a batch
+			for _, a := range answers {
+				if a.Result["number"] == "0x14" {
+					lies.Add(1)
+					a.Result["parentHash"] = a.Result["hash"]
+				}
+			}
+			truth, _ = json.Marshal(answers)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(truth)
+	}))
+	t.Cleanup(lying.Close)
+	r.config.RPC = []string{lying.URL}
+	p := r.start()
+	p.caughtUp()
+	r.verify()
+	if lies.Load() == 0 {
+		t.Error("the lie was never told")
+	}
 }
 
 func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {

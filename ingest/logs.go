@@ -162,25 +162,70 @@ func (n *node) dated(ctx context.Context, logs []rpcLog) ([]*event.Log, error) {
 }
 
 func (n *node) blockTimes(ctx context.Context, hashes []common.Hash, times map[common.Hash]uint64) error {
-	answers := make([]*rpcHeader, len(hashes))
-	batch := make([]rpc.BatchElem, len(hashes))
+	which := make([]any, len(hashes))
 	for i, hash := range hashes {
-		batch[i] = rpc.BatchElem{Method: "eth_getBlockByHash", Args: []any{hash, false}, Result: &answers[i]}
+		which[i] = hash
+	}
+	headers, err := n.headers(ctx, "eth_getBlockByHash", which)
+	if err != nil {
+		return err
+	}
+	for i, hash := range hashes {
+		if headers[i].Hash != hash {
+			return fmt.Errorf("block %s at %s: %w", hash, n.name, errNoBlock)
+		}
+		times[hash] = headers[i].Time
+	}
+	return nil
+}
+
+// chainTo reads the headers of blocks from to last.Number, which must be one
+// chain that ends with last.
+func (n *node) chainTo(ctx context.Context, from uint64, last *header) ([]*header, error) {
+	var which []any
+	for number := from; number < last.Number; number++ {
+		which = append(which, hexutil.Uint64(number))
+	}
+	var chain []*header
+	for some := range slices.Chunk(which, headersAtOnce) {
+		headers, err := n.headers(ctx, "eth_getBlockByNumber", some)
+		if err != nil {
+			return nil, err
+		}
+		chain = append(chain, headers...)
+	}
+	chain = append(chain, last)
+	for i, h := range chain {
+		if h.Number != from+uint64(i) || i > 0 && h.Parent != chain[i-1].Hash {
+			return nil, fmt.Errorf("%s answers blocks %d to %d that are no chain: block %d is %s, its parent %s", n.name, from, last.Number, h.Number, h.Hash, h.Parent)
+		}
+	}
+	return chain, nil
+}
+
+// headers reads several headers in one call.
+func (n *node) headers(ctx context.Context, method string, which []any) ([]*header, error) {
+	answers := make([]*rpcHeader, len(which))
+	batch := make([]rpc.BatchElem, len(which))
+	for i := range which {
+		batch[i] = rpc.BatchElem{Method: method, Args: []any{which[i], false}, Result: &answers[i]}
 	}
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := n.rpc.BatchCallContext(bounded, batch); err != nil {
-		n.metrics.rpcErrors.WithLabelValues(n.name, "eth_getBlockByHash").Inc()
-		return fmt.Errorf("eth_getBlockByHash at %s: %w", n.name, discreet(err))
+		n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
+		return nil, fmt.Errorf("%s at %s: %w", method, n.name, discreet(err))
 	}
-	for i, hash := range hashes {
-		switch {
-		case batch[i].Error != nil:
-			return fmt.Errorf("eth_getBlockByHash at %s: %w", n.name, discreet(batch[i].Error))
-		case answers[i] == nil || answers[i].Hash == nil || *answers[i].Hash != hash:
-			return fmt.Errorf("block %s at %s: %w", hash, n.name, errNoBlock)
+	headers := make([]*header, len(which))
+	for i := range which {
+		if batch[i].Error != nil {
+			return nil, fmt.Errorf("%s at %s: %w", method, n.name, discreet(batch[i].Error))
 		}
-		times[hash] = uint64(answers[i].Time)
+		h, err := n.headerOf(answers[i], which[i])
+		if err != nil {
+			return nil, err
+		}
+		headers[i] = h
 	}
-	return nil
+	return headers, nil
 }

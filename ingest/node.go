@@ -108,6 +108,10 @@ func (n *node) block(ctx context.Context, method string, which any) (*header, er
 	if err := n.call(ctx, &h, method, which, false); err != nil {
 		return nil, err
 	}
+	return n.headerOf(h, which)
+}
+
+func (n *node) headerOf(h *rpcHeader, which any) (*header, error) {
 	if h == nil {
 		return nil, fmt.Errorf("block %v at %s: %w", which, n.name, errNoBlock)
 	}

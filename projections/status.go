@@ -173,7 +173,7 @@ func (p *Projections) Ready() error {
 		return nil
 	case Following:
 		if d := p.board.silent(); d > silence {
-			return fmt.Errorf("Kafka or ClickHouse gave no answer for %s: whether generation %d is at the end of the log is not known", d.Truncate(time.Second), s.Generation)
+			return fmt.Errorf("no answer from Kafka or ClickHouse for %s: whether generation %d is at the end of the log is not known", d.Truncate(time.Second), s.Generation)
 		}
 		return nil
 	case Building:

@@ -38,7 +38,7 @@ func TestBoard(t *testing.T) {
 		{func() {}, 5100, 0, Following, ""}, // nothing came: aborted records
 		{func() { wrote(122, 5101) }, 7000, 1898, Building, "being built"},
 		{func() { wrote(123, 6998) }, 7000, 0, Following, ""},
-		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following, "gave no answer for 1m0s"},
+		{func() { b.answered = time.Now().Add(-time.Minute) }, -1, 0, Following, "no answer from Kafka or ClickHouse for 1m0s"},
 		{func() { b.set(Retrying, fmt.Errorf("no engine")) }, 7000, 0, Retrying, "retrying: no engine"},
 		{func() { b.set(Bad, fmt.Errorf("a hole")) }, 7000, 0, Bad, "bad: a hole"},
 	} {
