@@ -1,0 +1,242 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// errMoved says that another dispatcher read the same records first.
+var errMoved = errors.New("another dispatcher moved the position")
+
+// arrival is a referral record that can become a delivery.
+type arrival struct {
+	parcel  *parcel
+	record  *kgo.Record
+	event   uuid.UUID
+	partner int64
+	kind    string
+	body    []byte
+}
+
+// dead is a record that cannot become a delivery.
+type dead struct {
+	parcel *parcel
+	record *kgo.Record
+	reason string // recordPoison or recordConflict
+	why    string
+}
+
+// accept makes deliveries of what was read and moves the positions, in one
+// transaction. Records that cannot become one go to dead_record in the same. It
+// gives errMoved, and has done nothing, when another dispatcher was faster.
+func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
+	// One order for everybody, so that dispatchers cannot deadlock.
+	slices.SortFunc(parcels, func(a, b parcel) int {
+		if c := strings.Compare(a.topic, b.topic); c != 0 {
+			return c
+		}
+		return int(a.partition - b.partition)
+	})
+	arrivals, deads := d.open(parcels)
+	partners := map[int64]bool{}
+	for _, a := range arrivals {
+		partners[a.partner] = true
+	}
+	counts := map[string]int{}
+	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+		q := d.queries.WithTx(tx)
+		if err := movePositions(ctx, q, parcels); err != nil {
+			return err
+		}
+		conflicts, err := insert(ctx, q, arrivals, slices.Sorted(maps.Keys(partners)), counts)
+		if err != nil {
+			return err
+		}
+		deads = append(deads, conflicts...)
+		return bury(ctx, q, deads, counts)
+	})
+	if err != nil && !errors.Is(err, errMoved) {
+		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
+	}
+	// Also for the loser of a race: the winner's deliveries are there, and the
+	// partner may be ours.
+	for p := range partners {
+		d.wake(ctx, p)
+	}
+	if err == nil {
+		for result, n := range counts {
+			d.metrics.records.WithLabelValues(result).Add(float64(n))
+		}
+		for _, b := range deads {
+			d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.parcel.topic,
+				"partition", b.parcel.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
+		}
+	}
+	return err
+}
+
+// open decodes the records.
+func (d *Dispatch) open(parcels []parcel) (arrivals []arrival, deads []dead) {
+	for i := range parcels {
+		p := &parcels[i]
+		for _, record := range p.records {
+			a, err := decode(d.config.ChainID, record)
+			if err != nil {
+				deads = append(deads, dead{p, record, recordPoison, err.Error()})
+				continue
+			}
+			a.parcel, a.record = p, record
+			arrivals = append(arrivals, a)
+		}
+	}
+	return arrivals, deads
+}
+
+// decode reads a referral record. Its error says why it is poison.
+func decode(chainID uint64, record *kgo.Record) (arrival, error) {
+	referral := new(event.Referral)
+	if err := proto.Unmarshal(record.Value, referral); err != nil {
+		return arrival{}, errors.New("it is not a referral")
+	}
+	if referral.GetChainId() != chainID {
+		return arrival{}, fmt.Errorf("it belongs to chain %d, not to %d", referral.GetChainId(), chainID)
+	}
+	envelope, err := webhook.FromReferral(referral)
+	if err != nil {
+		return arrival{}, err
+	}
+	if kinds[referral.GetKind()] != envelope.Type {
+		return arrival{}, fmt.Errorf("it says %s and its log is a %s", referral.GetKind(), envelope.Type)
+	}
+	body, err := envelope.Body()
+	if err != nil {
+		return arrival{}, err
+	}
+	return arrival{event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body}, nil
+}
+
+var kinds = map[event.Referral_Kind]string{
+	event.Referral_KIND_DEPOSIT:    webhook.DepositReferral,
+	event.Referral_KIND_WITHDRAWAL: webhook.WithdrawalReferral,
+}
+
+func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
+	for _, p := range parcels {
+		n, err := q.MovePosition(ctx, db.MovePositionParams{TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to})
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return errMoved
+		}
+	}
+	return nil
+}
+
+// insert makes deliveries of the arrivals that are not known yet, each with the
+// next sequence of its partner, under the lock of the partner's counter. It
+// returns those that contradict a known one.
+func insert(ctx context.Context, q *db.Queries, arrivals []arrival, partners []int64, counts map[string]int) ([]dead, error) {
+	if len(arrivals) == 0 {
+		return nil, nil
+	}
+	last := map[int64]int64{}
+	streams, err := q.LockStreams(ctx, partners)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range streams {
+		last[s.PartnerID] = s.LastSequence
+	}
+	known, err := knownBodies(ctx, q, arrivals)
+	if err != nil {
+		return nil, err
+	}
+	reachable, err := q.Reachable(ctx, partners)
+	if err != nil {
+		return nil, err
+	}
+	var conflicts []dead
+	var rows db.InsertDeliveriesParams
+	for _, a := range arrivals {
+		if body, ok := known[a.event]; ok {
+			if !bytes.Equal(body, a.body) {
+				conflicts = append(conflicts, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
+			} else {
+				counts[recordKnown]++
+			}
+			continue
+		}
+		known[a.event] = a.body
+		state := registry.NoEndpoint
+		if slices.Contains(reachable, a.partner) {
+			state = registry.Pending
+		}
+		last[a.partner]++
+		rows.EventIds = append(rows.EventIds, a.event)
+		rows.PartnerIds = append(rows.PartnerIds, a.partner)
+		rows.Sequences = append(rows.Sequences, last[a.partner])
+		rows.Types = append(rows.Types, a.kind)
+		rows.Bodies = append(rows.Bodies, a.body)
+		rows.States = append(rows.States, state)
+	}
+	if len(rows.EventIds) == 0 {
+		return conflicts, nil
+	}
+	counts[recordInserted] = len(rows.EventIds)
+	if err := q.InsertDeliveries(ctx, rows); err != nil {
+		return nil, err
+	}
+	var set db.SetStreamsParams
+	for partner, sequence := range last {
+		set.PartnerIds, set.LastSequences = append(set.PartnerIds, partner), append(set.LastSequences, sequence)
+	}
+	return conflicts, q.SetStreams(ctx, set)
+}
+
+func knownBodies(ctx context.Context, q *db.Queries, arrivals []arrival) (map[uuid.UUID][]byte, error) {
+	ids := make([]uuid.UUID, len(arrivals))
+	for i, a := range arrivals {
+		ids[i] = a.event
+	}
+	rows, err := q.KnownDeliveries(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[uuid.UUID][]byte, len(rows)+len(arrivals))
+	for _, r := range rows {
+		known[r.EventID] = r.Body
+	}
+	return known, nil
+}
+
+// bury keeps what cannot become a delivery, bytes and all, where an operator can
+// find it.
+func bury(ctx context.Context, q *db.Queries, deads []dead, counts map[string]int) error {
+	for _, b := range deads {
+		err := q.InsertDeadRecord(ctx, db.InsertDeadRecordParams{
+			TopicID: b.parcel.id, Partition: b.parcel.partition, Offset: b.record.Offset, Topic: b.parcel.topic,
+			Reason: b.reason, Error: strings.ToValidUTF8(b.why, "?"), Value: b.record.Value,
+		})
+		if err != nil {
+			return err
+		}
+		counts[b.reason]++
+	}
+	return nil
+}

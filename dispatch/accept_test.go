@@ -1,0 +1,251 @@
+package dispatch
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+func (d *Dispatch) recordsWere(result string) float64 {
+	return testutil.ToFloat64(d.metrics.records.WithLabelValues(result))
+}
+
+// contiguous checks that each partner's sequences are 1 to n.
+func (f *fixture) contiguous(partner, n int64) {
+	f.Helper()
+	if got := f.number("SELECT count(*) FROM delivery WHERE partner_id = $1 AND sequence BETWEEN 1 AND $2", partner, n); got != n {
+		f.Errorf("partner %d has %d sequences within 1 to %d", partner, got, n)
+	}
+	if got := f.number("SELECT last_sequence FROM stream WHERE partner_id = $1", partner); got != n {
+		f.Errorf("partner %d's counter says %d, want %d", partner, got, n)
+	}
+}
+
+// Reading a topic again sends nothing again: neither from the start, nor when
+// the topic was made anew, with its records in another order and place.
+func TestTopicReadAgain(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	stop := f.run(f.dispatcher(nil))
+	f.deposits(7, 0, 30)
+	f.eventually("all delivered", f.in(registry.Delivered, 30))
+	stop()
+
+	f.exec("UPDATE position SET next_offset = 0")
+	d := f.start(nil)
+	f.eventually("read again", func() bool { return d.recordsWere(recordKnown) == 30 })
+	f.eventually("positions at the end", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
+
+	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	f.check(err)
+	f.kafka.ReferralPartitions = 1
+	f.makeTopics()
+	var again [][]byte
+	for n := 30; n >= 0; n-- { // one more than before
+		again = append(again, encode(t, deposit(t, 7, n)))
+	}
+	f.produce(chainlog.ReferralDeposits, again...)
+	f.eventually("the new topic is read", func() bool { return d.recordsWere(recordKnown) == 60 && d.recordsWere(recordInserted) == 1 })
+	f.eventually("the new event is delivered", f.in(registry.Delivered, 31))
+	if n := len(r.got()); n != 31 {
+		t.Errorf("%d requests for 31 events", n)
+	}
+	f.contiguous(7, 31)
+}
+
+// The topic is shorter than what was read of it, as after a restored backup.
+func TestPositionPastTheEnd(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	stop := f.run(f.dispatcher(nil))
+	f.deposits(7, 0, 5)
+	f.eventually("all delivered", f.in(registry.Delivered, 5))
+	stop()
+	f.exec("UPDATE position SET next_offset = next_offset + 1000")
+	d := f.start(nil)
+	f.eventually("read again from the start", func() bool { return d.recordsWere(recordKnown) == 5 })
+	f.deposits(7, 5, 6)
+	f.eventually("and on", f.in(registry.Delivered, 6))
+	if n := len(r.got()); n != 6 {
+		t.Errorf("%d requests for 6 events", n)
+	}
+}
+
+func TestRecordsDeletedUnread(t *testing.T) {
+	f := newFixture(t)
+	f.kafka.ReferralPartitions = 1
+	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	f.check(err)
+	f.makeTopics()
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.deposits(7, 0, 1) // offsets: an aborted record, its marker, the record, its marker
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	f.check(err)
+	_, err = f.admin().DeleteRecords(t.Context(), ends.Offsets())
+	f.check(err)
+	d := f.start(nil)
+	f.eventually("the loss is counted", func() bool { return testutil.ToFloat64(d.metrics.lostRecords) == 4 })
+	f.deposits(7, 1, 2)
+	f.eventually("and it goes on", f.in(registry.Delivered, 1))
+}
+
+// Records that cannot become a delivery are kept, and hold up nothing.
+func TestDeadRecords(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(nil)
+
+	change := func(what func(*event.Referral)) []byte {
+		x := deposit(t, 7, 50)
+		what(x)
+		return encode(t, x)
+	}
+	poison := map[string][]byte{
+		"it is not a referral":                             {0xff, 0xff, 0xff},
+		"it belongs to chain 1, not to 31337":              change(func(x *event.Referral) { x.ChainId = 1 }),
+		"the referral carries no complete log":             change(func(x *event.Referral) { x.Log = nil }),
+		"it says KIND_WITHDRAWAL and its log is a deposit": change(func(x *event.Referral) { x.Kind = event.Referral_KIND_WITHDRAWAL }),
+		"the referral names partner 8 and its log":         change(func(x *event.Referral) { x.PartnerId = 8 }),
+		"the referral's log is neither a deposit":          change(func(x *event.Referral) { x.Log.Topics[0] = make([]byte, 32) }),
+		"the referral's log cannot be decoded":             change(func(x *event.Referral) { x.Log.Data = x.Log.Data[1:] }),
+	}
+	f.produce(chainlog.ReferralDeposits, slices.Concat([][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))})...)
+	f.eventually("the sound ones are delivered", f.in(registry.Delivered, 2))
+	f.eventually("the others are buried", func() bool { return d.recordsWere(recordPoison) == float64(len(poison)) })
+	for why, value := range poison {
+		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'referral.deposits'`, value, why) != 1 {
+			t.Errorf("no dead record says %q", why)
+		}
+	}
+
+	// The same event with another content: the first stays.
+	other := deposit(t, 7, 1)
+	other.Log.BlockTime++
+	f.produce(chainlog.ReferralDeposits, encode(t, other))
+	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
+	if f.number("SELECT count(*) FROM dead_record WHERE reason = 'conflict' AND value = $1", encode(t, other)) != 1 {
+		t.Error("the conflict is not kept")
+	}
+	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 {
+		t.Errorf("%d deliveries, %d requests", n, len(r.got()))
+	}
+	f.contiguous(7, 2)
+}
+
+// An event twice in one batch is one event.
+func TestDoubleInOneBatch(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	one := encode(t, deposit(t, 7, 1))
+	f.produce(chainlog.ReferralDeposits, one, one, one)
+	d := f.start(nil)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.eventually("all read", func() bool { return d.recordsWere(recordKnown) == 2 })
+	f.contiguous(7, 1)
+}
+
+// Partners that cannot be told: their events wait, visible and replayable, and
+// are not sent by themselves when a URL comes.
+func TestNoEndpoint(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(1, "")
+	f.partner(2, r.url)
+	f.exec("UPDATE partner SET disabled = true WHERE id = 2")
+	f.start(nil)
+	f.deposits(1, 0, 1)
+	f.deposits(2, 1, 2)
+	f.deposits(3, 2, 3) // unknown
+	f.eventually("none is sent", f.in(registry.NoEndpoint, 3))
+	if n := f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL"); n != 3 {
+		t.Errorf("%d are finished", n)
+	}
+
+	f.setURL(1, r.url)
+	f.deposits(1, 3, 4)
+	f.eventually("the new one is sent", f.in(registry.Delivered, 1))
+	if f.states()[registry.NoEndpoint] != 3 {
+		t.Errorf("%v", f.states())
+	}
+	f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT partner_id, 'replay', event_id FROM delivery WHERE partner_id = 1 AND state = 'no_endpoint'")
+	f.eventually("the old one is sent when replayed", f.in(registry.Delivered, 2))
+	f.contiguous(1, 2)
+}
+
+// A partner that is disabled while its events wait.
+func TestDisabledWhileWaiting(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(status(500))
+	f.partner(7, r.url)
+	f.start(func(d *Dispatch) { d.timing.retries[0] = 5 * endpointsAge })
+	f.deposits(7, 0, 10)
+	f.eventually("tried", func() bool { return len(r.got()) == 10 })
+	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
+	f.eventually("given up", f.in(registry.NoEndpoint, 10))
+	if n := len(r.got()); n != 10 {
+		t.Errorf("%d requests, and no retry was due before the partner was disabled", n)
+	}
+}
+
+// Two dispatchers on the same topics: every event is one delivery, and arrives.
+func TestTwoDispatchers(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	for p := range int64(4) {
+		f.partner(p+1, r.url)
+	}
+	first, second := f.start(nil), f.start(nil)
+	for p := range 4 {
+		f.deposits(uint32(p+1), 100*p, 100*p+50)
+	}
+	f.eventually("all delivered", f.in(registry.Delivered, 200))
+	for p := range int64(4) {
+		f.contiguous(p+1, 50)
+	}
+	if n := first.recordsWere(recordInserted) + second.recordsWere(recordInserted); n != 200 {
+		t.Errorf("the two inserted %v", n)
+	}
+	seen := map[string]string{}
+	for _, c := range r.got() {
+		if before, ok := seen[c.id()]; ok && before != string(c.body) {
+			t.Errorf("event %s has two bodies", c.id())
+		}
+		seen[c.id()] = string(c.body)
+		f.verify(c, testSecret)
+	}
+	if len(seen) != 200 {
+		t.Errorf("%d of 200 events arrived", len(seen))
+	}
+}
+
+// No bytes make the decoder fall over, and what it accepts is complete.
+func TestDecodeIsTotal(t *testing.T) {
+	good := encode(t, deposit(t, 7, 1))
+	for n := range good {
+		for _, value := range [][]byte{good[:n], with(good, n, 0), with(good, n, 0xff), with(good, n, good[n]^1)} {
+			a, err := decode(testChain, &kgo.Record{Value: value})
+			if err == nil && (a.partner == 0 || len(a.body) == 0 || a.kind == "" || a.event == uuid.Nil) {
+				t.Fatalf("byte %d changed gives %+v", n, a)
+			}
+		}
+	}
+}
+
+func with(b []byte, n int, value byte) []byte {
+	b = slices.Clone(b)
+	b[n] = value
+	return b
+}

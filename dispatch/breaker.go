@@ -1,0 +1,205 @@
+package dispatch
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/sony/gobreaker/v2"
+)
+
+// When a breaker opens: at breakerAttempts or more attempts of breakerEvents or
+// more distinct events within breakerWindow, of which breakerPercent or more
+// met a receiver that is down (result.down).
+const (
+	breakerWindow   = time.Minute
+	breakerAttempts = 20
+	breakerEvents   = 5
+	breakerPercent  = 80
+)
+
+var errDown = errors.New("receiver down")
+
+// breaker is the circuit breaker of one version of a partner's endpoint.
+//
+//	closed ──too many attempts met a dead receiver──▶ open (5 s)
+//	open ──its time is over──▶ half-open: one probe at a time
+//	half-open ──probe met a dead receiver──▶ open (twice as long, up to 15 min)
+//	half-open ──probe was answered──▶ closed
+//
+// The open time of a gobreaker is constant, so each opening gets a new one. What
+// an older one still hears of attempts under way does not count.
+type breaker struct {
+	openMin, openMax time.Duration
+
+	mu      sync.Mutex
+	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
+	openFor time.Duration // of the last opening; 0 while closed
+	until   time.Time     // end of the open time
+	probing bool
+	recent  []attempted // the last breakerEvents distinct events, oldest first
+	window  int         // how many POSTs at a time since it closed, see permits
+	limit   int
+}
+
+type attempted struct {
+	event uuid.UUID
+	at    time.Time
+}
+
+// newBreaker is closed. limit is the number of POSTs at a time to a healthy
+// receiver.
+func newBreaker(t timing, limit int) *breaker {
+	b := &breaker{openMin: t.openMin, openMax: t.openMax, window: limit, limit: limit}
+	b.circuit = b.closedCircuit(t.openMin)
+	return b
+}
+
+// restoreBreaker is open for the remaining time of an opening of openFor. Over
+// or not, a probe comes first.
+func restoreBreaker(t timing, limit int, openFor, remaining time.Duration) *breaker {
+	b := newBreaker(t, limit)
+	b.open(openFor, remaining)
+	return b
+}
+
+func (b *breaker) closedCircuit(timeout time.Duration) *gobreaker.TwoStepCircuitBreaker[struct{}] {
+	return gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests:  1,
+		Interval:     breakerWindow,
+		BucketPeriod: time.Second,
+		Timeout:      timeout,
+		// Called by the done function, so under b.mu.
+		ReadyToTrip: func(c gobreaker.Counts) bool {
+			ended := c.TotalSuccesses + c.TotalFailures
+			return ended >= breakerAttempts && 100*c.TotalFailures >= breakerPercent*ended && b.distinct() >= breakerEvents
+		},
+	})
+}
+
+// open replaces the circuit by one that is open for d. gobreaker can only be
+// opened by a failure, and takes 0 for its default.
+func (b *breaker) open(openFor, d time.Duration) {
+	d = max(d, time.Millisecond)
+	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		MaxRequests: 1,
+		Timeout:     d,
+		ReadyToTrip: func(gobreaker.Counts) bool { return true },
+	})
+	if done, err := b.circuit.Allow(); err == nil {
+		done(errDown)
+	}
+	b.openFor, b.until, b.probing = openFor, time.Now().Add(d), false
+}
+
+// permits says how many POSTs at a time the breaker lets through, and when it is
+// none how long that lasts; a duration of 0 means until the probe has ended.
+// After an opening it is one at first, and one more with each success, so that a
+// receiver that has just come back is not flooded.
+func (b *breaker) permits() (int, time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch b.circuit.State() {
+	case gobreaker.StateOpen:
+		return 0, max(time.Until(b.until), time.Millisecond)
+	case gobreaker.StateHalfOpen:
+		if b.probing {
+			return 0, 0
+		}
+		return 1, 0
+	default:
+		return b.window, 0
+	}
+}
+
+// allow admits an attempt or not. done must be called exactly once with what
+// came of it, whatever happens: a probe without an end would hold the breaker
+// half-open for ever. It says what became of the breaker.
+func (b *breaker) allow(event uuid.UUID) (done func(result) change, probe, ok bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	probe = b.circuit.State() == gobreaker.StateHalfOpen
+	circuit := b.circuit
+	report, err := circuit.Allow()
+	if err != nil {
+		return nil, false, false
+	}
+	b.probing = probe
+	b.remember(event)
+	return func(r result) change {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if circuit != b.circuit {
+			return unchanged // it opened while this attempt was under way
+		}
+		return b.report(report, r, probe)
+	}, probe, true
+}
+
+// change is what an attempt made of its breaker.
+type change int
+
+const (
+	unchanged change = iota
+	opened
+	probing // set by a lane when a probe starts
+	closed
+)
+
+func (c change) String() string { return [...]string{"unchanged", "opened", "probing", "closed"}[c] }
+
+func (b *breaker) report(report func(error), r result, probe bool) change {
+	if r.down() {
+		report(errDown)
+	} else {
+		report(nil)
+		b.window = min(b.window+1, b.limit)
+	}
+	switch {
+	case probe && r.down():
+		b.open(min(2*b.openFor, b.openMax), min(2*b.openFor, b.openMax))
+		return opened
+	case probe:
+		b.circuit, b.openFor, b.probing = b.closedCircuit(b.openMin), 0, false
+		b.window, b.recent = 1, nil
+		return closed
+	case b.circuit.State() == gobreaker.StateOpen:
+		b.open(b.openMin, b.openMin)
+		return opened
+	}
+	return unchanged
+}
+
+// remember keeps the last breakerEvents distinct events with the time of their
+// last attempt, which is all that distinct needs.
+func (b *breaker) remember(event uuid.UUID) {
+	for i, a := range b.recent {
+		if a.event == event {
+			b.recent = append(b.recent[:i], b.recent[i+1:]...)
+			break
+		}
+	}
+	if len(b.recent) == breakerEvents {
+		b.recent = append(b.recent[:0], b.recent[1:]...)
+	}
+	b.recent = append(b.recent, attempted{event, time.Now()})
+}
+
+// distinct counts the distinct events of the window, up to breakerEvents.
+func (b *breaker) distinct() int {
+	n := 0
+	for _, a := range b.recent {
+		if time.Since(a.at) <= breakerWindow {
+			n++
+		}
+	}
+	return n
+}
+
+// openTime is the length of the current opening, 0 while closed.
+func (b *breaker) openTime() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.openFor
+}

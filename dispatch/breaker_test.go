@@ -1,0 +1,163 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	good = result{outcome: outcomeAccepted}
+	bad  = result{outcome: outcomeError}
+)
+
+func eventID(n int) (id uuid.UUID) {
+	binary.BigEndian.PutUint64(id[:], uint64(n+1))
+	return id
+}
+
+// feed makes attempts over a number of events in turn and gives the last change.
+func feed(t *testing.T, b *breaker, events int, results ...result) (last change) {
+	t.Helper()
+	for i, r := range results {
+		done, probe, ok := b.allow(eventID(i % events))
+		if !ok || probe {
+			t.Fatalf("attempt %d: allowed %v, probe %v", i, ok, probe)
+		}
+		last = done(r)
+	}
+	return last
+}
+
+func TestBreakerOpens(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		events         int
+		goods, bads    int
+		wantedAtTheEnd change
+	}{
+		{"20 failures of 5 events", 5, 0, 20, opened},
+		{"19 failures", 5, 0, 19, unchanged},
+		{"20 failures of 4 events", 4, 0, 20, unchanged},
+		{"16 of 20", 5, 4, 16, opened},
+		{"19 of 24", 5, 5, 19, unchanged},
+		{"20 of 25", 5, 5, 20, opened},
+	} {
+		b := newBreaker(specified(), 4)
+		if got := feed(t, b, c.events, slices.Concat(slices.Repeat([]result{good}, c.goods), slices.Repeat([]result{bad}, c.bads))...); got != c.wantedAtTheEnd {
+			t.Errorf("%s: %s", c.what, got)
+		}
+		if n, shut := b.permits(); (c.wantedAtTheEnd == opened) != (n == 0 && shut > 0) {
+			t.Errorf("%s: %d permits, shut for %s", c.what, n, shut)
+		}
+		if c.wantedAtTheEnd == opened && b.openTime() != 5*time.Second {
+			t.Errorf("%s: open for %s", c.what, b.openTime())
+		}
+	}
+}
+
+// What proves that the receiver lives does not open the breaker.
+func TestBreakerCountsOnlyTheDead(t *testing.T) {
+	dead := []string{outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden, outcomeNetwork}
+	for _, o := range outcomes {
+		b := newBreaker(specified(), 4)
+		last := feed(t, b, 5, slices.Repeat([]result{{outcome: o}}, 20)...)
+		if want := slices.Contains(dead, o); (last == opened) != want {
+			t.Errorf("20 times %s: %s", o, last)
+		}
+	}
+}
+
+// untilHalfOpen waits for the end of the open time.
+func untilHalfOpen(t *testing.T, b *breaker) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		if n, _ := b.permits(); n > 0 {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatal("the breaker stays open")
+		case <-tick.C:
+		}
+	}
+}
+
+func TestBreakerProbes(t *testing.T) {
+	timing := quick()
+	timing.openMin, timing.openMax = 4*time.Millisecond, 20*time.Millisecond
+	b := newBreaker(timing, 4)
+
+	// Attempts that are under way when it opens do not count later.
+	late, _, _ := b.allow(eventID(99))
+	if feed(t, b, 5, slices.Repeat([]result{bad}, 20)...) != opened {
+		t.Fatal("not opened")
+	}
+	if _, _, ok := b.allow(eventID(1)); ok {
+		t.Fatal("an attempt was allowed while open")
+	}
+	if late(bad) != unchanged {
+		t.Error("a late failure changed the breaker")
+	}
+
+	// Each failed probe doubles the open time, up to the limit.
+	for _, want := range []time.Duration{8, 16, 20, 20} {
+		untilHalfOpen(t, b)
+		done, probe, ok := b.allow(eventID(1))
+		if !ok || !probe {
+			t.Fatalf("probe: allowed %v, probe %v", ok, probe)
+		}
+		if _, _, ok := b.allow(eventID(2)); ok {
+			t.Fatal("a second probe at the same time")
+		}
+		if n, shut := b.permits(); n != 0 || shut != 0 {
+			t.Errorf("%d permits, shut for %s, while a probe is under way", n, shut)
+		}
+		if late(good) != unchanged {
+			t.Error("a late success changed the breaker")
+		}
+		if done(bad) != opened || b.openTime() != want*time.Millisecond {
+			t.Errorf("open for %s, want %d ms", b.openTime(), want)
+		}
+	}
+
+	// One answered probe closes it, and the flow grows with each success.
+	untilHalfOpen(t, b)
+	done, _, _ := b.allow(eventID(1))
+	if done(result{outcome: outcomeRefused}) != closed || b.openTime() != 0 {
+		t.Fatal("not closed")
+	}
+	for want := range 6 {
+		if n, _ := b.permits(); n != min(want+1, 4) {
+			t.Errorf("%d permits after %d successes", n, want)
+		}
+		feed(t, b, 1, good)
+	}
+	// It starts over.
+	if feed(t, b, 5, slices.Repeat([]result{bad}, 40)[:24]...) != opened && b.openTime() != 4*time.Millisecond {
+		t.Errorf("open for %s", b.openTime())
+	}
+}
+
+func TestBreakerRestored(t *testing.T) {
+	b := restoreBreaker(specified(), 4, time.Minute, time.Minute)
+	if n, shut := b.permits(); n != 0 || shut <= 0 || shut > time.Minute {
+		t.Errorf("%d permits, shut for %s", n, shut)
+	}
+	// Its time was over while nothing ran: a probe comes first, and a failed one
+	// goes on from the old open time.
+	b = restoreBreaker(specified(), 4, time.Minute, 0)
+	untilHalfOpen(t, b)
+	done, probe, ok := b.allow(eventID(1))
+	if !ok || !probe || done(bad) != opened || b.openTime() != 2*time.Minute {
+		t.Errorf("allowed %v, probe %v, open for %s", ok, probe, b.openTime())
+	}
+}

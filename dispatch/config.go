@@ -1,0 +1,92 @@
+package dispatch
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// Config is the section `webhooks` of the configuration.
+type Config struct {
+	// PerPartnerConcurrency is the number of POSTs to one partner at a time: 1
+	// to 100, default 4.
+	PerPartnerConcurrency int `yaml:"perPartnerConcurrency" env:"PER_PARTNER_CONCURRENCY"`
+	// Concurrency is the number of POSTs at a time over all partners: 1 to
+	// 100,000, default 1024. It bounds sockets; partners take turns at it.
+	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
+	// CAFile is a PEM file with root certificates that are trusted beside the
+	// system's, for receivers in development.
+	CAFile string `yaml:"caFile" env:"CA_FILE"`
+	// LeaseSeconds is how long a partner stays with a dispatcher that stopped
+	// renewing: 3 to 300, default 10. After a crash its partners wait as long.
+	LeaseSeconds int `yaml:"leaseSeconds" env:"LEASE_SECONDS"`
+	// ChainID of the deployment; a referral of another chain is refused.
+	ChainID uint64 `yaml:"-" env:"-"`
+}
+
+// DefaultConfig has everything but the chain.
+func DefaultConfig() Config {
+	return Config{PerPartnerConcurrency: 4, Concurrency: 1024, LeaseSeconds: 10}
+}
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var faults []error
+	inRange := func(name string, value, low, high int) {
+		if value < low || value > high {
+			faults = append(faults, fmt.Errorf("webhooks.%s is %d and must be %d to %d", name, value, low, high))
+		}
+	}
+	inRange("perPartnerConcurrency", c.PerPartnerConcurrency, 1, 100)
+	inRange("concurrency", c.Concurrency, 1, 100_000)
+	inRange("leaseSeconds", c.LeaseSeconds, 3, 300)
+	if _, err := c.roots(); err != nil {
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// roots are the trusted certificates; nil means the system's.
+func (c Config) roots() (*x509.CertPool, error) {
+	if c.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks.caFile: %w", err)
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a machine without certificates of its own
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("webhooks.caFile: %s holds no certificate in PEM form", c.CAFile)
+	}
+	return pool, nil
+}
+
+// timing is what the specification and decisions.md fix, and what tests
+// shorten.
+type timing struct {
+	retries  []time.Duration // waits before each retry, jitter added on top
+	deadline time.Duration   // of a POST: DNS, connection, TLS, headers and body
+	openMin  time.Duration   // first open time of a breaker
+	openMax  time.Duration
+	idle     time.Duration // a lane without work ends after it; as long as the breaker's window
+	scan     time.Duration // between looks at PostgreSQL for work that came in another way
+	topics   time.Duration // between looks whether a topic was made anew
+}
+
+func specified() timing {
+	return timing{
+		retries:  []time.Duration{time.Second, 5 * time.Second, 15 * time.Second},
+		deadline: 10 * time.Second,
+		openMin:  5 * time.Second,
+		openMax:  15 * time.Minute,
+		idle:     breakerWindow,
+		scan:     time.Second,
+		topics:   5 * time.Second,
+	}
+}

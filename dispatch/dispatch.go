@@ -1,0 +1,219 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// Dispatch is the program. Any number of them may run at once.
+type Dispatch struct {
+	config  Config
+	timing  timing
+	kafka   chainlog.Config
+	pool    *pgxpool.Pool
+	queries *db.Queries
+	guard   *guard.Guard
+	metrics *metrics
+	log     *slog.Logger
+
+	owner     uuid.UUID // of leases: one per process
+	endpoints *endpoints
+	slots     chan struct{} // one per POST under way
+	poster    *poster       // made by Run
+	health    *health
+
+	mu       sync.Mutex
+	lanes    map[int64]*lane
+	stopping bool
+	running  sync.WaitGroup // of lanes
+
+	// afterPost is called between a POST and the writing of its result; only
+	// tests set it.
+	afterPost func()
+}
+
+// New makes a dispatcher. It does nothing before Run.
+func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.Sealer, g *guard.Guard, reg prometheus.Registerer, log *slog.Logger) *Dispatch {
+	queries := db.New(pool)
+	return &Dispatch{
+		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, guard: g, metrics: newMetrics(reg), log: log,
+		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer}, slots: make(chan struct{}, c.Concurrency),
+		health: newHealth(log), lanes: map[int64]*lane{},
+	}
+}
+
+// Run reads and sends until ctx ends; then it finishes the POSTs under way,
+// writes their results, gives its partners back and returns nil. While Kafka or
+// PostgreSQL cannot be reached it waits for them.
+func (d *Dispatch) Run(ctx context.Context) error {
+	roots, err := d.config.roots()
+	if err != nil {
+		return err
+	}
+	d.poster = newPoster(d.guard, roots, d.config.PerPartnerConcurrency, d.timing.deadline)
+	defer d.poster.transport.CloseIdleConnections()
+
+	// Leases are renewed until the last result is written.
+	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
+	var renewal sync.WaitGroup
+	renewal.Go(func() { every(renewing, d.lease()/3, d.renew) })
+
+	group, working := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.consume(working) })
+	group.Go(func() error { every(working, d.timing.scan, d.look); return nil })
+	group.Go(func() error { every(working, d.timing.scan/2, d.obey); return nil })
+	group.Go(func() error { every(working, statsInterval, d.measure); return nil })
+	group.Go(func() error {
+		return registry.Report(working, d.pool, registry.Dispatch, func() any { return d.Status() })
+	})
+	err = group.Wait()
+
+	d.mu.Lock()
+	d.stopping = true
+	d.log.Info("stopping: finishing what is under way", "partners", len(d.lanes))
+	d.mu.Unlock()
+	d.running.Wait()
+	stopRenewing()
+	renewal.Wait()
+	return err
+}
+
+func (d *Dispatch) lease() time.Duration { return time.Duration(d.config.LeaseSeconds) * time.Second }
+
+// every calls f at once and then in intervals until ctx ends.
+func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		f(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// wake tells the lane of a partner that something came, and starts one where
+// there is none.
+func (d *Dispatch) wake(ctx context.Context, partner int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.stopping {
+		return
+	}
+	l, ok := d.lanes[partner]
+	if !ok {
+		l = newLane(d, partner)
+		d.lanes[partner] = l
+		d.running.Go(func() { l.run(ctx) })
+	}
+	l.signal()
+}
+
+// retire takes an ended lane off the list, unless something came meanwhile.
+func (d *Dispatch) retire(l *lane, whatever bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(l.wake) > 0 && !whatever {
+		return false
+	}
+	delete(d.lanes, l.partner)
+	return true
+}
+
+// look finds partners with work that came in another way than through this
+// process: inserted or replayed elsewhere, or left by a dispatcher that died.
+func (d *Dispatch) look(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	rows, err := d.queries.PartnersToSend(limited, d.owner)
+	d.health.set("look for deliveries to send", err)
+	if err != nil {
+		return
+	}
+	for _, r := range rows {
+		if _, ok := d.lane(r.PartnerID); r.Due || !ok {
+			d.wake(ctx, r.PartnerID)
+		}
+	}
+}
+
+func (d *Dispatch) lane(partner int64) (*lane, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l, ok := d.lanes[partner]
+	return l, ok
+}
+
+func (d *Dispatch) allLanes() []*lane {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lanes := make([]*lane, 0, len(d.lanes))
+	for _, l := range d.lanes {
+		lanes = append(lanes, l)
+	}
+	return lanes
+}
+
+// renew keeps the leases of all lanes. A lane whose lease was taken by another
+// dispatcher is told to end.
+func (d *Dispatch) renew(ctx context.Context) {
+	lanes := map[int64]*lane{}
+	var partners []int64
+	for _, l := range d.allLanes() {
+		if l.leased() {
+			lanes[l.partner] = l
+			partners = append(partners, l.partner)
+		}
+	}
+	if len(partners) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.lease()/3)
+	defer cancel()
+	until := time.Now().Add(d.lease())
+	kept, err := d.queries.RenewLeases(ctx, db.RenewLeasesParams{Owner: d.owner, PartnerIds: partners, Milliseconds: d.lease().Milliseconds()})
+	d.health.set("renew leases", err)
+	if err != nil {
+		return
+	}
+	for _, p := range kept {
+		lanes[p].hold(until)
+		delete(lanes, p)
+	}
+	for _, l := range lanes {
+		l.lose()
+	}
+}
+
+// Replay sends a finished event of a partner again, with the same id and body
+// and the full number of attempts. It fails when the event is not the
+// partner's, or is still to be sent.
+func Replay(ctx context.Context, pool *pgxpool.Pool, partnerID int64, eventID uuid.UUID) error {
+	n, err := db.New(pool).ReplayDelivery(ctx, db.ReplayDeliveryParams{EventID: eventID, PartnerID: partnerID})
+	if err != nil {
+		return fmt.Errorf("replay event %s of partner %d: %w", eventID, partnerID, err)
+	}
+	if n == 0 {
+		return fmt.Errorf("event %s of partner %d: %w", eventID, partnerID, ErrNotReplayable)
+	}
+	return nil
+}
+
+// ErrNotReplayable is what Replay says of an event that it leaves alone.
+var ErrNotReplayable = errors.New("there is no such event that is delivered, failed or without endpoint; one that is pending or parked is sent anyway")

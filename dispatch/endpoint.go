@@ -1,0 +1,67 @@
+package dispatch
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// endpointsAge is how old the known URLs and secrets may be: an attempt that
+// begins later than that after a change uses the new ones.
+const endpointsAge = time.Second
+
+// endpoints knows where every partner is told. All partners are read at once,
+// so that the cost does not grow with the number of attempts.
+type endpoints struct {
+	queries *db.Queries
+	sealer  *registry.Sealer
+
+	mu   sync.Mutex
+	at   time.Time
+	rows map[int64]db.EndpointsRow
+}
+
+// get gives the newest endpoint of a partner: false for one that is unknown,
+// disabled or has no URL.
+func (e *endpoints) get(ctx context.Context, partner int64) (endpoint, bool, error) {
+	row, ok, err := e.row(ctx, partner)
+	if err != nil || !ok {
+		return endpoint{}, false, err
+	}
+	secret, err := e.sealer.Open(partner, row.Secret)
+	if err != nil {
+		return endpoint{}, false, err
+	}
+	return endpoint{version: row.Version, url: row.Url, secret: secret}, true, nil
+}
+
+// expire makes the next get read again.
+func (e *endpoints) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.rows = nil
+}
+
+func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bool, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.rows == nil || time.Since(e.at) >= endpointsAge {
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		at := time.Now()
+		rows, err := e.queries.Endpoints(ctx)
+		if err != nil {
+			return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", err)
+		}
+		e.at, e.rows = at, make(map[int64]db.EndpointsRow, len(rows))
+		for _, r := range rows {
+			e.rows[r.PartnerID] = r
+		}
+	}
+	row, ok := e.rows[partner]
+	return row, ok, nil
+}

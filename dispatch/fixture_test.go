@@ -1,0 +1,419 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+const (
+	testChain = 31337
+	// urlToken stands for what partners hide in their URLs.
+	urlToken   = "sesame-in-the-url"
+	sealKey    = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+)
+
+// fixture is a Kafka and a PostgreSQL of its own, and what the dispatchers in it
+// have logged.
+type fixture struct {
+	*testing.T
+	kafka   chainlog.Config
+	url     string // of PostgreSQL
+	pool    *pgxpool.Pool
+	queries *db.Queries
+	sealer  *registry.Sealer
+	logged  *lockedBuffer
+	caFiles []byte
+	// released is closed when receivers are to let go of the requests they hold.
+	released chan struct{}
+	release  func()
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	kafka := chainlog.DefaultConfig()
+	kafka.Brokers, kafka.ReferralPartitions = localtest.Kafka(t), 3
+	f := &fixture{T: t, kafka: kafka, url: localtest.Postgres(t), logged: &lockedBuffer{}}
+	f.pool = f.openPool()
+	f.queries = db.New(f.pool)
+	f.released = make(chan struct{})
+	f.release = sync.OnceFunc(func() { close(f.released) })
+	sealer, err := registry.NewSealer(sealKey)
+	f.check(err)
+	f.sealer = sealer
+	f.makeTopics()
+	t.Cleanup(func() {
+		if n := f.number("SELECT count(*) FROM dead_record WHERE value = 'aborted'"); n != 0 {
+			t.Errorf("%d records of aborted transactions were read", n)
+		}
+		for _, secret := range []string{"whsec_", strings.TrimPrefix(testSecret, "whsec_"), urlToken} {
+			if strings.Contains(f.logged.String(), secret) {
+				t.Errorf("the log holds %s:\n%s", secret, f.logged)
+			}
+		}
+	})
+	return f
+}
+
+func (f *fixture) check(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *fixture) openPool() *pgxpool.Pool {
+	c := registry.DefaultConfig()
+	c.URL = f.url
+	pool, err := registry.Open(f.Context(), c)
+	f.check(err)
+	f.Cleanup(pool.Close)
+	return pool
+}
+
+func (f *fixture) admin() *kadm.Client {
+	client, err := kgo.NewClient(f.kafka.Options()...)
+	f.check(err)
+	f.Cleanup(client.Close)
+	return kadm.NewClient(client)
+}
+
+func (f *fixture) makeTopics() {
+	f.Helper()
+	f.check(chainlog.EnsureTopics(f.Context(), f.admin(), testChain, f.kafka.Topology()))
+}
+
+// quick shortens what would make a test slow, in the proportions of the
+// specification.
+func quick() timing {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	return timing{
+		retries: []time.Duration{ms(10), ms(50), ms(150)}, deadline: 20 * time.Second,
+		openMin: ms(50), openMax: ms(200), idle: breakerWindow, scan: ms(50), topics: ms(200),
+	}
+}
+
+// dispatcher makes one with its own pool and metrics; change may be nil.
+func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
+	f.Helper()
+	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}})
+	f.check(err)
+	c := DefaultConfig()
+	c.ChainID = testChain
+	if len(f.caFiles) > 0 {
+		c.CAFile = filepath.Join(f.TempDir(), "ca.pem")
+		f.check(os.WriteFile(c.CAFile, f.caFiles, 0o600))
+	}
+	f.check(c.Validate())
+	d := New(c, f.kafka, f.openPool(), f.sealer, g, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(f.logged, nil)))
+	d.timing = quick()
+	if change != nil {
+		change(d)
+	}
+	return d
+}
+
+// run starts a dispatcher; stop ends it and waits, and so does the test's end.
+func (f *fixture) run(d *Dispatch) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.Errorf("Run: %v", err)
+		}
+	})
+	f.Cleanup(stop)
+	return stop
+}
+
+func (f *fixture) start(change func(*Dispatch)) *Dispatch {
+	f.Helper()
+	d := f.dispatcher(change)
+	f.run(d)
+	return d
+}
+
+// eventually waits for a condition.
+func (f *fixture) eventually(what string, holds func() bool) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			f.Fatalf("never happened: %s; deliveries %v\n%s", what, f.states(), f.logged)
+		case <-tick.C:
+		}
+	}
+}
+
+// partner makes one with the test secret; without URL when url is empty.
+func (f *fixture) partner(id int64, url string) {
+	f.Helper()
+	_, err := f.queries.CreatePartnerWithID(f.Context(), db.CreatePartnerWithIDParams{ID: id, Name: fmt.Sprintf("partner %d", id)})
+	f.check(err)
+	f.check(f.queries.CreateEndpoint(f.Context(), db.CreateEndpointParams{PartnerID: id, Secret: f.sealer.Seal(id, testSecret)}))
+	if url != "" {
+		f.setURL(id, url)
+	}
+}
+
+func (f *fixture) setURL(id int64, url string) {
+	f.Helper()
+	_, err := f.queries.SetWebhookURL(f.Context(), db.SetWebhookURLParams{PartnerID: id, Url: &url})
+	f.check(err)
+}
+
+func (f *fixture) exec(sql string, args ...any) {
+	f.Helper()
+	_, err := f.pool.Exec(f.Context(), sql, args...)
+	f.check(err)
+}
+
+func (f *fixture) number(sql string, args ...any) (n int64) {
+	f.Helper()
+	f.check(f.pool.QueryRow(context.WithoutCancel(f.Context()), sql, args...).Scan(&n))
+	return n
+}
+
+// states counts deliveries by state.
+func (f *fixture) states() map[string]int {
+	f.Helper()
+	rows, err := f.queries.CountDeliveriesByState(context.Background())
+	f.check(err)
+	states := map[string]int{}
+	for _, r := range rows {
+		states[r.State] = int(r.Deliveries)
+	}
+	return states
+}
+
+func (f *fixture) in(state string, n int) func() bool {
+	return func() bool { return f.states()[state] == n }
+}
+
+// produce writes values in one transaction, with an aborted one before it, as a
+// crashed ingest leaves it.
+func (f *fixture) produce(topic string, values ...[]byte) {
+	f.Helper()
+	client, err := kgo.NewClient(append(f.kafka.Options(), kgo.TransactionalID("test"))...)
+	f.check(err)
+	defer client.Close()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
+		f.check(client.BeginTransaction())
+		for i, v := range values {
+			if !end { // to be seen as poison, if it is ever seen
+				v = []byte("aborted")
+			}
+			// The partner's id would be the key; here the records are spread.
+			r := &kgo.Record{Topic: topic, Key: []byte{byte(i)}, Value: v}
+			f.check(client.ProduceSync(f.Context(), r).FirstErr())
+		}
+		f.check(client.Flush(f.Context()))
+		f.check(client.EndTransaction(f.Context(), end))
+	}
+}
+
+func (f *fixture) deposits(partner uint32, from, to int) {
+	f.Helper()
+	var values [][]byte
+	for n := from; n < to; n++ {
+		values = append(values, encode(f.T, deposit(f.T, partner, n)))
+	}
+	f.produce(chainlog.ReferralDeposits, values...)
+}
+
+func encode(t *testing.T, r *event.Referral) []byte {
+	t.Helper()
+	b, err := proto.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+var (
+	vaultAddress = common.HexToAddress("0x5fbdb2315678afecb367f032d93f642f64180aa3")
+	userAddress  = common.HexToAddress("0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266")
+)
+
+// deposit is the n-th deposit of a partner's user, from a real log's bytes.
+func deposit(t *testing.T, partner uint32, n int) *event.Referral {
+	return referral(t, event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{
+		DepositID: big.NewInt(int64(n)), Owner: userAddress, PartnerID: partner, Sender: userAddress,
+		Assets: big.NewInt(1_000_000), Shares: big.NewInt(999),
+	})
+}
+
+func withdrawal(t *testing.T, partner uint32, n int) *event.Referral {
+	return referral(t, event.Referral_KIND_WITHDRAWAL, partner, n, contracts.WithdrawalRequested{
+		RequestIndex: big.NewInt(int64(n)), Owner: userAddress, PartnerID: partner, Receiver: userAddress,
+		Shares: big.NewInt(500), AssetsEstimate: big.NewInt(501),
+	})
+}
+
+func referral(t *testing.T, kind event.Referral_Kind, partner uint32, n int, fact contracts.Event) *event.Referral {
+	t.Helper()
+	topics, data, err := contracts.Encode(fact)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &event.Log{
+		Address: vaultAddress.Bytes(), Data: data, BlockNumber: 1000 + uint64(n), BlockHash: make([]byte, 32),
+		BlockTime: 1_700_000_000 + uint64(n), TxHash: txHash(n).Bytes(), LogIndex: 3,
+	}
+	for _, topic := range topics {
+		log.Topics = append(log.Topics, topic.Bytes())
+	}
+	return &event.Referral{ChainId: testChain, Kind: kind, PartnerId: partner, Seq: uint64(n), Log: log}
+}
+
+func txHash(n int) common.Hash { return common.BigToHash(big.NewInt(0xabc000 + int64(n))) }
+
+// call is a request as the receiver got it.
+type call struct {
+	header http.Header
+	body   []byte
+	host   string
+	path   string
+}
+
+func (c call) id() string { return c.header.Get("X-Service-Event-Id") }
+
+// receiver is a partner's server. What it answers is a script: the function gets
+// the number of this call, from 1, and of this event's calls.
+type receiver struct {
+	*httptest.Server
+	url string
+
+	mu      sync.Mutex
+	calls   []call
+	byEvent map[string]int
+	now     int // requests in the script
+	most    int
+	answer  func(w http.ResponseWriter, n, ofEvent int)
+}
+
+func ok(w http.ResponseWriter, _, _ int) { w.WriteHeader(http.StatusNoContent) }
+
+func status(code int) func(http.ResponseWriter, int, int) {
+	return func(w http.ResponseWriter, _, _ int) { w.WriteHeader(code) }
+}
+
+func (f *fixture) receiver(answer func(w http.ResponseWriter, n, ofEvent int)) *receiver {
+	f.Helper()
+	return f.receiverWith(answer, nil)
+}
+
+func (f *fixture) receiverWith(answer func(w http.ResponseWriter, n, ofEvent int), change func(*httptest.Server)) *receiver {
+	f.Helper()
+	r := &receiver{byEvent: map[string]int{}, answer: answer}
+	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
+	r.Server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	if change != nil {
+		change(r.Server)
+	}
+	r.StartTLS()
+	f.Cleanup(r.Close)
+	f.Cleanup(f.release)
+	r.url = r.URL + "/hook?token=" + urlToken
+	f.caFiles = append(f.caFiles, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})...)
+	return r
+}
+
+func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
+	body, _ := io.ReadAll(request.Body)
+	c := call{header: request.Header.Clone(), body: body, host: request.Host, path: request.URL.String()}
+	r.mu.Lock()
+	r.calls = append(r.calls, c)
+	r.byEvent[c.id()]++
+	n, ofEvent, answer := len(r.calls), r.byEvent[c.id()], r.answer
+	r.now++
+	r.most = max(r.most, r.now)
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.now--
+		r.mu.Unlock()
+	}()
+	answer(w, n, ofEvent)
+}
+
+func (r *receiver) script(answer func(w http.ResponseWriter, n, ofEvent int)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer, r.most = answer, r.now
+}
+
+func (r *receiver) got() []call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]call{}, r.calls...)
+}
+
+func (r *receiver) mostAtOnce() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func (f *fixture) text(sql string, args ...any) (s string) {
+	f.Helper()
+	f.check(f.pool.QueryRow(f.Context(), sql, args...).Scan(&s))
+	return s
+}
+
+func deliveryID(t *testing.T) uuid.UUID {
+	t.Helper()
+	return uuid.MustParse(depositID)
+}

@@ -1,0 +1,57 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+)
+
+// health knows what does not work right now, and logs each change once.
+type health struct {
+	log    *slog.Logger
+	mu     sync.Mutex
+	faults map[string]error // by what was attempted
+	proven bool             // the consumer has read its positions from PostgreSQL and Kafka
+}
+
+func newHealth(log *slog.Logger) *health {
+	return &health{log: log, faults: map[string]error{}}
+}
+
+// set says how an attempt of something went. err must not hold a secret.
+func (h *health) set(what string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.faults[what]
+	if err == nil {
+		delete(h.faults, what)
+		if before != nil {
+			h.log.Info("works again", "what", what)
+		}
+		return
+	}
+	h.faults[what] = err
+	if before == nil || before.Error() != err.Error() {
+		h.log.Warn("cannot "+what+", trying again", "error", err)
+	}
+}
+
+func (h *health) prove(proven bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.proven = proven
+}
+
+// err is nil while everything works.
+func (h *health) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for what, err := range h.faults {
+		return fmt.Errorf("cannot %s: %w", what, err)
+	}
+	if !h.proven {
+		return errors.New("the referral topics are not read yet")
+	}
+	return nil
+}

@@ -1,0 +1,403 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// fetchPerPermit is how many deliveries a lane reads ahead for each POST that it
+// may have under way.
+const fetchPerPermit = 16
+
+// lane sends the deliveries of one partner. Its fields belong to the goroutine
+// of run, except where it says otherwise.
+type lane struct {
+	d       *Dispatch
+	partner int64
+	wake    chan struct{} // something came; holds one
+	ended   chan attempt  // attempts whose result is written
+
+	fence int64
+	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken; also set by renew
+	lost  atomic.Bool  // another dispatcher has it; also set by renew
+
+	queue    []db.DueDeliveriesRow  // due, and not under way
+	inFlight map[uuid.UUID]struct{} // under way
+	look     time.Time              // when to read deliveries; zero: nothing waits
+	busy     time.Time              // when there was last something to do
+	version  int64                  // of the endpoint that the breaker belongs to
+	url      string                 // of that version
+	breaker  *breaker               // nil until the first endpoint is known
+	unsaved  change                 // of the breaker, not in PostgreSQL yet
+	trouble  string                 // what was last complained about
+	shut     bool                   // the breaker lets nothing through
+}
+
+// attempt is a POST under way or ended.
+type attempt struct {
+	delivery db.DueDeliveriesRow
+	endpoint endpoint
+	breaker  *breaker
+	done     func(result) change
+	probe    bool
+
+	verdict verdict
+	change  change
+	fenced  bool // its result was not written: the partner has another owner
+}
+
+func newLane(d *Dispatch, partner int64) *lane {
+	now := time.Now()
+	return &lane{
+		d: d, partner: partner, wake: make(chan struct{}, 1), ended: make(chan attempt),
+		inFlight: map[uuid.UUID]struct{}{}, look: now, busy: now,
+	}
+}
+
+func (l *lane) signal() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) hold(until time.Time) { l.held.Store(until.UnixNano()) }
+
+func (l *lane) leased() bool { return l.held.Load() != 0 && !l.lost.Load() }
+
+// safe tells whether the lease still holds by our own clock. While it does not,
+// nothing new is sent.
+func (l *lane) safe() bool { return !l.lost.Load() && time.Now().UnixNano() < l.held.Load() }
+
+func (l *lane) lose() {
+	if !l.lost.Swap(true) {
+		l.d.metrics.lostLeases.Inc()
+	}
+	l.signal()
+}
+
+// run takes the lease, sends until nothing has waited for a while, the lease is
+// lost, or ctx ends, and lets the POSTs under way finish.
+func (l *lane) run(ctx context.Context) {
+	if !l.take(ctx) {
+		l.d.retire(l, true)
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil && !l.lost.Load() {
+		wait, err := l.plan(ctx)
+		if err != nil {
+			l.queue, l.look, wait = nil, time.Now(), l.d.timing.scan
+		}
+		l.complain(ctx, err)
+		var slots chan<- struct{}
+		if err == nil && l.canSend() {
+			slots = l.d.slots
+		}
+		timer.Reset(wait)
+		select {
+		case <-ctx.Done():
+		case slots <- struct{}{}:
+			l.send(ctx)
+		case a := <-l.ended:
+			l.finish(a)
+		case <-l.wake:
+			l.look = time.Now()
+		case <-timer.C:
+		}
+		if l.over() && l.d.retire(l, false) {
+			l.drop(ctx)
+			return
+		}
+	}
+	for len(l.inFlight) > 0 {
+		l.finish(<-l.ended)
+	}
+	l.save(context.WithoutCancel(ctx))
+	l.d.retire(l, true)
+	l.drop(ctx)
+}
+
+// complain logs what keeps the lane from sending, once.
+func (l *lane) complain(ctx context.Context, err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && text != l.trouble && ctx.Err() == nil {
+		l.d.log.Warn("cannot send to a partner, trying again", "partner", l.partner, "error", err)
+	}
+	l.trouble = text
+}
+
+// take takes the lease; false: another dispatcher has it, or PostgreSQL does
+// not answer, and look will try again.
+func (l *lane) take(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	until := time.Now().Add(l.d.lease())
+	fence, err := l.d.queries.TakeLease(ctx, db.TakeLeaseParams{PartnerID: l.partner, Owner: l.d.owner, Milliseconds: l.d.lease().Milliseconds()})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false
+	}
+	l.d.health.set("take leases", err)
+	if err != nil {
+		return false
+	}
+	l.fence = fence
+	l.hold(until)
+	return true
+}
+
+// drop gives the lease back.
+func (l *lane) drop(ctx context.Context) {
+	if l.lost.Load() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	// One that is not dropped runs out.
+	_ = l.d.queries.DropLease(ctx, db.DropLeaseParams{Owner: l.d.owner, PartnerID: l.partner})
+}
+
+// over tells whether nothing has waited for so long that the breaker's window
+// is empty too.
+func (l *lane) over() bool {
+	if len(l.queue) > 0 || len(l.inFlight) > 0 || !l.look.IsZero() || l.unsaved != unchanged || l.shut {
+		l.busy = time.Now()
+		return false
+	}
+	return time.Since(l.busy) >= l.d.timing.idle
+}
+
+// canSend is about what plan prepared: the queue is empty while the breaker
+// lets nothing through.
+func (l *lane) canSend() bool {
+	return len(l.queue) > 0 && l.safe() && len(l.inFlight) < l.permits()
+}
+
+func (l *lane) permits() int {
+	n, _ := l.breaker.permits()
+	return n
+}
+
+// plan brings the lane up to date with its endpoint and breaker, reads what is
+// due, and says how long nothing will change by itself: a second at most, so
+// that a new URL is noticed.
+func (l *lane) plan(ctx context.Context) (time.Duration, error) {
+	longest := l.d.timing.scan
+	if err := l.save(ctx); err != nil {
+		return 0, err
+	}
+	e, known, err := l.d.endpoints.get(ctx, l.partner)
+	if err != nil {
+		return 0, err
+	}
+	due := !l.look.IsZero() && !time.Now().Before(l.look)
+	if !known {
+		return longest, l.giveUp(ctx, due || l.shut)
+	}
+	if err := l.follow(ctx, e); err != nil {
+		return 0, err
+	}
+	permits, shut := l.breaker.permits()
+	if permits == 0 {
+		if shut == 0 {
+			shut = longest
+		}
+		return min(shut, longest), l.park(ctx, due || !l.shut)
+	}
+	if l.shut {
+		l.shut, due = false, true
+	}
+	if len(l.queue) == 0 && due && len(l.inFlight) < permits {
+		if err := l.fetch(ctx, permits*fetchPerPermit); err != nil {
+			return 0, err
+		}
+	}
+	if l.look.IsZero() || len(l.queue) > 0 || len(l.inFlight) >= permits {
+		return longest, nil
+	}
+	return min(max(time.Until(l.look), 0), longest), nil
+}
+
+// follow keeps the breaker of the newest version of the endpoint: restored from
+// PostgreSQL when the lane begins, fresh after a change of URL or secret.
+func (l *lane) follow(ctx context.Context, e endpoint) error {
+	if l.breaker != nil && l.version == e.version {
+		return nil
+	}
+	limit := l.d.config.PerPartnerConcurrency
+	b := newBreaker(l.d.timing, limit)
+	row, err := l.d.queries.RestoreBreaker(ctx, db.RestoreBreakerParams{PartnerID: l.partner, EndpointVersion: e.version})
+	switch {
+	case err == nil:
+		b = restoreBreaker(l.d.timing, limit, time.Duration(row.OpenMs)*time.Millisecond, time.Duration(row.RemainingMs)*time.Millisecond)
+	case errors.Is(err, pgx.ErrNoRows):
+		// One of an older version, if any, is of no use any more.
+		if err := l.d.queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.d.owner, Fence: l.fence}); err != nil {
+			return fmt.Errorf("forget the breaker of partner %d: %w", l.partner, err)
+		}
+	default:
+		return fmt.Errorf("read the breaker of partner %d: %w", l.partner, err)
+	}
+	if l.breaker != nil {
+		l.d.poster.transport.CloseIdleConnections() // some lead to the old URL
+	}
+	l.version, l.url, l.breaker, l.unsaved = e.version, e.url, b, unchanged
+	return nil
+}
+
+// save writes what became of the breaker.
+func (l *lane) save(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var err error
+	switch l.unsaved {
+	case unchanged:
+		return nil
+	case opened:
+		err = l.d.queries.SaveBreaker(ctx, db.SaveBreakerParams{
+			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
+			OpenMs: l.breaker.openTime().Milliseconds(), Owner: l.d.owner, Fence: l.fence,
+		})
+	case probing:
+		err = l.d.queries.ProbeBreaker(ctx, db.ProbeBreakerParams{PartnerID: l.partner, EndpointVersion: l.version, Owner: l.d.owner, Fence: l.fence})
+	case closed:
+		err = l.d.queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.d.owner, Fence: l.fence})
+	}
+	if err != nil {
+		return fmt.Errorf("write the breaker of partner %d: %w", l.partner, err)
+	}
+	l.unsaved = unchanged
+	return nil
+}
+
+// known are the deliveries that this lane has in memory.
+func (l *lane) known() []uuid.UUID {
+	ids := make([]uuid.UUID, 0, len(l.inFlight)+len(l.queue))
+	for id := range l.inFlight {
+		ids = append(ids, id)
+	}
+	for _, row := range l.queue {
+		ids = append(ids, row.EventID)
+	}
+	return ids
+}
+
+// fetch reads what is due, and when there will be more.
+func (l *lane) fetch(ctx context.Context, limit int) error {
+	rows, err := l.d.queries.DueDeliveries(ctx, db.DueDeliveriesParams{PartnerID: l.partner, InFlight: l.known(), MaxRows: int32(limit)})
+	if err != nil {
+		return fmt.Errorf("read the due deliveries of partner %d: %w", l.partner, err)
+	}
+	l.queue = rows
+	if len(rows) == limit {
+		l.look = time.Now()
+		return nil
+	}
+	wait, err := l.d.queries.NextDue(ctx, db.NextDueParams{PartnerID: l.partner, InFlight: l.known()})
+	if err != nil {
+		return fmt.Errorf("read when partner %d has a delivery due: %w", l.partner, err)
+	}
+	l.look = time.Time{}
+	if wait >= 0 {
+		l.look = time.Now().Add(time.Duration(wait) * time.Millisecond)
+	}
+	return nil
+}
+
+// park puts what waits aside while the breaker lets nothing through.
+func (l *lane) park(ctx context.Context, due bool) error {
+	l.queue, l.shut = nil, true
+	if !due {
+		return nil
+	}
+	n, err := l.d.queries.ParkDeliveries(ctx, db.ParkDeliveriesParams{
+		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), Owner: l.d.owner, Fence: l.fence,
+	})
+	if err != nil {
+		l.shut = false
+		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
+	}
+	l.d.metrics.parked.Add(float64(n))
+	l.look = time.Time{}
+	return nil
+}
+
+// giveUp ends what waits, because there is nowhere to send it. A URL that has
+// just been registered may not be known here yet, so it asks first.
+func (l *lane) giveUp(ctx context.Context, due bool) error {
+	if len(l.queue) == 0 && !due {
+		return nil
+	}
+	l.queue = nil
+	reachable, err := l.d.queries.Reachable(ctx, []int64{l.partner})
+	if err != nil {
+		return fmt.Errorf("look for the endpoint of partner %d: %w", l.partner, err)
+	}
+	if len(reachable) > 0 {
+		l.d.endpoints.expire()
+		l.signal()
+		return nil
+	}
+	_, err = l.d.queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
+		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), Owner: l.d.owner, Fence: l.fence,
+	})
+	if err != nil {
+		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)
+	}
+	l.look, l.shut = time.Time{}, false
+	return nil
+}
+
+// send starts the next attempt; it owns a slot. Endpoint and breaker are asked
+// again, for the slot may have been waited for.
+func (l *lane) send(ctx context.Context) {
+	e, known, err := l.d.endpoints.get(ctx, l.partner)
+	if err != nil || !known || e.version != l.version || !l.safe() {
+		<-l.d.slots
+		return
+	}
+	done, probe, ok := l.breaker.allow(l.queue[0].EventID)
+	if !ok {
+		<-l.d.slots
+		return
+	}
+	a := attempt{delivery: l.queue[0], endpoint: e, breaker: l.breaker, done: done, probe: probe}
+	l.queue = l.queue[1:]
+	l.inFlight[a.delivery.EventID] = struct{}{}
+	if probe {
+		l.unsaved = probing
+	}
+	go func() { l.ended <- l.d.try(ctx, l.fence, a) }()
+}
+
+// finish takes the end of an attempt in.
+func (l *lane) finish(a attempt) {
+	delete(l.inFlight, a.delivery.EventID)
+	l.busy = time.Now()
+	if a.breaker == l.breaker && a.change != unchanged {
+		l.unsaved = a.change
+		l.d.log.Info("breaker of partner "+a.change.String(), "partner", l.partner, "openFor", l.breaker.openTime())
+	}
+	if a.fenced {
+		l.lose()
+	}
+	if a.verdict.finished {
+		return
+	}
+	if at := time.Now().Add(a.verdict.wait + time.Millisecond); l.look.IsZero() || at.Before(l.look) {
+		l.look = at
+	}
+}

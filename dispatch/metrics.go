@@ -1,0 +1,103 @@
+package dispatch
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// What became of a referral record.
+const (
+	recordInserted = "inserted"
+	recordKnown    = "known" // a replay: nothing to do
+	recordPoison   = "poison"
+	recordConflict = "conflict" // another body under a known id: to be alarmed
+)
+
+// metrics is what Prometheus sees.
+type metrics struct {
+	records      *prometheus.CounterVec // by what became of them
+	lostRecords  prometheus.Counter
+	lag          prometheus.Gauge
+	attempts     *prometheus.CounterVec // by outcome
+	seconds      prometheus.Histogram
+	parked       prometheus.Counter
+	deliveries   *prometheus.GaugeVec // by state
+	oldest       *prometheus.GaugeVec // by state
+	openBreakers prometheus.Gauge
+	lanes        prometheus.Gauge
+	lostLeases   prometheus.Counter
+	writeRetries prometheus.Counter
+
+	mu   sync.Mutex
+	last Status
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	const namespace, subsystem = "navlog", "dispatch"
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
+	}
+	gauge := func(name, help string) prometheus.GaugeOpts {
+		return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
+	}
+	m := &metrics{
+		records:     prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict and poison are in dead_record."), []string{"result"}),
+		lostRecords: prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
+		lag:         prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet.")),
+		attempts:    prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "attempt_seconds", Help: "Duration of POSTs to partners.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 12},
+		}),
+		parked:       prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
+		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state."), []string{"state"}),
+		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
+		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers that are open or half-open, over all dispatchers.")),
+		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
+		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
+		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
+	}
+	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict} {
+		m.records.WithLabelValues(r)
+	}
+	for _, o := range outcomes {
+		m.attempts.WithLabelValues(o)
+	}
+	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.parked,
+		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries)
+	return m
+}
+
+// show sets the gauges and keeps the status for snapshot.
+func (m *metrics) show(s Status, lanes int) {
+	for state, n := range s.Deliveries {
+		m.deliveries.WithLabelValues(state).Set(float64(n))
+	}
+	m.oldest.WithLabelValues(registry.Pending).Set(s.OldestPendingSeconds)
+	m.oldest.WithLabelValues(registry.Parked).Set(s.OldestParkedSeconds)
+	m.openBreakers.Set(float64(s.OpenBreakers))
+	m.lanes.Set(float64(lanes))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.LagRecords = m.last.LagRecords
+	m.last = s
+}
+
+func (m *metrics) setLag(records int64) {
+	m.lag.Set(float64(records))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.last.LagRecords = records
+}
+
+func (m *metrics) snapshot() Status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.last
+	s.Deliveries = maps.Clone(m.last.Deliveries)
+	return s
+}

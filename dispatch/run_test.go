@@ -1,0 +1,130 @@
+package dispatch
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+func TestConfigMistakes(t *testing.T) {
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Config{PerPartnerConcurrency: 0, Concurrency: 1 << 20, LeaseSeconds: 2, CAFile: empty}.Validate()
+	for _, key := range []string{"webhooks.perPartnerConcurrency is 0", "webhooks.concurrency is 1048576", "webhooks.leaseSeconds is 2", "webhooks.caFile"} {
+		if err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%q is not in %v", key, err)
+		}
+	}
+	if err := (Config{PerPartnerConcurrency: 1, Concurrency: 1, LeaseSeconds: 3, CAFile: empty + "x"}).Validate(); err == nil {
+		t.Error("a missing caFile is accepted")
+	}
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A dispatcher that starts before ingest has made the topics waits and says so.
+func TestWaitsForTopics(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	f.check(err)
+	d := f.dispatcher(nil)
+	if d.Ready() == nil {
+		t.Error("ready before it runs")
+	}
+	f.run(d)
+	f.eventually("it says what it waits for", func() bool {
+		s := d.Status()
+		return s.State == "waiting" && strings.Contains(s.Reason, "does not exist yet")
+	})
+	f.makeTopics()
+	f.deposits(7, 0, 3)
+	f.eventually("delivered", f.in(registry.Delivered, 3))
+	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().State == "reading" })
+	f.eventually("its status is in the registry", func() bool {
+		return f.number("SELECT count(*) FROM program_status WHERE program = 'dispatch' AND status->>'state' = 'reading'") == 1
+	})
+}
+
+// PostgreSQL does not take a result: the write is repeated, never the POST.
+func TestResultWriteIsRepeated(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.exec("ALTER TABLE attempt RENAME TO attempt_away")
+	d := f.start(nil)
+	f.deposits(7, 0, 1)
+	f.eventually("the write is repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 3 })
+	if d.Ready() == nil {
+		t.Error("ready while results cannot be written")
+	}
+	f.exec("ALTER TABLE attempt_away RENAME TO attempt")
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	if n := len(r.got()); n != 1 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// A batch whose transaction fails is read again, whole; nothing of it is passed.
+func TestFailedTransactionIsRepeated(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.event_id = '` + depositID + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
+	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON delivery FOR EACH ROW EXECUTE FUNCTION refuse()")
+	d := f.start(nil)
+	f.deposits(7, 0, 50) // the one with depositID is among them
+	f.eventually("it says so", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
+	f.exec("DROP TRIGGER refuse ON delivery")
+	f.eventually("all delivered", f.in(registry.Delivered, 50))
+	f.contiguous(7, 50)
+	if n := len(r.got()); n != 50 {
+		t.Errorf("%d requests for 50 events", n)
+	}
+}
+
+// A secret that cannot be decrypted keeps its partner's events waiting, not
+// anybody else's.
+func TestWrongSealKey(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 7", f.sealer.Seal(9, testSecret))
+	f.start(nil)
+	f.deposits(7, 0, 1)
+	f.deposits(8, 1, 2)
+	f.eventually("the other's is delivered", f.in(registry.Delivered, 1))
+	f.eventually("the log says why", func() bool { return strings.Contains(f.logged.String(), "cannot be decrypted") })
+	f.exec("UPDATE endpoint SET secret = $1, version = version + 1 WHERE partner_id = 7", f.sealer.Seal(7, testSecret))
+	f.eventually("both are delivered", f.in(registry.Delivered, 2))
+}
+
+// A lane without work ends and gives its partner back; the next event starts
+// another.
+func TestIdleLaneEnds(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(func(d *Dispatch) { d.timing.idle = 10 * time.Millisecond })
+	for n := range 3 {
+		f.deposits(7, n, n+1)
+		f.eventually("delivered", f.in(registry.Delivered, n+1))
+		f.eventually("the lane is gone", func() bool {
+			return d.Status().Lanes == 0 && f.number("SELECT count(*) FROM lease WHERE until > now()") == 0
+		})
+	}
+}

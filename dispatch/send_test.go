@@ -1,0 +1,360 @@
+package dispatch
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// Ids from Python: uuid5(uuid5(NAMESPACE_URL, "https://navlog.dev/event"),
+// "31337:<txHash>:3:<type>:7").
+const (
+	depositBody = `{"id":"6ecc99bf-ae59-5764-afa7-134e1bc7570a","version":1,"type":"deposit.referral","createdAt":"2023-11-14T22:13:21.000Z","partnerId":7,` +
+		`"data":{"vaultAddress":"0x5FbDB2315678afecb367f032d93F642f64180aa3","userAddress":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",` +
+		`"assets":"1000000","shares":"999","txHash":"0x0000000000000000000000000000000000000000000000000000000000abc001",` +
+		`"blockNumber":"1001","logIndex":3,"timestamp":"2023-11-14T22:13:21.000Z"}}`
+	withdrawalBody = `{"id":"715c9987-89d6-518c-a89a-e55f824f76da","version":1,"type":"withdrawal.referral","createdAt":"2023-11-14T22:13:22.000Z","partnerId":7,` +
+		`"data":{"vaultAddress":"0x5FbDB2315678afecb367f032d93F642f64180aa3","userAddress":"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",` +
+		`"shares":"500","assetsEstimate":"501","requestIndex":"2","txHash":"0x0000000000000000000000000000000000000000000000000000000000abc002",` +
+		`"blockNumber":"1002","logIndex":3,"timestamp":"2023-11-14T22:13:22.000Z"}}`
+	depositID    = "6ecc99bf-ae59-5764-afa7-134e1bc7570a"
+	withdrawalID = "715c9987-89d6-518c-a89a-e55f824f76da"
+)
+
+// signed is the specification's signature, made without our code.
+func signed(secret string, c call) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte(c.header.Get("X-Service-Timestamp") + "."))
+	mac.Write(c.body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+func (f *fixture) verify(c call, secret string) {
+	f.Helper()
+	if got, want := c.header.Get("X-Service-Signature"), signed(secret, c); got != want {
+		f.Errorf("event %s is signed %s, want %s", c.id(), got, want)
+	}
+	seconds, err := strconv.ParseInt(c.header.Get("X-Service-Timestamp"), 10, 64)
+	if err != nil || time.Since(time.Unix(seconds, 0)).Abs() > 300*time.Second {
+		f.Errorf("event %s has the timestamp %q", c.id(), c.header.Get("X-Service-Timestamp"))
+	}
+}
+
+func TestExactRequest(t *testing.T) {
+	for name, http2 := range map[string]bool{"HTTP1": false, "HTTP2": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			r := f.receiverWith(ok, func(s *httptest.Server) { s.EnableHTTP2 = http2 })
+			f.partner(7, r.url)
+			f.start(nil)
+			f.produce(chainlog.ReferralDeposits, encode(t, deposit(t, 7, 1)))
+			f.produce(chainlog.ReferralWithdrawals, encode(t, withdrawal(t, 7, 2)))
+			f.eventually("both delivered", f.in(registry.Delivered, 2))
+
+			want := map[string][2]string{depositID: {"deposit.referral", depositBody}, withdrawalID: {"withdrawal.referral", withdrawalBody}}
+			calls := r.got()
+			if len(calls) != 2 {
+				t.Fatalf("%d requests for 2 events", len(calls))
+			}
+			for _, c := range calls {
+				kind, body := want[c.id()][0], want[c.id()][1]
+				if string(c.body) != body {
+					t.Errorf("event %s:\n got %s\nwant %s", c.id(), c.body, body)
+				}
+				f.verify(c, testSecret)
+				c.header.Del("Content-Length")
+				headers := slices.Sorted(maps.Keys(c.header))
+				if !slices.Equal(headers, []string{"Content-Type", "User-Agent", "X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Signature", "X-Service-Timestamp"}) {
+					t.Errorf("headers %v", headers)
+				}
+				if c.header.Get("X-Service-Event-Type") != kind || c.header.Get("Content-Type") != "application/json" || c.header.Get("User-Agent") != "navlog/1" {
+					t.Errorf("headers %v", c.header)
+				}
+				if c.path != "/hook?token="+urlToken {
+					t.Errorf("path %s", c.path)
+				}
+			}
+		})
+	}
+}
+
+func TestRetriesUntilAcknowledged(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(func(w http.ResponseWriter, n, _ int) {
+		w.WriteHeader([]int{500, 404, 302, 200}[n-1])
+		_, _ = w.Write([]byte("answer " + strconv.Itoa(n)))
+	})
+	f.partner(7, r.url)
+	f.start(func(d *Dispatch) { d.timing.retries[0] = 1100 * time.Millisecond }) // the timestamp has seconds
+	f.deposits(7, 1, 2)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	calls := r.got()
+	if len(calls) != 4 {
+		t.Fatalf("%d requests", len(calls))
+	}
+	for _, c := range calls {
+		f.verify(c, testSecret)
+		if c.id() != depositID || string(c.body) != depositBody {
+			t.Errorf("id %s, body %s", c.id(), c.body)
+		}
+	}
+	if calls[0].header.Get("X-Service-Timestamp") == calls[1].header.Get("X-Service-Timestamp") {
+		t.Error("the retry has the timestamp of the first attempt")
+	}
+	if calls[0].header.Get("X-Service-Signature") == calls[1].header.Get("X-Service-Signature") {
+		t.Error("the retry has the signature of the first attempt")
+	}
+	if got := f.number(`SELECT count(*) FROM attempt WHERE response = convert_to('answer ' || number, 'UTF8')
+		AND status = (ARRAY[500,404,302,200])[number] AND error IS NULL`); got != 4 {
+		t.Errorf("%d of 4 attempts are in the log as they were", got)
+	}
+}
+
+func TestFailsAfterFourAttempts(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(status(http.StatusGone))
+	f.partner(7, r.url)
+	d := f.start(nil)
+	f.deposits(7, 1, 2)
+	f.eventually("failed", f.in(registry.Failed, 1))
+	if n := len(r.got()); n != 4 {
+		t.Errorf("%d attempts, want 1 and 3 retries", n)
+	}
+	// Replay begins anew, with the same bytes.
+	r.script(ok)
+	f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+	f.eventually("replayed", f.in(registry.Delivered, 1))
+	if c := r.got()[4]; c.id() != depositID || string(c.body) != depositBody {
+		t.Errorf("replayed as %s %s", c.id(), c.body)
+	}
+	if got := testutil.ToFloat64(d.metrics.attempts.WithLabelValues(outcomeRefused)); got != 4 {
+		t.Errorf("the metric says %v refused attempts", got)
+	}
+}
+
+// An answer that does not come in time, for whatever reason, is a failure; a
+// body that does not end is none.
+func TestHostileAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer  func(f *fixture, w http.ResponseWriter)
+		outcome string
+	}{
+		"silence":       {func(f *fixture, _ http.ResponseWriter) { <-f.released }, outcomeTimeout},
+		"endless body":  {drip, outcomeAccepted},
+		"huge headers":  {func(_ *fixture, w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, outcomeNetwork},
+		"cut":           {func(*fixture, http.ResponseWriter) { panic(http.ErrAbortHandler) }, outcomeNetwork},
+		"switching":     {switching, outcomeError},
+		"redirect":      {redirect("https://127.0.0.1:1/elsewhere"), outcomeRedirect},
+		"bad redirect":  {redirect("https://%zz"), outcomeRedirect},
+		"throttled":     {always(http.StatusTooManyRequests), outcomeThrottled},
+		"unavailable":   {always(http.StatusServiceUnavailable), outcomeError},
+		"unauthorized":  {always(http.StatusUnauthorized), outcomeRefused},
+		"early answers": {earlyHints, outcomeNetwork},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			r := f.receiver(func(w http.ResponseWriter, _, _ int) { c.answer(f, w) })
+			f.partner(7, r.url)
+			d := f.start(func(d *Dispatch) { d.timing.retries, d.timing.deadline = nil, time.Second })
+			f.deposits(7, 1, 2)
+			end := registry.Failed
+			if c.outcome == outcomeAccepted {
+				end = registry.Delivered
+			}
+			f.eventually(end, f.in(end, 1))
+			if got := testutil.ToFloat64(d.metrics.attempts.WithLabelValues(c.outcome)); got != 1 {
+				t.Errorf("%v attempts were %s\n%s", got, c.outcome, f.logged)
+			}
+			if n := len(r.got()); n != 1 {
+				t.Errorf("%d requests on the wire for one attempt", n)
+			}
+			if kept := f.number("SELECT coalesce(max(octet_length(response)), 0) FROM attempt"); kept > 4096 {
+				t.Errorf("%d bytes of the answer are kept", kept)
+			}
+		})
+	}
+}
+
+func always(code int) func(*fixture, http.ResponseWriter) {
+	return func(_ *fixture, w http.ResponseWriter) { w.WriteHeader(code) }
+}
+
+func drip(f *fixture, w http.ResponseWriter) {
+	w.WriteHeader(http.StatusOK)
+	for range 3 {
+		_, _ = w.Write(make([]byte, 1000))
+		w.(http.Flusher).Flush()
+	}
+	<-f.released
+}
+
+func switching(f *fixture, w http.ResponseWriter) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	if err != nil {
+		f.Error(err)
+		return
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"))
+	<-f.released // and it stays open
+}
+
+func earlyHints(_ *fixture, w http.ResponseWriter) {
+	for range 1000 {
+		w.Header().Set("Link", strings.Repeat("x", 100))
+		w.WriteHeader(http.StatusEarlyHints)
+	}
+}
+
+func redirect(to string) func(*fixture, http.ResponseWriter) {
+	return func(_ *fixture, w http.ResponseWriter) {
+		w.Header().Set("Location", to)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}
+}
+
+// A URL that was registered while it was allowed is refused when it is dialled.
+func TestGuardAtDialTime(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(func(d *Dispatch) {
+		g, err := guard.New(guard.DefaultConfig())
+		f.check(err)
+		d.guard = g
+	})
+	f.deposits(7, 1, 2)
+	f.eventually("failed", f.in(registry.Failed, 1))
+	if n := len(r.got()); n != 0 {
+		t.Errorf("%d requests reached a private address", n)
+	}
+	if n := f.number("SELECT count(*) FROM attempt WHERE status IS NULL AND error LIKE '%127.0.0.1 is not a public one'"); n != 4 {
+		t.Errorf("%d attempts say why", n)
+	}
+}
+
+// What the transport must not do, and could only be seen doing with proxies and
+// packers on real hosts: net/http takes no proxy to loopback.
+func TestTransport(t *testing.T) {
+	f := newFixture(t)
+	p := newPoster(f.dispatcher(nil).guard, nil, 4, time.Second)
+	if p.transport.Proxy != nil {
+		t.Error("a proxy would hide the address from the guard")
+	}
+	if !p.transport.DisableCompression || p.transport.TLSClientConfig.MinVersion != tls.VersionTLS12 {
+		t.Error("answers are unpacked, or old TLS is allowed")
+	}
+}
+
+// A kept connection that dies after the request was read: what arrived twice
+// would have no attempt of its own in the log.
+func TestNothingIsSentTwiceSilently(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
+		if n > 1 {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	f.partner(7, r.url)
+	f.start(func(d *Dispatch) { d.timing.retries = nil })
+	f.deposits(7, 0, 1)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.deposits(7, 1, 2)
+	f.eventually("failed", f.in(registry.Failed, 1))
+	if n := len(r.got()); n != 2 {
+		t.Errorf("%d requests on the wire for 2 attempts", n)
+	}
+}
+
+// The URL and the secret change between two attempts: the retry uses both new
+// ones.
+func TestEndpointChangesBetweenAttempts(t *testing.T) {
+	f := newFixture(t)
+	before, after := f.receiver(status(http.StatusInternalServerError)), f.receiver(ok)
+	f.partner(7, before.url)
+	f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{2 * endpointsAge} })
+	f.deposits(7, 1, 2)
+	f.eventually("first attempt", func() bool { return f.number("SELECT count(*) FROM attempt") == 1 })
+	secret := registry.NewSigningSecret()
+	f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7", after.url, f.sealer.Seal(7, secret))
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	if len(before.got()) != 1 || len(after.got()) != 1 {
+		t.Fatalf("%d requests to the old URL, %d to the new one", len(before.got()), len(after.got()))
+	}
+	f.verify(before.got()[0], testSecret)
+	f.verify(after.got()[0], secret)
+}
+
+// A partner that never answers takes nothing from another: all of the other's
+// events arrive while not one attempt of the first has ended.
+func TestDeadPartnerDelaysNobody(t *testing.T) {
+	f := newFixture(t)
+	hole := f.receiver(func(http.ResponseWriter, int, int) { <-f.released })
+	healthy := f.receiver(ok)
+	f.partner(1, hole.url)
+	f.partner(2, healthy.url)
+	f.start(nil)
+	f.deposits(1, 0, 40)
+	f.eventually("the hole is full", func() bool { return len(hole.got()) == 4 })
+	f.deposits(2, 40, 60)
+	f.eventually("the healthy partner has all", f.in(registry.Delivered, 20))
+	if n := f.number("SELECT count(*) FROM attempt a JOIN delivery d USING (event_id) WHERE d.partner_id = 1"); n != 0 {
+		t.Errorf("%d attempts of the dead partner had ended by then", n)
+	}
+	f.release()
+}
+
+func TestTestEvent(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	f.exec("INSERT INTO command (partner_id, kind) VALUES (7, 'test')")
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	c := r.got()[0]
+	f.verify(c, testSecret)
+	if c.header.Get("X-Service-Event-Type") != "webhook.test" {
+		t.Errorf("type %s", c.header.Get("X-Service-Event-Type"))
+	}
+	at := f.text("SELECT substring(convert_from(body, 'UTF8') FROM '\"createdAt\":\"([^\"]+)\"') FROM delivery")
+	if want := `{"id":"` + c.id() + `","version":1,"type":"webhook.test","createdAt":"` + at + `","partnerId":7,"data":{}}`; string(c.body) != want {
+		t.Errorf("body %s, want %s", c.body, want)
+	}
+	if f.number("SELECT count(*) FROM delivery WHERE sequence IS NULL") != 1 || f.number("SELECT count(*) FROM command WHERE done_at IS NULL") != 0 {
+		t.Error("a test event has a sequence, or its command is not done")
+	}
+}
+
+func TestReplayCommand(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	f.start(nil)
+	f.deposits(7, 1, 2)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.exec("INSERT INTO command (partner_id, kind, event_id) VALUES (8, 'replay', $1), (7, 'replay', gen_random_uuid()), (7, 'replay', NULL), (7, 'replay', $1)", depositID)
+	f.eventually("sent again", func() bool { return len(r.got()) == 2 && f.states()[registry.Delivered] == 1 })
+	f.eventually("commands done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
+	if a, b := r.got()[0], r.got()[1]; a.id() != b.id() || string(a.body) != string(b.body) {
+		t.Errorf("replayed as %s %s", b.id(), b.body)
+	}
+	if err := Replay(t.Context(), f.pool, 8, deliveryID(t)); err == nil {
+		t.Error("another partner's event was replayed")
+	}
+}

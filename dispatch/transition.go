@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// occurrence is what can happen to a delivery.
+type occurrence string
+
+const (
+	acknowledged  occurrence = "acknowledged"   // answered with 2xx in time
+	refusedRetry  occurrence = "refused, retry" // anything else, and a retry is left
+	refusedLast   occurrence = "refused, last"  // anything else, and none is left
+	probeRefused  occurrence = "probe refused"  // anything else, to a probe
+	breakerOpened occurrence = "breaker opened"
+	noEndpoint    occurrence = "no endpoint" // the partner is unknown, disabled or without URL
+	replayed      occurrence = "replayed"
+)
+
+// transitions is the whole life of a delivery; what is not in it cannot happen.
+// A delivery begins as pending, or as no_endpoint.
+var transitions = map[string]map[occurrence]string{
+	registry.Pending: {
+		acknowledged:  registry.Delivered,
+		refusedRetry:  registry.Pending,
+		refusedLast:   registry.Failed,
+		probeRefused:  registry.Parked,
+		breakerOpened: registry.Parked,
+		noEndpoint:    registry.NoEndpoint,
+	},
+	registry.Parked: {
+		acknowledged: registry.Delivered,
+		refusedRetry: registry.Pending,
+		refusedLast:  registry.Failed,
+		probeRefused: registry.Parked,
+		noEndpoint:   registry.NoEndpoint,
+	},
+	registry.Delivered:  {replayed: registry.Pending},
+	registry.Failed:     {replayed: registry.Pending},
+	registry.NoEndpoint: {replayed: registry.Pending},
+}
+
+// next gives the state after an occurrence. Asking for a transition that is not
+// in the table is a mistake in this package.
+func next(state string, what occurrence) string {
+	to, ok := transitions[state][what]
+	if !ok {
+		panic(fmt.Sprintf("a delivery that is %s cannot be %s", state, what))
+	}
+	return to
+}
+
+// verdict is what an attempt makes of its delivery.
+type verdict struct {
+	state    string
+	attempts int32
+	wait     time.Duration // until it is due again
+	finished bool
+}
+
+// judge decides what an attempt makes of its delivery: state and attempts are
+// from before it. A probe that is refused costs nothing.
+func (t timing) judge(state string, attempts int32, accepted, probe bool) verdict {
+	switch {
+	case accepted:
+		return verdict{state: next(state, acknowledged), attempts: attempts + 1, finished: true}
+	case probe:
+		return verdict{state: next(state, probeRefused), attempts: attempts}
+	case int(attempts) < len(t.retries):
+		return verdict{state: next(state, refusedRetry), attempts: attempts + 1, wait: jitter(t.retries[attempts])}
+	default:
+		return verdict{state: next(state, refusedLast), attempts: attempts + 1, finished: true}
+	}
+}
+
+// jitter adds up to 20 %, so that what failed together does not return
+// together.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Float64()*0.2*float64(d))
+}

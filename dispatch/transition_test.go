@@ -1,0 +1,99 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+var states = []string{registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint}
+
+// Every transition that there is, and that there is no other.
+func TestTransitions(t *testing.T) {
+	want := map[[2]string]string{
+		{"pending", "acknowledged"}:   "delivered",
+		{"pending", "refused, retry"}: "pending",
+		{"pending", "refused, last"}:  "failed",
+		{"pending", "probe refused"}:  "parked",
+		{"pending", "breaker opened"}: "parked",
+		{"pending", "no endpoint"}:    "no_endpoint",
+		{"parked", "acknowledged"}:    "delivered",
+		{"parked", "refused, retry"}:  "pending",
+		{"parked", "refused, last"}:   "failed",
+		{"parked", "probe refused"}:   "parked",
+		{"parked", "no endpoint"}:     "no_endpoint",
+		{"delivered", "replayed"}:     "pending",
+		{"failed", "replayed"}:        "pending",
+		{"no_endpoint", "replayed"}:   "pending",
+	}
+	for _, from := range states {
+		for _, what := range []occurrence{acknowledged, refusedRetry, refusedLast, probeRefused, breakerOpened, noEndpoint, replayed} {
+			to, ok := want[[2]string{from, string(what)}]
+			if !ok {
+				to = "impossible"
+			}
+			if got := tryNext(from, what); got != to {
+				t.Errorf("%s --%s--> %s, want %s", from, what, got, to)
+			}
+		}
+	}
+}
+
+func tryNext(state string, what occurrence) (to string) {
+	defer func() {
+		if recover() != nil {
+			to = "impossible"
+		}
+	}()
+	return next(state, what)
+}
+
+// Replay in SQL agrees with the table.
+func TestReplayableStates(t *testing.T) {
+	f := newFixture(t)
+	for _, state := range states {
+		f.exec("DELETE FROM delivery")
+		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", depositID, state)
+		err := Replay(t.Context(), f.pool, 7, deliveryID(t))
+		if want := tryNext(state, replayed) == registry.Pending; (err == nil) != want {
+			t.Errorf("replay of one that is %s: %v", state, err)
+		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND finished_at IS NULL") != 1 {
+			t.Errorf("replay of one that is %s did not begin anew", state)
+		}
+	}
+}
+
+// The attempts of the specification: 1 and 3 retries after 1 s, 5 s and 15 s, up
+// to a fifth later, never earlier.
+func TestSpecifiedRetries(t *testing.T) {
+	s := specified()
+	if !slices.Equal(s.retries, []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}) || s.deadline != 10*time.Second ||
+		s.openMin != 5*time.Second || s.openMax != 15*time.Minute {
+		t.Errorf("%+v", s)
+	}
+	for attempts, base := range s.retries {
+		var waits []time.Duration
+		for range 1000 {
+			v := s.judge(registry.Pending, int32(attempts), false, false)
+			if v.state != registry.Pending || v.finished || v.attempts != int32(attempts)+1 || v.wait < base || v.wait > base+base/5 {
+				t.Fatalf("after %d attempts: %+v", attempts, v)
+			}
+			waits = append(waits, v.wait)
+		}
+		if spread := slices.Max(waits) - slices.Min(waits); spread < base/10 {
+			t.Errorf("retry %d is spread over %s only", attempts+1, spread)
+		}
+	}
+	for what, c := range map[string]struct{ got, want verdict }{
+		"the last attempt":     {s.judge(registry.Pending, 3, false, false), verdict{state: registry.Failed, attempts: 4, finished: true}},
+		"a refused probe":      {s.judge(registry.Parked, 2, false, true), verdict{state: registry.Parked, attempts: 2}},
+		"an answered probe":    {s.judge(registry.Parked, 2, true, true), verdict{state: registry.Delivered, attempts: 3, finished: true}},
+		"a parked one, closed": {s.judge(registry.Parked, 3, false, false), verdict{state: registry.Failed, attempts: 4, finished: true}},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: %+v, want %+v", what, c.got, c.want)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+// Package guard keeps webhooks away from addresses that are not for partners
+// to reach: loopback, private and link-local networks, cloud metadata, and
+// everything else that is not public internet.
+//
+// A URL is judged twice. CheckURL judges it when a partner registers it: a
+// closed grammar for the host, so that no resolver can read it in another way
+// than we do, and every address that the name has now. It sends no request.
+// Control judges it again at each connection, by the address that is really
+// about to be dialled: names that changed since, answers that mix public and
+// private addresses, and spellings that a resolver understands differently all
+// end there.
+//
+//	POST webhooks ──▶ CheckURL ──▶ endpoint.url ──▶ Dialer: resolve ──▶ Control ──▶ connect
+//	                  (grammar, all addresses)                        (each address)
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// Reasons of a Refusal, as partners see them.
+const (
+	Scheme           = "scheme"            // not https
+	Syntax           = "syntax"            // not a URL that navlog can call
+	Unresolvable     = "unresolvable"      // the name has no address
+	ForbiddenAddress = "forbidden_address" // an address is not public
+	Credentials      = "credentials"       // user info in the URL
+	Port             = "port"              // another port than 443
+)
+
+// Refusal says why a URL or a connection is not allowed. It never repeats the
+// URL, which may hold a secret.
+type Refusal struct {
+	Reason string
+	text   string
+}
+
+func (r *Refusal) Error() string { return r.text }
+
+func refuse(reason, format string, args ...any) error {
+	return &Refusal{reason, fmt.Sprintf(format, args...)}
+}
+
+const (
+	httpsPort      = 443
+	maxURL         = 2048 // characters
+	resolveTimeout = 5 * time.Second
+)
+
+// deniedToo are public addresses that mean something else inside a cloud:
+// Azure's wire server answers virtual machines at this one.
+var deniedToo = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
+
+// Config loosens the guard for development.
+type Config struct {
+	// AllowNetworks are CIDRs, such as 127.0.0.0/8, exempt from the rules about
+	// addresses and ports. Leave it empty in production.
+	AllowNetworks []string `yaml:"allowNetworks" env:"ALLOW_NETWORKS"`
+	// Resolver is only for tests; nil is Go's own resolver, which unlike libc's
+	// never takes 2130706433 or 0x7f.1 for an address.
+	Resolver *net.Resolver `yaml:"-" env:"-"`
+}
+
+// DefaultConfig allows public addresses only.
+func DefaultConfig() Config { return Config{} }
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	_, err := c.networks()
+	return err
+}
+
+func (c Config) networks() ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	var faults []error
+	for _, text := range c.AllowNetworks {
+		p, err := netip.ParsePrefix(text)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("guard.allowNetworks: %q is not a network such as 127.0.0.0/8", text))
+		case p.Bits() == 0:
+			faults = append(faults, fmt.Errorf("guard.allowNetworks: %q would allow every address: name the networks of your receivers", text))
+		default:
+			networks = append(networks, p.Masked())
+		}
+	}
+	return networks, errors.Join(faults...)
+}
+
+// Guard is safe for concurrent use.
+type Guard struct {
+	allowed  []netip.Prefix
+	public   *ssrf.Guardian
+	resolver *net.Resolver
+}
+
+// New makes a guard. It fails as Validate does.
+func New(c Config) (*Guard, error) {
+	allowed, err := c.networks()
+	if err != nil {
+		return nil, err
+	}
+	resolver := c.Resolver
+	if resolver == nil {
+		resolver = &net.Resolver{PreferGo: true}
+	}
+	public := ssrf.New(ssrf.WithPorts(httpsPort), ssrf.WithDeniedV4Prefixes(deniedToo...))
+	return &Guard{allowed, public, resolver}, nil
+}
+
+// CheckURL judges a URL that a partner wants to register and gives its
+// canonical form: lower-case host, no default port. It resolves the host within
+// 5 s and sends no request. The error is a *Refusal, or ctx's error.
+func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
+	u, host, port, err := parse(rawURL)
+	if err != nil {
+		return "", err
+	}
+	if port != httpsPort && len(g.allowed) == 0 {
+		return "", refuse(Port, "the URL names port %d and only 443 is allowed", port)
+	}
+	addrs, err := g.resolve(ctx, host)
+	if err != nil {
+		return "", err
+	}
+	for _, a := range addrs {
+		if err := g.judge(netip.AddrPortFrom(a, port)); err != nil {
+			return "", err
+		}
+	}
+	u.Host = host
+	if strings.Contains(host, ":") {
+		u.Host = "[" + host + "]"
+	}
+	if port != httpsPort {
+		u.Host += ":" + strconv.Itoa(int(port))
+	}
+	return u.String(), nil
+}
+
+// Control is for net.Dialer.ControlContext: it judges the address that is about
+// to be connected to.
+func (g *Guard) Control(_ context.Context, network, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil || (network != "tcp4" && network != "tcp6") {
+		return refuse(ForbiddenAddress, "connections over %s to %s are not allowed", network, address)
+	}
+	return g.judge(netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
+}
+
+// Dialer is a dialer with the guard's resolver whose every connection is
+// judged by Control.
+func (g *Guard) Dialer() *net.Dialer {
+	return &net.Dialer{Resolver: g.resolver, ControlContext: g.Control}
+}
+
+// judge decides about one address. A zone always refuses: it names an
+// interface of this machine.
+func (g *Guard) judge(ap netip.AddrPort) error {
+	addr := ap.Addr()
+	if addr.Zone() != "" {
+		return refuse(ForbiddenAddress, "address %s has a zone: it is not public", addr)
+	}
+	for _, n := range g.allowed {
+		if n.Contains(addr) {
+			return nil
+		}
+	}
+	if g.public.SafeAddr(addr) != nil {
+		return refuse(ForbiddenAddress, "address %s is not a public one", addr)
+	}
+	if g.public.SafeAddrPort(ap) != nil {
+		return refuse(Port, "port %d is not allowed: use 443", ap.Port())
+	}
+	return nil
+}
+
+// resolve gives the addresses of a host, at least one. An IPv4-mapped literal
+// stays as it is and is refused by judge; in an answer it is the IPv4 address
+// that would be dialled.
+func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	lookup, cancel := context.WithTimeout(ctx, resolveTimeout)
+	defer cancel()
+	addrs, err := g.resolver.LookupNetIP(lookup, "ip", host)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil || len(addrs) == 0 {
+		return nil, refuse(Unresolvable, "host %s has no address", host)
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap()
+	}
+	return addrs, nil
+}
+
+// parse takes a URL apart that is https, has no user info and no fragment, and
+// whose host follows the closed grammar.
+func parse(rawURL string) (u *url.URL, host string, port uint16, err error) {
+	if len(rawURL) > maxURL {
+		return nil, "", 0, refuse(Syntax, "the URL has %d characters and may have %d", len(rawURL), maxURL)
+	}
+	u, err = url.Parse(rawURL)
+	if err != nil {
+		return nil, "", 0, refuse(Syntax, "the URL cannot be parsed")
+	}
+	switch {
+	case u.Scheme != "https":
+		return nil, "", 0, refuse(Scheme, "the URL must begin with https://")
+	case u.User != nil:
+		return nil, "", 0, refuse(Credentials, "the URL must not hold a user name or password")
+	case strings.Contains(rawURL, "#"):
+		return nil, "", 0, refuse(Syntax, "the URL must not have a fragment")
+	}
+	if host = canonicalHost(u.Host, u.Hostname()); host == "" {
+		return nil, "", 0, refuse(Syntax, "the URL's host must be a domain name in ASCII (punycode for others) or an IP address in its usual form")
+	}
+	port = httpsPort
+	if text := u.Port(); text != "" {
+		n, err := strconv.ParseUint(text, 10, 16)
+		if err != nil || n == 0 || text[0] == '0' {
+			return nil, "", 0, refuse(Port, "the URL's port is not a number from 1 to 65535")
+		}
+		port = uint16(n)
+	} else if strings.HasSuffix(u.Host, ":") {
+		return nil, "", 0, refuse(Port, "the URL's port is empty")
+	}
+	return u, host, port, nil
+}
+
+// canonicalHost gives the host in lower case, without brackets and without the
+// root dot, or "" when it is outside the grammar. hostPort tells [::1] from
+// ::1.
+func canonicalHost(hostPort, host string) string {
+	host = strings.ToLower(host)
+	bracketed := strings.HasPrefix(hostPort, "[")
+	if a, err := netip.ParseAddr(host); err == nil {
+		if a.Zone() != "" || a.String() != host || bracketed != a.Is6() {
+			return ""
+		}
+		return host
+	}
+	host = strings.TrimSuffix(host, ".")
+	if bracketed || !isDomain(host) {
+		return ""
+	}
+	return host
+}
+
+// isDomain is the grammar of names: two labels or more, letters, digits, - and
+// _, and a last label that nothing can take for a number.
+func isDomain(name string) bool {
+	labels := strings.Split(name, ".")
+	if len(name) > 253 || len(labels) < 2 {
+		return false
+	}
+	for _, l := range labels {
+		if len(l) == 0 || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' {
+			return false
+		}
+		if strings.Trim(l, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	last := labels[len(labels)-1]
+	return strings.Trim(last, "0123456789") != "" && !strings.HasPrefix(last, "0x")
+}

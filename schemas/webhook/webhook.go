@@ -1,0 +1,192 @@
+// Package webhook is the contract with partners: the envelope that a delivery
+// carries, its deterministic id, and the signature that proves who sent it.
+//
+// Everything here is a pure function of the event, so the same event has the
+// same id and the same body bytes in every process, at every replay. Only the
+// timestamp and the signature of an attempt are new each time.
+package webhook
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Event types.
+const (
+	DepositReferral    = "deposit.referral"
+	WithdrawalReferral = "withdrawal.referral"
+	Test               = "webhook.test"
+)
+
+// Version of the envelope.
+const Version = 1
+
+// Headers of a delivery.
+const (
+	HeaderEventID   = "X-Service-Event-Id"
+	HeaderEventType = "X-Service-Event-Type"
+	HeaderTimestamp = "X-Service-Timestamp"
+	HeaderSignature = "X-Service-Signature"
+)
+
+// Tolerance is how far the timestamp of a delivery may be from the receiver's
+// clock.
+const Tolerance = 300 * time.Second
+
+// timeLayout is ISO 8601 in UTC with milliseconds.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// Namespace of event ids: UUIDv5 of https://navlog.dev/event in the URL
+// namespace. It is published, so that a partner can recompute an id.
+var Namespace = uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event"))
+
+// Envelope is the JSON body of a delivery.
+type Envelope struct {
+	ID        uuid.UUID `json:"id"`
+	Version   int       `json:"version"`
+	Type      string    `json:"type"`
+	CreatedAt string    `json:"createdAt"`
+	PartnerID uint32    `json:"partnerId"`
+	Data      any       `json:"data"`
+}
+
+// DepositData is the data of deposit.referral; amounts in native units.
+type DepositData struct {
+	VaultAddress string `json:"vaultAddress"`
+	UserAddress  string `json:"userAddress"`
+	Assets       string `json:"assets"`
+	Shares       string `json:"shares"`
+	TxHash       string `json:"txHash"`
+	BlockNumber  string `json:"blockNumber"`
+	LogIndex     uint32 `json:"logIndex"`
+	Timestamp    string `json:"timestamp"`
+}
+
+// WithdrawalData is the data of withdrawal.referral; amounts in native units.
+type WithdrawalData struct {
+	VaultAddress   string `json:"vaultAddress"`
+	UserAddress    string `json:"userAddress"`
+	Shares         string `json:"shares"`
+	AssetsEstimate string `json:"assetsEstimate"`
+	RequestIndex   string `json:"requestIndex"`
+	TxHash         string `json:"txHash"`
+	BlockNumber    string `json:"blockNumber"`
+	LogIndex       uint32 `json:"logIndex"`
+	Timestamp      string `json:"timestamp"`
+}
+
+// EventID is the UUIDv5 of <chainId>:<txHash>:<logIndex>:<type>:<partnerId>,
+// the hash in lower case, in Namespace.
+func EventID(chainID uint64, txHash common.Hash, logIndex uint32, eventType string, partnerID uint32) uuid.UUID {
+	name := fmt.Sprintf("%d:%s:%d:%s:%d", chainID, strings.ToLower(txHash.Hex()), logIndex, eventType, partnerID)
+	return uuid.NewSHA1(Namespace, []byte(name))
+}
+
+// FromReferral makes the envelope of a referral. The error says what in the
+// record contradicts itself; such a record can never become a delivery.
+func FromReferral(r *event.Referral) (*Envelope, error) {
+	log := r.GetLog()
+	if log == nil || len(log.GetAddress()) != 20 || len(log.GetTxHash()) != 32 {
+		return nil, errors.New("the referral carries no complete log")
+	}
+	topics := make([]common.Hash, len(log.GetTopics()))
+	for i, t := range log.GetTopics() {
+		topics[i] = common.BytesToHash(t)
+	}
+	decoded, err := contracts.Decode(topics, log.GetData())
+	if err != nil {
+		return nil, fmt.Errorf("the referral's log cannot be decoded: %w", err)
+	}
+	at := FormatTime(log.GetBlockTime())
+	vault, tx := common.BytesToAddress(log.GetAddress()).Hex(), common.BytesToHash(log.GetTxHash())
+	block := strconv.FormatUint(log.GetBlockNumber(), 10)
+	envelope := &Envelope{Version: Version, CreatedAt: at, PartnerID: r.GetPartnerId()}
+	var partner uint32
+	switch e := decoded.(type) {
+	case contracts.DepositAccepted:
+		envelope.Type, partner = DepositReferral, e.PartnerID
+		envelope.Data = DepositData{
+			VaultAddress: vault, UserAddress: e.Owner.Hex(), Assets: e.Assets.String(), Shares: e.Shares.String(),
+			TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
+		}
+	case contracts.WithdrawalRequested:
+		envelope.Type, partner = WithdrawalReferral, e.PartnerID
+		envelope.Data = WithdrawalData{
+			VaultAddress: vault, UserAddress: e.Owner.Hex(), Shares: e.Shares.String(), AssetsEstimate: e.AssetsEstimate.String(),
+			RequestIndex: e.RequestIndex.String(), TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
+		}
+	default:
+		return nil, errors.New("the referral's log is neither a deposit nor a withdrawal request")
+	}
+	if partner == 0 || partner != r.GetPartnerId() {
+		return nil, fmt.Errorf("the referral names partner %d and its log partner %d", r.GetPartnerId(), partner)
+	}
+	envelope.ID = EventID(r.GetChainId(), tx, log.GetLogIndex(), envelope.Type, partner)
+	return envelope, nil
+}
+
+// Body gives the bytes that are stored, signed and sent.
+func (e *Envelope) Body() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(e); err != nil {
+		return nil, fmt.Errorf("encode event %s: %w", e.ID, err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// Sign gives the value of X-Service-Signature: sha256= and the hex HMAC-SHA256
+// of "<timestamp>.<body>". timestamp is in Unix seconds, the value of
+// X-Service-Timestamp. The key is the whole secret, prefix included.
+func Sign(secret string, timestamp int64, body []byte) string {
+	return "sha256=" + hex.EncodeToString(mac(secret, strconv.FormatInt(timestamp, 10), body))
+}
+
+// Verify is what a receiver does with the two headers and the raw body. It
+// compares in constant time and refuses timestamps further than Tolerance from
+// now.
+func Verify(secret, timestamp, signature string, body []byte, now time.Time) error {
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil {
+		return fmt.Errorf("%s is not a number of seconds", HeaderTimestamp)
+	}
+	if age := now.Sub(time.Unix(seconds, 0)); age > Tolerance || age < -Tolerance {
+		return fmt.Errorf("%s is %s away from the clock: the limit is %s", HeaderTimestamp, age.Round(time.Second), Tolerance)
+	}
+	sum, ok := strings.CutPrefix(signature, "sha256=")
+	got, err := hex.DecodeString(sum)
+	if !ok || err != nil || !hmac.Equal(got, mac(secret, timestamp, body)) {
+		return fmt.Errorf("%s does not match the body", HeaderSignature)
+	}
+	return nil
+}
+
+func mac(secret, timestamp string, body []byte) []byte {
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write([]byte(timestamp))
+	h.Write([]byte{'.'})
+	h.Write(body)
+	return h.Sum(nil)
+}
+
+// FormatTime writes Unix seconds as ISO 8601 in UTC with milliseconds. Seconds
+// after the year 9999 cannot be written and give its last second.
+func FormatTime(seconds uint64) string {
+	const last = 253402300799 // 9999-12-31T23:59:59Z
+	return time.Unix(int64(min(seconds, last)), 0).UTC().Format(timeLayout)
+}
