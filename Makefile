@@ -26,11 +26,11 @@ build: engines ## Fetch the pinned engines and build bin/navlog
 
 .PHONY: engines
 engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) with npm
-# The lock file was made on Linux x86-64 and names the packages of that platform
-# only; elsewhere the exact versions of package.json are the pins.
-NPM_ENGINES := $(if $(filter Linux-x86_64,$(shell uname -sm | tr ' ' '-')),npm ci,npm install --no-package-lock)
+# Not npm ci: it demands every platform's package in the lock file, and not every
+# registry serves all of them. What the lock file names is checked against it;
+# package.json pins exact versions for the rest.
 $(ENGINES): deploy/local/package.json deploy/local/package-lock.json
-	cd deploy/local && $(NPM_ENGINES) --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd deploy/local && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
 .PHONY: kafka
