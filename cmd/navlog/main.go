@@ -85,6 +85,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 			panic(r)
 		}
 	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("navlog"),

@@ -26,6 +26,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -98,7 +99,9 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return nil, fmt.Errorf("reach PostgreSQL at %s:%d: %w; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, err)
+		// pgx spreads the attempts over several lines.
+		reason := strings.Join(strings.Fields(err.Error()), " ")
+		return nil, fmt.Errorf("reach PostgreSQL at %s:%d: %s; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, reason)
 	}
 	if err := migrate(ctx, pool); err != nil {
 		pool.Close()
