@@ -1,0 +1,192 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// A client asks the API questions and compares.
+type client struct {
+	base string // of the API: http://host:port
+	http *http.Client
+	sent atomic.Int64
+}
+
+// asked is the outcome of many questions.
+type asked struct {
+	differences []string
+	seqs        map[string]bool // every X-Indexed-Seq of a good answer
+}
+
+// ask asks all questions, some at the same time, and collects every difference. The error is one of the connection.
+func (c *client) ask(ctx context.Context, list []question) (asked, error) {
+	differences, seqs := make([][]string, len(list)), make([]string, len(list))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(4)
+	for i, q := range list {
+		group.Go(func() error {
+			got, id, err := c.get(ctx, q)
+			if err != nil {
+				return err
+			}
+			differences[i] = q.compare(got, id)
+			if got.status == http.StatusOK {
+				seqs[i] = got.seq
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return asked{}, err
+	}
+	outcome := asked{seqs: map[string]bool{}}
+	for i := range list {
+		outcome.differences = append(outcome.differences, differences[i]...)
+		if seqs[i] != "" {
+			outcome.seqs[seqs[i]] = true
+		}
+	}
+	return outcome, nil
+}
+
+// get sends a question under an id of its own.
+func (c *client) get(ctx context.Context, q question) (got answer, id string, err error) {
+	id = fmt.Sprintf("e2e-%d", c.sent.Add(1))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+q.path+"?"+q.query.Encode(), nil)
+	if err != nil {
+		return got, id, err
+	}
+	request.Header.Set("X-Request-Id", id)
+	if q.key != "" {
+		request.Header.Set("x-api-key", q.key)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return got, id, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return got, id, fmt.Errorf("%s: read the answer: %w", q, err)
+	}
+	h := response.Header
+	got = answer{status: response.StatusCode, block: h.Get("X-Indexed-Block"), seq: h.Get("X-Indexed-Seq")}
+	if got.body, err = tree(body); err != nil {
+		got.body = fmt.Sprintf("%v: %.300q", err, body)
+	}
+	if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || kind != "application/json" {
+		got.body = fmt.Sprintf("Content-Type %q: %.300q", h.Get("Content-Type"), body)
+	}
+	if echo := h.Get("X-Request-Id"); echo != id {
+		got.body = fmt.Sprintf("X-Request-Id %q in answer to %q", echo, id)
+	}
+	got.links = q.readLinks(h.Values("Link"))
+	return got, id, nil
+}
+
+// compare gives every difference between the answer that was expected and the one that came to the request with that id.
+func (q question) compare(got answer, id string) []string {
+	var found []string
+	add := func(format string, args ...any) { found = append(found, q.String()+": "+fmt.Sprintf(format, args...)) }
+	if got.status != q.want.status {
+		add("expected status %d, got %d", q.want.status, got.status)
+	}
+	for _, line := range diff(q.want.bodyFor(id), got.body) {
+		add("%s", line)
+	}
+	for _, line := range diff(linkTree(q.want.links), linkTree(got.links)) {
+		add("header Link: %s", line)
+	}
+	if q.want.block != "" && q.want.block != got.block {
+		add("header X-Indexed-Block: expected %s, got %q", q.want.block, got.block)
+	}
+	if q.want.seq != "" && q.want.seq != got.seq {
+		add("header X-Indexed-Seq: expected %s, got %q", q.want.seq, got.seq)
+	}
+	if seq, err := strconv.ParseUint(got.seq, 10, 64); q.want.status == http.StatusOK && (err != nil || seq == 0) {
+		add("header X-Indexed-Seq: expected a number from 1, got %q", got.seq)
+	}
+	return found
+}
+
+// bodyFor is the expected body; an error repeats the request's id.
+func (a answer) bodyFor(id string) any {
+	whole, _ := a.body.(object)
+	refusal, ok := whole["error"].(object)
+	if !ok {
+		return a.body
+	}
+	filled := object{}
+	for name, value := range refusal {
+		filled[name] = value
+	}
+	filled["requestId"] = id
+	return object{"ok": whole["ok"], "error": filled}
+}
+
+var link = regexp.MustCompile(`^<([^>]*)>; rel="([a-z]+)"$`)
+
+// notALink is the page number of a link that leads somewhere else than to a page of the same list.
+const notALink = -1
+
+// readLinks reads the header Link: relation to page number. Each link has to be the same question with another page.
+func (q question) readLinks(values []string) map[string]int {
+	if len(values) == 0 {
+		return nil
+	}
+	found := map[string]int{}
+	for one := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		m := link.FindStringSubmatch(strings.TrimSpace(one))
+		if m == nil {
+			found[one] = notALink
+			continue
+		}
+		found[m[2]] = q.pageOf(m[1])
+	}
+	return found
+}
+
+func (q question) pageOf(target string) int {
+	u, err := url.Parse(target)
+	if err != nil || u.Path != q.path {
+		return notALink
+	}
+	there := u.Query()
+	page, err := strconv.Atoi(there.Get("page"))
+	if err != nil || canonical(there) != canonical(q.query) {
+		return notALink
+	}
+	return page
+}
+
+// canonical writes the parameters but for the page: empty ones are absent, and the page size has a default.
+func canonical(values url.Values) string {
+	same := url.Values{"pageSize": {strconv.Itoa(defaultPageSize)}}
+	for name := range values {
+		if value := values.Get(name); value != "" && name != "page" {
+			same.Set(name, value)
+		}
+	}
+	return same.Encode()
+}
+
+func linkTree(links map[string]int) any {
+	if links == nil {
+		return nil
+	}
+	o := object{}
+	for relation, page := range links {
+		o[relation] = integer(page)
+	}
+	return o
+}

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var twoPartners = []partner{{ID: 1, Name: "One", APIKey: "nk_test_One"}, {ID: 2, Name: "Two", APIKey: "nk_test_Two"}}
+
+// writtenView is the written history as of its block 9.
+func writtenView(t *testing.T) view {
+	t.Helper()
+	return view{state: mustAt(t, written(), 9), asOf: url.Values{"asOfBlock": {"9"}}, block: "9", seq: "44"}
+}
+
+// sent is an answer on its way out of the pretended API, for a test to spoil.
+type sent struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// pretend serves what the questions expect, so that every difference found is one that spoil made.
+func pretend(t *testing.T, list []question, spoil func(q question, s *sent)) *client {
+	t.Helper()
+	byRequest := map[string]question{}
+	for _, q := range list {
+		byRequest[q.key+" "+q.path+"?"+q.query.Encode()] = q
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q, known := byRequest[r.Header.Get("x-api-key")+" "+r.URL.Path+"?"+r.URL.RawQuery]
+		if !known {
+			t.Errorf("nobody expects %s %s", r.Method, r.URL)
+		}
+		id := r.Header.Get("X-Request-Id")
+		body, err := json.Marshal(speakable(q.want.bodyFor(id)))
+		if err != nil {
+			t.Error(err)
+		}
+		s := &sent{q.want.status, http.Header{}, string(body)}
+		s.header.Set("Content-Type", "application/json; charset=utf-8")
+		s.header.Set("X-Request-Id", id)
+		s.header.Set("X-Indexed-Block", q.want.block)
+		s.header.Set("X-Indexed-Seq", q.want.seq)
+		var links []string
+		for relation, page := range q.want.links {
+			query := q.view()
+			query.Set("page", fmt.Sprint(page))
+			links = append(links, fmt.Sprintf(`<%s?%s>; rel="%s"`, q.path, query.Encode(), relation))
+		}
+		if links != nil {
+			s.header.Set("Link", strings.Join(links, ", "))
+		}
+		spoil(q, s)
+		for name, values := range s.header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(s.status)
+		_, _ = bytes.NewBufferString(s.body).WriteTo(w)
+	}))
+	t.Cleanup(server.Close)
+	return &client{base: server.URL, http: server.Client()}
+}
+
+// view copies the parameters, with the page size that is meant.
+func (q question) view() url.Values {
+	query := url.Values{"pageSize": {"20"}}
+	for name, values := range q.query {
+		query[name] = values
+	}
+	return query
+}
+
+// speakable puts words where the oracle expects any text.
+func speakable(tree any) any {
+	switch v := tree.(type) {
+	case text:
+		return "some words"
+	case object:
+		o := object{}
+		for name, value := range v {
+			o[name] = speakable(value)
+		}
+		return o
+	case []any:
+		list := []any{}
+		for _, value := range v {
+			list = append(list, speakable(value))
+		}
+		return list
+	}
+	return tree
+}
+
+func TestAnAPIThatIsRightShowsNoDifference(t *testing.T) {
+	v := writtenView(t)
+	list := append(everything(v, twoPartners), refusals(v, twoPartners[0])...)
+	outcome, err := pretend(t, list, func(question, *sent) {}).ask(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range outcome.differences {
+		t.Error(line)
+	}
+	if len(outcome.seqs) != 1 || !outcome.seqs["44"] {
+		t.Errorf("the seqs are %v", outcome.seqs)
+	}
+	t.Logf("%d questions", len(list))
+}
+
+func TestEveryEndpointIsAsked(t *testing.T) {
+	v := view{state: mustAt(t, written(), 9)}
+	asked := map[string]bool{}
+	for _, q := range everything(v, twoPartners[:1]) {
+		path := q.path
+		for _, address := range []string{vaultA.Hex(), vaultB.Hex(), anna.Hex(), bert.Hex(), nobody.Hex()} {
+			path = strings.ReplaceAll(path, address, "{address}")
+		}
+		if q.want.status == http.StatusOK {
+			asked[strings.TrimPrefix(path, api)+map[bool]string{true: " with key"}[q.key != ""]] = true
+		}
+	}
+	for _, endpoint := range []string{
+		"/vaults", "/vaults/{address}", "/vaults/{address}/nav", "/users", "/users/{address}", "/users/{address}/deposits", "/users/{address}/withdrawals",
+		"/queues/withdrawals", "/queues/deposits", "/settlement/summary",
+		"/partner/vaults with key", "/partner/vaults/{address}/nav with key", "/partner/stats with key", "/partner/deposits with key", "/partner/router with key",
+	} {
+		if !asked[endpoint] {
+			t.Errorf("%s is never asked", endpoint)
+		}
+		delete(asked, endpoint)
+	}
+	if len(asked) != 0 {
+		t.Errorf("there are no such endpoints: %v", asked)
+	}
+}
+
+// TestASpoiltAnswerIsReported spoils one answer each, and expects one line that names the place.
+func TestASpoiltAnswerIsReported(t *testing.T) {
+	deposits := api + "/users/" + bert.Hex() + "/deposits"
+	replace := func(from, to string) func(*sent) {
+		return func(s *sent) {
+			if !strings.Contains(s.body, from) {
+				t.Errorf("%s does not hold %s", s.body, from)
+			}
+			s.body = strings.Replace(s.body, from, to, 1)
+		}
+	}
+	header := func(name, value string) func(*sent) { return func(s *sent) { s.header.Set(name, value) } }
+	for name, try := range map[string]struct {
+		spoil func(*sent)
+		want  string
+	}{
+		"a changed field":    {replace(`"assetAmount":"50"`, `"assetAmount":"51"`), `data[1].assetAmount: expected "50", got "51"`},
+		"a missing field":    {replace(`"sweptAt":null,`, ``), `data[0].sweptAt: expected null, got no such field`},
+		"an extra field":     {replace(`"logIndex":4`, `"logIndex":4,"new":1`), `data[0].new: expected no such field, got 1`},
+		"an item too many":   {replace(`"data":[`, `"data":[7,`), `data[2]: expected no more items`},
+		"meta":               {replace(`"total":2`, `"total":3`), `meta.total: expected 2, got 3`},
+		"ok":                 {replace(`"ok":true`, `"ok":false`), `ok: expected true, got false`},
+		"no JSON":            {func(s *sent) { s.body = "<html>" }, `the whole: expected {`},
+		"the status":         {func(s *sent) { s.status = 203 }, `expected status 200, got 203`},
+		"the content type":   {header("Content-Type", "text/plain"), `got "Content-Type \"text/plain\"`},
+		"the request id":     {header("X-Request-Id", "mine"), `got "X-Request-Id \"mine\" in answer to`},
+		"the block":          {header("X-Indexed-Block", "8"), `header X-Indexed-Block: expected 9, got "8"`},
+		"the seq":            {header("X-Indexed-Seq", "45"), `header X-Indexed-Seq: expected 44, got "45"`},
+		"no links":           {func(s *sent) { s.header.Del("Link") }, `header Link: the whole: expected {"first":1,"last":1}, got null`},
+		"a link too many":    {func(s *sent) { s.header["Link"][0] += `, <` + deposits + `?asOfBlock=9&page=2>; rel="next"` }, `header Link: next: expected no such field, got 2`},
+		"a link out of view": {header("Link", `<`+deposits+`?page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`), `header Link: first: expected 1, got -1`},
+		"a link elsewhere":   {header("Link", `<`+api+`/users?asOfBlock=9&page=1>; rel="first", <`+deposits+`?asOfBlock=9&page=1>; rel="last"`), `header Link: first: expected 1, got -1`},
+	} {
+		v := writtenView(t)
+		q := &questions{view: v}
+		q.askUser(v.state.users[bert])
+		list := slices.DeleteFunc(q.list, func(q question) bool { return q.path != deposits })
+		outcome, err := pretend(t, list, func(_ question, s *sent) { try.spoil(s) }).ask(t.Context(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := slices.DeleteFunc(outcome.differences, func(line string) bool { return !strings.Contains(line, try.want) })
+		if len(found) != 1 || !strings.HasPrefix(found[0], "GET "+deposits+"?asOfBlock=9: ") {
+			t.Errorf("%s: the differences are %q, want one with %s", name, outcome.differences, try.want)
+		}
+	}
+}
+
+func TestASpoiltRefusalIsReported(t *testing.T) {
+	for name, try := range map[string]struct{ from, to, want string }{
+		"another code":   {"INVALID_PARAMETER", "NOT_FOUND", "error.code"},
+		"another field":  {`"field":"sortBy"`, `"field":"sort"`, "error.details[0].field"},
+		"no reason":      {`"reason":"some words"`, `"reason":""`, "error.details[0].reason"},
+		"no message":     {`"message":"some words"`, `"message":""`, "error.message"},
+		"another id":     {`"requestId":"`, `"requestId":"x`, "error.requestId"},
+		"more to say":    {`"code"`, `"stack":"","code"`, "error.stack: expected no such field"},
+		"all is well":    {`"ok":false`, `"ok":true`, "ok: expected false"},
+		"beside it data": {`"ok":false`, `"ok":false,"data":[]`, "data: expected no such field"},
+	} {
+		q := &questions{view: writtenView(t)}
+		q.fails("", api+"/users", 400, "INVALID_PARAMETER", []string{"sortBy"}, "sortBy", "address")
+		outcome, err := pretend(t, q.list, func(_ question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).ask(t.Context(), q.list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(outcome.differences) != 1 || !strings.Contains(outcome.differences[0], try.want) {
+			t.Errorf("%s: the differences are %q, want one with %s", name, outcome.differences, try.want)
+		}
+	}
+}
+
+func TestAnAPIThatIsGoneIsAnError(t *testing.T) {
+	q := &questions{view: writtenView(t)}
+	q.askUsers()
+	c := pretend(t, q.list, func(question, *sent) {})
+	c.base = "http://127.0.0.1:1"
+	if outcome, err := c.ask(t.Context(), q.list); err == nil {
+		t.Errorf("got %v", outcome)
+	}
+}

@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// text stands in an expected tree for a text that people read and nobody can foretell: any string but the empty one.
+type text struct{}
+
+// diff compares two JSON trees (of map[string]any, []any, string, json.Number, bool and nil) and gives a line for every
+// difference: where it is, what was expected and what was got. Numbers are compared as they are written.
+func diff(expected, got any) []string {
+	return compare("", expected, got)
+}
+
+func compare(path string, expected, got any) []string {
+	switch want := expected.(type) {
+	case map[string]any:
+		if have, ok := got.(map[string]any); ok {
+			return compareObjects(path, want, have)
+		}
+	case []any:
+		if have, ok := got.([]any); ok {
+			return compareArrays(path, want, have)
+		}
+	case text:
+		if have, ok := got.(string); ok && have != "" {
+			return nil
+		}
+	case string, json.Number, bool, nil:
+		if expected == got {
+			return nil
+		}
+	default:
+		panic(fmt.Sprintf("an expected tree holds a %T at %s", expected, path))
+	}
+	return []string{fmt.Sprintf("%s: expected %s, got %s", at(path), show(expected), show(got))}
+}
+
+func compareObjects(path string, want, have map[string]any) []string {
+	var found []string
+	for _, key := range slices.Sorted(maps.Keys(want)) {
+		if value, ok := have[key]; ok {
+			found = append(found, compare(path+"."+key, want[key], value)...)
+		} else {
+			found = append(found, fmt.Sprintf("%s: expected %s, got no such field", at(path+"."+key), show(want[key])))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(have)) {
+		if _, ok := want[key]; !ok {
+			found = append(found, fmt.Sprintf("%s: expected no such field, got %s", at(path+"."+key), show(have[key])))
+		}
+	}
+	return found
+}
+
+func compareArrays(path string, want, have []any) []string {
+	var found []string
+	for i := range max(len(want), len(have)) {
+		here := fmt.Sprintf("%s[%d]", path, i)
+		switch {
+		case i >= len(have):
+			found = append(found, fmt.Sprintf("%s: expected %s, got no more items", at(here), show(want[i])))
+		case i >= len(want):
+			found = append(found, fmt.Sprintf("%s: expected no more items, got %s", at(here), show(have[i])))
+		default:
+			found = append(found, compare(here, want[i], have[i])...)
+		}
+	}
+	return found
+}
+
+func at(path string) string {
+	if path == "" {
+		return "the whole"
+	}
+	return strings.TrimPrefix(path, ".")
+}
+
+// show writes a value on one line, cut where it is long.
+func show(value any) string {
+	if _, ok := value.(text); ok {
+		return "some text"
+	}
+	b, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Sprint(value)
+	}
+	const limit = 300
+	if len(b) > limit {
+		return string(b[:limit]) + "..."
+	}
+	return string(b)
+}
+
+// tree reads JSON as diff wants it. Anything after the value is an error.
+func tree(b []byte) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("JSON with more behind it: %.300s", b)
+	}
+	return value, nil
+}

@@ -1,0 +1,208 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+)
+
+func TestEndToEnd(t *testing.T) {
+	t.Run("embedded Kafka", func(t *testing.T) { story(t) })
+	t.Run("Apache Kafka", func(t *testing.T) {
+		args := []string{}
+		for _, broker := range localtest.ApacheKafka(t) {
+			args = append(args, "--kafka", broker)
+		}
+		story(t, args...)
+	})
+}
+
+// story is the life of one navlog. Each chapter begins where the last one ended.
+func story(t *testing.T, args ...string) {
+	w := newWorld(t, args...)
+	chapter := func(name string, tell func(*testing.T, *world)) {
+		if t.Failed() {
+			return
+		}
+		began, sent := time.Now(), w.client.sent.Load()
+		tell(t, w)
+		t.Logf("%s: %s, %d questions", name, time.Since(began).Round(time.Millisecond), w.client.sent.Load()-sent)
+	}
+	chapter("partners register", func(t *testing.T, w *world) { w.register(t) })
+	chapter("traffic", traffic)
+	chapter("reorganisations that drop everything", emptied)
+	chapter("a reorganisation that keeps transactions", keptTransactions)
+	chapter("a node that goes back and another way", backAndAnotherWay)
+	chapter("a kill", kill)
+	chapter("an interrupt", func(t *testing.T, w *world) { w.interrupt(t) })
+}
+
+// traffic spreads over two days, so that dates as bounds of lists mean something.
+func traffic(t *testing.T, w *world) {
+	w.steps(t, 45)
+	if err := scenario.IncreaseTime(t.Context(), w.RPC, 26*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.steps(t, 40)
+	w.agree(t)
+	if w.receiver.refusals() != len(w.Partners) {
+		t.Errorf("%d partners refused an attempt, want each one once", w.receiver.refusals())
+	}
+}
+
+// branch makes steps until the newest blocks, as many as depth, hold enough facts, and waits until navlog knows them.
+func (w *world) branch(t *testing.T, depth uint64, enough int) *history {
+	t.Helper()
+	for range 20 {
+		w.steps(t, 1)
+		if h := w.read(t); len(h.since(depth)) >= enough {
+			m := w.newest(t, true)
+			w.memories = append(w.memories, m)
+			return m.history
+		}
+	}
+	t.Fatalf("20 steps made no %d facts in %d blocks", enough, depth)
+	return nil
+}
+
+// since are the facts of the newest blocks.
+func (h *history) since(depth uint64) []fact {
+	return keep(h.facts, func(f fact) bool { return f.block+depth > h.head() })
+}
+
+// emptied replaces the newest blocks by empty ones, several times.
+func emptied(t *testing.T, w *world) {
+	for _, depth := range []uint64{3, 1, 6, 2, 4} {
+		before := w.branch(t, depth, 1)
+		if err := scenario.Reorg(t.Context(), w.RPC, depth); err != nil {
+			t.Fatal(err)
+		}
+		after := w.read(t)
+		if len(after.since(depth)) != 0 || after.head() != before.head() {
+			t.Fatalf("the reorganisation left %d facts in the newest blocks, and block %d instead of %d", len(after.since(depth)), after.head(), before.head())
+		}
+		for _, f := range before.since(depth) {
+			t.Logf("block %d is gone, and with it %T", f.block, f.event)
+		}
+		w.newest(t, true)
+	}
+	w.agree(t)
+}
+
+// keptTransactions moves what happened in four blocks into one, and drops what happened in the fifth.
+func keptTransactions(t *testing.T, w *world) {
+	const depth = 5
+	before := w.branch(t, depth, 2)
+	kept := w.transactions(t, before.head()-depth+1, before.head()-1)
+	moves := make([]scenario.Kept, len(kept))
+	for i, hash := range kept {
+		moves[i] = scenario.Kept{Hash: hash, Block: 3}
+	}
+	if err := scenario.Reorg(t.Context(), w.RPC, depth, moves...); err != nil {
+		t.Fatal(err)
+	}
+	after := w.read(t)
+	moved := 0
+	for _, old := range before.since(depth) {
+		for _, f := range after.since(depth) {
+			if f.tx == old.tx && f.block != old.block {
+				moved++
+			}
+		}
+	}
+	if moved == 0 {
+		t.Fatal("the reorganisation moved no fact")
+	}
+	w.newest(t, false)
+	w.mine(t, 12)
+	w.agree(t)
+}
+
+// transactions are those of some blocks, in the order of the chain.
+func (w *world) transactions(t *testing.T, from, to uint64) (hashes []common.Hash) {
+	t.Helper()
+	client, err := ethclient.DialContext(t.Context(), w.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for number := from; number <= to; number++ {
+		block, err := client.BlockByNumber(t.Context(), new(big.Int).SetUint64(number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tx := range block.Transactions() {
+			hashes = append(hashes, tx.Hash())
+		}
+	}
+	return hashes
+}
+
+// backAndAnotherWay takes the chain back below what navlog has indexed, and lets it grow differently.
+func backAndAnotherWay(t *testing.T, w *world) {
+	id, err := scenario.Snapshot(t.Context(), w.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := w.branch(t, 3, 1)
+	if err := scenario.Revert(t.Context(), w.RPC, id); err != nil {
+		t.Fatal(err)
+	}
+	if h := w.read(t); h.head() >= old.head() {
+		t.Fatalf("the chain went back from block %d to block %d", old.head(), h.head())
+	}
+	if err := scenario.IncreaseTime(t.Context(), w.RPC, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.steps(t, 3)
+	for h := w.read(t); h.head() <= old.head(); h = w.read(t) {
+		w.steps(t, 1)
+	}
+	w.agree(t)
+}
+
+// kill ends navlog by SIGKILL while it delivers webhooks.
+func kill(t *testing.T, w *world) {
+	w.steps(t, 25)
+	before, _ := w.receiver.accepted()
+	w.mine(t, 12)
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		now, _ := w.receiver.accepted()
+		return len(now) > len(before)
+	}, func() string { return "no webhook comes" })
+	h, was := w.read(t), w.stack
+	w.run.kill(t)
+	w.killed = true
+
+	w.start(t)
+	if again := w.read(t); again.head() != h.head() || again.times[h.head()] != h.times[h.head()] || len(again.facts) != len(h.facts) {
+		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.head(), len(again.facts), h.head(), len(h.facts))
+	}
+	for _, line := range diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
+		t.Errorf("the contracts after the restart: %s", line)
+	}
+	for _, line := range diff(asTree(t, was.Partners), asTree(t, w.Partners)) {
+		t.Errorf("the partners after the restart: %s", line)
+	}
+	w.webhooks(t, w.newest(t, false).history)
+	w.steps(t, 30)
+	w.mine(t, 12)
+	w.agree(t)
+}
+
+func asTree(t *testing.T, value any) any {
+	t.Helper()
+	b, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mustTree(t, string(b))
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// A question is one GET of the API and what its answer has to be.
+type question struct {
+	path  string
+	query url.Values
+	key   string // x-api-key; empty: none
+	want  answer
+}
+
+// An answer is what is compared of one.
+type answer struct {
+	status int
+	// body is the JSON; in an expected error its requestId is filled in with the one that was sent.
+	body any
+	// links are the page numbers of the header Link, by relation; nil: there is no such header.
+	links map[string]int
+	// Values of X-Indexed-Block and X-Indexed-Seq. Expected ones that are empty are not looked at.
+	block, seq string
+}
+
+func (q question) String() string {
+	if len(q.query) == 0 {
+		return "GET " + q.path
+	}
+	return "GET " + q.path + "?" + q.query.Encode()
+}
+
+// A view is a state of the chain and how the API is asked for it.
+type view struct {
+	state *state
+	asOf  url.Values // asOfBlock, asOfSeq
+	block string     // expected X-Indexed-Block
+	seq   string     // expected X-Indexed-Seq; empty: any
+	// brief asks for lists in one page each, and for fewer filters: enough where other views of the same chain ask for all.
+	brief bool
+}
+
+// questions collects what to ask about a view.
+type questions struct {
+	view
+	list []question
+}
+
+// with joins parameters, given as name, value, name, value, with those of the view.
+func (q *questions) with(pairs ...string) url.Values {
+	values := url.Values{}
+	for name, value := range q.asOf {
+		values[name] = value
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		values.Set(pairs[i], pairs[i+1])
+	}
+	return values
+}
+
+// one asks for something that has no pages.
+func (q *questions) one(key, path string, data any, pairs ...string) {
+	q.list = append(q.list, question{
+		path: path, query: q.with(pairs...), key: key,
+		want: answer{status: http.StatusOK, body: object{"ok": true, "data": data}, block: q.block, seq: q.seq},
+	})
+}
+
+// fails asks for something that has to be refused. fields are those that details have to name.
+func (q *questions) fails(key, path string, status int, code string, fields []string, pairs ...string) {
+	refusal := object{"code": code, "message": text{}, "requestId": text{}}
+	if fields != nil {
+		details := []any{}
+		for _, field := range fields {
+			details = append(details, object{"field": field, "reason": text{}})
+		}
+		refusal["details"] = details
+	}
+	q.list = append(q.list, question{
+		path: path, query: q.with(pairs...), key: key,
+		want: answer{status: status, body: object{"ok": false, "error": refusal}},
+	})
+}
+
+const (
+	defaultPageSize = 20
+	maxPageSize     = 100
+)
+
+// page asks for one page of a list. Size 0 and number 0 are not sent.
+func (q *questions) page(key, path string, all []any, number, size int, pairs ...string) {
+	query := q.with(pairs...)
+	if number > 0 {
+		query.Set("page", strconv.Itoa(number))
+	}
+	if size > 0 {
+		query.Set("pageSize", strconv.Itoa(size))
+	}
+	if number == 0 {
+		number = 1
+	}
+	if size == 0 {
+		size = defaultPageSize
+	}
+	pages := (len(all) + size - 1) / size
+	from, to := min((number-1)*size, len(all)), min(number*size, len(all))
+	links := map[string]int{"first": 1, "last": max(pages, 1)}
+	if number > 1 {
+		links["prev"] = min(number-1, max(pages, 1))
+	}
+	if number < pages {
+		links["next"] = number + 1
+	}
+	q.list = append(q.list, question{
+		path: path, query: query, key: key,
+		want: answer{
+			status: http.StatusOK,
+			body: object{"ok": true, "data": append([]any{}, all[from:to]...), "meta": object{
+				"page": integer(uint(number)), "pageSize": integer(uint(size)), "total": integer(len(all)),
+				"totalPages": integer(pages), "hasNextPage": number < pages,
+			}},
+			links: links, block: q.block, seq: q.seq,
+		},
+	})
+}
+
+// pages asks for a list without any parameter, then for all its pages of a size, and for the one after the last; in brief,
+// for the first page of the largest size.
+func (q *questions) pages(key, path string, all []any, size int, pairs ...string) {
+	if q.brief {
+		q.whole(key, path, all, pairs...)
+		return
+	}
+	q.page(key, path, all, 0, 0, pairs...)
+	last := (len(all) + size - 1) / size
+	for number := 1; number <= last+1; number++ {
+		q.page(key, path, all, number, size, pairs...)
+	}
+}
+
+// whole asks for the first page of the largest size.
+func (q *questions) whole(key, path string, all []any, pairs ...string) {
+	q.page(key, path, all, 0, maxPageSize, pairs...)
+}
+
+// A span is a range of times, both ends included, as a client writes it.
+type span struct {
+	from, to     string // empty: not bounded
+	fromMs, toMs int64
+}
+
+func (s span) pairs() []string { return []string{"from", s.from, "to", s.to} }
+
+// holds says whether a block of that time is in the range. An empty parameter is an absent one.
+func (s span) holds(unixSeconds uint64) bool {
+	ms := int64(unixSeconds) * 1000
+	return (s.from == "" || s.fromMs <= ms) && (s.to == "" || ms <= s.toMs)
+}
+
+// spans writes ranges around the times of a list, which are in ascending order, in every format of from and to.
+func spans(times []uint64) []span {
+	first, middle, last := times[0], times[len(times)/2], times[len(times)-1]
+	ms := func(seconds uint64) int64 { return int64(seconds) * 1000 }
+	firstDay, lastDay := first-first%86400, last-last%86400
+	return []span{
+		{from: stamp(ms(middle), 0), fromMs: ms(middle)},
+		{from: stamp(ms(middle)+1, 0), fromMs: ms(middle) + 1},
+		{to: stamp(ms(middle), 0), toMs: ms(middle)},
+		{to: stamp(ms(middle)-1, 0), toMs: ms(middle) - 1},
+		{from: stamp(ms(first)+500, 120), fromMs: ms(first) + 500, to: stamp(ms(middle), -330), toMs: ms(middle)},
+		{from: decimal(middle), fromMs: ms(middle), to: decimal(last), toMs: ms(last)},
+		{from: strconv.FormatInt(ms(middle), 10), fromMs: ms(middle), to: strconv.FormatInt(ms(middle), 10), toMs: ms(middle)},
+		{from: strconv.FormatInt(ms(middle)+1, 10), fromMs: ms(middle) + 1},
+		{from: date(lastDay), fromMs: ms(lastDay)},
+		{to: date(firstDay), toMs: ms(firstDay+86400) - 1},
+		{from: date(firstDay), fromMs: ms(firstDay), to: date(firstDay), toMs: ms(firstDay+86400) - 1},
+		{from: date(firstDay), fromMs: ms(firstDay), to: date(lastDay), toMs: ms(lastDay+86400) - 1},
+		{to: decimal(first - 1), toMs: ms(first - 1)},
+	}
+}
+
+// stamp is RFC 3339 at an offset from UTC in minutes.
+func stamp(unixMs int64, offset int) string {
+	zone := time.UTC
+	if offset != 0 {
+		zone = time.FixedZone("", offset*60)
+	}
+	return time.UnixMilli(unixMs).In(zone).Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+func date(unixSeconds uint64) string { return instant(unixSeconds)[:len("2006-01-02")] }

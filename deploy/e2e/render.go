@@ -1,0 +1,294 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// What the API has to say about a state, as trees for diff. A number of the JSON is a json.Number here; the decimal strings
+// of amounts and blocks are strings.
+
+type object = map[string]any
+
+func integer[N int | uint | uint8 | uint32 | uint64](n N) json.Number {
+	return json.Number(fmt.Sprint(n))
+}
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+
+func instant(unixSeconds uint64) string {
+	return time.Unix(int64(unixSeconds), 0).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// instantOrNull is null for a thing that never happened.
+func instantOrNull(unixSeconds uint64) any {
+	if unixSeconds == 0 {
+		return nil
+	}
+	return instant(unixSeconds)
+}
+
+func sum[T any](of []T, amount func(T) *big.Int) *big.Int {
+	total := new(big.Int)
+	for _, item := range of {
+		total.Add(total, amount(item))
+	}
+	return total
+}
+
+// items renders a list. An empty one is [] and not null.
+func items[T any](of []T, render func(T) object) []any {
+	list := make([]any, 0, len(of))
+	for _, item := range of {
+		list = append(list, render(item))
+	}
+	return list
+}
+
+// place is what every item of a list says about its log.
+func (f fact) place(s *state) object {
+	return object{
+		"id":           fmt.Sprintf("%s-%d", f.tx.Hex(), f.index),
+		"vaultAddress": f.vault.Hex(),
+		"vaultName":    s.vaults[f.vault].name,
+		"txHash":       f.tx.Hex(),
+		"blockNumber":  decimal(f.block),
+		"logIndex":     integer(f.index),
+		"timestamp":    instant(f.time),
+	}
+}
+
+// ordered gives the vaults as the API lists them.
+func (s *state) ordered() []*vaultState {
+	var all []*vaultState
+	for _, v := range s.history.vaults {
+		all = append(all, s.vaults[v.address])
+	}
+	slices.SortFunc(all, func(a, b *vaultState) int {
+		if a.startBlock != b.startBlock {
+			return int(a.startBlock) - int(b.startBlock)
+		}
+		return a.address.Cmp(b.address)
+	})
+	return all
+}
+
+func (s *state) vaultJSON(v *vaultState) object {
+	o := object{
+		"address":  v.address.Hex(),
+		"name":     v.name,
+		"symbol":   v.symbol,
+		"chainId":  integer(s.history.chainID),
+		"decimals": integer(v.decimals),
+		"asset": object{
+			"address":  v.asset.address.Hex(),
+			"symbol":   v.asset.symbol,
+			"decimals": integer(v.asset.decimals),
+		},
+		"totalAssets":  nil,
+		"totalSupply":  nil,
+		"navPerShare":  nil,
+		"navUpdatedAt": nil,
+		"startBlock":   decimal(v.startBlock),
+	}
+	if n := v.lastNav; n != nil {
+		o["totalAssets"] = n.TotalAssets.String()
+		o["totalSupply"] = n.TotalSupply.String()
+		o["navPerShare"] = n.NavPerShare.String()
+		o["navUpdatedAt"] = instant(n.time)
+	}
+	return o
+}
+
+func (s *state) vaultDetailJSON(v *vaultState) object {
+	o := s.vaultJSON(v)
+	pending := 0
+	for _, r := range v.requests {
+		if s.status(r) == "queued" {
+			pending++
+		}
+	}
+	stats := object{
+		"userCount":          integer(len(v.users)),
+		"pendingWithdrawals": integer(pending),
+		"lastSweepAt":        instantOrNull(v.lastSweep),
+		"lastNavAt":          nil,
+	}
+	if v.lastNav != nil {
+		stats["lastNavAt"] = instant(v.lastNav.time)
+	}
+	o["stats"] = stats
+	return o
+}
+
+func (s *state) navJSON(n navState) object {
+	o := n.place(s)
+	o["navPerShare"] = n.NavPerShare.String()
+	o["totalAssets"] = n.TotalAssets.String()
+	o["totalSupply"] = n.TotalSupply.String()
+	return o
+}
+
+func (s *state) depositJSON(d *depositState) object {
+	o := d.place(s)
+	o["userAddress"] = d.Owner.Hex()
+	o["senderAddress"] = d.Sender.Hex()
+	o["assetAmount"] = d.Assets.String()
+	o["shares"] = d.Shares.String()
+	o["sweptAt"] = instantOrNull(d.sweptAt)
+	if d.PartnerId != 0 {
+		o["partnerId"] = integer(d.PartnerId)
+	}
+	return o
+}
+
+func (s *state) requestJSON(r *requestState) object {
+	o := r.place(s)
+	o["userAddress"] = r.Owner.Hex()
+	o["receiverAddress"] = r.Receiver.Hex()
+	o["requestIndex"] = r.RequestIndex.String()
+	o["shares"] = r.Shares.String()
+	o["assetsEstimate"] = r.AssetsEstimate.String()
+	o["status"] = s.status(r)
+	o["claimable"] = s.claimable(r)
+	o["assetsClaimable"] = "0"
+	if s.claimable(r) {
+		o["assetsClaimable"] = r.fundedAssets.String()
+	}
+	o["assetsClaimed"] = "0"
+	if r.claimedAt != 0 {
+		o["assetsClaimed"] = r.claimedAssets.String()
+	}
+	if r.PartnerId != 0 {
+		o["partnerId"] = integer(r.PartnerId)
+	}
+	o["requestedAt"] = instant(r.time)
+	o["expiresAt"] = instantOrNull(r.ExpiresAt)
+	o["fundedAt"] = instantOrNull(r.fundedAt)
+	o["claimedAt"] = instantOrNull(r.claimedAt)
+	o["cancelledAt"] = instantOrNull(r.cancelledAt)
+	o["expiredAt"] = instantOrNull(r.expiredAt)
+	if s.status(r) == "expired" && r.expiredAt == 0 {
+		o["expiredAt"] = instant(r.ExpiresAt)
+	}
+	return o
+}
+
+func (s *state) userJSON(u *userState) object {
+	return object{
+		"address":        u.address.Hex(),
+		"firstSeen":      instant(u.firstSeen),
+		"totalDeposited": u.deposited.String(),
+		"totalWithdrawn": u.withdrawn.String(),
+	}
+}
+
+// userWithHoldingsJSON lists the vaults in which the user has something.
+func (s *state) userWithHoldingsJSON(u *userState) object {
+	o := s.userJSON(u)
+	deposits, withdrawals := []any{}, []any{}
+	for _, v := range s.ordered() {
+		if of := s.depositsOf(func(d *depositState) bool { return d.Owner == u.address && d.vault == v.address }); len(of) > 0 {
+			assets := sum(of, func(d *depositState) *big.Int { return d.Assets })
+			deposits = append(deposits, object{
+				"vaultAddress": v.address.Hex(), "_sum": object{"assetAmount": assets.String()}, "_count": integer(len(of)),
+			})
+		}
+		if of := s.requestsOf(func(r *requestState) bool { return r.Owner == u.address && r.vault == v.address }); len(of) > 0 {
+			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
+			withdrawals = append(withdrawals, object{
+				"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": estimate.String()}, "_count": integer(len(of)),
+			})
+		}
+	}
+	o["holdings"] = object{"deposits": deposits, "withdrawals": withdrawals}
+	return o
+}
+
+// queueGroupJSON is what GET /queues/deposits says of a vault.
+func (s *state) queueGroupJSON(v *vaultState) object {
+	return object{
+		"vaultAddress": v.address.Hex(),
+		"vaultName":    v.name,
+		"deposits":     items(v.unswept(), s.depositJSON),
+		"count":        integer(len(v.unswept())),
+	}
+}
+
+func (s *state) settlementJSON(v *vaultState) object {
+	toFund := s.requestsOf(func(r *requestState) bool {
+		return r.vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
+	})
+	return object{
+		"vaultAddress": v.address.Hex(),
+		"vaultName":    v.name,
+		"depositsToSweep": object{
+			"count":       integer(len(v.unswept())),
+			"totalAmount": sum(v.unswept(), func(d *depositState) *big.Int { return d.Assets }).String(),
+		},
+		"withdrawalsToFund": object{
+			"count":       integer(len(toFund)),
+			"totalAmount": sum(toFund, func(r *requestState) *big.Int { return r.AssetsEstimate }).String(),
+		},
+	}
+}
+
+// partnerStatsJSON lists the vaults in which the partner has deposits.
+func (s *state) partnerStatsJSON(p partner) object {
+	all := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID })
+	users := map[common.Address]bool{}
+	for _, d := range all {
+		users[d.Owner] = true
+	}
+	byVault := []any{}
+	for _, v := range s.ordered() {
+		if of := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID && d.vault == v.address }); len(of) > 0 {
+			byVault = append(byVault, object{
+				"vaultAddress": v.address.Hex(),
+				"depositCount": integer(len(of)),
+				"totalVolume":  sum(of, func(d *depositState) *big.Int { return d.Assets }).String(),
+			})
+		}
+	}
+	return object{
+		"partnerId":     integer(p.ID),
+		"partnerName":   p.Name,
+		"totalDeposits": integer(len(all)),
+		"totalVolume":   sum(all, func(d *depositState) *big.Int { return d.Assets }).String(),
+		"uniqueUsers":   integer(len(users)),
+		"byVault":       byVault,
+	}
+}
+
+// depositsOf, requestsOf and navsOf give what passes the filter, oldest first.
+
+func (s *state) depositsOf(pass func(*depositState) bool) []*depositState {
+	return keep(s.deposits, pass)
+}
+func (s *state) requestsOf(pass func(*requestState) bool) []*requestState {
+	return keep(s.requests, pass)
+}
+func (s *state) navsOf(pass func(navState) bool) []navState { return keep(s.navs, pass) }
+
+func keep[T any](all []T, pass func(T) bool) []T {
+	var kept []T
+	for _, item := range all {
+		if pass(item) {
+			kept = append(kept, item)
+		}
+	}
+	return kept
+}
+
+// newestFirst turns a list that is in chain order.
+func newestFirst[T any](of []T) []T {
+	of = slices.Clone(of)
+	slices.Reverse(of)
+	return of
+}

@@ -1,0 +1,24 @@
+package e2e
+
+import "github.com/navlog/navlog/deploy/scenario"
+
+// A stack is the JSON document that `navlog up` writes when everything answers.
+type stack struct {
+	API            string             `json:"api"`
+	RPC            string             `json:"rpc"`
+	Kafka          []string           `json:"kafka"`
+	ClickHouse     string             `json:"clickhouse"`
+	ClickHouseHTTP string             `json:"clickhouseHttp"`
+	Postgres       string             `json:"postgres"`
+	Contracts      scenario.Contracts `json:"contracts"`
+	Partners       []partner          `json:"partners"`
+	Receiver       string             `json:"receiver"`
+}
+
+// A partner is one of the two that `navlog up` makes.
+type partner struct {
+	ID            uint32 `json:"id"`
+	Name          string `json:"name"`
+	APIKey        string `json:"apiKey"`
+	SigningSecret string `json:"signingSecret"`
+}

@@ -1,0 +1,245 @@
+package e2e
+
+import (
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+// events are the webhooks that the final blocks of a history cause for the partners: the body of each by its id.
+func (h *history) events(partners []partner) map[string]object {
+	known := map[uint32]bool{}
+	for _, p := range partners {
+		known[p.ID] = true
+	}
+	found := map[string]object{}
+	for _, f := range h.facts {
+		if f.block > h.final {
+			break
+		}
+		var kind string
+		var partner uint32
+		data := object{
+			"vaultAddress": f.vault.Hex(), "txHash": f.tx.Hex(), "blockNumber": decimal(f.block), "logIndex": integer(f.index),
+			"timestamp": instant(f.time),
+		}
+		switch e := f.event.(type) {
+		case *reference.ReferenceVaultDepositAccepted:
+			kind, partner = "deposit.referral", e.PartnerId
+			data["userAddress"], data["assets"], data["shares"] = e.Owner.Hex(), e.Assets.String(), e.Shares.String()
+		case *reference.ReferenceVaultWithdrawalRequested:
+			kind, partner = "withdrawal.referral", e.PartnerId
+			data["userAddress"], data["shares"] = e.Owner.Hex(), e.Shares.String()
+			data["assetsEstimate"], data["requestIndex"] = e.AssetsEstimate.String(), e.RequestIndex.String()
+		}
+		if !known[partner] {
+			continue
+		}
+		id := eventID(fmt.Sprintf("%d:%s:%d:%s:%d", h.chainID, strings.ToLower(f.tx.Hex()), f.index, kind, partner))
+		found[id] = object{
+			"id": id, "version": integer(uint(1)), "type": kind, "createdAt": instant(f.time), "partnerId": integer(partner), "data": data,
+		}
+	}
+	return found
+}
+
+// eventID is the UUID version 5 of a name in navlog's namespace, which is itself one in the namespace of URLs.
+func eventID(name string) string {
+	urls := [16]byte{0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}
+	id := uuid5(uuid5(urls, "https://navlog.dev/event"), name)
+	s := hex.EncodeToString(id[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}
+
+func uuid5(namespace [16]byte, name string) [16]byte {
+	sum := sha1.Sum(append(namespace[:], name...))
+	id := [16]byte(sum[:16])
+	id[6] = id[6]&0x0f | 0x50
+	id[8] = id[8]&0x3f | 0x80
+	return id
+}
+
+// tolerance is how far the specification lets a delivery's timestamp be from the receiver's clock.
+const tolerance = 300 * time.Second
+
+// A receiver is the partners' end of the webhooks. It checks signatures by hand, remembers every delivery, and answers
+// 200, but for the first attempt of each partner's first event, which gets a 500 so that it has to come again.
+type receiver struct {
+	server  *httptest.Server
+	secrets map[string]string // by path
+	ids     map[string]uint32
+
+	mu         sync.Mutex
+	deliveries []delivery
+	faults     []string
+	refused    map[string]string // path: the event that was refused once
+}
+
+// A delivery is one POST that was signed rightly.
+type delivery struct {
+	partner uint32
+	id      string
+	body    string
+	status  int // that it was answered with
+}
+
+// newReceiver starts a receiver and writes its certificate to caFile.
+func newReceiver(caFile string) (*receiver, error) {
+	r := &receiver{secrets: map[string]string{}, ids: map[string]uint32{}, refused: map[string]string{}}
+	r.server = httptest.NewTLSServer(http.HandlerFunc(r.receive))
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
+	if err := os.WriteFile(caFile, certificate, 0o600); err != nil {
+		r.server.Close()
+		return nil, fmt.Errorf("write the receiver's certificate: %w", err)
+	}
+	return r, nil
+}
+
+// urlFor opens a path for a partner and gives its URL.
+func (r *receiver) urlFor(p partner) string {
+	path := fmt.Sprintf("/hooks/%d", p.ID)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secrets[path], r.ids[path] = p.SigningSecret, p.ID
+	return r.server.URL + path
+}
+
+func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	path := request.URL.RequestURI()
+	if err != nil {
+		return // a sender that was killed in the middle
+	}
+	if fault := r.check(path, request, body); fault != "" {
+		r.faults = append(r.faults, fmt.Sprintf("%s %s: %s; the headers are %v, the body is %s", request.Method, path, fault, request.Header, body))
+		http.Error(w, fault, http.StatusBadRequest)
+		return
+	}
+	d := delivery{r.ids[path], request.Header.Get("X-Service-Event-Id"), string(body), http.StatusOK}
+	if _, done := r.refused[path]; !done {
+		r.refused[path] = d.id
+		d.status = http.StatusInternalServerError
+	}
+	r.deliveries = append(r.deliveries, d)
+	w.WriteHeader(d.status)
+}
+
+// check gives what is wrong with the request apart from what its body says, or nothing.
+func (r *receiver) check(path string, request *http.Request, body []byte) string {
+	h := request.Header
+	secret, known := r.secrets[path]
+	if !known {
+		return "no partner has this URL"
+	}
+	if request.Method != http.MethodPost {
+		return "the method is not POST"
+	}
+	if kind := h.Get("Content-Type"); !strings.HasPrefix(kind, "application/json") {
+		return "the content type is " + kind
+	}
+	stamp := h.Get("X-Service-Timestamp")
+	seconds, err := strconv.ParseInt(stamp, 10, 64)
+	if age := time.Since(time.Unix(seconds, 0)); err != nil || age.Abs() > tolerance {
+		return fmt.Sprintf("X-Service-Timestamp %q is too far from the clock", stamp)
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(mac, "%s.%s", stamp, body)
+	if want := "sha256=" + hex.EncodeToString(mac.Sum(nil)); h.Get("X-Service-Signature") != want {
+		return "X-Service-Signature should be " + want
+	}
+	for _, name := range []string{"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Timestamp", "X-Service-Signature"} {
+		if len(h.Values(name)) != 1 {
+			return fmt.Sprintf("%s is there %d times", name, len(h.Values(name)))
+		}
+	}
+	value, err := tree(body)
+	event, ok := value.(object)
+	if err != nil || !ok {
+		return "the body is not a JSON object"
+	}
+	if event["id"] != h.Get("X-Service-Event-Id") || event["type"] != h.Get("X-Service-Event-Type") {
+		return "X-Service-Event-Id and X-Service-Event-Type are not those of the body"
+	}
+	if event["partnerId"] != integer(r.ids[path]) {
+		return "the event is another partner's"
+	}
+	return ""
+}
+
+// accepted gives, by event id, how many deliveries were answered with 200, and the body of the last one.
+func (r *receiver) accepted() (counts map[string]int, bodies map[string]string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	counts, bodies = map[string]int{}, map[string]string{}
+	for _, d := range r.deliveries {
+		if d.status == http.StatusOK {
+			counts[d.id]++
+			bodies[d.id] = d.body
+		}
+	}
+	return counts, bodies
+}
+
+// compare gives every difference between what came and the events that should have. Where repeats are allowed, an event may
+// have been accepted more than once: after a kill nobody knows which of the last ones arrived.
+func (r *receiver) compare(expected map[string]object, repeats bool) []string {
+	counts, bodies := r.accepted()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found := slices.Clone(r.faults)
+	first := map[string]string{}
+	for _, d := range r.deliveries {
+		if before, ok := first[d.id]; ok && before != d.body {
+			found = append(found, fmt.Sprintf("event %s came as %s and as %s", d.id, before, d.body))
+		}
+		first[d.id] = d.body
+	}
+	for _, id := range slices.Sorted(maps.Keys(expected)) {
+		if counts[id] == 0 {
+			found = append(found, fmt.Sprintf("event %s never came: %s", id, show(expected[id])))
+			continue
+		}
+		if counts[id] > 1 && !repeats {
+			found = append(found, fmt.Sprintf("event %s was accepted %d times", id, counts[id]))
+		}
+		body, err := tree([]byte(bodies[id]))
+		if err != nil {
+			found = append(found, fmt.Sprintf("event %s: %v", id, err))
+		}
+		for _, line := range diff(expected[id], body) {
+			found = append(found, fmt.Sprintf("event %s: %s", id, line))
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(first)) {
+		if _, ok := expected[id]; !ok {
+			found = append(found, fmt.Sprintf("event %s should not be: %s", id, first[id]))
+		}
+	}
+	return found
+}
+
+// refusals counts the attempts that were refused on purpose.
+func (r *receiver) refusals() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.refused)
+}
+
+func (r *receiver) close() { r.server.Close() }

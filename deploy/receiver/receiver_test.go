@@ -1,0 +1,346 @@
+package receiver
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+const (
+	secretOne = "whsec_one"
+	secretTwo = "whsec_two"
+)
+
+var secrets = map[int64]string{1: secretOne, 2: secretTwo}
+
+// lines is an output that can be read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func start(t *testing.T) (*Receiver, *http.Client, *lines) {
+	t.Helper()
+	out := &lines{}
+	r, err := Start(t.Context(), t.TempDir(), secrets, out, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r, trusting(t, r.CAFile()), out
+}
+
+// trusting is a client that trusts the certificates in the file and nothing else.
+func trusting(t *testing.T, caFile string) *http.Client {
+	t.Helper()
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		t.Fatalf("%s holds no certificate", caFile)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// post is a delivery, changed by the test where it wants to be wrong.
+type post struct {
+	url, method, id, kind, body, secret string
+	at                                  time.Time
+}
+
+func depositOf(r *Receiver, id string) post {
+	return post{
+		url: r.URL(1), method: http.MethodPost, id: id, kind: "deposit.referral", secret: secretOne, at: time.Now(),
+		body: `{"id":"` + id + `","version":1,"type":"deposit.referral","createdAt":"2026-01-02T03:04:05.000Z","partnerId":1,` +
+			`"data":{"vaultAddress":"0x01","userAddress":"0xAb","assets":"12500000","shares":"12","txHash":"0xfe","blockNumber":"7","logIndex":0,"timestamp":"2026-01-02T03:04:05.000Z"}}`,
+	}
+}
+
+func (p post) send(t *testing.T, client *http.Client) (status int, answer string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), p.method, p.url, strings.NewReader(p.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Service-Event-Id", p.id)
+	request.Header.Set("X-Service-Event-Type", p.kind)
+	request.Header.Set("X-Service-Timestamp", strconv.FormatInt(p.at.Unix(), 10))
+	request.Header.Set("X-Service-Signature", webhook.Sign(p.secret, p.at.Unix(), []byte(p.body)))
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	b, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(b)
+}
+
+func TestPrintsEachEvent(t *testing.T) {
+	r, client, out := start(t)
+	deposit := depositOf(r, "11111111-1111-4111-8111-111111111111")
+	request := post{
+		url: r.URL(2), method: http.MethodPost, id: "22222222-2222-4222-8222-222222222222", kind: "withdrawal.referral", secret: secretTwo, at: time.Now(),
+		body: `{"id":"22222222-2222-4222-8222-222222222222","version":1,"type":"withdrawal.referral","partnerId":2,"data":{"userAddress":"0xCd","requestIndex":"4","assetsEstimate":"99","txHash":"0xaa"}}`,
+	}
+	test := post{
+		url: r.URL(1), method: http.MethodPost, id: "33333333-3333-4333-8333-333333333333", kind: "webhook.test", secret: secretOne, at: time.Now(),
+		body: `{"id":"33333333-3333-4333-8333-333333333333","version":1,"type":"webhook.test","partnerId":1,"data":{}}`,
+	}
+	for _, p := range []post{deposit, request, deposit, test} {
+		if status, answer := p.send(t, client); status != http.StatusOK {
+			t.Fatalf("%s was answered with %d %s", p.kind, status, answer)
+		}
+	}
+	want := "deposit.referral     partner 1  12500000 native units by 0xAb  tx 0xfe  (new)\n" +
+		"withdrawal.referral  partner 2  request 4, about 99 native units by 0xCd  tx 0xaa  (new)\n" +
+		"deposit.referral     partner 1  12500000 native units by 0xAb  tx 0xfe  (repeat)\n" +
+		"webhook.test         partner 1  id 33333333-3333-4333-8333-333333333333  (new)\n"
+	if out.String() != want {
+		t.Errorf("printed\n%swant\n%s", out, want)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	r, client, out := start(t)
+	const id = "11111111-1111-4111-8111-111111111111"
+	for name, try := range map[string]struct {
+		change func(*post)
+		status int
+		answer string
+	}{
+		"another partner's secret": {func(p *post) { p.secret = secretTwo }, 401, "does not match the body"},
+		"an old timestamp":         {func(p *post) { p.at = p.at.Add(-webhook.Tolerance - 10*time.Second) }, 401, "away from the clock"},
+		"a future timestamp":       {func(p *post) { p.at = p.at.Add(webhook.Tolerance + 10*time.Second) }, 401, "away from the clock"},
+		"an unknown partner":       {func(p *post) { p.url = r.URL(3) }, 404, "no such partner"},
+		"a partner that is no id":  {func(p *post) { p.url = r.URL(1) + "x" }, 404, "no such partner"},
+		"another path":             {func(p *post) { p.url = strings.TrimSuffix(r.URL(1), "/partners/1") }, 404, ""},
+		"another method":           {func(p *post) { p.method = http.MethodPut }, 405, ""},
+		"a large body":             {func(p *post) { p.body += strings.Repeat(" ", maxBody) }, 413, "too large"},
+		"no JSON":                  {func(p *post) { p.body = "hello" }, 400, "not an event"},
+		"no id":                    {func(p *post) { p.body = `{"version":1}` }, 400, "has no id"},
+		"another version":          {func(p *post) { p.body = strings.Replace(p.body, `"version":1`, `"version":2`, 1) }, 400, "version 2"},
+		"another id in the header": {func(p *post) { p.id = strings.Replace(id, "1", "2", 1) }, 400, "X-Service-Event-Id"},
+		"another type in the header": {
+			func(p *post) { p.kind = "withdrawal.referral" }, 400, "X-Service-Event-Type",
+		},
+		"another partner in the body": {func(p *post) { p.body = strings.Replace(p.body, `"partnerId":1`, `"partnerId":2`, 1) }, 400, "for partner 2"},
+	} {
+		p := depositOf(r, id)
+		try.change(&p)
+		status, answer := p.send(t, client)
+		if status != try.status || !strings.Contains(answer, try.answer) {
+			t.Errorf("%s: answered with %d %q, want %d %q", name, status, answer, try.status, try.answer)
+		}
+		if strings.Contains(answer, secretOne) || strings.Contains(answer, secretTwo) {
+			t.Errorf("%s: the answer tells a secret: %s", name, answer)
+		}
+	}
+	if out.String() != "" {
+		t.Errorf("refused deliveries were printed: %s", out)
+	}
+	if status, answer := depositOf(r, id).send(t, client); status != 200 || !strings.HasSuffix(out.String(), "(new)\n") {
+		t.Errorf("after all that the right delivery was answered with %d %q and printed as %q", status, answer, out)
+	}
+}
+
+func TestASignatureIsOverTheRawBytes(t *testing.T) {
+	r, client, _ := start(t)
+	p := depositOf(r, "11111111-1111-4111-8111-111111111111")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url, strings.NewReader(p.body+" ")) // the same JSON
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Service-Event-Id", p.id)
+	request.Header.Set("X-Service-Event-Type", p.kind)
+	request.Header.Set("X-Service-Timestamp", strconv.FormatInt(p.at.Unix(), 10))
+	request.Header.Set("X-Service-Signature", webhook.Sign(p.secret, p.at.Unix(), []byte(p.body)))
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusUnauthorized {
+		t.Errorf("answered with %d", response.StatusCode)
+	}
+}
+
+func TestRemembersABoundedNumberOfEvents(t *testing.T) {
+	s := newRecent(3)
+	id := func(n byte) uuid.UUID { return uuid.UUID{n} }
+	for _, step := range []struct {
+		id  byte
+		new bool
+	}{{1, true}, {2, true}, {3, true}, {1, false}, {4, true}, {2, false}, {1, true}, {2, true}, {4, false}} {
+		if got := s.add(id(step.id)); got != step.new {
+			t.Errorf("id %d: new is %t, want %t", step.id, got, step.new)
+		}
+		if len(s.ids) > 3 {
+			t.Fatalf("%d ids are remembered", len(s.ids))
+		}
+	}
+}
+
+func TestTheAuthorityIsKept(t *testing.T) {
+	dir := t.TempDir()
+	log := slog.New(slog.DiscardHandler)
+	first, err := Start(t.Context(), dir, secrets, io.Discard, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := trusting(t, first.CAFile())
+	info, err := os.Stat(dir + "/" + caKeyName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("the key's file has mode %s", info.Mode())
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Start(t.Context(), dir, secrets, io.Discard, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	if status, answer := depositOf(second, "11111111-1111-4111-8111-111111111111").send(t, client); status != 200 {
+		t.Errorf("a client that trusts the first start got %d %s from the second", status, answer)
+	}
+}
+
+func TestTheAuthorityIsRenewed(t *testing.T) {
+	dir := t.TempDir()
+	now := time.Now()
+	first, err := openAuthority(dir, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, try := range []struct {
+		at   time.Time
+		same bool
+	}{
+		{first.certificate.NotAfter.Add(-caRenew - time.Second), true},
+		{first.certificate.NotAfter.Add(-caRenew), false},
+	} {
+		again, err := openAuthority(dir, try.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if same := again.certificate.Equal(first.certificate); same != try.same {
+			t.Errorf("at %s the authority is the same: %t", try.at, same)
+		}
+	}
+}
+
+func TestDamagedFilesAreNamed(t *testing.T) {
+	other := t.TempDir()
+	if _, err := openAuthority(other, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	foreignKey, err := os.ReadFile(other + "/" + caKeyName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, try := range map[string]struct {
+		file, content, want string
+	}{
+		"no PEM":              {caName, "hello", "holds no CERTIFICATE"},
+		"no certificate":      {caName, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", caName},
+		"the wrong PEM":       {caKeyName, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "holds no EC PRIVATE KEY"},
+		"no key":              {caKeyName, "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", caKeyName},
+		"somebody else's key": {caKeyName, string(foreignKey), "does not belong to"},
+	} {
+		dir := t.TempDir()
+		if _, err := openAuthority(dir, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(dir+"/"+try.file, []byte(try.content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Start(t.Context(), dir, secrets, io.Discard, slog.New(slog.DiscardHandler))
+		if err == nil || !strings.Contains(err.Error(), try.want) || !strings.Contains(err.Error(), "remove ") {
+			t.Errorf("%s: got %v, want %q", name, err, try.want)
+		}
+	}
+	file := t.TempDir() + "/file"
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(t.Context(), file+"/dir", secrets, io.Discard, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a folder that cannot be made gave no error")
+	}
+}
+
+// TestEndsWithItsContext: the port is free again.
+func TestEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := Start(ctx, t.TempDir(), secrets, io.Discard, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	select {
+	case <-r.served:
+	case <-time.After(time.Minute):
+		t.Fatal("the receiver goes on")
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// broken is an output that has gone away.
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, fmt.Errorf("gone") }
+
+func TestABrokenOutputIsNotThePartnersFault(t *testing.T) {
+	warnings := &lines{}
+	r, err := Start(t.Context(), t.TempDir(), secrets, broken{}, slog.New(slog.NewTextHandler(warnings, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	status, _ := depositOf(r, "11111111-1111-4111-8111-111111111111").send(t, trusting(t, r.CAFile()))
+	if status != 200 || !strings.Contains(warnings.String(), "could not be printed") {
+		t.Errorf("answered with %d, said %q", status, warnings)
+	}
+}
