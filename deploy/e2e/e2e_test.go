@@ -58,22 +58,22 @@ func traffic(t *testing.T, w *world) {
 	}
 }
 
-// branch makes steps until the newest blocks, as many as depth, hold enough facts, and waits until navlog knows them.
-func (w *world) branch(t *testing.T, depth uint64, enough int) *history {
+// branch makes steps until the chain is good for what comes next, and waits until navlog knows it.
+func (w *world) branch(t *testing.T, good func(*history) bool) *history {
 	t.Helper()
-	for range 20 {
+	for range 40 {
 		w.steps(t, 1)
-		if h := w.read(t); len(h.since(depth)) >= enough {
+		if h := w.read(t); good(h) {
 			m := w.newest(t, true)
 			w.memories = append(w.memories, m)
 			return m.history
 		}
 	}
-	t.Fatalf("20 steps made no %d facts in %d blocks", enough, depth)
+	t.Fatal("40 steps made no chain as the test wants it")
 	return nil
 }
 
-// since are the facts of the newest blocks.
+// since are the facts of the newest blocks, as many as depth.
 func (h *history) since(depth uint64) []fact {
 	return keep(h.facts, func(f fact) bool { return f.block+depth > h.head() })
 }
@@ -81,7 +81,7 @@ func (h *history) since(depth uint64) []fact {
 // emptied replaces the newest blocks by empty ones, several times.
 func emptied(t *testing.T, w *world) {
 	for _, depth := range []uint64{3, 1, 6, 2, 4} {
-		before := w.branch(t, depth, 1)
+		before := w.branch(t, func(h *history) bool { return len(h.since(depth)) > 0 })
 		if err := scenario.Reorg(t.Context(), w.RPC, depth); err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func emptied(t *testing.T, w *world) {
 // keptTransactions moves what happened in four blocks into one, and drops what happened in the fifth.
 func keptTransactions(t *testing.T, w *world) {
 	const depth = 5
-	before := w.branch(t, depth, 2)
+	before := w.branch(t, func(h *history) bool { return len(h.since(depth))-len(h.since(2)) >= 2 })
 	kept := w.transactions(t, before.head()-depth+1, before.head()-1)
 	moves := make([]scenario.Kept, len(kept))
 	for i, hash := range kept {
@@ -152,7 +152,7 @@ func backAndAnotherWay(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := w.branch(t, 3, 1)
+	old := w.branch(t, func(h *history) bool { return len(h.since(3)) > 0 })
 	if err := scenario.Revert(t.Context(), w.RPC, id); err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +171,11 @@ func backAndAnotherWay(t *testing.T, w *world) {
 
 // kill ends navlog by SIGKILL while it delivers webhooks.
 func kill(t *testing.T, w *world) {
-	w.steps(t, 25)
 	before, _ := w.receiver.accepted()
+	w.branch(t, func(h *history) bool {
+		h.final = h.head() // soon
+		return len(h.events(w.Partners)) >= len(before)+6
+	})
 	w.mine(t, 12)
 	eventually(t.Context(), t, patience, func(context.Context) bool {
 		now, _ := w.receiver.accepted()

@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -160,17 +161,19 @@ func (s span) holds(unixSeconds uint64) bool {
 	return (s.from == "" || s.fromMs <= ms) && (s.to == "" || ms <= s.toMs)
 }
 
-// spans writes ranges around the times of a list, which are in ascending order, in every format of from and to.
+// spans writes ranges around the times of a list, which are in ascending order, in every format of from and to. Ranges that
+// would end before they begin are left out.
 func spans(times []uint64) []span {
 	first, middle, last := times[0], times[len(times)/2], times[len(times)-1]
 	ms := func(seconds uint64) int64 { return int64(seconds) * 1000 }
+	later := max(middle, first+1) // never before half a second after the first
 	firstDay, lastDay := first-first%86400, last-last%86400
-	return []span{
+	all := []span{
 		{from: stamp(ms(middle), 0), fromMs: ms(middle)},
 		{from: stamp(ms(middle)+1, 0), fromMs: ms(middle) + 1},
 		{to: stamp(ms(middle), 0), toMs: ms(middle)},
 		{to: stamp(ms(middle)-1, 0), toMs: ms(middle) - 1},
-		{from: stamp(ms(first)+500, 120), fromMs: ms(first) + 500, to: stamp(ms(middle), -330), toMs: ms(middle)},
+		{from: stamp(ms(first)+500, 120), fromMs: ms(first) + 500, to: stamp(ms(later), -330), toMs: ms(later)},
 		{from: decimal(middle), fromMs: ms(middle), to: decimal(last), toMs: ms(last)},
 		{from: strconv.FormatInt(ms(middle), 10), fromMs: ms(middle), to: strconv.FormatInt(ms(middle), 10), toMs: ms(middle)},
 		{from: strconv.FormatInt(ms(middle)+1, 10), fromMs: ms(middle) + 1},
@@ -180,6 +183,7 @@ func spans(times []uint64) []span {
 		{from: date(firstDay), fromMs: ms(firstDay), to: date(lastDay), toMs: ms(lastDay+86400) - 1},
 		{to: decimal(first - 1), toMs: ms(first - 1)},
 	}
+	return slices.DeleteFunc(all, func(s span) bool { return s.from != "" && s.to != "" && s.fromMs > s.toMs })
 }
 
 // stamp is RFC 3339 at an offset from UTC in minutes.

@@ -69,7 +69,7 @@ func (w *world) start(t *testing.T) {
 	if len(w.Partners) != 2 || len(w.Contracts.Vaults) == 0 {
 		t.Fatalf("the ready file holds %d partners and %d vaults", len(w.Partners), len(w.Contracts.Vaults))
 	}
-	w.traffic = scenario.New(w.RPC, &w.Contracts, 3, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
+	w.traffic = scenario.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
 }
 
 // register gives each partner the URL of the receiver, after trying what must be refused and a URL that is overwritten.
