@@ -36,7 +36,8 @@
 // new as the live one: a rollback is one UPDATE. An Operator, which is what
 // `navlog projection` runs, changes the list (see its comment for the states) and
 // writes no row. A projector ends only when the live generation needs a person
-// and there is no other one to write, for that one could become the live one.
+// and there is no other one to write, for that one could become the live one; in
+// the process of `navlog up`, which has the engines, it waits for a rebuild.
 //
 // # One keeper
 //

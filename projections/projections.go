@@ -32,6 +32,7 @@ type Projections struct {
 	conn       driver.Conn
 	open       func() (driver.Conn, error)
 	roster     roster
+	patient    bool
 }
 
 // New makes a projector. It does nothing before Run.
@@ -41,6 +42,11 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	p.roster.set(Starting, nil)
 	return p
 }
+
+// WaitForRebuild makes Run wait, not ready, where it would end because going on
+// needs a rebuild. It is for a process whose end would take the engines away
+// that a rebuild needs. To be called before Run.
+func (p *Projections) WaitForRebuild() { p.patient = true }
 
 // Run writes the generations until ctx ends, and then returns nil with no
 // insert under way. It returns an error when an engine cannot be reached at

@@ -303,6 +303,33 @@ func TestRebuildOfBad(t *testing.T) {
 	wantStates(t, o, "1 dropped, 2 live")
 }
 
+// TestPatient: a projector in the process that runs the engines does not end
+// with its only generation, and goes on with a rebuild.
+func TestPatient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	w.registered(t, 1, s.records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
+	p, _ := w.projector(t)
+	p.WaitForRebuild()
+	start(t, p)
+	eventually(t, func() error {
+		if s := p.Status(); s.State != Bad {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	wantError(t, p.Ready(), "has schema fedcba987654", "navlog projection rebuild")
+	o := w.operator(t)
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 standby, 2 live")
+	follows(t, p, 2, s.seq())
+}
+
 // TestLiveBreaks: with a generation in standby the projector goes on when the
 // live one breaks, says so, and a rollback heals it.
 func TestLiveBreaks(t *testing.T) {

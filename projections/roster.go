@@ -59,7 +59,7 @@ func (p *Projections) supervise(ctx context.Context) error {
 	}()
 	p.roster.set(Waiting, nil)
 	var origin *event.Origin
-	for {
+	for told := ""; ; {
 		var err error
 		if origin == nil {
 			origin, err = p.origin(ctx)
@@ -74,10 +74,15 @@ func (p *Projections) supervise(ctx context.Context) error {
 			p.roster.set(Bad, err)
 			return err
 		}
+		message := ""
 		if err != nil { // the keepers go on
+			message = err.Error()
 			p.roster.set(Retrying, err)
+		}
+		if message != told && message != "" { // once, not every second
 			p.log.Warn("the list of generations is not known", "error", err)
 		}
+		told = message
 		select {
 		case <-ctx.Done():
 			return nil
@@ -116,11 +121,9 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 	if refusal == nil {
 		return nil
 	}
-	for _, k := range p.roster.all() {
-		if k.fault() == nil {
-			p.roster.set(Bad, refusal)
-			return nil // it can become the live one
-		}
+	p.roster.set(Bad, refusal)
+	if p.patient || slices.ContainsFunc(p.roster.all(), func(k *keeper) bool { return k.fault() == nil }) {
+		return nil // another generation can become the live one
 	}
 	return refusal
 }

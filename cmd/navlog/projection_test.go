@@ -144,7 +144,7 @@ func ask(t *testing.T, url string) *asker {
 			a.once(url)
 		}
 	}()
-	a.stop = func() { cancel(); <-done }
+	a.stop = func() { cancel(); <-done; a.once(url) }
 	return a
 }
 
@@ -209,7 +209,7 @@ func TestProjectionLife(t *testing.T) {
 	}
 	answers("2")
 	asked.stop()
-	if len(asked.faults) > 0 || strings.Join(asked.seen, " ") != "1 2 1 2" {
+	if got := strings.Join(asked.seen, " "); len(asked.faults) > 0 || got != "1 2 1 2" && got != "1 2" { // it may have missed the short time of the rollback
 		t.Errorf("seen %v, %d faults, the first is %.1q", asked.seen, len(asked.faults), asked.faults)
 	}
 	if _, err := c.run("projection", "drop", "2"); err == nil || !strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
