@@ -26,13 +26,27 @@
 //	      │                                                                    │
 //	      └── give up: drop all state, acquire again ◀── c older than 10 s     └─ anything else ──▶ fenced
 //
-// # One writer
+// # Many generations
+//
+// PostgreSQL has the only list of generations, with the state of each, and so
+// the only pointer to the live one. A projector reads the list once a second and
+// has one keeper for every generation that is live, in standby or being built,
+// and is of its log and schema. Keepers share nothing that one of them could use
+// up, so that one that fails hurts no other, and a generation in standby is as
+// new as the live one: a rollback is one UPDATE. An Operator, which is what
+// `navlog projection` runs, changes the list (see its comment for the states) and
+// writes no row. A projector ends only when the live generation needs a person
+// and there is no other one to write, for that one could become the live one; in
+// the process of `navlog up`, which has the engines, it waits for a rebuild.
+//
+// # One keeper
 //
 //	            ┌────────────── lease lost, fenced, engine away: back off ─────────────┐
 //	            ▼                                                                      │
 //	waiting ─ first record ─▶ standby ─ lease ─▶ building ─ end of the log ─▶ following
 //	                                               │
-//	                                               └─ hole or double found ─▶ bad (ends by `navlog projection rebuild`)
+//	                                               ├─ hole or double found ─▶ bad (ends by `navlog projection rebuild`)
+//	                                               └─ not on the list any more ─▶ ended
 //
 // The lease is a session advisory lock in PostgreSQL, which the server releases
 // when its holder dies. It only keeps a second writer from wasting its time:

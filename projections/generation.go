@@ -42,74 +42,81 @@ func (p *Projections) origin(ctx context.Context) (*event.Origin, error) {
 	}
 }
 
-// liveGeneration gives the generation to write: the live one, or a first one
-// made for this log. It refuses one that is not of this log or this binary.
-func (p *Projections) liveGeneration(ctx context.Context, origin *event.Origin) (generation, error) {
-	live, err := p.findLive(ctx)
-	if err == nil && live == nil {
-		live, err = p.createFirst(ctx, origin)
+// fits refuses a generation that is not of this log or not of this binary.
+func (p *Projections) fits(g generation, origin *event.Origin) error {
+	if !bytes.Equal(g.logID, origin.GetLogId()) {
+		return &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", g.id, g.logID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
 	}
-	if err != nil {
-		return generation{}, err
+	if g.schema != readmodel.Schema() {
+		return &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection rebuild` with this one, or start the navlog that made it", g.id, g.schema, readmodel.Schema())}
 	}
-	if !bytes.Equal(live.logID, origin.GetLogId()) {
-		return generation{}, &permanentError{fmt.Errorf("generation %d was made from log %x, and %s is log %x: if the new log is the true one, run `navlog projection rebuild`", live.id, live.logID, chainlog.LogTopic(p.chainID), origin.GetLogId())}
-	}
-	if live.schema != readmodel.Schema() {
-		return generation{}, &permanentError{fmt.Errorf("generation %d has schema %s and this navlog writes %s: run `navlog projection rebuild` with this one, or start the navlog that made it", live.id, live.schema, readmodel.Schema())}
-	}
-	return *live, nil
+	return nil
 }
 
-// findLive gives the live generation, nil when there has never been any.
-func (p *Projections) findLive(ctx context.Context) (*generation, error) {
-	all, err := db.New(p.pool).ListGenerations(ctx)
+// writable tells whether a generation of that state is kept up to date.
+func writable(state string) bool {
+	return state == registry.Live || state == registry.Standby || state == registry.Building
+}
+
+// generations lists those that are kept up to date, and the id of the live one.
+// The first generation of all is made here. noLive says that none is live.
+func (p *Projections) generations(ctx context.Context, origin *event.Origin) (all []generation, live int32, noLive error) {
+	rows, err := db.New(p.pool).ListGenerations(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		return nil, 0, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+	}
+	if len(rows) == 0 {
+		if err := p.createFirst(ctx, origin); err != nil {
+			return nil, 0, err
+		}
+		return p.generations(ctx, origin)
 	}
 	var others string
-	for _, g := range all {
-		if g.State == registry.Live {
-			return &generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID)}, nil
-		}
+	for _, g := range rows {
 		others += fmt.Sprintf(" %d (%s)", g.ID, g.State)
+		if g.State == registry.Live {
+			live = g.ID
+		}
+		if writable(g.State) {
+			all = append(all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID)})
+		}
 	}
-	if others != "" {
-		return nil, &permanentError{fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)}
+	if live == 0 {
+		noLive = &permanentError{fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)}
 	}
-	return nil, nil
+	return all, live, noLive
 }
 
 // createFirst makes generation 1. Its database must be new or empty: rows that
 // the registry knows nothing of belong to something else.
-func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) (*generation, error) {
+func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
 	g := generation{1, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(1)}
 	if err := readmodel.Create(ctx, p.conn, g.database); err != nil {
-		return nil, err
+		return err
 	}
 	for _, table := range readmodel.Tables {
 		seq, _, err := readmodel.Cursor(ctx, p.conn, g.database, table)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if seq == 0 {
 			continue
 		}
-		if again, err := p.findLive(ctx); err != nil || again != nil {
-			return again, err // another instance was faster, and has begun to write
+		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
+			return err // another instance was faster, and has begun to write
 		}
-		return nil, &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database and start again", g.database, table, seq)}
+		return &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database and start again", g.database, table, seq)}
 	}
 	err := db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Live})
 	var taken *pgconn.PgError
 	if errors.As(err, &taken) && taken.Code == "23505" {
-		return p.findLive(ctx) // another instance was faster
+		return nil // another instance was faster
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create generation 1 in PostgreSQL: %w", err)
+		return fmt.Errorf("create generation 1 in PostgreSQL: %w", err)
 	}
 	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
-	return &g, nil
+	return nil
 }
 
 // brokenError says that a generation's rows cannot be a fold of the log.
@@ -135,11 +142,13 @@ func checkContiguous(ctx context.Context, conn driver.Conn, database string) err
 	return nil
 }
 
-// markBad takes a broken generation out of service.
+// markBad takes a broken generation out of service, whatever it was used for.
 func (p *Projections) markBad(ctx context.Context, id int32) error {
-	_, err := db.New(p.pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: registry.Live, NewState: registry.Bad})
-	if err != nil {
-		return fmt.Errorf("mark generation %d bad: %w", id, err)
+	for _, was := range []string{registry.Live, registry.Standby, registry.Building} {
+		_, err := db.New(p.pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: was, NewState: registry.Bad})
+		if err != nil {
+			return fmt.Errorf("mark generation %d bad: %w", id, err)
+		}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func open(t testing.TB, c readmodel.Config) driver.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for id := range int32(3) {
+		for id := range int32(5) {
 			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+c.Database(id)); err != nil {
 				t.Errorf("drop the test's database: %v", err)
 			}
@@ -175,6 +175,13 @@ func (w *world) projector(t *testing.T) (*Projections, *prometheus.Registry) {
 	p := New(DefaultConfig(), chainID, w.kafka, w.ch, w.pool, reg, slog.New(slog.NewTextHandler(testWriter{t}, nil)))
 	p.every = 50 * time.Millisecond
 	return p, reg
+}
+
+// measured is the metrics of the live generation.
+func (p *Projections) measured() *metrics {
+	p.roster.mu.Lock()
+	defer p.roster.mu.Unlock()
+	return p.roster.keepers[p.roster.liveID].metrics
 }
 
 // start runs p until stop is called, which gives Run's answer; it is called at

@@ -2,7 +2,7 @@ package projections
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics of the projections. Counters start at 0 with the process; records
+// metrics of one generation, which is a label of each. Counters start at 0 with the process; records
 // that are folded again after a restart are counted again.
 type metrics struct {
 	batches prometheus.Counter
@@ -27,8 +27,19 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		quarantinedLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
 			Help: "Logs that cannot be decoded or summed and are in no total: alarm."}, []string{"event"}),
 	}
-	reg.MustRegister(m.batches, m.rows, m.inserts, m.seq, m.lag, m.impossibleLogs, m.quarantinedLogs)
+	reg.MustRegister(m.collectors()...)
 	return m
+}
+
+func (m *metrics) collectors() []prometheus.Collector {
+	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.seq, m.lag, m.impossibleLogs, m.quarantinedLogs}
+}
+
+// forget takes the metrics of a generation that is gone away.
+func (m *metrics) forget(reg prometheus.Registerer) {
+	for _, c := range m.collectors() {
+		reg.Unregister(c)
+	}
 }
 
 func (m *metrics) impossible(event string)  { m.impossibleLogs.WithLabelValues(event).Inc() }

@@ -116,11 +116,11 @@ func TestEveryEvent(t *testing.T) {
 	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != len(readmodel.Tables) {
 		t.Errorf("rows are counted for %d tables, %v", n, err)
 	}
-	if got := testutil.ToFloat64(p.metrics.rows.WithLabelValues("records")); got != float64(s.seq()) {
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.seq()) {
 		t.Errorf("%v rows of records are counted, want %d", got, s.seq())
 	}
 	eventually(t, func() error {
-		if got := testutil.ToFloat64(p.metrics.seq); got != float64(s.seq()) {
+		if got := testutil.ToFloat64(p.measured().seq); got != float64(s.seq()) {
 			return fmt.Errorf("metric seq is %v", got)
 		}
 		return nil
@@ -186,7 +186,7 @@ func TestQuarantine(t *testing.T) {
 	if len(r.Quarantined) != 6 {
 		t.Errorf("%d logs are quarantined, want 6:\n%s", len(r.Quarantined), r)
 	}
-	if n := testutil.ToFloat64(p.metrics.quarantinedLogs.WithLabelValues("DepositAccepted")); n != 5 {
+	if n := testutil.ToFloat64(p.measured().quarantinedLogs.WithLabelValues("DepositAccepted")); n != 5 {
 		t.Errorf("%v quarantined deposits are counted, want 5", n)
 	}
 	var sum big.Int
@@ -262,7 +262,7 @@ func TestImpossibleLogs(t *testing.T) {
 		t.Errorf("verify lists %d logs that cannot be, want 6:\n%s", len(r.Impossible), r)
 	}
 	for name, want := range map[string]float64{"WithdrawalClaimed": 2, "WithdrawalFunded": 1, "WithdrawalRequested": 1, "DepositsSwept": 1} {
-		if got := testutil.ToFloat64(p.metrics.impossibleLogs.WithLabelValues(name)); got != want {
+		if got := testutil.ToFloat64(p.measured().impossibleLogs.WithLabelValues(name)); got != want {
 			t.Errorf("%v impossible %s are counted, want %v", got, name, want)
 		}
 	}

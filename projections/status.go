@@ -38,6 +38,8 @@ type Status struct {
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
 	// Error is why the state is retrying or bad.
 	Error string `json:"error,omitempty"`
+	// Others are the generations that are written beside the live one, by id.
+	Others []Status `json:"others,omitempty"`
 }
 
 // board holds the status, shared by the loops that change it and those that ask.
@@ -48,6 +50,8 @@ type board struct {
 	// last look at the end of the log.
 	offset int64
 	moved  bool
+	// A batch is being written: the end of the log is not reached.
+	busy bool
 	// Seq at the last look, for the speed.
 	seen uint64
 	// When the engines last answered.
@@ -70,12 +74,26 @@ func (b *board) set(state string, err error) {
 	}
 }
 
+// begin tells whose board this is.
+func (b *board) begin(generation int32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status = Status{State: Starting, Generation: generation}
+}
+
 // open tells where the writer of a generation begins.
 func (b *board) open(generation int32, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime}
-	b.offset, b.moved, b.seen, b.answered = -1, true, seq, time.Now()
+	b.offset, b.moved, b.busy, b.seen, b.answered = -1, true, false, seq, time.Now()
+}
+
+// took tells that a batch is about to be written.
+func (b *board) took() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.busy = true
 }
 
 // wrote tells that the tables have a batch.
@@ -83,7 +101,7 @@ func (b *board) wrote(entries []chainlog.Entry) {
 	last := entries[len(entries)-1]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.Seq, b.offset, b.moved = last.GetSeq(), last.Offset, true
+	b.status.Seq, b.offset, b.moved, b.busy = last.GetSeq(), last.Offset, true, false
 	for i := len(entries) - 1; i >= 0; i-- {
 		if block := entries[i].GetBlock(); block != nil && entries[i].GetRetracts() == 0 {
 			at := time.Unix(int64(seconds(block.GetTime())), 0).UTC()
@@ -110,7 +128,7 @@ func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
 		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
 	}
 	s.Lag = max(0, end-b.offset-1)
-	if s.Lag <= 1 || !b.moved {
+	if s.Lag <= 1 || !b.moved && !b.busy {
 		s.Lag = 0
 	}
 	if s.Lag == 0 {
@@ -153,26 +171,40 @@ func (p *Projections) observe(ctx context.Context) error {
 			continue // the status stays as it was, and is not believed for long
 		}
 		now := time.Now()
-		if s, writing := p.board.look(end, now.Sub(last)); writing {
-			p.metrics.seq.Set(float64(s.Seq))
-			p.metrics.lag.Set(float64(s.Lag))
+		for _, k := range p.roster.all() {
+			if s, writing := k.board.look(end, now.Sub(last)); writing {
+				k.metrics.seq.Set(float64(s.Seq))
+				k.metrics.lag.Set(float64(s.Lag))
+			}
 		}
 		last = now
 	}
 	return nil
 }
 
-// Status tells what the projector knows of itself.
-func (p *Projections) Status() Status { return p.board.get() }
+// Status tells what the projector knows of the live generation and, under
+// Others, of the ones that it writes beside it.
+func (p *Projections) Status() Status {
+	s := p.roster.live().get()
+	for _, k := range p.roster.all() {
+		if other := k.board.get(); other.Generation != s.Generation {
+			s.Others = append(s.Others, other)
+		}
+	}
+	return s
+}
 
-// Ready is nil while this projector follows the log, or stands by while
-// another one writes; otherwise it says in one sentence what is missing.
-func (p *Projections) Ready() error {
-	switch s := p.board.get(); s.State {
+// Ready is nil while this projector follows the log with the live generation,
+// or stands by while another one writes it; otherwise it says in one sentence
+// what is missing.
+func (p *Projections) Ready() error { return p.roster.live().ready() }
+
+func (b *board) ready() error {
+	switch s := b.get(); s.State {
 	case StandingBy:
 		return nil
 	case Following:
-		if d := p.board.silent(); d > silence {
+		if d := b.silent(); d > silence {
 			return fmt.Errorf("no answer from Kafka or ClickHouse for %s: whether generation %d is at the end of the log is not known", d.Truncate(time.Second), s.Generation)
 		}
 		return nil

@@ -18,8 +18,7 @@ import (
 
 func TestBoard(t *testing.T) {
 	t.Parallel()
-	p := &Projections{}
-	b := &p.board
+	b := new(board)
 	b.open(3, 100)
 	wrote := func(seq uint64, offset int64) {
 		b.wrote([]chainlog.Entry{{Offset: offset, Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: seq, Time: 5}}}}})
@@ -46,7 +45,7 @@ func TestBoard(t *testing.T) {
 		if step.end >= 0 {
 			b.look(step.end, time.Second)
 		}
-		got, ready := p.Status(), fmt.Sprint(p.Ready())
+		got, ready := b.get(), fmt.Sprint(b.ready())
 		if got.Lag != step.lag || got.State != step.state {
 			t.Errorf("step %d: lag %d and %s, want %d and %s", i, got.Lag, got.State, step.lag, step.state)
 		}
@@ -54,7 +53,7 @@ func TestBoard(t *testing.T) {
 			t.Errorf("step %d: ready is %s, want %q", i, ready, step.ready)
 		}
 	}
-	if s := p.Status(); s.Block != 123 || s.BlockTime.Unix() != 5 || s.Generation != 3 || s.RecordsPerSecond != 1 {
+	if s := b.get(); s.Block != 123 || s.BlockTime.Unix() != 5 || s.Generation != 3 || s.RecordsPerSecond != 1 {
 		t.Errorf("status is %+v", s)
 	}
 }

@@ -32,7 +32,7 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Answer the HTTP API from the read models."`
 	Dispatch   dispatchCmd   `cmd:"" help:"Send signed webhooks to partners."`
 	Partner    partnerCmd    `cmd:"" help:"Create partners, their keys and their signing secrets."`
-	Projection projectionCmd `cmd:"" help:"List the generations of the read models."`
+	Projection projectionCmd `cmd:"" help:"List, rebuild, switch and drop the generations of the read models."`
 	Status     statusCmd     `cmd:"" help:"Show what each program says of itself."`
 	Verify     verifyCmd     `cmd:"" help:"Prove that the log is complete and that the read models equal it."`
 	Config     configCmd     `cmd:"" help:"Check a configuration."`

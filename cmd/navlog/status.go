@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"text/tabwriter"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -65,53 +63,4 @@ func (cmd statusCmd) Run(ctx context.Context, s *streams) error {
 		}
 		return w.Flush()
 	})
-}
-
-type projectionCmd struct {
-	List projectionListCmd `cmd:"" help:"List the generations and how far each one is."`
-}
-
-type projectionListCmd struct{ partnerFlags }
-
-type generationRow struct {
-	ID        int32     `json:"id"`
-	State     string    `json:"state"`
-	Schema    string    `json:"schema"`
-	Database  string    `json:"database"`
-	LogID     string    `json:"logId"`
-	Seq       uint64    `json:"seq"`
-	CreatedAt time.Time `json:"createdAt"`
-}
-
-// Run lists the generations.
-func (cmd projectionListCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
-		found, err := db.New(pool).ListGenerations(ctx)
-		if err != nil {
-			return fmt.Errorf("list generations: %w", err)
-		}
-		conn, err := c.ClickHouse.Open()
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		rows := make([]generationRow, len(found))
-		for i, g := range found {
-			database := c.ClickHouse.Database(g.ID)
-			seq, _, err := readmodel.Cursor(ctx, conn, database, "records")
-			if err != nil {
-				return err
-			}
-			rows[i] = generationRow{g.ID, g.State, g.Schema, database, hex.EncodeToString(g.LogID), seq, g.CreatedAt}
-		}
-		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(rows)
-		}
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED")
-		for _, g := range rows {
-			fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%s\t%s\n", g.ID, g.State, g.Seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339))
-		}
-		return w.Flush()
-	}, needClickHouse)
 }

@@ -233,10 +233,12 @@ func (u *up) startPrograms(ctx context.Context, d *deps) error {
 		return err
 	}
 	u.api = serve
+	project := d.project()
+	project.WaitForRebuild() // `navlog projection rebuild` needs the engines of this process
 	programs := []struct {
 		name string
 		program
-	}{{"serve", serve}, {"dispatch", dispatch}, {"project", d.project()}, {"ingest", d.ingest()}}
+	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", d.ingest()}}
 	for _, p := range programs {
 		u.services.start(ctx, p.name, p.Run)
 	}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/projections"
+)
+
+type projectionCmd struct {
+	List     projectionListCmd     `cmd:"" help:"List the generations and how far each one is."`
+	Rebuild  projectionRebuildCmd  `cmd:"" help:"Make a new generation from the log, compare it with the live one, and switch to it when they are equal."`
+	Switch   projectionSwitchCmd   `cmd:"" help:"Make a standby generation the live one."`
+	Rollback projectionRollbackCmd `cmd:"" help:"Go back to the newest standby generation."`
+	Drop     projectionDropCmd     `cmd:"" help:"Remove a generation that is not live."`
+}
+
+// projectionFlags are common to the projection commands.
+type projectionFlags struct{ partnerFlags }
+
+// withOperator runs do with an open operator.
+func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error, sections ...section) error {
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
+		if err != nil {
+			return err
+		}
+		defer o.Close()
+		return do(o)
+	}, append(sections, needClickHouse)...)
+}
+
+// did prints what a command did.
+func (f projectionFlags) did(s *streams, id int32, what string) error {
+	if f.JSON {
+		return json.NewEncoder(s.out).Encode(map[string]any{"generation": id, "changed": what})
+	}
+	_, err := fmt.Fprintf(s.out, "generation %d: %s\n", id, what)
+	return err
+}
+
+type projectionListCmd struct{ projectionFlags }
+
+// Run lists the generations.
+func (cmd projectionListCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+		all, err := o.List(ctx)
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(all)
+		}
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED")
+		for _, g := range all {
+			seq := "none" // no tables
+			if g.Seq != nil {
+				seq = fmt.Sprint(*g.Seq)
+			}
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339))
+		}
+		return w.Flush()
+	})
+}
+
+type projectionRebuildCmd struct {
+	projectionFlags
+	NoSwitch   bool `help:"Leave the new generation in standby."`
+	AcceptDiff bool `help:"Switch although the new generation differs from the live one, after a change of what the log is decoded to."`
+}
+
+// Run rebuilds. Progress goes to standard error, the report to standard output.
+func (cmd projectionRebuildCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+		bar := newProgressBar(s.err)
+		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.show, Notice: bar.say})
+		bar.end()
+		if rebuilt == nil {
+			return err
+		}
+		return errors.Join(cmd.print(s.out, rebuilt, err), err)
+	}, needChainID, needKafka)
+}
+
+func (cmd projectionRebuildCmd) print(out io.Writer, r *projections.Rebuilt, failed error) error {
+	if cmd.JSON {
+		return json.NewEncoder(out).Encode(r)
+	}
+	var text strings.Builder
+	if r.Parity != nil {
+		fmt.Fprint(&text, r.Parity)
+	}
+	if r.Verified != nil {
+		fmt.Fprint(&text, r.Verified)
+	}
+	switch {
+	case r.Live:
+		fmt.Fprintf(&text, "generation %d is live\n", r.Generation)
+	case failed == nil:
+		fmt.Fprintf(&text, "generation %d is in standby: `navlog projection switch %d` makes it live\n", r.Generation, r.Generation)
+	}
+	_, err := io.WriteString(out, text.String())
+	return err
+}
+
+type projectionSwitchCmd struct {
+	projectionFlags
+	ID int32 `arg:"" help:"Generation id."`
+}
+
+// Run switches.
+func (cmd projectionSwitchCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+		if err := o.Switch(ctx, cmd.ID); err != nil {
+			return err
+		}
+		return cmd.did(s, cmd.ID, "live")
+	})
+}
+
+type projectionRollbackCmd struct{ projectionFlags }
+
+// Run goes back.
+func (cmd projectionRollbackCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+		id, err := o.Rollback(ctx)
+		if err != nil {
+			return err
+		}
+		return cmd.did(s, id, "live")
+	})
+}
+
+type projectionDropCmd struct {
+	projectionFlags
+	ID int32 `arg:"" help:"Generation id."`
+}
+
+// Run drops.
+func (cmd projectionDropCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+		if err := o.Drop(ctx, cmd.ID); err != nil {
+			return err
+		}
+		return cmd.did(s, cmd.ID, "dropped")
+	})
+}
+
+// progressBar shows a replay: one line that is drawn again and again on a
+// terminal, a line every few seconds elsewhere.
+type progressBar struct {
+	out      io.Writer
+	terminal bool
+	drawn    bool // the cursor stands behind a bar
+	last     time.Time
+	now      func() time.Time
+}
+
+const (
+	barWidth      = 30
+	barLinesEvery = 5 * time.Second
+)
+
+func newProgressBar(out io.Writer) *progressBar {
+	b := &progressBar{out: out, now: time.Now}
+	if f, ok := out.(*os.File); ok {
+		info, err := f.Stat()
+		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return b
+}
+
+func (b *progressBar) show(p projections.Progress) {
+	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
+	switch {
+	case b.terminal:
+		full := int(barWidth * share(p))
+		fmt.Fprintf(b.out, "\r[%s%s] %3.0f %%  %s\x1b[K", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*share(p), line)
+		b.drawn = true
+	case p.AtEnd || b.now().Sub(b.last) >= barLinesEvery:
+		fmt.Fprintln(b.out, line)
+		b.last = b.now()
+	}
+}
+
+// share is how much of the log is written, 0 to 1. The offsets that are left
+// are close to the records that are left.
+func share(p projections.Progress) float64 {
+	if p.AtEnd {
+		return 1
+	}
+	if p.Left <= 0 {
+		return 0
+	}
+	return float64(p.Seq) / (float64(p.Seq) + float64(p.Left))
+}
+
+func remaining(p projections.Progress) string {
+	switch {
+	case p.AtEnd:
+		return "at the end of the log"
+	case p.ETA > 0:
+		return "ETA " + p.ETA.Round(time.Second).String()
+	}
+	return "ETA unknown"
+}
+
+// say prints a sentence on a line of its own.
+func (b *progressBar) say(sentence string) {
+	b.end()
+	fmt.Fprintln(b.out, sentence)
+}
+
+// end leaves the bar as it is and goes to the next line.
+func (b *progressBar) end() {
+	if b.drawn {
+		fmt.Fprintln(b.out)
+	}
+	b.drawn = false
+}

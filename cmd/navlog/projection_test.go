@@ -1,0 +1,282 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// patience is how long a test waits for a condition before it fails.
+const patience = 90 * time.Second
+
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("still not so: %v", err)
+		case <-tick.C:
+		}
+	}
+}
+
+// writeLog writes a short log: a vault and some blocks.
+func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
+	t.Helper()
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, kafka.Options()...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := chainlog.EnsureTopics(t.Context(), kadm.NewClient(client), 31337, kafka.Topology()); err != nil {
+		t.Fatal(err)
+	}
+	address := append(make([]byte, 19), 0xa1)
+	records := []*event.Record{{Origin: &event.Origin{LogId: []byte("0123456789abcdef"), GenesisHash: make([]byte, 32)},
+		Fact: &event.Record_Vault{Vault: &event.Vault{Address: address, StartBlock: 1, Name: "One", Symbol: "V", Decimals: 18, Asset: &event.Token{Address: address, Symbol: "A", Decimals: 6}}}}}
+	for n := range blocks {
+		records = append(records, &event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n + 1, Time: 1_700_000_000 + n, Hash: make([]byte, 32), ParentHash: make([]byte, 32)}}})
+	}
+	if err := client.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range records {
+		r.Seq, r.ChainId, r.Boundary = uint64(i)+1, 31337, true
+		out, err := chainlog.Encode(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client.Produce(t.Context(), out, func(_ *kgo.Record, err error) {
+			if err != nil {
+				t.Errorf("produce: %v", err)
+			}
+		})
+	}
+	if err := client.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startProject runs project and serve as `navlog up` does, and gives the API's URL.
+func startProject(t *testing.T, c commands) string {
+	t.Helper()
+	loaded, err := loadConfig(c.file, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := loaded.ClickHouse.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the programs have ended
+		for id := range int32(4) {
+			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+loaded.ClickHouse.Database(id)); err != nil {
+				t.Error(err)
+			}
+		}
+		conn.Close()
+	})
+	writeLog(t, loaded.Kafka, 40)
+	d, err := newDeps(t.Context(), loaded, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.pool.Close)
+	serve, err := d.serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	project, running := d.project(), newServices(d.log)
+	t.Cleanup(func() {
+		if err := running.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	running.start(t.Context(), "serve", serve.Run)
+	running.start(t.Context(), "project", project.Run)
+	eventually(t, project.Ready)
+	eventually(t, serve.Ready)
+	return "http://" + serve.Addr()
+}
+
+// asker asks the API again and again until it is stopped, and notes which
+// generations answered, in their order.
+type asker struct {
+	seen   []string
+	faults []string
+	stop   func()
+}
+
+func ask(t *testing.T, url string) *asker {
+	a := new(asker)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			a.once(url)
+		}
+	}()
+	a.stop = func() { cancel(); <-done; a.once(url) }
+	return a
+}
+
+func (a *asker) once(url string) {
+	answer, err := http.Get(url)
+	if err != nil {
+		a.faults = append(a.faults, err.Error())
+		return
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	answer.Body.Close()
+	if err != nil || answer.StatusCode != http.StatusOK || answer.Header.Get("X-Indexed-Block") != "40" {
+		a.faults = append(a.faults, fmt.Sprint(answer.Status, answer.Header, err))
+	}
+	if g := answer.Header.Get("X-Generation"); len(a.seen) == 0 || a.seen[len(a.seen)-1] != g {
+		a.seen = append(a.seen, g)
+	}
+}
+
+func generationOf(t *testing.T, url string) string {
+	a := new(asker)
+	a.once(url)
+	if len(a.faults) > 0 || len(a.seen) != 1 {
+		t.Fatalf("seen %v, faults %v", a.seen, a.faults)
+	}
+	return a.seen[0]
+}
+
+// TestProjectionLife rebuilds, switches, goes back and drops by command while
+// the API is asked all the time: no request fails, and answers follow.
+func TestProjectionLife(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(localtest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", localtest.ClickHouse(t))
+	t.Setenv("NAVLOG_CLICKHOUSE_PREFIX", fmt.Sprintf("cmd%d", os.Getpid()))
+	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:0")
+	t.Setenv("NAVLOG_HTTP_PUBLIC_RATE_LIMIT", "0")
+	url := startProject(t, c) + "/api/v1/users"
+	answers := func(want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if got := generationOf(t, url); got != want {
+				return fmt.Errorf("generation %s answers, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	answers("1")
+	asked := ask(t, url)
+	var rebuilt projections.Rebuilt
+	c.json(&rebuilt, "projection", "rebuild")
+	if !rebuilt.Live || rebuilt.Generation != 2 || rebuilt.Parity == nil || rebuilt.Parity.Seq != 41 {
+		t.Fatalf("rebuilt %+v", rebuilt)
+	}
+	answers("2")
+	if out, err := c.run("projection", "rollback"); err != nil || out != "generation 1: live\n" {
+		t.Errorf("rollback: %q, %v", out, err)
+	}
+	answers("1")
+	if out, err := c.run("projection", "switch", "2"); err != nil || out != "generation 2: live\n" {
+		t.Errorf("switch: %q, %v", out, err)
+	}
+	answers("2")
+	asked.stop()
+	if got := strings.Join(asked.seen, " "); len(asked.faults) > 0 || got != "1 2 1 2" && got != "1 2" { // it may have missed the short time of the rollback
+		t.Errorf("seen %v, %d faults, the first is %.1q", asked.seen, len(asked.faults), asked.faults)
+	}
+	if _, err := c.run("projection", "drop", "2"); err == nil || !strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
+		t.Errorf("drop of the live one: %v", err)
+	}
+	eventually(t, func() error { // serve must have said that it reads another one
+		_, err := c.run("projection", "drop", "1")
+		return err
+	})
+	var list []projections.Generation
+	c.json(&list, "projection", "list")
+	if len(list) != 2 || list[0].State != "dropped" || list[0].Seq != nil || list[1].State != "live" || *list[1].Seq != 41 {
+		t.Errorf("list %+v", list)
+	}
+	if out, err := c.run("projection", "list"); err != nil || !strings.Contains(out, "1   dropped  none") || !strings.Contains(out, "2   live     41") {
+		t.Errorf("list: %v\n%s", err, out)
+	}
+	out, err := c.run("projection", "rebuild", "--no-switch")
+	if err != nil || !strings.Contains(out, "generation 2 (live) and generation 3 at seq 41") || !strings.HasSuffix(out, "generation 3 is in standby: `navlog projection switch 3` makes it live\n") {
+		t.Errorf("rebuild: %v\n%s", err, out)
+	}
+	answers("2")
+}
+
+func TestProgressBar(t *testing.T) {
+	half := projections.Progress{Generation: 3, Seq: 500, Left: 500, Speed: 100, ETA: 5 * time.Second}
+	end := projections.Progress{Generation: 3, Seq: 1000, Speed: 100, AtEnd: true}
+	var terminal, plain bytes.Buffer
+	b := &progressBar{out: &terminal, terminal: true, now: time.Now}
+	b.show(projections.Progress{Generation: 3})
+	b.show(half)
+	b.say("a sentence")
+	b.show(end)
+	b.end()
+	for _, want := range []string{"\r[..............................]   0 %  generation 3  seq 0  0 records/s  ETA unknown",
+		"\r[###############...............]  50 %  generation 3  seq 500  100 records/s  ETA 5s\x1b[K\na sentence\n",
+		"\r[##############################] 100 %  generation 3  seq 1000  100 records/s  at the end of the log\x1b[K\n"} {
+		if !strings.Contains(terminal.String(), want) {
+			t.Errorf("a terminal shows %q, which lacks %q", terminal.String(), want)
+		}
+	}
+	clock := time.Unix(1_700_000_000, 0)
+	b = newProgressBar(&plain)
+	b.now = func() time.Time { return clock }
+	b.show(half)
+	b.show(half) // too soon
+	clock = clock.Add(barLinesEvery)
+	b.show(half)
+	b.show(end)
+	b.end()
+	line := "generation 3  seq 500  100 records/s  ETA 5s\n"
+	if want := line + line + "generation 3  seq 1000  100 records/s  at the end of the log\n"; plain.String() != want {
+		t.Errorf("a file gets %q, want %q", plain.String(), want)
+	}
+}
+
+// TestRebuiltIsJSON: what `rebuild --json` prints can be read back.
+func TestRebuiltIsJSON(t *testing.T) {
+	var out bytes.Buffer
+	in := &projections.Rebuilt{Generation: 2, Live: true, Parity: &projections.Parity{Live: 1, New: 2, Seq: 9}}
+	cmd := projectionRebuildCmd{}
+	cmd.JSON = true
+	if err := cmd.print(&out, in, nil); err != nil {
+		t.Fatal(err)
+	}
+	var back projections.Rebuilt
+	if err := json.Unmarshal(out.Bytes(), &back); err != nil || back.Parity.Seq != 9 || !back.Live {
+		t.Errorf("%s is read as %+v, %v", out.String(), back, err)
+	}
+}

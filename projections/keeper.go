@@ -1,0 +1,215 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// keeper keeps one generation up to date with the log. It shares nothing with
+// the keepers of other generations that one of them could use up: it has a
+// connection pool, a lease, a status and metrics of its own.
+type keeper struct {
+	*Projections
+	generation
+	conn    driver.Conn
+	reg     prometheus.Registerer
+	metrics *metrics
+	log     *slog.Logger
+	board   board
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when it has ended
+	err     error         // why it ended; nil: it was told to. Read after done.
+}
+
+// keep starts a keeper. ended gets a word when it ends by itself.
+func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struct{}) (*keeper, error) {
+	conn, err := p.open()
+	if err != nil {
+		return nil, err
+	}
+	reg := prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(g.id)}, p.reg)
+	k := &keeper{Projections: p, generation: g, conn: conn, reg: reg, metrics: newMetrics(reg),
+		log: p.log.With("generation", g.id), done: make(chan struct{})}
+	k.board.begin(g.id)
+	ctx, k.cancel = context.WithCancel(ctx)
+	go func() {
+		defer close(k.done)
+		defer conn.Close()
+		if k.err = k.run(ctx); k.err == nil {
+			return
+		}
+		k.log.Error("the generation is not written any more", "error", k.err)
+		select {
+		case ended <- struct{}{}:
+		default: // there is a word already
+		}
+	}()
+	return k, nil
+}
+
+// stop ends the keeper, with no insert under way.
+func (k *keeper) stop() {
+	k.cancel()
+	<-k.done
+}
+
+// fault is why the keeper ended by itself, nil while it runs.
+func (k *keeper) fault() error {
+	select {
+	case <-k.done:
+		return k.err
+	default:
+		return nil
+	}
+}
+
+// run takes the lease and writes, again and again until ctx ends or going on
+// needs a person.
+func (k *keeper) run(ctx context.Context) error {
+	const shortest, longest = 100 * time.Millisecond, 5 * time.Second
+	for wait := shortest; ; wait = min(2*wait, longest) {
+		began := time.Now()
+		err := k.term(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if permanent(err) {
+			k.board.set(Bad, err)
+			return err
+		}
+		k.board.set(Retrying, err)
+		k.log.Warn("the projection stopped and begins again", "error", err)
+		if time.Since(began) > time.Minute {
+			wait = shortest
+		}
+		if pause(ctx, wait) != nil {
+			return nil
+		}
+	}
+}
+
+// term is one time of holding the lease: from asking for it to the first error.
+func (k *keeper) term(ctx context.Context) error {
+	origin, err := k.origin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := k.fits(k.generation, origin); err != nil {
+		return err
+	}
+	lease, err := acquire(ctx, k.pool, k.id, func() {
+		k.board.set(StandingBy, nil)
+		k.log.Info("another instance writes the generation")
+	})
+	if err != nil {
+		return err
+	}
+	defer lease.release()
+	if err := k.wanted(ctx); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return lease.watch(ctx) })
+	group.Go(func() error { return k.follow(ctx) })
+	return group.Wait()
+}
+
+// wanted refuses to write a generation that was dropped or marked bad: its
+// database may be gone, and must not come back. Whoever drops it takes the
+// lease first, so that this holds for as long as the lease does.
+func (k *keeper) wanted(ctx context.Context) error {
+	all, err := db.New(k.pool).ListGenerations(ctx)
+	if err != nil {
+		return fmt.Errorf("list the generations in PostgreSQL: %w", err)
+	}
+	for _, g := range all {
+		if g.ID == k.id && writable(g.State) {
+			return nil
+		}
+	}
+	return &permanentError{fmt.Errorf("generation %d is no longer to be written: it was dropped or marked bad", k.id)}
+}
+
+// follow opens the generation and writes what the log has, and will have. It
+// never returns nil.
+func (k *keeper) follow(ctx context.Context) error {
+	if err := readmodel.Create(ctx, k.conn, k.database); err != nil {
+		return err
+	}
+	if err := readmodel.CheckTables(ctx, k.conn, k.database); err != nil {
+		return err
+	}
+	if err := k.prove(ctx); err != nil {
+		return err
+	}
+	w, err := openWriter(ctx, k.conn, k.database, k.config.StateEntries, k.metrics, k.log)
+	if err != nil {
+		return err
+	}
+	offset, err := locate(ctx, k.chainID, w.position, k.kafka.Options())
+	if err != nil {
+		return err
+	}
+	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.position, Offset: offset}, k.kafka.Options()...)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	k.board.open(k.id, w.position)
+	k.log.Info("writing", "database", k.database, "after", w.position)
+	f := newFeed(reader, k.config.MaxRows)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return f.run(ctx) })
+	group.Go(func() error { return k.write(ctx, w, f) })
+	return group.Wait()
+}
+
+// write writes batch after batch, and proves the generation now and then.
+func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
+	proven := time.Now()
+	for {
+		batch, err := f.next(ctx, k.config.MaxRows, k.config.Linger)
+		if err != nil {
+			return err
+		}
+		k.board.took()
+		if err := w.write(ctx, batch); err != nil {
+			return err
+		}
+		k.board.wrote(batch)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Since(proven) > k.audit {
+			if err := k.prove(ctx); err != nil {
+				return err
+			}
+			proven = time.Now()
+		}
+	}
+}
+
+// prove checks that the generation has one row for every seq. One that has
+// not is marked bad.
+func (k *keeper) prove(ctx context.Context) error {
+	err := checkContiguous(ctx, k.conn, k.database)
+	var broken *brokenError
+	if !errors.As(err, &broken) {
+		return err
+	}
+	if err := k.markBad(ctx, k.id); err != nil {
+		return err
+	}
+	return &permanentError{broken}
+}

@@ -1,0 +1,264 @@
+package projections
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Operator decides which generations there are and which one is live, by
+// changing the registry's list. It writes no rows: Projections does, wherever
+// it runs, when it sees the list.
+//
+//	rebuild ──▶ building ── equal to the live one ──▶ live ──▶ standby ── drop ──▶ dropped
+//	               │  ▲                                ▲          │
+//	               │  └─ rebuild goes on with it       └──────────┘ switch, rollback
+//	               ├─ rebuild --no-switch ──▶ standby
+//	               └─ hole or double found (any state) ──▶ bad ── drop ──▶ dropped
+type Operator struct {
+	chainID    uint64
+	kafka      chainlog.Config
+	clickhouse readmodel.Config
+	pool       *pgxpool.Pool
+	conn       driver.Conn
+	every      time.Duration // between looks at a generation that is being built
+	patience   time.Duration // until a generation that nobody builds is mentioned
+}
+
+// NewOperator makes an operator. It is to be closed.
+func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool) (*Operator, error) {
+	conn, err := ch.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &Operator{chainID, kafka, ch, pool, conn, 500 * time.Millisecond, 10 * time.Second}, nil
+}
+
+// Close ends its connections to ClickHouse.
+func (o *Operator) Close() error { return o.conn.Close() }
+
+// Generation is one line of the list.
+type Generation struct {
+	ID       int32  `json:"id"`
+	State    string `json:"state"`
+	Schema   string `json:"schema"`
+	Database string `json:"database"`
+	LogID    string `json:"logId"`
+	// Seq up to which every table is written; nil where there are no tables.
+	Seq       *uint64   `json:"seq"`
+	CreatedAt time.Time `json:"createdAt"`
+
+	logID []byte
+}
+
+// List lists the generations by id, the dropped ones too.
+func (o *Operator) List(ctx context.Context) ([]Generation, error) {
+	rows, err := db.New(o.pool).ListGenerations(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+	}
+	out := make([]Generation, len(rows))
+	for i, g := range rows {
+		out[i] = Generation{ID: g.ID, State: g.State, Schema: g.Schema, Database: o.clickhouse.Database(g.ID),
+			LogID: hex.EncodeToString(g.LogID), CreatedAt: g.CreatedAt, logID: g.LogID}
+		if out[i].Seq, err = o.seq(ctx, out[i].Database); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// seq is how far a generation is, nil when it has no tables (yet, or any more).
+func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
+	var tables uint64
+	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = {database:String}", clickhouse.Named("database", database)).Scan(&tables)
+	if err != nil {
+		return nil, fmt.Errorf("look for the tables of %s: %w", database, err)
+	}
+	if tables < uint64(len(readmodel.Tables)) {
+		return nil, nil
+	}
+	seq, err := position(ctx, o.conn, database)
+	return &seq, err
+}
+
+// find gives the generation of that id and the live one, nil when none is live.
+func (o *Operator) find(ctx context.Context, id int32) (g, live *Generation, err error) {
+	all, err := o.List(ctx)
+	for i := range all {
+		if all[i].ID == id {
+			g = &all[i]
+		}
+		if all[i].State == registry.Live {
+			live = &all[i]
+		}
+	}
+	if err == nil && g == nil {
+		err = fmt.Errorf("there is no generation %d: `navlog projection list` shows them", id)
+	}
+	return g, live, err
+}
+
+// catchUp is how long a switch waits for a generation that is a little behind.
+const catchUp = 10 * time.Second
+
+// Switch makes a standby generation the live one, and the live one standby.
+func (o *Operator) Switch(ctx context.Context, id int32) error {
+	g, live, err := o.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	switch g.State {
+	case registry.Standby:
+	case registry.Live:
+		return fmt.Errorf("generation %d is live already", id)
+	case registry.Building:
+		return fmt.Errorf("generation %d is being built and was not compared yet: `navlog projection rebuild` goes on with it", id)
+	default:
+		return fmt.Errorf("generation %d is %s and cannot be live: `navlog projection rebuild` makes a new one", id, g.State)
+	}
+	if g.Seq == nil {
+		return fmt.Errorf("generation %d is standby and %s has no tables: drop it, and run `navlog projection rebuild`", id, g.Database)
+	}
+	if live != nil && !bytes.Equal(g.logID, live.logID) {
+		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)
+	}
+	if err := checkContiguous(ctx, o.conn, g.Database); err != nil {
+		return fmt.Errorf("generation %d cannot be live: %w", id, err)
+	}
+	if live != nil && live.Seq != nil {
+		if err := o.reaches(ctx, g, *live.Seq); err != nil {
+			return err
+		}
+	}
+	return o.promote(ctx, id, registry.Standby)
+}
+
+// reaches waits until a generation has what the live one has now.
+func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) error {
+	for began := time.Now(); ; {
+		seq, err := position(ctx, o.conn, g.Database)
+		if err != nil || seq >= want {
+			return err
+		}
+		if time.Since(began) > catchUp {
+			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written (`navlog status`), by a `navlog project` of schema %s?", g.ID, seq, want, g.Schema)
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// promote moves the pointer, in one transaction.
+func (o *Operator) promote(ctx context.Context, id int32, from string) error {
+	err := pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		live, err := q.LiveGeneration(ctx)
+		if err == nil {
+			err = move(ctx, q, live.ID, registry.Live, registry.Standby)
+		}
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		return move(ctx, q, id, from, registry.Live)
+	})
+	if err != nil {
+		return fmt.Errorf("make generation %d the live one: %w", id, err)
+	}
+	return nil
+}
+
+// move changes a state that must still be what it was when it was judged.
+func move(ctx context.Context, q *db.Queries, id int32, from, to string) error {
+	n, err := q.SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: from, NewState: to})
+	if err == nil && n != 1 {
+		err = fmt.Errorf("generation %d is no longer %s: another command or a projector changed it, look at `navlog projection list` and try again", id, from)
+	}
+	return err
+}
+
+// Rollback makes the newest standby generation the live one, and gives its id.
+func (o *Operator) Rollback(ctx context.Context) (int32, error) {
+	all, err := o.List(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var newest int32
+	for _, g := range all {
+		if g.State == registry.Standby {
+			newest = g.ID
+		}
+	}
+	if newest == 0 {
+		return 0, errors.New("there is no standby generation to go back to: `navlog projection rebuild` makes a new one")
+	}
+	return newest, o.Switch(ctx, newest)
+}
+
+// Drop removes a generation that is not live and that no `navlog serve` reads.
+// What the registry knows of it stays. Dropping it again finishes a drop that
+// was interrupted.
+func (o *Operator) Drop(ctx context.Context, id int32) error {
+	g, _, err := o.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if g.State == registry.Live {
+		return fmt.Errorf("generation %d is live and is not dropped: switch to another one first (`navlog projection switch`, `rebuild`)", id)
+	}
+	if err := o.unread(ctx, id); err != nil {
+		return err
+	}
+	if g.State != registry.Dropped {
+		if err := move(ctx, db.New(o.pool), id, g.State, registry.Dropped); err != nil {
+			return err
+		}
+	}
+	// Its writer sees the list and gives the lease back. Nobody writes, or makes
+	// the tables anew, while this command has it.
+	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	lease, err := acquire(limited, o.pool, id, func() {})
+	if err != nil {
+		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
+	}
+	defer lease.release()
+	if err := o.conn.Exec(ctx, "DROP DATABASE IF EXISTS "+g.Database); err != nil {
+		return fmt.Errorf("generation %d is dropped, and its database %s is left; run this again: %w", id, g.Database, err)
+	}
+	return nil
+}
+
+// unread refuses a generation that an instance of `navlog serve` has answered
+// from in the last 30 s.
+func (o *Operator) unread(ctx context.Context, id int32) error {
+	all, err := db.New(o.pool).ListStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("read what the programs say: %w", err)
+	}
+	for _, s := range all {
+		var reader struct {
+			Generation int32 `json:"generation"`
+		}
+		if s.Program != registry.Serve || s.AgeMs > 30_000 || json.Unmarshal(s.Status, &reader) != nil || reader.Generation != id {
+			continue
+		}
+		return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, try again in 30 s", id, s.Instance, s.AgeMs/1000)
+	}
+	return nil
+}

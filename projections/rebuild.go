@@ -1,0 +1,264 @@
+package projections
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// RebuildOptions say how a rebuild ends, and who hears of it.
+type RebuildOptions struct {
+	NoSwitch   bool // leave the new generation in standby
+	AcceptDiff bool // switch although it differs from the live one
+	// Progress is called about twice a second while the log is replayed, Notice
+	// with sentences for a person. Both may be nil.
+	Progress func(Progress)
+	Notice   func(string)
+}
+
+// Progress of a replay.
+type Progress struct {
+	Generation int32
+	Seq        uint64        // up to which every table is written
+	Left       int64         // log offsets to go, 0 at the end or when it is not known yet
+	Speed      float64       // records a second since the command began
+	ETA        time.Duration // until the end of the log as it is now; 0: not known
+	AtEnd      bool
+}
+
+// Rebuilt is what a rebuild did.
+type Rebuilt struct {
+	Generation int32 `json:"generation"`
+	// Continued says that an earlier rebuild had begun this generation.
+	Continued bool `json:"continued"`
+	// Parity is the comparison with the live generation. Where there was none of
+	// this log and schema, Verified is the comparison with the log itself.
+	Parity   *Parity `json:"parity,omitempty"`
+	Verified *Report `json:"verified,omitempty"`
+	// Live says that it is the live generation now.
+	Live bool `json:"live"`
+}
+
+// ErrDiffers says that a rebuild ended without a switch, because the new
+// generation is not equal to what it was compared with. The report says where.
+var ErrDiffers = errors.New("the new generation differs")
+
+// Rebuild makes a new generation, or goes on with one that an earlier rebuild
+// left, waits while a `navlog project` replays the log into it, compares it
+// with the live one and makes it the live one when they are equal. It can be
+// interrupted at any time: the live generation is not touched before the
+// switch, and the next Rebuild goes on. It gives what it did also with an
+// error, nil when it did nothing.
+func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuilt, error) {
+	if options.Progress == nil {
+		options.Progress = func(Progress) {}
+	}
+	if options.Notice == nil {
+		options.Notice = func(string) {}
+	}
+	id, continued, err := o.candidate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Rebuilt{Generation: id, Continued: continued}
+	if continued {
+		options.Notice(fmt.Sprintf("going on with generation %d, which an earlier rebuild began", id))
+	} else {
+		options.Notice(fmt.Sprintf("generation %d is made, a `navlog project` replays the log into it", id))
+	}
+	g, live, err := o.replayed(ctx, id, options)
+	if err != nil {
+		return out, err
+	}
+	if err := checkContiguous(ctx, o.conn, g.Database); err != nil {
+		return out, err
+	}
+	if live == nil {
+		options.Notice("no generation of this log and schema is live: comparing with the log itself")
+		err = o.judgeByLog(ctx, g, out)
+	} else {
+		err = o.judgeByLive(ctx, g, live, out, options.AcceptDiff)
+	}
+	if err != nil {
+		return out, err
+	}
+	if options.NoSwitch {
+		return out, move(ctx, db.New(o.pool), id, registry.Building, registry.Standby)
+	}
+	err = o.promote(ctx, id, registry.Building)
+	out.Live = err == nil
+	return out, err
+}
+
+func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
+	if out.Verified, err = verifyGeneration(ctx, o.chainID, o.kafka, o.conn, g.ID, g.Database); err != nil {
+		return err
+	}
+	if out.Verified.Err() != nil {
+		return fmt.Errorf("%w: generation %d is not a fold of the log, and is not made live; drop it with `navlog projection drop %d`", ErrDiffers, g.ID, g.ID)
+	}
+	return nil
+}
+
+func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Rebuilt, accept bool) (err error) {
+	out.Parity, err = compareGenerations(ctx, o.conn, side{live.ID, live.Database}, side{g.ID, g.Database})
+	if err != nil {
+		return err
+	}
+	if out.Parity.Err() != nil && !accept {
+		return fmt.Errorf("%w: generation %d is not equal to generation %d, which stays live; `navlog verify` tells whether that one is a fold of the log; then switch with `navlog projection rebuild --accept-diff`, or give the new one up with `navlog projection drop %d`", ErrDiffers, g.ID, live.ID, g.ID)
+	}
+	return nil
+}
+
+// candidate finds the generation that an earlier rebuild left, or makes one.
+func (o *Operator) candidate(ctx context.Context) (id int32, continued bool, err error) {
+	origin, err := chainlog.ReadOrigin(ctx, o.chainID, o.kafka.Options()...)
+	if err != nil {
+		return 0, false, fmt.Errorf("look for the first record: %w", err)
+	}
+	if origin == nil {
+		return 0, false, errors.New("the log has no record yet, there is nothing to rebuild from: is `navlog ingest` running?")
+	}
+	for {
+		all, err := o.List(ctx)
+		if err != nil {
+			return 0, false, err
+		}
+		if len(all) == 0 {
+			return 0, false, errors.New("there is no generation yet: `navlog project` makes the first one by itself")
+		}
+		for _, g := range slices.Backward(all) {
+			if g.State == registry.Building && o.ours(&g, origin) {
+				return g.ID, true, nil
+			}
+		}
+		id = all[len(all)-1].ID + 1
+		err = o.create(ctx, id, origin)
+		var taken *pgconn.PgError
+		if errors.As(err, &taken) && taken.Code == "23505" {
+			continue // another rebuild was faster: go on with what it made
+		}
+		return id, false, err
+	}
+}
+
+// ours tells whether a generation is of this log and this binary's schema.
+func (o *Operator) ours(g *Generation, origin *event.Origin) bool {
+	return bytes.Equal(g.logID, origin.GetLogId()) && g.Schema == readmodel.Schema()
+}
+
+// create puts a generation into the list. Its database must not exist: rows
+// that the registry knows nothing of belong to something else.
+func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) error {
+	database := o.clickhouse.Database(id)
+	var there uint64
+	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.databases WHERE name = {database:String}", clickhouse.Named("database", database)).Scan(&there)
+	if err != nil {
+		return fmt.Errorf("look for database %s: %w", database, err)
+	}
+	if there > 0 {
+		// Another rebuild may just have made it.
+		rows, err := db.New(o.pool).ListGenerations(ctx)
+		if err != nil {
+			return fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		}
+		if rows[len(rows)-1].ID < id {
+			return fmt.Errorf("database %s exists, and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database and start again", database, id)
+		}
+	}
+	err = db.New(o.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building})
+	if err != nil {
+		return fmt.Errorf("create generation %d in PostgreSQL: %w", id, err)
+	}
+	return nil
+}
+
+// replayed waits until a projector has brought the generation to the end of
+// the log. It gives the live generation too when it can be compared with it.
+func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
+	began, told := time.Now(), false
+	var first *uint64
+	for {
+		g, live, err = o.find(ctx, id)
+		if err != nil {
+			return nil, nil, err
+		}
+		if live != nil && (!bytes.Equal(live.logID, g.logID) || live.Schema != g.Schema) {
+			live = nil
+		}
+		if g.State != registry.Building {
+			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it, look at `navlog projection list`", id, g.State)
+		}
+		s, err := o.word(ctx, id)
+		switch {
+		case err != nil:
+			return nil, nil, err
+		case s == nil && !told && time.Since(began) > o.patience:
+			told = true
+			options.Notice(fmt.Sprintf("no `navlog project` writes generation %d: is one of this version running (schema %s)? still waiting", id, g.Schema))
+		case s == nil: // wait
+		case s.State == Bad:
+			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; drop it with `navlog projection drop %d` before the next rebuild", id, s.Error, id)
+		case g.Seq != nil:
+			if first == nil {
+				first, began = g.Seq, time.Now()
+			}
+			p := progressOf(id, *g.Seq, *g.Seq-min(*first, *g.Seq), time.Since(began), s)
+			options.Progress(p)
+			if p.AtEnd && (live == nil || live.Seq == nil || *g.Seq >= *live.Seq) {
+				return g, live, nil
+			}
+		}
+		if err := pause(ctx, o.every); err != nil {
+			return nil, nil, fmt.Errorf("interrupted; generation %d stays, and the next `navlog projection rebuild` goes on with it: %w", id, err)
+		}
+	}
+}
+
+// progressOf measures a replay that wrote so many records in a time.
+func progressOf(id int32, seq, wrote uint64, in time.Duration, s *Status) Progress {
+	p := Progress{Generation: id, Seq: seq, Left: s.Lag, AtEnd: s.State == Following}
+	if in > 0 {
+		p.Speed = float64(wrote) / in.Seconds()
+	}
+	if p.Speed > 0 && !p.AtEnd {
+		p.ETA = time.Duration(float64(p.Left) / p.Speed * float64(time.Second))
+	}
+	return p
+}
+
+// word is what projectors say of a generation, nil when none of them writes it.
+// The one that has the lease is believed before those that stand by.
+func (o *Operator) word(ctx context.Context, id int32) (*Status, error) {
+	all, err := db.New(o.pool).ListStatus(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read what the programs say: %w", err)
+	}
+	var best *Status
+	for _, row := range all {
+		var said Status
+		if row.Program != registry.Project || row.AgeMs > 5000 || json.Unmarshal(row.Status, &said) != nil {
+			continue
+		}
+		for _, s := range append(said.Others, said) {
+			if s.Generation == id && s.State != Starting && (best == nil || best.State == StandingBy) {
+				best = &s
+			}
+		}
+	}
+	return best, nil
+}

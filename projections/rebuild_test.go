@@ -1,0 +1,404 @@
+package projections
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// operator makes an operator that looks often.
+func (w *world) operator(t *testing.T) *Operator {
+	t.Helper()
+	o, err := NewOperator(chainID, w.kafka, w.ch, w.pool)
+	must(t, err)
+	o.every = 50 * time.Millisecond
+	t.Cleanup(func() { must(t, o.Close()) })
+	return o
+}
+
+// states prints the list, like "1 live, 2 standby".
+func states(t *testing.T, o *Operator) string {
+	t.Helper()
+	all, err := o.List(t.Context())
+	must(t, err)
+	var out []string
+	for _, g := range all {
+		out = append(out, fmt.Sprint(g.ID, " ", g.State))
+	}
+	return strings.Join(out, ", ")
+}
+
+func wantStates(t *testing.T, o *Operator, want string) {
+	t.Helper()
+	if got := states(t, o); got != want {
+		t.Errorf("the generations are %s, want %s", got, want)
+	}
+}
+
+// servedBy is what query asks for: the generation that is live. 0 for none.
+func (w *world) servedBy(t *testing.T) int32 {
+	t.Helper()
+	live, err := db.New(w.pool).LiveGeneration(t.Context())
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0
+	}
+	must(t, err)
+	return live.ID
+}
+
+func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
+	t.Helper()
+	eventually(t, func() error {
+		if at, err := position(t.Context(), w.conn, w.ch.Database(id)); err != nil || at != seq {
+			return fmt.Errorf("generation %d is at seq %d, %v; want %d", id, at, err, seq)
+		}
+		return nil
+	})
+}
+
+// follows waits until p reports that generation id is the live one, at seq.
+func follows(t *testing.T, p *Projections, id int32, seq uint64) {
+	t.Helper()
+	eventually(t, func() error {
+		if s := p.Status(); s.Generation != id || s.Seq != seq || s.State != Following {
+			return fmt.Errorf("status is %+v, want generation %d at seq %d, following", s, id, seq)
+		}
+		return p.Ready()
+	})
+}
+
+// wantError fails the test unless err has all words.
+func wantError(t *testing.T, err error, words ...string) {
+	t.Helper()
+	for _, word := range words {
+		if err == nil || !strings.Contains(err.Error(), word) {
+			t.Errorf("got %v, which lacks %q", err, word)
+		}
+	}
+}
+
+// running is a world whose log is written and whose projector follows it.
+func running(t *testing.T) (*world, *script, *Projections, *Operator) {
+	t.Helper()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	start(t, p)
+	reaches(t, p, s.seq())
+	return w, s, p, w.operator(t)
+}
+
+// more appends a block with a deposit to the log.
+func (w *world) more(t *testing.T, s *script) {
+	t.Helper()
+	from := s.seq()
+	s.mine(said{vaultA, deposit(int64(from), bob, 9, whole(5))})
+	w.append(t, s.records[from:])
+}
+
+// TestRebuild is the life of two generations: built, compared, switched, both
+// kept up to date, switched back, dropped.
+func TestRebuild(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	var ends atomic.Int64
+	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: func(p Progress) {
+		if p.AtEnd && p.Seq == s.seq() && p.Generation == 2 {
+			ends.Add(1)
+		}
+	}})
+	must(t, err)
+	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.seq() || ends.Load() == 0 {
+		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
+	}
+	for _, c := range out.Parity.Checks {
+		if want := !strings.Contains(c.Name, "quarantined"); (c.Compared > 0) != want {
+			t.Errorf("%s compared %d things", c.Name, c.Compared)
+		}
+	}
+	wantStates(t, o, "1 standby, 2 live")
+	follows(t, p, 2, s.seq())
+	if w.servedBy(t) != 2 {
+		t.Errorf("query is pointed to %d", w.servedBy(t))
+	}
+	w.more(t, s)
+	follows(t, p, 2, s.seq())
+	w.wantAt(t, 1, s.seq())
+	w.verify(t, s.seq())
+	if others := p.Status().Others; len(others) != 1 || others[0].Generation != 1 {
+		t.Errorf("beside the live generation there is %+v", others)
+	}
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.seq()) {
+		t.Errorf("%v rows of records are counted for generation 2, want %d", got, s.seq())
+	}
+
+	back, err := o.Rollback(t.Context())
+	if err != nil || back != 1 {
+		t.Fatalf("rollback went to %d, %v", back, err)
+	}
+	wantStates(t, o, "1 live, 2 standby")
+	w.more(t, s)
+	follows(t, p, 1, s.seq())
+	w.wantAt(t, 2, s.seq())
+	w.verify(t, s.seq())
+	must(t, o.Switch(t.Context(), 2))
+	must(t, o.Switch(t.Context(), 1))
+
+	wantError(t, o.Drop(t.Context(), 1), "generation 1 is live and is not dropped")
+	wantError(t, o.Drop(t.Context(), 7), "there is no generation 7")
+	for range 2 { // the second time finds nothing to do
+		must(t, o.Drop(t.Context(), 2))
+	}
+	wantStates(t, o, "1 live, 2 dropped")
+	w.more(t, s)
+	follows(t, p, 1, s.seq())
+	eventually(t, func() error {
+		if others := p.Status().Others; len(others) != 0 {
+			return fmt.Errorf("still written: %+v", others)
+		}
+		return nil
+	})
+	var left uint64
+	must(t, w.conn.QueryRow(t.Context(), "SELECT count() FROM system.databases WHERE name = {db:String}", clickhouse.Named("db", w.ch.Database(2))).Scan(&left))
+	if left != 0 {
+		t.Error("the database of the dropped generation is there")
+	}
+	wantError(t, o.Switch(t.Context(), 2), "generation 2 is dropped and cannot be live")
+	_, err = o.Rollback(t.Context())
+	wantError(t, err, "no standby generation to go back to")
+}
+
+// TestRebuildDiffers: a wrong row in the new generation stops the switch, and
+// the report names it.
+func TestRebuildDiffers(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	wrong := func(p Progress) {
+		if p.AtEnd {
+			must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".deposits (seq, row, sign, partner, assets) VALUES (6, 9, 1, 7, 1)"))
+		}
+	}
+	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: wrong})
+	if !errors.Is(err, ErrDiffers) || out == nil || out.Live || out.Parity == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	wantError(t, err, "generation 2 is not equal to generation 1, which stays live", "--accept-diff")
+	wantError(t, out.Parity.Err(), "deposits: rows: generation 1 has 1 rows and generation 2 has 2, the first difference is in the rows of seq 6",
+		`totals by partner: generation 1 has "7 1 1000 1", generation 2 has "7 2 1001 1"`)
+	if text := out.Parity.String(); !strings.Contains(text, "first difference: seq 6, ") || !strings.Contains(text, "of block ") || !strings.Contains(text, "DIFFERENT") {
+		t.Errorf("the report prints\n%s", text)
+	}
+	wantStates(t, o, "1 live, 2 building")
+	wantError(t, o.Switch(t.Context(), 2), "was not compared yet")
+	follows(t, p, 1, s.seq())
+
+	out, err = o.Rebuild(t.Context(), RebuildOptions{AcceptDiff: true})
+	if err != nil || out.Generation != 2 || !out.Continued || !out.Live || out.Parity.Err() == nil {
+		t.Errorf("accepted %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 standby, 2 live")
+	follows(t, p, 2, s.seq())
+}
+
+// TestParityFindsDifferences: each table is compared, in both directions.
+func TestParityFindsDifferences(t *testing.T) {
+	t.Parallel()
+	w, s, _, o := running(t)
+	out, err := o.Rebuild(t.Context(), RebuildOptions{NoSwitch: true})
+	if err != nil || out.Live {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 live, 2 standby")
+	for _, c := range []struct{ table, row, words string }{
+		{"flows", "(seq, row, sign, withdrawn) VALUES (5, 9, 1, 1)", "totals by vault: "},
+		{"users", "(seq, row, sign, user, since) VALUES (5, 9, 1, 'x', 3)", "totals by user: "},
+		{"requests", "(seq, row, sign, since) VALUES (5, 9, 1, 3)", "states of requests: "},
+		{"records", "(seq, row, sign, quarantined) VALUES (5, 9, 1, true)", "quarantined logs: "},
+		{"navs", "(seq, row, sign) VALUES (5, 9, 1)", "navs: rows: "},
+		{"sweeps", "(seq, row, sign) VALUES (5, 9, 1)", "sweeps: rows: "},
+	} {
+		must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+"."+c.table+" "+c.row))
+		one, two := side{1, w.ch.Database(1)}, side{2, w.ch.Database(2)}
+		for _, sides := range [][2]side{{one, two}, {two, one}} {
+			r, err := compareGenerations(t.Context(), w.conn, sides[0], sides[1])
+			must(t, err)
+			wantError(t, r.Err(), c.words, c.table+": rows: ")
+			if r.FirstSeq != 5 || r.Seq != s.seq() {
+				t.Errorf("%s: the first difference is at seq %d of %d, want 5", c.table, r.FirstSeq, r.Seq)
+			}
+		}
+	}
+}
+
+// TestRebuildInterrupted: the command dies, everything stays usable, and the
+// next one goes on with the same generation.
+func TestRebuildInterrupted(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	out, err := o.Rebuild(ctx, RebuildOptions{Notice: func(string) { cancel() }})
+	if out == nil || out.Generation != 2 || out.Live || !errors.Is(err, context.Canceled) {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 live, 2 building")
+	w.more(t, s)
+	follows(t, p, 1, s.seq())
+	w.wantAt(t, 2, s.seq())
+	var told []string
+	out, err = o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { told = append(told, sentence) }})
+	if err != nil || out.Generation != 2 || !out.Continued || !out.Live {
+		t.Errorf("continued %+v, %v", out, err)
+	}
+	if len(told) == 0 || !strings.Contains(told[0], "going on with generation 2") {
+		t.Errorf("told %q", told)
+	}
+	wantStates(t, o, "1 standby, 2 live")
+}
+
+// TestRebuildOfBad: the only generation breaks and the projector stops. A
+// rebuild says that nobody writes, goes on when somebody does, and compares
+// with the log.
+func TestRebuildOfBad(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	reaches(t, p, s.seq())
+	must(t, stop())
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq, row) VALUES (2, 9)"))
+	p, _ = w.projector(t)
+	failing(t, p, "marked bad", "navlog projection rebuild")
+
+	o := w.operator(t)
+	o.patience = 0
+	next, _ := w.projector(t)
+	var told atomic.Int64
+	out, err := o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) {
+		if strings.Contains(sentence, "no `navlog project` writes generation 2") {
+			told.Add(1)
+			start(t, next)
+		}
+	}})
+	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.seq() || told.Load() != 1 {
+		t.Fatalf("rebuilt %+v, %v, told %d times", out, err, told.Load())
+	}
+	wantStates(t, o, "1 bad, 2 live")
+	follows(t, next, 2, s.seq())
+	must(t, o.Drop(t.Context(), 1))
+	wantStates(t, o, "1 dropped, 2 live")
+}
+
+// TestPatient: a projector in the process that runs the engines does not end
+// with its only generation, and goes on with a rebuild.
+func TestPatient(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.records)
+	w.registered(t, 1, s.records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
+	p, _ := w.projector(t)
+	p.WaitForRebuild()
+	start(t, p)
+	eventually(t, func() error {
+		if s := p.Status(); s.State != Bad {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	wantError(t, p.Ready(), "has schema fedcba987654", "navlog projection rebuild")
+	o := w.operator(t)
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 standby, 2 live")
+	follows(t, p, 2, s.seq())
+}
+
+// TestLiveBreaks: with a generation in standby the projector goes on when the
+// live one breaks, says so, and a rollback heals it.
+func TestLiveBreaks(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	_, err := o.Rebuild(t.Context(), RebuildOptions{})
+	must(t, err)
+	follows(t, p, 2, s.seq())
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".records (seq, row) VALUES (2, 9)"))
+	// Its lease is lost, and it is proven again when it is opened again.
+	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
+	must(t, err)
+	eventually(t, func() error {
+		if s := p.Status(); s.State != Bad || w.servedBy(t) != 0 {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	wantError(t, p.Ready(), "bad: ", "marked bad")
+	w.more(t, s)
+	w.wantAt(t, 1, s.seq())
+	_, err = o.Rollback(t.Context())
+	must(t, err)
+	follows(t, p, 1, s.seq())
+	wantStates(t, o, "1 live, 2 bad")
+}
+
+// TestBrokenBeside: a generation that cannot be built does not hurt the live one.
+func TestBrokenBeside(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	must(t, readmodel.Create(t.Context(), w.conn, w.ch.Database(2)))
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".records (seq) VALUES (1), (3)"))
+	w.registered(t, 2, s.records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
+	_, err := o.Rebuild(t.Context(), RebuildOptions{})
+	wantError(t, err, "generation 2")
+	eventually(t, func() error {
+		if got := states(t, o); got != "1 live, 2 bad" {
+			return fmt.Errorf("the generations are %s", got)
+		}
+		return nil
+	})
+	w.more(t, s)
+	follows(t, p, 1, s.seq())
+}
+
+// TestOperatorRefusals: what would serve wrong answers, or pull the tables away
+// under a reader, is refused with a sentence.
+func TestOperatorRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.operator(t)
+	_, err := o.Rebuild(t.Context(), RebuildOptions{})
+	wantError(t, err, "nothing to rebuild from")
+	s := everyEvent()
+	w.append(t, s.records)
+	_, err = o.Rebuild(t.Context(), RebuildOptions{})
+	wantError(t, err, "there is no generation yet")
+	logID := s.records[0].GetOrigin().GetLogId()
+	w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
+	must(t, w.conn.Exec(t.Context(), "CREATE DATABASE "+w.ch.Database(2)+" ENGINE = Atomic"))
+	_, err = o.Rebuild(t.Context(), RebuildOptions{})
+	wantError(t, err, "exists, and PostgreSQL knows of no generation 2")
+	w.registered(t, 2, []byte("another log's id"), readmodel.Schema(), registry.Standby)
+	wantError(t, o.Switch(t.Context(), 2), "has no tables")
+	must(t, readmodel.Create(t.Context(), w.conn, w.ch.Database(2)))
+	wantError(t, o.Switch(t.Context(), 2), "an older log cannot be served again")
+	wantError(t, o.Switch(t.Context(), 1), "live already")
+	must(t, db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Serve, Instance: "one", Status: []byte(`{"generation": 2}`)}))
+	wantError(t, o.Drop(t.Context(), 2), "`navlog serve` one answered from it")
+	wantStates(t, o, "1 live, 2 standby")
+}

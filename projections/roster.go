@@ -1,0 +1,175 @@
+package projections
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// relist is how often the list of generations is read again.
+const relist = time.Second
+
+// roster is the keepers at work. Only supervise changes it.
+type roster struct {
+	mu      sync.Mutex
+	keepers map[int32]*keeper
+	liveID  int32
+	// What is said while no keeper has the live generation.
+	none board
+	// Why the keeper of the live generation ended, until another one is live.
+	fault error
+}
+
+func (r *roster) set(state string, err error) { r.none.set(state, err) }
+
+// live is the board of the live generation.
+func (r *roster) live() *board {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k := r.keepers[r.liveID]; k != nil {
+		return &k.board
+	}
+	return &r.none
+}
+
+// all lists the keepers by generation.
+func (r *roster) all() []*keeper {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]*keeper, 0, len(r.keepers))
+	for _, k := range r.keepers {
+		out = append(out, k)
+	}
+	slices.SortFunc(out, func(a, b *keeper) int { return cmp.Compare(a.id, b.id) })
+	return out
+}
+
+// supervise has one keeper for each generation that is to be written and that
+// this binary can write, until ctx ends or there is none left to write.
+func (p *Projections) supervise(ctx context.Context) error {
+	ended := make(chan struct{}, 1)
+	defer func() {
+		for _, k := range p.roster.all() {
+			k.stop()
+		}
+	}()
+	p.roster.set(Waiting, nil)
+	var origin *event.Origin
+	for told := ""; ; {
+		var err error
+		if origin == nil {
+			origin, err = p.origin(ctx)
+		}
+		if err == nil {
+			err = p.muster(ctx, origin, ended)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if permanent(err) {
+			p.roster.set(Bad, err)
+			return err
+		}
+		message := ""
+		if err != nil { // the keepers go on
+			message = err.Error()
+			p.roster.set(Retrying, err)
+		}
+		if message != told && message != "" { // once, not every second
+			p.log.Warn("the list of generations is not known", "error", err)
+		}
+		told = message
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ended:
+		case <-time.After(relist):
+		}
+	}
+}
+
+// muster reads the list, stops the keepers whose generation is out of service
+// and starts those that are missing. It fails for good when the live
+// generation cannot be written and there is no other one to write.
+func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
+	all, live, refusal := p.generations(ctx, origin)
+	if all == nil && refusal != nil && !permanent(refusal) {
+		return refusal
+	}
+	wanted := map[int32]generation{}
+	for _, g := range all {
+		err := p.fits(g, origin)
+		if err == nil {
+			wanted[g.id] = g
+		} else if g.id == live {
+			refusal = err
+		}
+	}
+	p.dismiss(wanted, live)
+	if err := p.hire(ctx, wanted, live, ended); err != nil {
+		return err
+	}
+	if k := p.roster.keepers[live]; k != nil {
+		refusal = k.fault()
+	} else if p.roster.fault != nil {
+		refusal = p.roster.fault
+	}
+	if refusal == nil {
+		return nil
+	}
+	p.roster.set(Bad, refusal)
+	if p.patient || slices.ContainsFunc(p.roster.all(), func(k *keeper) bool { return k.fault() == nil }) {
+		return nil // another generation can become the live one
+	}
+	return refusal
+}
+
+// dismiss ends the keepers of generations that are not wanted any more.
+func (p *Projections) dismiss(wanted map[int32]generation, live int32) {
+	r := &p.roster
+	if live != 0 {
+		r.fault = nil
+	}
+	for _, k := range r.all() {
+		if _, ok := wanted[k.id]; ok {
+			continue
+		}
+		k.stop()
+		if k.id == r.liveID && live == 0 {
+			r.fault = k.fault()
+		}
+		r.mu.Lock()
+		delete(r.keepers, k.id)
+		r.mu.Unlock()
+		k.metrics.forget(k.reg)
+		p.log.Info("a generation is out of service", "generation", k.id)
+	}
+}
+
+// hire starts the keepers that are missing, and says which one is the live one's.
+func (p *Projections) hire(ctx context.Context, wanted map[int32]generation, live int32, ended chan<- struct{}) error {
+	r := &p.roster
+	for id, g := range wanted {
+		if r.keepers[id] != nil {
+			continue
+		}
+		k, err := p.keep(ctx, g, ended)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		if r.keepers == nil {
+			r.keepers = map[int32]*keeper{}
+		}
+		r.keepers[id] = k
+		r.mu.Unlock()
+	}
+	r.mu.Lock()
+	r.liveID = live
+	r.mu.Unlock()
+	return nil
+}
