@@ -92,22 +92,22 @@ func (s *session) anchor(ctx context.Context, n *node, final uint64) error {
 }
 
 // climb appends the blocks above the head, one unit each, in one transaction.
+// Where the node fails on the way, what it gave before is appended: so a node
+// that fails now and then slows ingest down and does not stop it.
 func (s *session) climb(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
 	c := &change{final: final, head: s.head}
 	var logs int
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce {
-		h := tip
-		if c.head.Number+1 < tip.Number {
-			if h, err = n.byNumber(ctx, c.head.Number+1); err != nil {
-				return false, err
-			}
-		}
-		if h.Parent != c.head.Hash {
-			break // the chain is being reorganised: the next look decides
-		}
-		unit, err := s.unitOf(ctx, n, h, s.joined(h.Number))
-		if err != nil {
+		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
+		if err != nil && (len(c.units) == 0 || ctx.Err() != nil) {
 			return false, err
+		}
+		if err != nil {
+			s.ingest.log.Info("some blocks above the head were not given; those before them are appended", "from", c.head.Number+1, "error", err)
+			break
+		}
+		if unit == nil {
+			break // the chain is being reorganised: the next look decides
 		}
 		c.units, c.head, logs = append(c.units, unit), h, logs+len(unit)-1
 	}
@@ -119,6 +119,22 @@ func (s *session) climb(ctx context.Context, n *node, tip *header, final uint64)
 		return false, err
 	}
 	return c.head.Number < tip.Number, nil
+}
+
+// unitAbove makes the unit of the block above one, none where the node has no
+// such block.
+func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h *header, unit []*event.Record, err error) {
+	h = tip
+	if below.Number+1 < tip.Number {
+		if h, err = n.byNumber(ctx, below.Number+1); err != nil {
+			return nil, nil, err
+		}
+	}
+	if h.Parent != below.Hash {
+		return h, nil, nil
+	}
+	unit, err = s.unitOf(ctx, n, h, s.joined(h.Number))
+	return h, unit, err
 }
 
 // unitOf makes the unit of one block: its logs and then the block itself.

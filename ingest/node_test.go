@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -254,6 +255,26 @@ func TestFailover(t *testing.T) {
 	r.verify()
 	if n := testutil.CollectAndCount(p.metrics.rpcErrors); n == 0 {
 		t.Error("navlog_ingest_rpc_errors_total counted nothing")
+	}
+}
+
+// A node that fails at every tenth call, at a vault's record as well as on the
+// way from block to block, slows ingest down and does not stop it.
+func TestProgressThroughErrors(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Finality = Finality{Depth: 500} // everything is read block by block
+	r.steps(40)
+	var calls atomic.Int64
+	first := r.liar(honest)
+	r.config.RPC = []string{first.URL}
+	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
+	}
+	p := r.start(func(*Ingest) { first.tell(flaky) })
+	p.caughtUp()
+	r.verify()
+	if calls.Load() < 50 {
+		t.Errorf("the node was asked %d times", calls.Load())
 	}
 }
 

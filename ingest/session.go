@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -24,6 +25,7 @@ type session struct {
 	rangeBlocks  uint64 // how many final blocks to ask for at once
 	progress     progress
 	noFinalNoted bool
+	described    map[common.Address]*event.Vault // not yet in the log
 }
 
 // session fences every other writer, restores the state and advances until ctx
@@ -47,7 +49,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 	if err := fence(ctx, client); err != nil {
 		return err
 	}
-	s := &session{ingest: i, nodes: i.nodes, client: client, rangeBlocks: i.config.BatchBlocks}
+	s := &session{ingest: i, nodes: i.nodes, client: client, rangeBlocks: i.config.BatchBlocks, described: map[common.Address]*event.Vault{}}
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err

@@ -47,14 +47,19 @@ func (s *session) unknownVaults() (unknown []vault) {
 	return unknown
 }
 
-// introduce appends the vault records of new vaults, as one unit.
+// introduce appends the vault records of new vaults, as one unit. What a vault
+// said is kept until then, so that a failure on the way costs one vault's calls.
 func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
 	for _, v := range vaults {
-		fact, err := s.describe(ctx, n, v)
-		if err != nil {
-			return err
+		fact := s.described[v.address]
+		if fact == nil {
+			var err error
+			if fact, err = s.describe(ctx, n, v); err != nil {
+				return err
+			}
+			s.described[v.address] = fact
 		}
 		unit = append(unit, vaultFact(fact))
 		c.covered = append(c.covered, coverage{v.address, v.start, v.start - 1})

@@ -6,7 +6,8 @@
 //	dispatch   referral topics -> signed webhooks
 //	up         all four, with embedded engines and a development chain
 //
-// and the operator's commands: config, partner, projection, status, verify.
+// and the operator's commands: config, partner, projection, status, verify; and
+// faultproxy, for tests.
 // This package only ties the programs together: it reads the configuration,
 // opens the engines, and runs what was asked for until a signal comes.
 package main
@@ -36,6 +37,7 @@ type cli struct {
 	Status     statusCmd     `cmd:"" help:"Show what each program says of itself."`
 	Verify     verifyCmd     `cmd:"" help:"Prove that the log is complete and that the read models equal it."`
 	Config     configCmd     `cmd:"" help:"Check a configuration."`
+	Faultproxy faultproxyCmd `cmd:"" help:"Stand in front of a node and fail like a provider, from a seed: for tests of indexers."`
 	Probe      probeCmd      `cmd:"" hidden:"" help:"Ask a /readyz and fail unless it answers 200; for container health checks."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
 }
@@ -95,6 +97,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { panic(errHelp) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Vars{"faults": faultNames()},
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&streams{stdout, stderr}),
 	)

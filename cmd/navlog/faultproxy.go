@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/navlog/navlog/deploy/faultproxy"
+)
+
+// faultproxyCmd serves package faultproxy to whoever tests an indexer.
+type faultproxyCmd struct {
+	Seed        uint64        `default:"1" help:"What the faults follow from: the same seed and requests meet the same faults."`
+	Upstream    []string      `required:"" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
+	Listen      string        `default:"127.0.0.1:0" help:"Address to serve on; port 0 takes a free one."`
+	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated, or all: ${faults}."`
+	Rate        float64       `default:"0.05" help:"Probability that a call is drawn for a fault, 0 to 1."`
+	Behind      uint64        `default:"20" help:"Most blocks that a stale backend is behind."`
+	RangeLimit  uint64        `default:"1000" help:"Most blocks in a range, where a fault limits them."`
+	ResultLimit int           `default:"10000" help:"Most logs in an answer, where a fault limits them."`
+	Pause       time.Duration `default:"200ms" help:"Pause between the pieces of a slow body."`
+	JSON        bool          `help:"Print one JSON object a line: the address first, each injected fault, the counts at the end."`
+}
+
+// Help is what `navlog faultproxy --help` adds.
+func (faultproxyCmd) Help() string {
+	return "For tests only: it answers wrongly on purpose. Each injected fault is printed as one line, without a time, so that the lines of two equal runs are equal."
+}
+
+// Run serves until ctx ends.
+func (cmd faultproxyCmd) Run(ctx context.Context, s *streams) error {
+	c := faultproxy.Config{
+		Seed: cmd.Seed, Upstreams: cmd.Upstream, Rate: cmd.Rate, Behind: cmd.Behind,
+		RangeLimit: cmd.RangeLimit, ResultLimit: cmd.ResultLimit, Pause: cmd.Pause,
+	}
+	for _, name := range cmd.Faults {
+		if name == "all" {
+			c.Faults = faultproxy.All()
+			break
+		}
+		c.Faults = append(c.Faults, faultproxy.Fault(name))
+	}
+	proxy, err := faultproxy.New(c, func(i faultproxy.Injection) { cmd.print(s, i.String(), i) })
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", cmd.Listen)
+	if err != nil {
+		return fmt.Errorf("listen on --listen: %w; choose another address", err)
+	}
+	url := "http://" + listener.Addr().String()
+	cmd.print(s, fmt.Sprintf("listening on %s, seed %d", url, cmd.Seed), map[string]any{"listening": url, "seed": cmd.Seed})
+	err = proxy.Serve(ctx, listener)
+	counts := proxy.Counts()
+	text := "injected"
+	for _, f := range slices.Sorted(maps.Keys(counts)) {
+		text += fmt.Sprintf(" %s=%d", f, counts[f])
+	}
+	cmd.print(s, text, map[string]any{"injected": counts})
+	return err
+}
+
+// print writes one line. A reader that has gone is no reason to stop serving.
+func (cmd faultproxyCmd) print(s *streams, text string, object any) {
+	if cmd.JSON {
+		_ = json.NewEncoder(s.out).Encode(object)
+		return
+	}
+	_, _ = fmt.Fprintln(s.out, text)
+}
+
+// faultNames are all faults, for the help.
+func faultNames() (names string) {
+	for i, f := range faultproxy.All() {
+		if i > 0 {
+			names += ", "
+		}
+		names += string(f)
+	}
+	return names
+}

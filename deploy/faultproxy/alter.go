@@ -1,0 +1,170 @@
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// number reads a quantity, false for a tag.
+func number(text string) (uint64, bool) {
+	n, err := hexutil.DecodeUint64(text)
+	return n, err == nil
+}
+
+// numberOf gives the number of a block that an answer holds, false for null.
+func numberOf(result json.RawMessage) (uint64, bool) {
+	var block struct{ Number string }
+	if json.Unmarshal(result, &block) != nil {
+		return 0, false
+	}
+	return number(block.Number)
+}
+
+func (p *Proxy) head(ctx context.Context, backend string) (uint64, error) {
+	result, err := p.ask(ctx, backend, "eth_blockNumber")
+	if err != nil {
+		return 0, err
+	}
+	var text string
+	_ = json.Unmarshal(result, &text)
+	head, ok := number(text)
+	if !ok {
+		return 0, fmt.Errorf("the upstream's block number is %s", result)
+	}
+	return head, nil
+}
+
+// at answers a call for a block by its tag with the block of another number.
+func (p *Proxy) at(ctx context.Context, c *call, truth reply, n uint64) (reply, error) {
+	full := json.RawMessage("false")
+	if len(c.Params) > 1 {
+		full = c.Params[1]
+	}
+	result, err := p.ask(ctx, c.backend, "eth_getBlockByNumber", hexutil.Uint64(n), full)
+	return truth.with(result), err
+}
+
+// stale answers as a backend would that is behind: its head and final block are
+// older, it has none of the newer blocks, and of their logs it knows nothing.
+func stale(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
+	behind := 1 + c.rng.Uint64N(p.config.Behind)
+	head, err := p.head(ctx, c.backend)
+	if err != nil {
+		return truth, "", err
+	}
+	cut := head - min(head, behind)
+	switch c.Method {
+	case "eth_blockNumber":
+		return truth.with(hexutil.Uint64(cut)), fmt.Sprintf("block %d of %d", cut, head), nil
+	case "eth_getLogs":
+		logs, err := logsOf(truth)
+		kept := []json.RawMessage{}
+		for _, l := range logs {
+			if l.number <= cut {
+				kept = append(kept, l.raw)
+			}
+		}
+		if err != nil || len(kept) == len(logs) {
+			return truth, "", err
+		}
+		return truth.with(kept), fmt.Sprintf("%d of %d logs, those up to block %d of %d", len(kept), len(logs), cut, head), nil
+	}
+	n, exists := numberOf(truth.Result)
+	switch tag := c.text(0); {
+	case !exists:
+		return truth, "", nil
+	case tag == "latest", tag == "pending":
+		answer, err = p.at(ctx, c, truth, cut)
+		return answer, fmt.Sprintf("block %d of %d as %s", cut, head, tag), err
+	case tag == "finalized", tag == "safe":
+		older := n - min(n, behind)
+		answer, err = p.at(ctx, c, truth, older)
+		return answer, fmt.Sprintf("block %d instead of %d as %s", older, n, tag), err
+	case n > cut && tag != "earliest":
+		return truth.with(nil), fmt.Sprintf("null for block %d, the head is %d", n, cut), nil
+	}
+	return truth, "", nil
+}
+
+// oldHead answers as a node would that syncs: its head is in the older half of
+// the chain.
+func oldHead(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error) {
+	if c.Method == "eth_getBlockByNumber" && c.text(0) != "latest" {
+		return truth, "", nil
+	}
+	head, err := p.head(ctx, c.backend)
+	if err != nil || head == 0 {
+		return truth, "", err
+	}
+	old := c.rng.Uint64N((head + 1) / 2)
+	detail = fmt.Sprintf("block %d of %d", old, head)
+	if c.Method == "eth_blockNumber" {
+		return truth.with(hexutil.Uint64(old)), detail, nil
+	}
+	answer, err = p.at(ctx, c, truth, old)
+	return answer, detail, err
+}
+
+// errors of providers that have nothing to do with the question.
+var passing = []struct {
+	code    int
+	message string
+}{{-32603, "internal error"}, {-32000, "header not found"}, {-32005, "request rate exceeded"}, {-32001, "resource not found"}}
+
+func errorBody(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	e := passing[c.rng.IntN(len(passing))]
+	return truth.refuse(e.code, e.message), fmt.Sprintf("%d %s", e.code, e.message), nil
+}
+
+type alteration = func(context.Context, *Proxy, *call, reply) (reply, string, error)
+
+// overRange refuses ranges of more than the limit's blocks. A %d in the wording
+// is the limit.
+func overRange(code int, wording string) alteration {
+	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
+		blocks, err := p.span(ctx, c)
+		if err != nil || blocks <= p.config.RangeLimit {
+			return truth, "", err
+		}
+		message := worded(wording, p.config.RangeLimit)
+		return truth.refuse(code, message), fmt.Sprintf("%d blocks: %d %s", blocks, code, message), nil
+	}
+}
+
+// overResults refuses ranges that hold more than the limit's logs.
+func overResults(code int, wording string) alteration {
+	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
+		blocks, err := p.span(ctx, c)
+		if err != nil || blocks <= 1 {
+			return truth, "", err
+		}
+		logs, err := logsOf(truth)
+		if err != nil || len(logs) <= p.config.ResultLimit {
+			return truth, "", err
+		}
+		message := worded(wording, p.config.ResultLimit)
+		return truth.refuse(code, message), fmt.Sprintf("%d logs: %d %s", len(logs), code, message), nil
+	}
+}
+
+// blockOverLimit refuses a single block that has logs, as if it had too many.
+func blockOverLimit(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
+	blocks, err := p.span(ctx, c)
+	if err != nil || blocks != 1 {
+		return truth, "", err
+	}
+	logs, err := logsOf(truth)
+	if err != nil || len(logs) == 0 {
+		return truth, "", err
+	}
+	message := worded("query returned more than %d results", p.config.ResultLimit)
+	return truth.refuse(-32005, message), "one block: -32005 " + message, nil
+}
+
+func worded[N uint64 | int](wording string, limit N) string {
+	return strings.Replace(wording, "%d", fmt.Sprint(limit), 1)
+}

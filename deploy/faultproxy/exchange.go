@@ -1,0 +1,198 @@
+package faultproxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	maxRequest      = 16 << 20 // bytes
+	upstreamTimeout = time.Minute
+)
+
+// call is one JSON-RPC call of a client.
+type call struct {
+	ID     json.RawMessage   `json:"id"`
+	Method string            `json:"method"`
+	Params []json.RawMessage `json:"params"`
+	*fate  `json:"-"`
+}
+
+// text gives parameter i as a string, "" where it is none.
+func (c *call) text(i int) (s string) {
+	if i < len(c.Params) {
+		_ = json.Unmarshal(c.Params[i], &s)
+	}
+	return s
+}
+
+// reply is one JSON-RPC answer. Result holds null where the answer does.
+type reply struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   json.RawMessage `json:"error,omitempty"`
+}
+
+func (r reply) bytes() []byte { return mustJSON(r) }
+
+// refuse is the reply with an error instead.
+func (r reply) refuse(code int, message string) reply {
+	r.Result, r.Error = nil, errorOf(code, message)
+	return r
+}
+
+// with is the reply with another result.
+func (r reply) with(result any) reply {
+	r.Result, r.Error = mustJSON(result), nil
+	return r
+}
+
+func errorOf(code int, message string) json.RawMessage {
+	return mustJSON(map[string]any{"code": code, "message": message})
+}
+
+// mustJSON encodes what came from JSON or is plain.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+// exchange is one HTTP request and what is drawn for it.
+type exchange struct {
+	*fate         // of the only call, or of the batch
+	body  []byte  // as the client sent it
+	calls []*call // in the client's order
+	batch bool
+}
+
+// parse reads a request and draws for it. A call that is neither altered nor
+// refused keeps the bytes that the client sent.
+func (p *Proxy) parse(body []byte) (*exchange, error) {
+	x := &exchange{body: body, batch: bytes.HasPrefix(bytes.TrimSpace(body), []byte("["))}
+	if !x.batch {
+		x.calls = []*call{new(call)}
+		if err := json.Unmarshal(body, x.calls[0]); err != nil {
+			return nil, fmt.Errorf("the request is no JSON-RPC call: %w", err)
+		}
+		c := x.calls[0]
+		c.fate = p.draw(c.Method, func(*kind) bool { return true })
+		x.fate = c.fate
+		return x, nil
+	}
+	if err := json.Unmarshal(body, &x.calls); err != nil {
+		return nil, fmt.Errorf("the request is no JSON-RPC batch: %w", err)
+	}
+	for _, c := range x.calls {
+		if c == nil {
+			return nil, errors.New("the request is a batch with a null in it")
+		}
+	}
+	x.fate = p.draw(batch, func(*kind) bool { return true })
+	for _, c := range x.calls {
+		c.fate = p.draw(c.Method, func(k *kind) bool { return k.alter != nil })
+		c.backend = x.backend
+	}
+	return x, nil
+}
+
+// altered is the upstream's answer, with what its calls' faults make of it.
+func (p *Proxy) altered(ctx context.Context, x *exchange) (status int, body []byte, err error) {
+	status, truth, err := p.post(ctx, x.backend, x.body)
+	if err != nil || status != http.StatusOK {
+		return status, truth, err
+	}
+	var replies []reply
+	if x.batch {
+		err = json.Unmarshal(truth, &replies)
+	} else {
+		replies = make([]reply, 1)
+		err = json.Unmarshal(truth, &replies[0])
+	}
+	if err != nil {
+		return status, truth, nil // the upstream's own way of failing
+	}
+	changed := false
+	for _, c := range x.calls {
+		for i, r := range replies {
+			if !bytes.Equal(r.ID, c.ID) || c.kind == nil || c.kind.alter == nil || r.Error != nil {
+				continue
+			}
+			answer, detail, err := c.kind.alter(ctx, p, c, r)
+			if err != nil {
+				return 0, nil, err
+			}
+			if detail != "" {
+				p.injected(c.fate, detail)
+				replies[i], changed = answer, true
+			}
+			break
+		}
+	}
+	switch {
+	case !changed:
+		return status, truth, nil
+	case x.batch:
+		return status, mustJSON(replies), nil
+	}
+	return status, replies[0].bytes(), nil
+}
+
+// post asks a backend. Errors do not name its URL, which may hold a key.
+func (p *Proxy) post(ctx context.Context, backend string, body []byte) (status int, answer []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, backend, bytes.NewReader(body))
+	if err != nil {
+		return 0, nil, errors.New("an upstream's URL cannot be used")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := p.client.Do(request)
+	if err != nil {
+		var inURL *url.Error
+		if errors.As(err, &inURL) {
+			err = inURL.Err
+		}
+		return 0, nil, fmt.Errorf("the upstream does not answer: %w", err)
+	}
+	defer response.Body.Close()
+	if answer, err = io.ReadAll(response.Body); err != nil {
+		return 0, nil, fmt.Errorf("read the upstream's answer: %w", err)
+	}
+	return response.StatusCode, answer, nil
+}
+
+// ask makes a call of the proxy's own, which is not counted.
+func (p *Proxy) ask(ctx context.Context, backend, method string, params ...any) (json.RawMessage, error) {
+	if params == nil {
+		params = []any{}
+	}
+	_, body, err := p.post(ctx, backend, mustJSON(map[string]any{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+	if err != nil {
+		return nil, err
+	}
+	var r reply
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, fmt.Errorf("the upstream's answer to %s cannot be parsed: %w", method, err)
+	}
+	if r.Error != nil {
+		return nil, fmt.Errorf("the upstream refuses %s: %s", method, r.Error)
+	}
+	return r.Result, nil
+}
+
+func sendJSON(w http.ResponseWriter, status int, body []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that has gone needs no answer
+}

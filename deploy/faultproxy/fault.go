@@ -1,0 +1,147 @@
+package faultproxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// A Fault names one way of failing.
+type Fault string
+
+// None is the absence of a fault, for scripts (see Proxy.Next).
+const None Fault = ""
+
+// Faults that alter an answer and leave it well-formed: a client that trusts
+// them loses data.
+const (
+	Stale         Fault = "stale"          // a backend that is some blocks behind answers
+	OldHead       Fault = "old-head"       // the head is an old block, as of a node that syncs
+	EmptyLogs     Fault = "empty-logs"     // no logs where there are some
+	PartialLogs   Fault = "partial-logs"   // some logs are missing
+	TruncatedLogs Fault = "truncated-logs" // silently cut after Config.ResultLimit logs
+	WrongHash     Fault = "wrong-hash"     // the logs of a block carry another block's hash
+	ErrorBody     Fault = "error-body"     // a JSON-RPC error in an HTTP 200
+)
+
+// Faults that refuse a range of eth_getLogs, each in the wording of a family of
+// providers.
+const (
+	RangeResults   Fault = "range-results"    // more than Config.ResultLimit results
+	ResponseSize   Fault = "response-size"    // the same limit, as a size
+	RangeWide      Fault = "range-wide"       // more than Config.RangeLimit blocks
+	RangeLimited   Fault = "range-limited"    // the same limit, named
+	RangeMaximum   Fault = "range-maximum"    // the same limit, as a maximum
+	LimitExceeded  Fault = "limit-exceeded"   // the same limit, as the bare code -32005
+	QueryTimeout   Fault = "query-timeout"    // the same limit, as a timeout
+	Range413       Fault = "range-413"        // the same limit, as HTTP 413
+	BlockOverLimit Fault = "block-over-limit" // a single block has too many results: no smaller range exists
+)
+
+// Faults of the delivery of a whole HTTP answer.
+const (
+	TooManyRequests Fault = "429"             // without Retry-After
+	RetryAfter      Fault = "429-retry-after" // with Retry-After: 1
+	BadGateway      Fault = "502"             // with a page of HTML
+	ForeignBody     Fault = "foreign-body"    // HTTP 200 with JSON that is no JSON-RPC
+	BrokenBody      Fault = "broken-body"     // JSON that ends too early
+	SlowBody        Fault = "slow-body"       // pieces with Config.Pause between them
+	Reset           Fault = "reset"           // the connection is reset
+)
+
+// kind is what the proxy knows of a fault. It has either alter or deliver; both
+// give an empty detail where there is nothing to spoil.
+type kind struct {
+	fault   Fault
+	methods []string // that it can befall; nil: every one
+	alter   func(ctx context.Context, p *Proxy, c *call, truth reply) (answer reply, detail string, err error)
+	deliver func(ctx context.Context, p *Proxy, x *exchange) (detail string, send func(http.ResponseWriter), err error)
+}
+
+var (
+	getLogs = []string{"eth_getLogs"}
+	heads   = []string{"eth_blockNumber", "eth_getBlockByNumber"}
+	chain   = []string{"eth_blockNumber", "eth_getBlockByNumber", "eth_getBlockByHash", "eth_getLogs"}
+)
+
+// kinds are all faults. Draws depend on their order.
+var kinds = []kind{
+	{fault: Stale, methods: chain, alter: stale},
+	{fault: OldHead, methods: heads, alter: oldHead},
+	{fault: EmptyLogs, methods: getLogs, alter: emptyLogs},
+	{fault: PartialLogs, methods: getLogs, alter: partialLogs},
+	{fault: TruncatedLogs, methods: getLogs, alter: truncatedLogs},
+	{fault: WrongHash, methods: getLogs, alter: wrongHash},
+	{fault: ErrorBody, alter: errorBody},
+	{fault: RangeResults, methods: getLogs, alter: overResults(-32005, "query returned more than %d results")},
+	{fault: ResponseSize, methods: getLogs, alter: overResults(-32008, "response size exceeded")},
+	{fault: RangeWide, methods: getLogs, alter: overRange(-32600, "block range is too wide")},
+	{fault: RangeLimited, methods: getLogs, alter: overRange(-32600, "eth_getLogs is limited to a %d block range")},
+	{fault: RangeMaximum, methods: getLogs, alter: overRange(-32000, "exceed maximum block range: %d")},
+	{fault: LimitExceeded, methods: getLogs, alter: overRange(-32005, "limit exceeded")},
+	{fault: QueryTimeout, methods: getLogs, alter: overRange(-32000, "query timeout exceeded")},
+	{fault: Range413, methods: getLogs, deliver: range413},
+	{fault: BlockOverLimit, methods: getLogs, alter: blockOverLimit},
+	{fault: TooManyRequests, deliver: status(http.StatusTooManyRequests, "", `{"message":"too many requests"}`)},
+	{fault: RetryAfter, deliver: status(http.StatusTooManyRequests, "1", `{"message":"too many requests"}`)},
+	{fault: BadGateway, deliver: status(http.StatusBadGateway, "", "<html><body>502 Bad Gateway</body></html>")},
+	{fault: ForeignBody, deliver: status(http.StatusOK, "", `{"message":"no healthy upstream"}`)},
+	{fault: BrokenBody, deliver: brokenBody},
+	{fault: SlowBody, deliver: slowBody},
+	{fault: Reset, deliver: reset},
+}
+
+// All are the names of all faults.
+func All() []Fault {
+	all := make([]Fault, len(kinds))
+	for i, k := range kinds {
+		all[i] = k.fault
+	}
+	return all
+}
+
+// Except are all faults but some.
+func Except(some ...Fault) []Fault {
+	return slices.DeleteFunc(All(), func(f Fault) bool { return slices.Contains(some, f) })
+}
+
+// batch is the name under which whole batches are counted and drawn for.
+const batch = "batch"
+
+func (k *kind) befalls(method string) bool {
+	if method == batch {
+		return k.deliver != nil && k.methods == nil
+	}
+	return k.methods == nil || slices.Contains(k.methods, method)
+}
+
+func kindOf(f Fault) (*kind, error) {
+	for i := range kinds {
+		if kinds[i].fault == f {
+			return &kinds[i], nil
+		}
+	}
+	var names []string
+	for _, known := range All() {
+		names = append(names, string(known))
+	}
+	return nil, fmt.Errorf("there is no fault %q; there are %s", f, strings.Join(names, ", "))
+}
+
+// kindsOf gives the kinds of some faults, in the order of kinds.
+func kindsOf(faults []Fault) ([]*kind, error) {
+	for _, f := range faults {
+		if _, err := kindOf(f); err != nil {
+			return nil, err
+		}
+	}
+	var some []*kind
+	for i := range kinds {
+		if slices.Contains(faults, kinds[i].fault) {
+			some = append(some, &kinds[i])
+		}
+	}
+	return some, nil
+}

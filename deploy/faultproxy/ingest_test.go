@@ -1,0 +1,270 @@
+package faultproxy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+var seeds = flag.Uint64("seeds", 3, "how many seeds the tests of ingest run with")
+
+// patience is how long a test waits for a condition.
+const patience = 60 * time.Second
+
+// rig is a development chain with traffic, a broker, and an ingest that sees
+// the chain through a fault proxy.
+type rig struct {
+	t         *testing.T
+	ctx       context.Context
+	url       string // of the chain itself
+	chain     *ethclient.Client
+	contracts *scenario.Contracts
+	traffic   *scenario.Scenario
+	proxy     *faultproxy.Proxy
+	kafka     chainlog.Config
+	config    ingest.Config
+
+	mu    sync.Mutex
+	lines []string
+}
+
+var chainIDs atomic.Uint64
+
+func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
+	t.Helper()
+	id := 41_337 + chainIDs.Add(1)
+	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Cleanup(cancel)
+	r := &rig{t: t, ctx: ctx, url: anvil.URL}
+	var err error
+	r.chain, err = ethclient.DialContext(ctx, anvil.URL)
+	r.must(err)
+	t.Cleanup(r.chain.Close)
+	r.contracts, err = scenario.Deploy(ctx, anvil.URL)
+	r.must(err)
+	r.newTraffic(int64(seed))
+
+	config := faultproxy.DefaultConfig()
+	config.Seed, config.Upstreams, config.Faults, config.Rate = seed, []string{anvil.URL}, faults, 0.05
+	config.RangeLimit, config.ResultLimit, config.Pause = 4, 10, time.Millisecond
+	r.proxy, err = faultproxy.New(config, func(i faultproxy.Injection) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.lines = append(r.lines, i.String())
+	})
+	r.must(err)
+	server := httptest.NewServer(r.proxy)
+	t.Cleanup(server.Close)
+
+	r.kafka = chainlog.DefaultConfig()
+	r.kafka.Brokers = localtest.Kafka(t)
+	r.config = ingest.DefaultConfig()
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, []string{server.URL}, 20*time.Millisecond
+	for _, v := range r.contracts.Vaults {
+		r.config.Vaults = append(r.config.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
+	}
+	return r
+}
+
+func (r *rig) newTraffic(seed int64) {
+	r.traffic = scenario.New(r.url, r.contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler))
+}
+
+func (r *rig) steps(n int) {
+	r.t.Helper()
+	r.must(r.traffic.Steps(r.ctx, n))
+}
+
+func (r *rig) must(err error) {
+	r.t.Helper()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) injections() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Join(r.lines, "\n")
+}
+
+// indexer is an ingest that is started again whenever it ends, as a supervisor
+// would: at its start it gives up when no node answers.
+type indexer struct {
+	*rig
+	now  atomic.Pointer[ingest.Ingest]
+	dead chan error // what ended it for good
+}
+
+func (r *rig) start() *indexer {
+	r.t.Helper()
+	r.must(r.config.Validate())
+	x := &indexer{rig: r, dead: make(chan error, 1)}
+	ctx, stop := context.WithCancel(r.ctx)
+	x.now.Store(r.newIngest())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			err := x.now.Load().Run(ctx)
+			var refused *ingest.RefusedError
+			if ctx.Err() != nil {
+				return
+			}
+			if err == nil || errors.As(err, &refused) || errors.Is(err, ingest.ErrFenced) {
+				x.dead <- err
+				return
+			}
+			x.now.Store(r.newIngest())
+		}
+	}()
+	r.t.Cleanup(func() { stop(); <-done })
+	return x
+}
+
+func (r *rig) newIngest() *ingest.Ingest {
+	return ingest.New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+}
+
+// until waits for a condition of the ingest.
+func (x *indexer) until(what string, condition func(ingest.Status) bool) {
+	x.t.Helper()
+	deadline := time.After(patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		status := x.now.Load().Status()
+		if condition(status) {
+			return
+		}
+		if status.State == ingest.Frozen {
+			x.t.Fatalf("ingest froze while waiting for %s: %s\ninjected:\n%s", what, status.Reason, x.injections())
+		}
+		select {
+		case <-tick.C:
+		case err := <-x.dead:
+			x.t.Fatalf("ingest ended while waiting for %s: %v\ninjected:\n%s", what, err, x.injections())
+		case <-deadline:
+			x.t.Fatalf("no %s; status %+v\ninjected:\n%s", what, status, x.injections())
+		}
+	}
+}
+
+// caughtUp waits until the chain's head is in the log, by its hash.
+func (x *indexer) caughtUp() {
+	x.t.Helper()
+	head, err := x.chain.HeaderByNumber(x.ctx, nil)
+	x.must(err)
+	hash := head.Hash()
+	x.until("log that reaches the head", func(st ingest.Status) bool {
+		if st.State != ingest.Following || st.IndexedBlock != head.Number.Uint64() {
+			return false
+		}
+		cursor, err := chainlog.ReadCursor(x.ctx, x.config.ID, x.kafka.Options()...)
+		x.must(err)
+		return bytes.Equal(cursor.GetHead().GetHash(), hash[:])
+	})
+}
+
+// eachSeed runs a test with the seeds; a failing one is run again alone with
+// -run 'Test.../seed=N'.
+func eachSeed(t *testing.T, test func(t *testing.T, seed uint64)) {
+	for seed := uint64(1); seed <= *seeds; seed++ {
+		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { test(t, seed) })
+	}
+}
+
+// life lets the chain live while ingest sees it through the faults, and then
+// compares the log with the chain.
+func (r *rig) life(stages int) {
+	r.t.Helper()
+	r.steps(20)
+	x := r.start()
+	for stage := range stages {
+		x.caughtUp()
+		if stage%2 == 1 {
+			r.must(scenario.Reorg(r.ctx, r.url, uint64(1+stage%4)))
+			r.newTraffic(int64(stage))
+		}
+		r.steps(4)
+	}
+	r.proxy.Off()
+	x.caughtUp()
+	logs := r.verify()
+	counts := r.proxy.Counts()
+	if logs == 0 || len(counts) == 0 {
+		r.t.Errorf("nothing was tried: %d logs, injected %v", logs, counts)
+	}
+	r.t.Logf("%d logs, injected %v", logs, counts)
+}
+
+// Silent losses: the answer agrees with itself, and ingest takes it for the
+// truth. A fault that ingest learns to see leaves these lists.
+var (
+	// lossyAnywhere is what it does not see, whether it asks by hash or by range.
+	lossyAnywhere = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.TruncatedLogs}
+	// lossyRanges is what it does not see in a range of final blocks.
+	lossyRanges = append([]faultproxy.Fault{faultproxy.EmptyLogs, faultproxy.Stale}, lossyAnywhere...)
+)
+
+// Nothing is final: every block is read by its hash. There are two endpoints,
+// because an empty answer is believed when one endpoint gives it twice in a row.
+func TestIngestAtTheHead(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		r := newRig(t, seed, faultproxy.Except(lossyAnywhere...)...)
+		r.config.Finality = ingest.Finality{Depth: 500}
+		second := httptest.NewServer(r.proxy)
+		t.Cleanup(second.Close)
+		r.config.RPC = append(r.config.RPC, second.URL)
+		r.life(6)
+	})
+}
+
+// The first blocks are final: they are read as ranges.
+func TestIngestBackfill(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		newRig(t, seed, faultproxy.Except(lossyRanges...)...).life(6)
+	})
+}
+
+// Each answer that ingest can see through, in the first range that it asks for:
+// it complains or asks again, and the log is whole.
+func TestIngestSeesThrough(t *testing.T) {
+	for _, f := range []faultproxy.Fault{
+		faultproxy.WrongHash, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+		faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,
+	} {
+		t.Run(string(f), func(t *testing.T) {
+			r := newRig(t, 1, f)
+			r.must(r.proxy.SetRate(1))
+			r.steps(20)
+			x := r.start()
+			x.until("fault", func(ingest.Status) bool { return r.proxy.Counts()[f] > 0 })
+			if f == faultproxy.WrongHash { // the others are limits that a smaller range keeps
+				r.proxy.Off()
+			}
+			x.caughtUp()
+			r.verify()
+		})
+	}
+}

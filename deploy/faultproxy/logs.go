@@ -1,0 +1,137 @@
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// log is one log of an answer, as it came.
+type log struct {
+	number uint64
+	raw    json.RawMessage
+}
+
+func logsOf(r reply) ([]log, error) {
+	var raws []json.RawMessage
+	if err := json.Unmarshal(r.Result, &raws); err != nil {
+		return nil, fmt.Errorf("the upstream's answer to eth_getLogs is no list: %w", err)
+	}
+	logs := make([]log, len(raws))
+	for i, raw := range raws {
+		var l struct{ BlockNumber hexutil.Uint64 }
+		if err := json.Unmarshal(raw, &l); err != nil {
+			return nil, fmt.Errorf("the upstream's answer to eth_getLogs has a log without a block number: %w", err)
+		}
+		logs[i] = log{uint64(l.BlockNumber), raw}
+	}
+	return logs, nil
+}
+
+func rawOf(logs []log) []json.RawMessage {
+	raws := make([]json.RawMessage, len(logs))
+	for i, l := range logs {
+		raws[i] = l.raw
+	}
+	return raws
+}
+
+// span is the number of blocks that an eth_getLogs asks for.
+func (p *Proxy) span(ctx context.Context, c *call) (uint64, error) {
+	var filter struct{ FromBlock, ToBlock, BlockHash string }
+	if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &filter) != nil || filter.BlockHash != "" {
+		return 1, nil
+	}
+	from, err := p.resolve(ctx, c.backend, filter.FromBlock)
+	if err != nil {
+		return 0, err
+	}
+	to, err := p.resolve(ctx, c.backend, filter.ToBlock)
+	if err != nil || to < from {
+		return 0, err
+	}
+	return to - from + 1, nil
+}
+
+// resolve gives the number of a block by number or tag; no tag is the latest.
+func (p *Proxy) resolve(ctx context.Context, backend, which string) (uint64, error) {
+	if n, ok := number(which); ok {
+		return n, nil
+	}
+	if which == "" {
+		which = "latest"
+	}
+	result, err := p.ask(ctx, backend, "eth_getBlockByNumber", which, false)
+	if err != nil {
+		return 0, err
+	}
+	n, ok := numberOf(result)
+	if !ok {
+		return 0, fmt.Errorf("the upstream has no block %q", which)
+	}
+	return n, nil
+}
+
+func emptyLogs(_ context.Context, _ *Proxy, _ *call, truth reply) (reply, string, error) {
+	logs, err := logsOf(truth)
+	if err != nil || len(logs) == 0 {
+		return truth, "", err
+	}
+	return truth.with(rawOf(nil)), fmt.Sprintf("none of %d logs", len(logs)), nil
+}
+
+// partialLogs loses some logs and keeps some.
+func partialLogs(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	logs, err := logsOf(truth)
+	if err != nil || len(logs) < 2 {
+		return truth, "", err
+	}
+	order := c.rng.Perm(len(logs))
+	lost := map[int]bool{}
+	for _, i := range order[:1+c.rng.IntN(len(logs)-1)] {
+		lost[i] = true
+	}
+	var kept []log
+	for i, l := range logs {
+		if !lost[i] {
+			kept = append(kept, l)
+		}
+	}
+	return truth.with(rawOf(kept)), fmt.Sprintf("%d of %d logs", len(kept), len(logs)), nil
+}
+
+func truncatedLogs(_ context.Context, p *Proxy, _ *call, truth reply) (reply, string, error) {
+	logs, err := logsOf(truth)
+	limit := p.config.ResultLimit
+	if err != nil || len(logs) <= limit {
+		return truth, "", err
+	}
+	return truth.with(rawOf(logs[:limit])), fmt.Sprintf("the first %d of %d logs", limit, len(logs)), nil
+}
+
+// wrongHash gives the logs of one block the hash of a block that does not exist.
+func wrongHash(_ context.Context, _ *Proxy, c *call, truth reply) (reply, string, error) {
+	logs, err := logsOf(truth)
+	if err != nil || len(logs) == 0 {
+		return truth, "", err
+	}
+	block := logs[c.rng.IntN(len(logs))].number
+	var hash [32]byte
+	for i := range hash {
+		hash[i] = byte(c.rng.Uint32())
+	}
+	for i, l := range logs {
+		if l.number != block {
+			continue
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(l.raw, &fields); err != nil {
+			return truth, "", fmt.Errorf("the upstream's answer to eth_getLogs has a log that is no object: %w", err)
+		}
+		fields["blockHash"] = mustJSON(hexutil.Bytes(hash[:]))
+		logs[i].raw = mustJSON(fields)
+	}
+	return truth.with(rawOf(logs)), fmt.Sprintf("the logs of block %d carry the hash %#x", block, hash), nil
+}

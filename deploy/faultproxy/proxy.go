@@ -1,0 +1,228 @@
+package faultproxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// An Injection is one fault that was injected.
+type Injection struct {
+	Fault  Fault  `json:"fault"`
+	Method string `json:"method"` // of the call, or "batch"
+	Call   uint64 `json:"call"`   // which call of this method, from 1
+	Detail string `json:"detail"` // what was done to it
+}
+
+// String is one line.
+func (i Injection) String() string {
+	return fmt.Sprintf("%s %s#%d: %s", i.Fault, i.Method, i.Call, i.Detail)
+}
+
+// Proxy is an http.Handler. Its methods can be called at any time.
+type Proxy struct {
+	config Config
+	client *http.Client
+	report func(Injection)
+
+	mu       sync.Mutex
+	enabled  []*kind
+	rate     float64
+	scripted map[string][]*kind // by method; a nil kind is None
+	calls    map[string]uint64  // by method
+	counts   map[Fault]int
+}
+
+// New makes a proxy of a valid configuration, and says what is wrong with one
+// that is not. report, where not nil, is called with every injected fault, one
+// at a time.
+func New(config Config, report func(Injection)) (*Proxy, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	if report == nil {
+		report = func(Injection) {}
+	}
+	enabled, err := kindsOf(config.Faults)
+	return &Proxy{
+		config: config, client: &http.Client{Timeout: upstreamTimeout}, report: report, enabled: enabled, rate: config.Rate,
+		scripted: map[string][]*kind{}, calls: map[string]uint64{}, counts: map[Fault]int{},
+	}, err
+}
+
+// Use replaces the faults that may be drawn. None at all makes the proxy
+// honest, but for what Next has still to come.
+func (p *Proxy) Use(faults ...Fault) error {
+	enabled, err := kindsOf(faults)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.enabled = enabled
+	return nil
+}
+
+// SetRate replaces the probability, 0 to 1, of a draw for a fault.
+func (p *Proxy) SetRate(rate float64) error {
+	if err := checkRate(rate); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = rate
+	return nil
+}
+
+// Next scripts the next calls of a method, one fault each, before any draw.
+// None lets a call pass. The method "batch" scripts whole batches.
+func (p *Proxy) Next(method string, faults ...Fault) error {
+	script := make([]*kind, len(faults))
+	for i, f := range faults {
+		if f == None {
+			continue
+		}
+		k, err := kindOf(f)
+		if err != nil {
+			return err
+		}
+		if !k.befalls(method) {
+			return fmt.Errorf("the fault %s cannot befall %s", f, method)
+		}
+		script[i] = k
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.scripted[method] = append(p.scripted[method], script...)
+	return nil
+}
+
+// Off makes the proxy honest and forgets what was scripted.
+func (p *Proxy) Off() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.enabled, p.scripted = nil, map[string][]*kind{}
+}
+
+// Counts says how often each fault was injected.
+func (p *Proxy) Counts() map[Fault]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.counts)
+}
+
+// Calls says how many calls of a method there were.
+func (p *Proxy) Calls(method string) uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls[method]
+}
+
+// Serve answers on a listener until ctx ends, and returns nil then.
+func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{Handler: p, ReadHeaderTimeout: 10 * time.Second}
+	stopped := context.AfterFunc(ctx, func() { server.Close() })
+	defer stopped()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
+	}
+	return nil
+}
+
+// draw counts one call and decides what befalls it. may says which kinds there
+// are to choose from.
+func (p *Proxy) draw(method string, may func(*kind) bool) *fate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[method]++
+	name := fnv.New64a()
+	io.WriteString(name, method)
+	f := &fate{method: method, n: p.calls[method]}
+	f.rng = rand.New(rand.NewPCG(p.config.Seed^name.Sum64(), f.n))
+	// Always drawn, so that switching faults leaves all other draws as they are.
+	f.backend = p.config.Upstreams[f.rng.IntN(len(p.config.Upstreams))]
+	chance, pick := f.rng.Float64(), f.rng.Uint64()
+	if script := p.scripted[method]; len(script) > 0 {
+		f.kind, p.scripted[method] = script[0], script[1:]
+		return f
+	}
+	var possible []*kind
+	for _, k := range p.enabled {
+		if k.befalls(method) && may(k) {
+			possible = append(possible, k)
+		}
+	}
+	if chance < p.rate && len(possible) > 0 {
+		f.kind = possible[pick%uint64(len(possible))]
+	}
+	return f
+}
+
+// fate is what was drawn for one call or one batch.
+type fate struct {
+	method  string
+	n       uint64
+	rng     *rand.Rand
+	backend string
+	kind    *kind // nil: nothing befalls it
+}
+
+// injected counts and reports one fault.
+func (p *Proxy) injected(f *fate, detail string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[f.kind.fault]++
+	p.report(Injection{f.kind.fault, f.method, f.n, detail})
+}
+
+// ServeHTTP answers one JSON-RPC request or batch.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "faultproxy answers JSON-RPC over HTTP POST only", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
+	if err != nil {
+		http.Error(w, fmt.Sprintf("faultproxy cannot read the request: %v", err), http.StatusBadRequest)
+		return
+	}
+	x, err := p.parse(body)
+	if err != nil {
+		sendJSON(w, http.StatusOK, reply{Version: "2.0", ID: json.RawMessage("null"), Error: errorOf(-32700, err.Error())}.bytes())
+		return
+	}
+	if err := p.answer(r.Context(), w, x); err != nil && r.Context().Err() == nil {
+		http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
+	}
+}
+
+// answer gives an exchange its answer. An error is the upstream's.
+func (p *Proxy) answer(ctx context.Context, w http.ResponseWriter, x *exchange) error {
+	if k := x.fate.kind; k != nil && k.deliver != nil {
+		detail, send, err := k.deliver(ctx, p, x)
+		if err != nil {
+			return err
+		}
+		if detail != "" {
+			p.injected(x.fate, detail)
+			send(w)
+			return nil
+		}
+	}
+	code, body, err := p.altered(ctx, x)
+	if err != nil {
+		return err
+	}
+	sendJSON(w, code, body)
+	return nil
+}
