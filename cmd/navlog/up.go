@@ -148,7 +148,7 @@ func (u *up) ensureContracts(ctx context.Context) error {
 	case errors.Is(err, os.ErrNotExist):
 		u.log.Info("deploying the reference contracts")
 		if contracts, err = scenario.Deploy(ctx, u.ready.RPC); err != nil {
-			return fmt.Errorf("deploy the reference contracts at %s: %w", redact(u.ready.RPC), err)
+			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, the node up, and a development chain?", redact(u.ready.RPC), err)
 		}
 		if err := writeJSON(file, contracts); err != nil {
 			return err
