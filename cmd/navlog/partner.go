@@ -28,12 +28,6 @@ type partnerCmd struct {
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
 }
 
-// partnerFlags are common to the partner commands.
-type partnerFlags struct {
-	common
-	JSON bool `name:"json" help:"Write JSON."`
-}
-
 // newPartner is what `partner create` prints: the only time that the key and
 // the secret can be read.
 type newPartner struct {
@@ -41,20 +35,6 @@ type newPartner struct {
 	Name          string `json:"name"`
 	APIKey        string `json:"apiKey,omitempty"`
 	SigningSecret string `json:"signingSecret,omitempty"`
-}
-
-// withRegistry runs f on an open registry.
-func (f partnerFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config) error, sections ...section) error {
-	c, err := f.load(append(sections, needPostgres)...)
-	if err != nil {
-		return err
-	}
-	pool, err := registry.Open(ctx, c.Postgres)
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	return do(pool, c)
 }
 
 // createPartner makes partner, endpoint, key and secret in one transaction. An
@@ -106,7 +86,7 @@ func (p newPartner) print(w io.Writer, asJSON bool) error {
 }
 
 type partnerCreateCmd struct {
-	partnerFlags
+	registryFlags
 	Name string `arg:"" help:"Name shown in the partner's statistics."`
 	ID   int64  `help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
 	Test bool   `help:"Issue a test key (nk_test_), for a development chain."`
@@ -130,7 +110,7 @@ func (cmd partnerCreateCmd) Run(ctx context.Context, s *streams) error {
 	}, needSecretKey)
 }
 
-type partnerListCmd struct{ partnerFlags }
+type partnerListCmd struct{ registryFlags }
 
 type partnerRow struct {
 	ID        int64     `json:"id"`
@@ -187,7 +167,7 @@ func orNone(s *string) string {
 }
 
 type partnerShowCmd struct {
-	partnerFlags
+	registryFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 
@@ -235,7 +215,7 @@ func noPartner(id int64) error {
 }
 
 type partnerDisableCmd struct {
-	partnerFlags
+	registryFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 
@@ -245,7 +225,7 @@ func (cmd partnerDisableCmd) Run(ctx context.Context, s *streams) error {
 }
 
 type partnerEnableCmd struct {
-	partnerFlags
+	registryFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 
@@ -254,7 +234,7 @@ func (cmd partnerEnableCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.setDisabled(ctx, s, cmd.ID, false)
 }
 
-func (f partnerFlags) setDisabled(ctx context.Context, s *streams, id int64, disabled bool) error {
+func (f registryFlags) setDisabled(ctx context.Context, s *streams, id int64, disabled bool) error {
 	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
 		n, err := db.New(pool).SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: id, Disabled: disabled})
 		return f.changed(s, id, n, err, partnerState(disabled))
@@ -262,7 +242,7 @@ func (f partnerFlags) setDisabled(ctx context.Context, s *streams, id int64, dis
 }
 
 // changed reports the result of an update of one partner.
-func (f partnerFlags) changed(s *streams, id, rows int64, err error, what string) error {
+func (f registryFlags) changed(s *streams, id, rows int64, err error, what string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("change partner %d: %w", id, err)
@@ -276,7 +256,7 @@ func (f partnerFlags) changed(s *streams, id, rows int64, err error, what string
 }
 
 type partnerSetLimitCmd struct {
-	partnerFlags
+	registryFlags
 	ID    int64 `arg:"" help:"Partner id."`
 	Limit int32 `arg:"" help:"Requests a minute, 1 to 1000000; 0 goes back to the default."`
 }
@@ -300,7 +280,7 @@ func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *streams) error {
 const maxLiveKeys = 2
 
 type partnerRotateKeyCmd struct {
-	partnerFlags
+	registryFlags
 	ID   int64 `arg:"" help:"Partner id."`
 	Test bool  `help:"Issue a test key (nk_test_), for a development chain."`
 }
@@ -342,7 +322,7 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *streams) error {
 }
 
 type partnerRotateSecretCmd struct {
-	partnerFlags
+	registryFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 

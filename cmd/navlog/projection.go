@@ -25,7 +25,7 @@ type projectionCmd struct {
 }
 
 // projectionFlags are common to the projection commands.
-type projectionFlags struct{ partnerFlags }
+type projectionFlags struct{ registryFlags }
 
 // withOperator runs do with an open operator.
 func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error, sections ...section) error {

@@ -15,7 +15,7 @@ import (
 // staleAfter is when what a program said of itself is no longer believed.
 const staleAfter = 5 * time.Second
 
-type statusCmd struct{ partnerFlags }
+type statusCmd struct{ registryFlags }
 
 type statusRow struct {
 	Program  string          `json:"program"`

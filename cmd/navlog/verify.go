@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/projections"
 )
 
-type verifyCmd struct{ partnerFlags }
+type verifyCmd struct{ registryFlags }
 
 // Run compares the log with itself (contiguous seq) and the live read model
 // with a fold of the log, prints what it compared, and fails on any difference.

@@ -701,7 +701,8 @@ type Cursor struct {
 	Vaults        []*Coverage `protobuf:"bytes,9,rep,name=vaults,proto3" json:"vaults,omitempty"`
 	// Where a restart begins to read the log to restore its window of blocks
 	// that are not final or not yet told to the referral topics: the seq of the
-	// first record needed, and its Kafka offset as a hint. 0 when none.
+	// first record needed, or of the last record where none is, and its Kafka
+	// offset as a hint. 0 while the log is empty.
 	WindowSeq    uint64 `protobuf:"varint,10,opt,name=window_seq,json=windowSeq,proto3" json:"window_seq,omitempty"`
 	WindowOffset int64  `protobuf:"varint,11,opt,name=window_offset,json=windowOffset,proto3" json:"window_offset,omitempty"`
 	// Not empty: the reason why ingest appends nothing until an operator acts.
