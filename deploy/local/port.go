@@ -2,11 +2,19 @@ package local
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 )
 
 const loopback = "127.0.0.1"
+
+// A chosen port lies below the ones that systems hand out by themselves for outgoing connections and for port 0 (Linux
+// from 32768, macOS from 49152): one of those may be taken again before the engine binds it, or while it restarts.
+const (
+	firstChoice = 10_000
+	lastChoice  = 32_767
+)
 
 // claimPort checks that a port is free, or chooses a free one where port is 0. The port is free again when it returns:
 // an engine binds it itself, a moment later.
@@ -14,12 +22,25 @@ func claimPort(what string, port int) (int, error) {
 	if port < 0 || port > 65535 {
 		return 0, fmt.Errorf("start %s: port %d is not between 1 and 65535 (0 chooses a free one)", what, port)
 	}
+	if port > 0 {
+		return port, tryPort(what, port)
+	}
+	var err error
+	for range 100 {
+		port = firstChoice + rand.IntN(lastChoice-firstChoice+1)
+		if err = tryPort(what, port); err == nil {
+			return port, nil
+		}
+	}
+	return 0, err
+}
+
+func tryPort(what string, port int) error {
 	l, err := net.Listen("tcp", addr(port))
 	if err != nil {
-		return 0, portError(what, port, err)
+		return portError(what, port, err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return l.Close()
 }
 
 func portError(what string, port int, err error) error {

@@ -36,8 +36,13 @@ func TestClaimPort(t *testing.T) {
 			t.Errorf("port %d was accepted", bad)
 		}
 	}
-	port, err := claimPort("anvil", 0)
-	if err != nil || port == 0 {
-		t.Fatalf("no free port: %d, %v", port, err)
+	for range 200 {
+		port, err := claimPort("anvil", 0)
+		if err != nil || port < firstChoice || port > lastChoice {
+			t.Fatalf("no free port of our own range: %d, %v", port, err)
+		}
 	}
+	used := usedPort(t)
+	_, err := claimPort("anvil", used)
+	wantPortError(t, err, used)
 }
