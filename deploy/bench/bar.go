@@ -1,0 +1,43 @@
+// Package bench prints what the benchmarks of the folders below it measured. A benchmark is a program of its own
+// (`make bench-ingest` and so on), never a test: a timing decides nothing but its own line.
+package bench
+
+import (
+	"fmt"
+	"io"
+)
+
+// A Bar is one figure of a benchmark and the bound that it is held to.
+type Bar struct {
+	Name  string // words joined by dashes, with the unit last: wall-ratio, visible-p99-ms
+	Value float64
+	Bound float64
+	Least bool // the value must be at least the bound, instead of at most
+}
+
+// OK says that the value keeps to the bound.
+func (b Bar) OK() bool {
+	if b.Least {
+		return b.Value >= b.Bound
+	}
+	return b.Value <= b.Bound
+}
+
+// String is the closing line of a bar: `bar NAME VALUE BOUND ok|short`.
+func (b Bar) String() string {
+	sign, verdict := "<=", "short"
+	if b.Least {
+		sign = ">="
+	}
+	if b.OK() {
+		verdict = "ok"
+	}
+	return fmt.Sprintf("bar %s %.4g %s%.4g %s", b.Name, b.Value, sign, b.Bound, verdict)
+}
+
+// Print writes the bars, one line each.
+func Print(w io.Writer, bars ...Bar) {
+	for _, b := range bars {
+		fmt.Fprintln(w, b)
+	}
+}

@@ -1,0 +1,63 @@
+package ingest
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// late gives the vaults that are behind the head.
+func (s *session) late() (late []coverage) {
+	for _, v := range s.ingest.vaults {
+		if have := s.coverageOf(v.address); have.to < s.head.Number {
+			late = append(late, *have)
+		}
+	}
+	return late
+}
+
+// join appends, as one unit, the logs that late vaults have in the unfinalised
+// blocks that the head has passed, and then the head once more, which now
+// holds for them too. It waits while those blocks are below the window.
+func (s *session) join(ctx context.Context, n *node, late []coverage, final uint64) (bool, error) {
+	from := late[0].to + 1
+	for _, v := range late {
+		from = min(from, v.to+1)
+	}
+	blocks := s.window.blocks()
+	if len(blocks) == 0 || blocks[0].Number > from {
+		return false, nil
+	}
+	var unit []*event.Record
+	for _, h := range blocks {
+		var addresses []common.Address
+		for _, v := range late {
+			if v.to < h.Number {
+				addresses = append(addresses, v.address)
+			}
+		}
+		if len(addresses) == 0 {
+			continue
+		}
+		// The header is read again for its bloom, which the log does not keep.
+		h, err := n.byHash(ctx, h.Hash)
+		if err != nil {
+			return false, err
+		}
+		logs, err := s.logsOfBlock(ctx, n, h, addresses)
+		if err != nil {
+			return false, err
+		}
+		for _, l := range logs {
+			unit = append(unit, logFact(l))
+		}
+	}
+	c := &change{units: [][]*event.Record{append(unit, blockFact(s.head))}, final: final}
+	for _, v := range late {
+		v.to = s.head.Number
+		c.covered = append(c.covered, v)
+	}
+	return true, s.commit(ctx, c)
+}
