@@ -5,6 +5,8 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 )
 
 // A Bar is one figure of a benchmark and the bound that it is held to.
@@ -25,14 +27,16 @@ func (b Bar) OK() bool {
 
 // String is the closing line of a bar: `bar NAME VALUE BOUND ok|short`.
 func (b Bar) String() string {
-	sign, verdict := "<=", "short"
-	if b.Least {
-		sign = ">="
-	}
+	verdict := "short"
 	if b.OK() {
 		verdict = "ok"
 	}
-	return fmt.Sprintf("bar %s %.4g %s%.4g %s", b.Name, b.Value, sign, b.Bound, verdict)
+	return fmt.Sprintf("bar %s %s %s %s", b.Name, plain(b.Value), plain(b.Bound), verdict)
+}
+
+// plain writes a number without exponent, to three decimals.
+func plain(v float64) string {
+	return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64)
 }
 
 // Print writes the bars, one line each.
