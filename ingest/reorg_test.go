@@ -130,7 +130,7 @@ func TestShorterChain(t *testing.T) {
 	r.must(err)
 	r.steps(3)
 	watched := r.liar(honest)
-	r.config.RPC = []string{watched.URL}
+	r.config.RPC = Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq := p.Status().Seq
