@@ -62,6 +62,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
 	i.nodes = newNodes(config, i.metrics, log)
+	reg.MustRegister(i.nodes)
 	return i
 }
 
@@ -71,6 +72,11 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
+	defer i.nodes.close()
+	tending, stop := context.WithCancel(ctx)
+	var tended sync.WaitGroup
+	tended.Go(func() { i.nodes.tend(tending) })
+	defer func() { stop(); tended.Wait() }()
 	if i.pool != nil {
 		reporting, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
@@ -80,7 +86,6 @@ func (i *Ingest) Run(ctx context.Context) error {
 		}()
 		defer func() { stop(); <-done }()
 	}
-	defer i.nodes.close()
 	err := i.run(ctx)
 	if ctx.Err() != nil {
 		return nil

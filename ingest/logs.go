@@ -2,13 +2,13 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -205,27 +205,23 @@ func (n *node) chainTo(ctx context.Context, from uint64, last *header) ([]*heade
 
 // headers reads several headers in one call.
 func (n *node) headers(ctx context.Context, method string, which []any) ([]*header, error) {
-	answers := make([]*rpcHeader, len(which))
-	batch := make([]rpc.BatchElem, len(which))
+	params := make([][]any, len(which))
 	for i := range which {
-		batch[i] = rpc.BatchElem{Method: method, Args: []any{which[i], false}, Result: &answers[i]}
+		params[i] = []any{which[i], false}
 	}
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := n.rpc.BatchCallContext(bounded, batch); err != nil {
-		n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
-		return nil, fmt.Errorf("%s at %s: %w", method, n.name, discreet(err))
+	answers, err := n.exchangeBatch(ctx, method, params)
+	if err != nil {
+		return nil, err
 	}
 	headers := make([]*header, len(which))
 	for i := range which {
-		if batch[i].Error != nil {
-			return nil, fmt.Errorf("%s at %s: %w", method, n.name, discreet(batch[i].Error))
+		var h *rpcHeader
+		if err := json.Unmarshal(answers[i], &h); err != nil {
+			return nil, fmt.Errorf("%s at %s: the result cannot be read: %w", method, n.name, err)
 		}
-		h, err := n.headerOf(answers[i], which[i])
-		if err != nil {
+		if headers[i], err = n.headerOf(h, which[i]); err != nil {
 			return nil, err
 		}
-		headers[i] = h
 	}
 	return headers, nil
 }

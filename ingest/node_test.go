@@ -371,11 +371,8 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 	}
 	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
 	ctx := t.Context()
-	n, err := dialNode(ctx, Endpoint{URL: u.String()}, newMetrics(newRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.rpc.Close()
+	n := newNode(Endpoint{URL: u.String()}, "http://"+u.Host, wallClock, newMetrics(newRegistry()))
+	defer n.close()
 	_, err = n.chainID(ctx)
 	if err == nil {
 		t.Fatal("a closed port answers")

@@ -213,7 +213,7 @@ func (s *session) follow(ctx context.Context, wait *backoff) error {
 			continue
 		}
 		wait.reset()
-		if !more && sleep(ctx, s.ingest.config.PollInterval) != nil {
+		if !more && s.nodes.rest(ctx, s.ingest.config.PollInterval) != nil {
 			return nil
 		}
 	}

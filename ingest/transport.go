@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxAnswer bounds the memory that one answer of a node takes, in bytes after
@@ -24,11 +26,12 @@ type transport struct {
 	url    string
 	client *http.Client
 	ids    atomic.Uint64 // of questions
+	bytes  prometheus.Counter
 }
 
-func newTransport(u *url.URL) *transport {
+func newTransport(u *url.URL, bytes prometheus.Counter) *transport {
 	return &transport{
-		url: u.String(),
+		url: u.String(), bytes: bytes,
 		client: &http.Client{
 			Transport: &http.Transport{
 				Proxy:       http.ProxyFromEnvironment,
@@ -104,7 +107,9 @@ func (t *transport) post(ctx context.Context, question any) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, httpErrorOf(response)
 	}
-	return readAnswer(response)
+	answer, err := readAnswer(response)
+	t.bytes.Add(float64(len(answer)))
+	return answer, err
 }
 
 func httpErrorOf(response *http.Response) error {
