@@ -138,6 +138,14 @@ func (p *nodes) other(ctx context.Context, n *node) (*node, error) {
 	return other, p.identified(ctx, other)
 }
 
+// others are all endpoints but n that are up and do not serve another chain,
+// the fittest first.
+func (p *nodes) others(n *node) []*node {
+	others := slices.DeleteFunc(slices.Clone(p.all), func(o *node) bool { return o == n || o.health.rank() >= down })
+	slices.SortStableFunc(others, func(a, b *node) int { return cmp.Compare(a.health.rank(), b.health.rank()) })
+	return others
+}
+
 // pick is the endpoint that is likely to answer first, for questions that any
 // of them can answer and that may be asked side by side.
 func (p *nodes) pick(ctx context.Context) (*node, error) {

@@ -60,7 +60,7 @@ type httpError struct {
 	Status     int
 	RetryAfter time.Duration // 0 where the header is missing
 	Body       string        // its first 200 bytes, on one line
-	answer     *rpcError     // the body's, nil where it is no JSON-RPC error
+	answer     *rpcError     // the node's, where the body is a JSON-RPC error; else nil
 }
 
 func (e *httpError) Error() string {
@@ -116,6 +116,10 @@ func httpErrorOf(response *http.Response) error {
 	e := &httpError{Status: response.StatusCode, RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now())}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	e.Body = excerpt(body)
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
+		return e // not about the question, whatever the body looks like
+	}
 	if all, err := openBatch(body); err == nil && len(all) > 0 && all[0].fault != nil {
 		_ = errors.As(faultOf(all[0].fault), &e.answer)
 	}
