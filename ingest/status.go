@@ -44,6 +44,7 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
+	st.Endpoints = i.nodes.status()
 	if st.headTime > 0 && st.indexedTime > 0 {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds

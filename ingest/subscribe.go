@@ -24,11 +24,7 @@ const (
 // rest waits until the head is to be looked at again: when an endpoint announces
 // a block, or else after poll.
 func (p *nodes) rest(ctx context.Context, poll time.Duration) error {
-	announced, told := p.announced.Load(), p.told.Load()
-	if announced != nil && (told == nil || told.number < announced.number) && p.clock.now().Sub(announced.at) < eagerFor {
-		poll = min(poll, eagerEvery)
-	}
-	timer := time.NewTimer(poll)
+	timer := time.NewTimer(p.pause(poll))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -37,6 +33,14 @@ func (p *nodes) rest(ctx context.Context, poll time.Duration) error {
 	case <-timer.C:
 	}
 	return nil
+}
+
+func (p *nodes) pause(poll time.Duration) time.Duration {
+	announced, told := p.announced.Load(), p.told.Load()
+	if announced != nil && (told == nil || told.number < announced.number) && p.clock.now().Sub(announced.at) < eagerFor {
+		return min(poll, eagerEvery)
+	}
+	return poll
 }
 
 // listen subscribes to the new blocks of an endpoint, again and again until ctx
