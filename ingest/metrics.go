@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -16,6 +17,7 @@ type metrics struct {
 	frozen                              prometheus.Gauge
 	logs, referrals                     *prometheus.CounterVec
 	transactions, reorgs                prometheus.Counter
+	appended                            atomic.Uint64 // logs, retractions not counted
 
 	// By endpoint.
 	rpcErrors, rpcBytes, limited, announcements, disagreements *prometheus.CounterVec
@@ -71,6 +73,7 @@ func (m *metrics) committed(c *change, due []*event.Record, s *state) {
 	for _, unit := range c.units {
 		for _, r := range unit {
 			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
+				m.appended.Add(1)
 				m.logs.WithLabelValues(common.BytesToAddress(log.GetAddress()).Hex(), kindOf(log).String()).Inc()
 			}
 		}

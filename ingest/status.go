@@ -36,6 +36,7 @@ type Status struct {
 
 	headTime, indexedTime uint64    // Unix seconds
 	checked               time.Time // when the chain was last seen to go on from the log
+	pace                  pace
 }
 
 // Status is safe to call at any time.
@@ -45,6 +46,7 @@ func (i *Ingest) Status() Status {
 	st := i.status
 	st.Time = time.Now().UTC()
 	st.Endpoints = i.nodes.status()
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, i.metrics.appended.Load())
 	if st.headTime > 0 && st.indexedTime > 0 {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
@@ -89,6 +91,7 @@ func (st *Status) indexed(s *state) {
 	if s.head != nil {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}
+	st.pace.committed(s.covered)
 }
 
 // progress measures a backfill.
