@@ -43,6 +43,8 @@ type Ingest struct {
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *nodes
+	learned  learned
+	giant    sync.Mutex
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.

@@ -22,7 +22,8 @@ type session struct {
 	nodes  *nodes
 	client *kgo.Client
 
-	rangeBlocks  uint64 // how many final blocks to ask for at once
+	ranges       *pipeline // of final blocks, read ahead; nil while there are none
+	doubts       doubts
 	progress     progress
 	noFinalNoted bool
 	described    map[common.Address]*event.Vault // not yet in the log
@@ -49,7 +50,8 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 	if err := fence(ctx, client); err != nil {
 		return err
 	}
-	s := &session{ingest: i, nodes: i.nodes, client: client, rangeBlocks: i.config.BatchBlocks, described: map[common.Address]*event.Vault{}}
+	s := &session{ingest: i, nodes: i.nodes, client: client, described: map[common.Address]*event.Vault{}}
+	defer func() { s.ranges.close() }()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
