@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -29,10 +28,6 @@ func (s *session) lowest() uint64 {
 // begins less than a window below tip, and moves the head, every block, so that
 // a read as of a recent block knows its time however late ingest came to it.
 func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) error {
-	s.ingest.note(func(st *Status) {
-		st.State = Backfilling
-		st.ETASeconds = s.progress.eta(from, final, time.Now())
-	})
 	to, vaults := s.nextRange(from, final)
 	last, logs, err := s.readRange(ctx, n, from, to, vaults)
 	if err != nil {
@@ -90,7 +85,7 @@ func (s *session) nextRange(from, final uint64) (to uint64, behind []common.Addr
 		switch have := s.coverageOf(v.address); {
 		case have.to+1 == from:
 			behind = append(behind, v.address)
-		default:
+		case have.to >= from:
 			to = min(to, have.to)
 		}
 	}

@@ -183,7 +183,7 @@ func (r *rig) verifyBlocks(live []*event.Record, cursor *event.Cursor, blocks ma
 		r.t.Fatalf("the newest live block is %d, the cursor's head %d", newest, cursor.GetHead().GetNumber())
 	}
 	if newest-first >= r.config.Window {
-		first = cursor.GetFinalBlock() + 1
+		first = max(first, cursor.GetFinalBlock()+1)
 	}
 	for n := first; n <= newest; n++ {
 		if !seen[n] {
