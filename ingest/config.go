@@ -3,7 +3,6 @@ package ingest
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,9 +19,9 @@ const MaxVaults = 6
 type Config struct {
 	// ID is the chain id, as eth_chainId gives it.
 	ID uint64 `yaml:"id" env:"ID"`
-	// RPC are the URLs of the chain's nodes (http, https, ws, wss). The first
-	// that works is used; the others take over when it fails.
-	RPC []string `yaml:"rpc" env:"RPC"`
+	// RPC are the chain's nodes, at least one. The first that works is used; the
+	// others take over when it fails.
+	RPC []Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Vaults to index: 1 to MaxVaults.
 	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
 	// Finality says which blocks cannot change any more; default "tag".
@@ -139,10 +138,8 @@ func (c Config) Validate() error {
 	if len(c.RPC) == 0 {
 		fault("chain.rpc is empty: give the URL of at least one node")
 	}
-	for i, raw := range c.RPC {
-		if err := checkURL(raw); err != nil {
-			fault("chain.rpc[%d] %w", i, err)
-		}
+	for i, e := range c.RPC {
+		e.faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
 	}
 	faults = append(faults, c.vaultFaults()...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
@@ -178,19 +175,6 @@ func (c Config) vaultFaults() (faults []error) {
 		seen[key] = i
 	}
 	return faults
-}
-
-// checkURL never repeats the URL, which may hold a key.
-func checkURL(raw string) error {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
-		return errors.New("is not a URL such as https://node.example:8545")
-	}
-	switch u.Scheme {
-	case "http", "https", "ws", "wss":
-		return nil
-	}
-	return fmt.Errorf("has the scheme %q and must be http, https, ws or wss", u.Scheme)
 }
 
 // vault is a configured vault, ready to use.

@@ -2,10 +2,10 @@ package ingest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -15,26 +15,27 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// callTimeout bounds one call of a node.
-const callTimeout = 30 * time.Second
-
 // node is one RPC endpoint.
 type node struct {
 	name       string // scheme and host: the rest of the URL may hold a key
+	http       *transport
 	rpc        *rpc.Client
 	metrics    *metrics
 	identified bool
 }
 
-func dialNode(ctx context.Context, raw string, m *metrics) (*node, error) {
-	u, err := url.Parse(raw)
+func dialNode(ctx context.Context, e Endpoint, m *metrics) (*node, error) {
+	u, err := url.Parse(e.URL)
 	if err != nil {
 		return nil, errors.New("a URL in chain.rpc cannot be parsed")
 	}
 	n := &node{name: u.Scheme + "://" + u.Host, metrics: m}
+	if u.Scheme == "http" || u.Scheme == "https" {
+		n.http = newTransport(u)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if n.rpc, err = rpc.DialOptions(ctx, raw); err != nil {
+	if n.rpc, err = rpc.DialOptions(ctx, e.URL); err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", n.name, discreet(err))
 	}
 	return n, nil
@@ -42,18 +43,17 @@ func dialNode(ctx context.Context, raw string, m *metrics) (*node, error) {
 
 // call asks the node. result must be a pointer.
 func (n *node) call(ctx context.Context, result any, method string, args ...any) error {
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := n.rpc.CallContext(bounded, result, method, args...); err != nil {
-		if ctx.Err() == nil {
-			n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
-		}
-		return fmt.Errorf("%s at %s: %w", method, n.name, discreet(err))
+	raw, err := n.exchange(ctx, method, args...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		return n.blame(ctx, method, fmt.Errorf("the result cannot be read: %w", err))
 	}
 	return nil
 }
 
-// discreet takes the URL, which may hold a key, and long bodies out of an error.
+// discreet takes the URL, which may hold a key, out of an error.
 func discreet(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {
@@ -64,13 +64,6 @@ func discreet(err error) error {
 		return fmt.Errorf("%s: %.200s", status.Status, status.Body)
 	}
 	return err
-}
-
-// refused says that the node itself answered the call with an error, so that
-// the same call with less to ask for may succeed.
-func refused(err error) bool {
-	var answer rpc.Error
-	return errors.As(err, &answer)
 }
 
 // header is what ingest needs to know about a block.
@@ -155,4 +148,11 @@ func (n *node) hasCode(ctx context.Context, address common.Address) (bool, error
 	var code hexutil.Bytes
 	err := n.call(ctx, &code, "eth_getCode", address, "latest")
 	return len(code) > 0, err
+}
+
+func (n *node) close() {
+	n.rpc.Close()
+	if n.http != nil {
+		n.http.close()
+	}
 }

@@ -129,9 +129,9 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 				}
 				return nil, nil, false
 			})
-			r.config.RPC = []string{lying.URL}
+			r.config.RPC = Endpoints(lying.URL)
 			if c.another {
-				r.config.RPC = append(r.config.RPC, r.url)
+				r.config.RPC = append(r.config.RPC, Endpoint{URL: r.url})
 			}
 			p := r.start()
 			p.caughtUp()
@@ -181,7 +181,7 @@ func TestImplausibleLogs(t *testing.T) {
 				}
 				return fault.change(truth()), nil, true
 			})
-			r.config.RPC = []string{lying.URL}
+			r.config.RPC = Endpoints(lying.URL)
 			p := r.start()
 			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, fault.want) })
 			lying.tell(honest)
@@ -209,7 +209,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 		widest = max(widest, to-from+1)
 		return nil, nil, false
 	})
-	r.config.RPC = []string{lying.URL}
+	r.config.RPC = Endpoints(lying.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -233,7 +233,7 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 		}
 		return logs, nil, true
 	})
-	r.config.RPC = []string{bare.URL}
+	r.config.RPC = Endpoints(bare.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -244,7 +244,7 @@ func TestFailover(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
 	first := r.liar(honest)
-	r.config.RPC = []string{first.URL, r.url}
+	r.config.RPC = Endpoints(first.URL, r.url)
 	p := r.start()
 	p.caughtUp()
 	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
@@ -266,7 +266,7 @@ func TestProgressThroughErrors(t *testing.T) {
 	r.steps(40)
 	var calls atomic.Int64
 	first := r.liar(honest)
-	r.config.RPC = []string{first.URL}
+	r.config.RPC = Endpoints(first.URL)
 	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
 	}
@@ -284,7 +284,7 @@ func TestFalseReorganisation(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	watched := r.liar(honest)
-	r.config.RPC = []string{watched.URL}
+	r.config.RPC = Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
@@ -352,7 +352,7 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 	}
 	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
 	ctx := t.Context()
-	n, err := dialNode(ctx, u.String(), newMetrics(newRegistry()))
+	n, err := dialNode(ctx, Endpoint{URL: u.String()}, newMetrics(newRegistry()))
 	if err != nil {
 		t.Fatal(err)
 	}

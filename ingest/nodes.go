@@ -12,10 +12,10 @@ import (
 // nodes is the list of endpoints. One of them is in use until it fails; then
 // it is the next one's turn.
 type nodes struct {
-	urls    []string
-	chainID uint64
-	metrics *metrics
-	log     *slog.Logger
+	endpoints []Endpoint
+	chainID   uint64
+	metrics   *metrics
+	log       *slog.Logger
 
 	dialled []*node
 	at      int
@@ -23,13 +23,13 @@ type nodes struct {
 }
 
 func newNodes(c Config, m *metrics, log *slog.Logger) *nodes {
-	return &nodes{urls: c.RPC, chainID: c.ID, metrics: m, log: log, dialled: make([]*node, len(c.RPC))}
+	return &nodes{endpoints: c.RPC, chainID: c.ID, metrics: m, log: log, dialled: make([]*node, len(c.RPC))}
 }
 
 func (p *nodes) close() {
 	for _, n := range p.dialled {
 		if n != nil {
-			n.rpc.Close()
+			n.close()
 		}
 	}
 }
@@ -37,7 +37,7 @@ func (p *nodes) close() {
 // first finds an endpoint that answers, trying each once.
 func (p *nodes) first(ctx context.Context) (*node, error) {
 	var faults []error
-	for range p.urls {
+	for range p.endpoints {
 		n, err := p.current(ctx)
 		var wrong *RefusedError
 		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) {
@@ -54,23 +54,23 @@ func (p *nodes) current(ctx context.Context) (*node, error) { return p.get(ctx, 
 
 // other is the endpoint after n, or an error when there is none.
 func (p *nodes) other(ctx context.Context, n *node) (*node, error) {
-	if len(p.urls) == 1 {
+	if len(p.endpoints) == 1 {
 		return nil, errors.New("there is no other endpoint")
 	}
 	for i, have := range p.dialled {
 		if have == n {
-			return p.get(ctx, (i+1)%len(p.urls))
+			return p.get(ctx, (i+1)%len(p.endpoints))
 		}
 	}
 	return nil, errors.New("there is no such endpoint")
 }
 
 // next gives the turn to the next endpoint.
-func (p *nodes) next() { p.at = (p.at + 1) % len(p.urls) }
+func (p *nodes) next() { p.at = (p.at + 1) % len(p.endpoints) }
 
 func (p *nodes) get(ctx context.Context, i int) (*node, error) {
 	if p.dialled[i] == nil {
-		n, err := dialNode(ctx, p.urls[i], p.metrics)
+		n, err := dialNode(ctx, p.endpoints[i], p.metrics)
 		if err != nil {
 			return nil, err
 		}

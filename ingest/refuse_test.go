@@ -78,12 +78,12 @@ func TestAnotherChainIsRefused(t *testing.T) {
 	other.url = fresh.URL
 	other.deployAgain() // the vaults exist there too: it is the genesis that is wrong
 
-	r.config.RPC = []string{fresh.URL}
+	r.config.RPC = Endpoints(fresh.URL)
 	r.refused("genesis", "correct chain.rpc", "delete chain.")
 
 	// Of two endpoints on different chains the second one is found out when it is needed.
 	dying := r.liar(honest)
-	r.config.RPC = []string{dying.URL, fresh.URL}
+	r.config.RPC = Endpoints(dying.URL, fresh.URL)
 	p := r.start()
 	p.caughtUp()
 	dying.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
@@ -123,7 +123,7 @@ func TestVaultNames(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	r.config.RPC = []string{mute.URL}
+	r.config.RPC = Endpoints(mute.URL)
 	p := r.start()
 	p.caughtUp()
 	all := r.verify()
@@ -215,7 +215,7 @@ func TestUnreachableEngines(t *testing.T) {
 	port := freePort(t)
 	t.Run("node", func(t *testing.T) {
 		r := newRig(t, kfake)
-		r.config.RPC = []string{"http://" + port}
+		r.config.RPC = Endpoints("http://" + port)
 		r.refused("no endpoint of chain.rpc answers", port)
 	})
 	t.Run("Kafka", func(t *testing.T) {

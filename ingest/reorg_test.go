@@ -132,7 +132,7 @@ func TestShorterChain(t *testing.T) {
 	r.must(err)
 	r.steps(3)
 	watched := r.liar(honest)
-	r.config.RPC = []string{watched.URL}
+	r.config.RPC = Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq := p.Status().Seq
@@ -290,7 +290,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
-	r.config.RPC = []string{first.URL, second.URL}
+	r.config.RPC = Endpoints(first.URL, second.URL)
 	p := r.start()
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())

@@ -83,7 +83,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = brokers(t)
 	r.config = DefaultConfig()
-	r.config.ID, r.config.RPC, r.config.PollInterval = id, []string{anvil.URL}, 20*time.Millisecond
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
