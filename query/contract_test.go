@@ -30,7 +30,6 @@ type contract struct {
 
 var theContract = sync.OnceValue(func() *contract {
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("application/yaml", openapi3filter.FileBodyDecoder)
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
 	if err != nil {
 		panic(err)
