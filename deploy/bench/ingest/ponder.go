@@ -28,6 +28,8 @@ type ponderResult struct {
 const (
 	ponderDir    = "deploy/bench/ingest/ponder"
 	ponderSchema = "bench"
+	// ponderFinality is how far below the head it calls a block of an unknown chain final. What is above goes a slower way.
+	ponderFinality = 30
 	// ponderPatience is far more than the slowest run that is worth waiting for.
 	ponderPatience = 15 * time.Minute
 )
@@ -73,6 +75,9 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 		"DATABASE_URL=" + db.URL, "BENCH_RPC=" + c.URL, "BENCH_VAULT=" + c.vault.Hex(),
 		"BENCH_START=" + strconv.FormatUint(c.start, 10), "BENCH_END=" + strconv.FormatUint(last, 10),
 		"PONDER_TELEMETRY_DISABLED=true", "CI=true",
+	}
+	if err := c.mine(ctx, ponderFinality); err != nil {
+		return nil, err
 	}
 	began := time.Now()
 	p, err := launch(dir, "ponder", env, home, filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
