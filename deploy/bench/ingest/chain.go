@@ -170,6 +170,9 @@ func (c *chain) bury(ctx context.Context) error {
 	return c.check(ctx)
 }
 
+// final is the highest block that the node calls final.
+func (c *chain) final() uint64 { return c.tip - 2*slotsInEpoch }
+
 // check asks the node whether the chain is what it was meant to be: a call that ran out of gas leaves no log.
 func (c *chain) check(ctx context.Context) error {
 	var answer hexutil.Bytes

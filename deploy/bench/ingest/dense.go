@@ -25,6 +25,7 @@ type denseResult struct {
 	Plain        float64   `json:"plainHttpMedianSeconds"`
 	PlainBytes   int64     `json:"plainHttpBytes"`
 	Ranges       int       `json:"ranges"`
+	Again        int       `json:"rangesAskedAgain"` // beyond those that give each block once
 	Seconds      float64   `json:"navlogSeconds"`
 	Ingested     float64   `json:"ingestedSeconds"` // until the log held everything
 	IngestPeak   int64     `json:"ingestPeakBytes"`
@@ -51,10 +52,14 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 	if r.Traffic, err = record(ctx, b, c); err != nil {
 		return nil, err
 	}
-	r.Ranges = len(r.Traffic.ranges)
+	ranges, err := r.Traffic.once(c.start, c.final())
+	if err != nil {
+		return nil, err
+	}
+	r.Ranges, r.Again = len(ranges), len(r.Traffic.ranges)-len(ranges)
 	plain := func() error {
 		for range plainRuns / 2 {
-			took, got, err := r.Traffic.fetch(ctx, c.URL)
+			took, got, err := fetch(ctx, c.URL, ranges)
 			if err != nil {
 				return err
 			}

@@ -30,6 +30,7 @@ func (f *figures) print(out io.Writer) {
 		fmt.Fprintf(w, "dense: %d logs in %d blocks\n", d.Logs, d.Blocks)
 		row("chain", "built in %.1f s, node's peak %d MiB", d.BuildSeconds, d.NodePeak/mib)
 		row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", d.Plain, float64(d.Logs)/d.Plain, d.Ranges, float64(d.PlainBytes)/mib, d.PlainSeconds)
+		row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", d.Ranges, d.Again)
 		row("navlog", "%.2f s, %.0f logs/s; all in the log after %.2f s", d.Seconds, float64(d.Logs)/d.Seconds, d.Ingested)
 		row("ratio to plain HTTP", "%.2f", d.Ratio)
 		row("peak of navlog ingest", "%.0f MiB", float64(d.IngestPeak)/mib)
