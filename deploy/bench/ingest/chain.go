@@ -39,8 +39,6 @@ const (
 	// slotsInEpoch makes the block under the newest but one final: what is measured is a backfill of final blocks.
 	slotsInEpoch = 1
 	callGas      = 25_000_000
-	// minedAtOnce is the number of empty blocks that one call mines.
-	minedAtOnce = 1000
 )
 
 // A chain is an anvil with one vault that emits what it is told to.
@@ -61,24 +59,63 @@ type chain struct {
 
 // startChain starts an empty chain in dir and creates the vault, whose logs name so many users.
 func startChain(ctx context.Context, dir string, users int) (*chain, error) {
-	a, err := local.StartAnvil(ctx, dir, local.AnvilOptions{
-		ChainID: chainID, NoMining: true, SlotsInEpoch: slotsInEpoch, Timestamp: genesis, Fleeting: true,
-	})
-	if err != nil {
+	return newChain(ctx, dir, users, true)
+}
+
+func newChain(ctx context.Context, dir string, users int, fleeting bool) (*chain, error) {
+	c := &chain{}
+	if err := c.open(ctx, dir, fleeting); err != nil {
 		return nil, err
 	}
-	c := &chain{Anvil: a}
 	if err := c.create(ctx, users); err != nil {
 		return nil, errors.Join(fmt.Errorf("make the chain: %w", err), c.Close())
 	}
 	return c, nil
 }
 
-func (c *chain) create(ctx context.Context, users int) error {
-	var err error
-	if c.rpc, err = rpc.DialContext(ctx, c.URL); err != nil {
+// open starts the node on dir, where it continues what is there.
+func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error) {
+	c.Anvil, err = local.StartAnvil(ctx, dir, local.AnvilOptions{
+		ChainID: chainID, NoMining: true, SlotsInEpoch: slotsInEpoch, Timestamp: genesis, Fleeting: fleeting,
+	})
+	if err != nil {
 		return err
 	}
+	if c.rpc, err = rpc.DialContext(ctx, c.URL); err != nil {
+		return errors.Join(fmt.Errorf("connect to the chain: %w", err), c.Close())
+	}
+	return nil
+}
+
+// startSparse starts a chain of about so many blocks, of which each every-th has one log.
+func startSparse(ctx context.Context, dir string, blocks, every int) (*chain, error) {
+	began := time.Now()
+	c, err := newChain(ctx, dir, 1, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.valuations(ctx, blocks/every); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if err := c.Close(); err != nil {
+		return nil, err
+	}
+	height, err := stretch(dir, c.start+1, uint64(every), c.tip-c.last)
+	if err != nil {
+		return nil, err
+	}
+	c.last, c.tip = height-(c.tip-c.last), height
+	if err := c.open(ctx, dir, true); err != nil {
+		return nil, err
+	}
+	if err := c.check(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.took = time.Since(began)
+	return c, nil
+}
+
+func (c *chain) create(ctx context.Context, users int) error {
 	var accounts []common.Address
 	if err := c.rpc.CallContext(ctx, &accounts, "eth_accounts"); err != nil {
 		return err
@@ -143,14 +180,9 @@ func (c *chain) block(ctx context.Context, logs int) error {
 	return c.mine(ctx, 1)
 }
 
-// sparse adds so many blocks, of which each every-th has one log.
-func (c *chain) sparse(ctx context.Context, blocks, every int) error {
-	began := time.Now()
-	defer func() { c.took += time.Since(began) }()
-	for range blocks / every {
-		if err := c.mine(ctx, every-1); err != nil {
-			return err
-		}
+// valuations adds blocks with one log each, and buries them.
+func (c *chain) valuations(ctx context.Context, blocks int) error {
+	for range blocks {
 		if err := c.send(ctx, c.call("emitNav()")); err != nil {
 			return err
 		}
@@ -183,6 +215,13 @@ func (c *chain) check(ctx context.Context) error {
 	if n := new(big.Int).SetBytes(answer); !n.IsUint64() || n.Uint64() != c.navs {
 		return fmt.Errorf("the vault counts %s valuations instead of %d", n, c.navs)
 	}
+	var tip hexutil.Uint64
+	if err := c.rpc.CallContext(ctx, &tip, "eth_blockNumber"); err != nil {
+		return err
+	}
+	if uint64(tip) != c.tip {
+		return fmt.Errorf("the chain has %d blocks instead of %d", tip, c.tip)
+	}
 	return nil
 }
 
@@ -214,13 +253,10 @@ func (c *chain) send(ctx context.Context, calls ...map[string]any) error {
 }
 
 func (c *chain) mine(ctx context.Context, blocks int) error {
-	for blocks > 0 {
-		n := min(blocks, minedAtOnce)
-		if err := c.rpc.CallContext(ctx, nil, "anvil_mine", hexutil.Uint64(n), hexutil.Uint64(blockSeconds)); err != nil {
-			return fmt.Errorf("mine %d blocks: %w", n, err)
-		}
-		blocks, c.tip = blocks-n, c.tip+uint64(n)
+	if err := c.rpc.CallContext(ctx, nil, "anvil_mine", hexutil.Uint64(blocks), hexutil.Uint64(blockSeconds)); err != nil {
+		return fmt.Errorf("mine %d blocks: %w", blocks, err)
 	}
+	c.tip += uint64(blocks)
 	return nil
 }
 

@@ -22,14 +22,15 @@ type sparseResult struct {
 // sparse measures the backfill of b.SparseBlocks blocks of which each b.SparseEvery-th has one log.
 func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	b.say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
-	c, err := b.chain(ctx)
+	dir, err := b.emptyDir()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := c.sparse(ctx, b.SparseBlocks, b.SparseEvery); err != nil {
+	c, err := startSparse(ctx, dir, b.SparseBlocks, b.SparseEvery)
+	if err != nil {
 		return nil, fmt.Errorf("build the chain: %w", err)
 	}
+	defer func() { err = errors.Join(err, c.Close()) }()
 	r := &sparseResult{Blocks: c.tip, Logs: c.logs, Build: c.took.Seconds()}
 
 	b.say("recording what navlog asks for")
