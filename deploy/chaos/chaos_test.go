@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 func TestSeeds(t *testing.T) {
 	for seed := uint64(1); seed <= *seeds; seed++ {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			r := Try(t.Context(), PlanOf(seed, Survivable()), filepath.Join(t.TempDir(), "seed"), nil)
+			r := Try(t.Context(), PlanOf(seed), filepath.Join(t.TempDir(), "seed"), nil)
 			if !r.OK || r.Lost != 0 || r.Doubled != 0 || r.Logs == 0 || r.Cases() == 0 {
 				t.Errorf("%d logs, %d cases, lost %d, doubled %d: %s\n%s", r.Logs, r.Cases(), r.Lost, r.Doubled, r.Failure, r.Story)
 			}
@@ -35,11 +35,11 @@ func TestPlans(t *testing.T) {
 	tried := map[string]bool{}
 	faults := map[faultproxy.Fault]bool{}
 	for seed := range uint64(200) {
-		plan := PlanOf(seed, faultproxy.All())
-		if plan.String() != PlanOf(seed, faultproxy.All()).String() {
+		plan := PlanOf(seed)
+		if plan.String() != PlanOf(seed).String() {
 			t.Fatalf("seed %d makes different plans", seed)
 		}
-		if plan.String() == PlanOf(seed+1, faultproxy.All()).String() {
+		if plan.String() == PlanOf(seed+1).String() {
 			t.Errorf("seeds %d and %d make the same plan", seed, seed+1)
 		}
 		for _, o := range plan.Script {

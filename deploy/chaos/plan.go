@@ -13,20 +13,23 @@ import (
 
 // A Plan is everything that a seed decides.
 type Plan struct {
-	Seed          uint64
-	SlotsInEpoch  int    // of the chain: its finalized block is two epochs below the head
-	Finality      uint64 // depth; 0 is the tag
-	Confirmations uint64 // 0 is final
-	BatchBlocks   uint64
-	Window        uint64
-	Poll          time.Duration
-	Late          bool // the last vault is configured only later
-	EarlyStart    bool // start blocks are 0 and not the vaults' own
-	Endpoints     []Endpoint
-	Before        int // steps of traffic before the first start
-	Script        []Op
-	Deaths        []Death // of the processes, in the order of their starts
-	FreshEnd      bool    // the last phase begins with a new process
+	Seed           uint64
+	SlotsInEpoch   int    // of the chain: its finalized block is two epochs below the head
+	Finality       uint64 // depth; 0 is the tag
+	Confirmations  uint64 // 0 is final
+	BatchBlocks    uint64
+	RangesInFlight int
+	Window         uint64
+	Proof          ingest.Proof
+	Agreement      int
+	Poll           time.Duration
+	Late           bool // the last vault is configured only later
+	EarlyStart     bool // start blocks are 0 and not the vaults' own
+	Endpoints      []Endpoint
+	Before         int // steps of traffic before the first start
+	Script         []Op
+	Deaths         []Death // of the processes, in the order of their starts
+	FreshEnd       bool    // the last phase begins with a new process
 }
 
 // An Endpoint is one fault proxy in front of the chain.
@@ -108,31 +111,38 @@ func (o Op) String() string {
 // steps of a transaction at which a process can die.
 var steps = ingest.Steps()
 
-// Survivable are the faults that ingest promises to see through: it believes logs that agree with themselves.
-func Survivable() []faultproxy.Fault {
-	return faultproxy.Except(faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.PartialLogs, faultproxy.TruncatedLogs)
+// survivable are the faults that ingest promises to see through at a level of proof. Below full proof a range of final
+// blocks is believed when it has logs of all vaults and events that the blooms name: some of them may be missing.
+func survivable(proof ingest.Proof) []faultproxy.Fault {
+	if proof == ingest.ProofFull {
+		return faultproxy.All()
+	}
+	return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
 }
 
-// PlanOf makes the plan of a seed. Its faults are drawn from those that are given.
-func PlanOf(seed uint64, faults []faultproxy.Fault) Plan {
+// PlanOf makes the plan of a seed.
+func PlanOf(seed uint64) Plan {
 	d := dice{rand.New(rand.NewPCG(seed, 0x6e61766c6f67))}
 	p := Plan{
-		Seed:          seed,
-		SlotsInEpoch:  pick(d, 4, 4, 8),
-		Finality:      pick[uint64](d, 0, 0, 0, 6, 12, 400),
-		Confirmations: pick[uint64](d, 0, 0, 1, 2, 5),
-		BatchBlocks:   pick[uint64](d, 1, 7, 40, 2000),
-		Poll:          pick[time.Duration](d, 10, 20, 50) * time.Millisecond,
-		Late:          d.one(3),
-		EarlyStart:    d.one(3),
-		Before:        8 + d.IntN(30),
-		FreshEnd:      d.one(2),
+		Seed:           seed,
+		SlotsInEpoch:   pick(d, 4, 4, 8),
+		Finality:       pick[uint64](d, 0, 0, 0, 6, 12, 400),
+		Confirmations:  pick[uint64](d, 0, 0, 1, 2, 5),
+		BatchBlocks:    pick[uint64](d, 1, 7, 40, 2000),
+		RangesInFlight: pick(d, 1, 4),
+		Proof:          pick(d, ingest.ProofHead, ingest.ProofFull),
+		Poll:           pick[time.Duration](d, 10, 20, 50) * time.Millisecond,
+		Late:           d.one(3),
+		EarlyStart:     d.one(3),
+		Before:         8 + d.IntN(30),
+		FreshEnd:       d.one(2),
 	}
 	p.Window = pick[uint64](d, 32, 64, 1024)
 	p.Window = max(p.Window, p.Finality)
 	for range pick(d, 1, 2) {
-		p.Endpoints = append(p.Endpoints, d.endpoint(faults))
+		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Proof)))
 	}
+	p.Agreement = pick(d, 1, len(p.Endpoints))
 	for range 4 + d.IntN(5) {
 		p.Deaths = append(p.Deaths, d.death())
 	}
@@ -220,8 +230,8 @@ func (d dice) op(name string) Op {
 // String is the whole plan, for who wants to see why a seed failed.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, window %d, poll %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
-		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.Window, p.Poll, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
+	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
+		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Proof, p.Agreement, p.Poll, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
 	for i, e := range p.Endpoints {
 		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.RangeLimit, e.ResultLimit, e.Faults)
 	}

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/deploy/faultproxy"
 	"github.com/navlog/navlog/deploy/local"
 )
 
@@ -24,7 +23,6 @@ type Options struct {
 	Kafka   string // embedded or apache
 	Workers int    // seeds at the same time, 1 or more
 	JSON    bool   // one object a line instead of text
-	Faults  []faultproxy.Fault
 }
 
 // A Result is what became of one seed.
@@ -83,7 +81,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (ok bool, err error) {
 	for range o.Workers {
 		workers.Go(func() {
 			for seed := range seeds {
-				total.add(Try(ctx, PlanOf(seed, o.Faults), filepath.Join(root, fmt.Sprint("seed-", seed)), brokers))
+				total.add(Try(ctx, PlanOf(seed), filepath.Join(root, fmt.Sprint("seed-", seed)), brokers))
 			}
 		})
 	}

@@ -97,7 +97,8 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	w.config.ID, w.config.PollInterval = id, plan.Poll
 	w.config.Finality = ingest.Finality{Depth: plan.Finality}
 	w.config.Confirmations = ingest.Confirmations(plan.Confirmations)
-	w.config.BatchBlocks, w.config.Window = plan.BatchBlocks, plan.Window
+	w.config.BatchBlocks, w.config.RangesInFlight, w.config.Window = plan.BatchBlocks, plan.RangesInFlight, plan.Window
+	w.config.Proof, w.config.Agreement = plan.Proof, plan.Agreement
 	for i, v := range w.contracts.Vaults {
 		if !plan.Late || i+1 < len(w.contracts.Vaults) {
 			w.config.Vaults = append(w.config.Vaults, w.vault(v))
@@ -145,7 +146,7 @@ func (w *world) startProxies() error {
 		context.AfterFunc(w.ctx, func() { server.Close() })
 		go server.Serve(listener) // ends with w.ctx
 		w.proxies = append(w.proxies, proxy)
-		w.config.RPC = append(w.config.RPC, "http://"+listener.Addr().String())
+		w.config.RPC = append(w.config.RPC, ingest.Endpoint{URL: "http://" + listener.Addr().String()})
 	}
 	return nil
 }

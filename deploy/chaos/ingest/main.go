@@ -15,7 +15,6 @@ import (
 	"syscall"
 
 	"github.com/navlog/navlog/deploy/chaos"
-	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
 func main() {
@@ -33,7 +32,6 @@ func run() error {
 	flag.StringVar(&o.Kafka, "kafka", "embedded", "embedded, or apache for Apache Kafka itself")
 	flag.IntVar(&o.Workers, "workers", 2, "seeds at the same time")
 	flag.BoolVar(&o.JSON, "json", false, "write JSON, one object a line")
-	believed := flag.Bool("believed", false, "also inject the faults that ingest believes")
 	flag.Parse()
 	switch {
 	case flag.NArg() > 0:
@@ -42,10 +40,6 @@ func run() error {
 		return fmt.Errorf("--seeds is %d and --workers %d: both must be 1 or more", o.Seeds, o.Workers)
 	case o.Kafka != "embedded" && o.Kafka != "apache":
 		return fmt.Errorf("--kafka is %q and must be embedded or apache", o.Kafka)
-	}
-	o.Faults = faultproxy.All()
-	if !*believed {
-		o.Faults = chaos.Survivable()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
