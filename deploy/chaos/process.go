@@ -22,7 +22,8 @@ import (
 const childEnv = "NAVLOG_CHAOS_CHILD"
 
 type childSpec struct {
-	Config ingest.Config
+	Config ingest.Config // but for its endpoints, which JSON does not give back
+	RPC    []string
 	Kafka  chainlog.Config
 	Death  Death
 }
@@ -51,6 +52,7 @@ func Child() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
+	spec.Config.RPC = ingest.Endpoints(spec.RPC...)
 	i := ingest.New(spec.Config, spec.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	i.OnStep(spec.Death.at())
 	err := i.Run(ctx)

@@ -51,6 +51,7 @@ type world struct {
 	draws     int64 // of traffic
 	broker    *local.Kafka
 	proxies   []*faultproxy.Proxy
+	urls      []string // of the proxies
 	kafka     chainlog.Config
 	sup       *supervisor
 	witness   witness
@@ -110,7 +111,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	w.sup = &supervisor{deaths: plan.Deaths, count: w.count, spec: func() childSpec {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return childSpec{Config: w.config, Kafka: w.kafka}
+		return childSpec{Config: w.config, RPC: w.urls, Kafka: w.kafka}
 	}}
 	w.newTraffic()
 	return w, nil
@@ -146,7 +147,7 @@ func (w *world) startProxies() error {
 		context.AfterFunc(w.ctx, func() { server.Close() })
 		go server.Serve(listener) // ends with w.ctx
 		w.proxies = append(w.proxies, proxy)
-		w.config.RPC = append(w.config.RPC, ingest.Endpoint{URL: "http://" + listener.Addr().String()})
+		w.urls = append(w.urls, "http://"+listener.Addr().String())
 	}
 	return nil
 }
