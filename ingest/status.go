@@ -29,6 +29,8 @@ type Status struct {
 	LogID    string `json:"logId"`    // hex
 	// Seq of the last record in the log.
 	Seq uint64 `json:"seq"`
+	// Logs that this process appended, retractions not counted.
+	Logs uint64 `json:"logs"`
 	registry.ChainStatus
 	// ReferralBlock is the last block whose referrals were told.
 	ReferralBlock uint64    `json:"referralBlock"`
@@ -46,7 +48,8 @@ func (i *Ingest) Status() Status {
 	st := i.status
 	st.Time = time.Now().UTC()
 	st.Endpoints = i.nodes.status()
-	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, i.metrics.appended.Load())
+	st.Logs = i.metrics.appended.Load()
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
 	if st.headTime > 0 && st.indexedTime > 0 {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
