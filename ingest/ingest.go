@@ -43,10 +43,15 @@ type Ingest struct {
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *nodes
+	learned  learned
+	giant    sync.Mutex
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.
 	hook func(step) error
+	// takeBack is how many records a resumption takes back in one transaction and
+	// in one unit, about.
+	takeBack struct{ atOnce, asUnit int }
 
 	mu     sync.Mutex
 	status Status
@@ -61,6 +66,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
+	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = newNodes(config, i.metrics, log)
 	reg.MustRegister(i.nodes)
 	return i

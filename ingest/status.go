@@ -22,8 +22,10 @@ const (
 // Status is what ingest knows about itself. Block numbers are 0 before the
 // first is known.
 type Status struct {
-	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"` // why it is not going on
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"` // why it is not going on
+	// Warning is what should be looked at although ingest goes on.
+	Warning  string `json:"warning,omitempty"`
 	ChainID  uint64 `json:"chainId"`
 	Instance string `json:"instance"` // hex
 	LogID    string `json:"logId"`    // hex
@@ -32,6 +34,8 @@ type Status struct {
 	// Logs that this process appended, retractions not counted.
 	Logs uint64 `json:"logs"`
 	registry.ChainStatus
+	// LateVaults are behind the head, which the others follow meanwhile.
+	LateVaults []LateVault `json:"lateVaults,omitempty"`
 	// ReferralBlock is the last block whose referrals were told.
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
@@ -39,6 +43,12 @@ type Status struct {
 	headTime, indexedTime uint64    // Unix seconds
 	checked               time.Time // when the chain was last seen to go on from the log
 	pace                  pace
+}
+
+// LateVault is a vault whose history is still being read.
+type LateVault struct {
+	Address   string `json:"address"`
+	CoveredTo uint64 `json:"coveredTo"` // last block of it that is in the log
 }
 
 // Status is safe to call at any time.

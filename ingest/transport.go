@@ -137,18 +137,29 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
+// upTo bounds an answer more tightly than maxAnswer.
+func upTo(ctx context.Context, bytes int) context.Context {
+	return context.WithValue(ctx, answerBound{}, bytes)
+}
+
+type answerBound struct{}
+
 func readAnswer(response *http.Response) ([]byte, error) {
-	if response.ContentLength > maxAnswer {
-		return nil, tooLong()
+	most := maxAnswer
+	if bound, tighter := response.Request.Context().Value(answerBound{}).(int); tighter {
+		most = min(most, bound)
+	}
+	if response.ContentLength > int64(most) {
+		return nil, tooLong(most)
 	}
 	var body bytes.Buffer
 	if response.ContentLength > 0 {
 		body.Grow(int(response.ContentLength) + bytes.MinRead)
 	}
-	_, err := body.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
+	_, err := body.ReadFrom(io.LimitReader(response.Body, int64(most)+1))
 	switch {
-	case body.Len() > maxAnswer:
-		return nil, tooLong()
+	case body.Len() > most:
+		return nil, tooLong(most)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%w, after %d bytes", errTruncated, body.Len())
 	case err != nil:
@@ -157,6 +168,6 @@ func readAnswer(response *http.Response) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-func tooLong() error {
-	return fmt.Errorf("%w: it has more than %d MiB", errAnswerTooLong, maxAnswer>>20)
+func tooLong(most int) error {
+	return fmt.Errorf("%w: it has more than %d KiB", errAnswerTooLong, most>>10)
 }
