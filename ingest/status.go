@@ -106,25 +106,3 @@ func (st *Status) indexed(s *state) {
 	}
 	st.pace.committed(s.covered)
 }
-
-// progress measures a backfill.
-type progress struct {
-	since time.Time
-	first uint64
-	last  uint64
-}
-
-// eta guesses the seconds from block from to final, nil before there is a rate.
-// Another vault, further behind, begins a new measurement.
-func (p *progress) eta(from, final uint64, now time.Time) *uint64 {
-	if p.since.IsZero() || from < p.last {
-		p.since, p.first = now, from
-	}
-	p.last = from
-	if from == p.first {
-		return nil
-	}
-	perBlock := now.Sub(p.since) / time.Duration(from-p.first)
-	seconds := uint64((time.Duration(final-from+1) * perBlock).Round(time.Second) / time.Second)
-	return &seconds
-}
