@@ -24,7 +24,6 @@ type session struct {
 
 	ranges       *pipeline // of final blocks, read ahead; nil while there are none
 	doubts       doubts
-	progress     progress
 	noFinalNoted bool
 	described    map[common.Address]*event.Vault // not yet in the log
 }
