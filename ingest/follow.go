@@ -187,6 +187,9 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 			unit = append(unit, logFact(l))
 		}
 	}
+	if err := s.agreed(ctx, n, h, addresses, unit); err != nil {
+		return nil, err
+	}
 	return append(unit, blockFact(h)), nil
 }
 

@@ -43,6 +43,8 @@ type Ingest struct {
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *nodes
+	learned  learned
+	giant    sync.Mutex
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.
@@ -66,6 +68,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	}
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = newNodes(config, i.metrics, log)
+	reg.MustRegister(i.nodes)
 	return i
 }
 
@@ -75,6 +78,11 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
+	defer i.nodes.close()
+	tending, stop := context.WithCancel(ctx)
+	var tended sync.WaitGroup
+	tended.Go(func() { i.nodes.tend(tending) })
+	defer func() { stop(); tended.Wait() }()
 	if i.pool != nil {
 		reporting, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
@@ -84,7 +92,6 @@ func (i *Ingest) Run(ctx context.Context) error {
 		}()
 		defer func() { stop(); <-done }()
 	}
-	defer i.nodes.close()
 	err := i.run(ctx)
 	if ctx.Err() != nil {
 		return nil

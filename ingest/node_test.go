@@ -166,7 +166,7 @@ func TestImplausibleLogs(t *testing.T) {
 	}{
 		"another block's hash":   {change("blockHash", otherHash), "when asked for block"},
 		"another block's number": {change("blockNumber", "0x1"), "when asked for block"},
-		"another address":        {change("address", "0x00000000000000000000000000000000000000ff"), "which was not asked for"},
+		"another address":        {change("address", "0x00000000000000000000000000000000000000ff"), "the header's logsBloom has more"},
 		"a removed log":          {change("", ""), "removed log"},
 		"logs out of order":      {change("logIndex", "0x0"), "out of order"},
 	} {
@@ -352,11 +352,8 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 	}
 	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
 	ctx := t.Context()
-	n, err := dialNode(ctx, Endpoint{URL: u.String()}, newMetrics(newRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.rpc.Close()
+	n := newNode(Endpoint{URL: u.String()}, "http://"+u.Host, wallClock, newMetrics(newRegistry()))
+	defer n.close()
 	_, err = n.chainID(ctx)
 	if err == nil {
 		t.Fatal("a closed port answers")

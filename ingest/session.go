@@ -22,7 +22,8 @@ type session struct {
 	nodes  *nodes
 	client *kgo.Client
 
-	rangeBlocks  uint64 // how many final blocks to ask for at once
+	ranges       *pipeline // of final blocks, read ahead; nil while there are none
+	doubts       doubts
 	progress     progress
 	noFinalNoted bool
 	described    map[common.Address]*event.Vault // not yet in the log
@@ -46,6 +47,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		return err
 	}
 	s := i.newSession(client)
+	defer func() { s.ranges.close() }()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 }
 
 func (i *Ingest) newSession(client *kgo.Client) *session {
-	return &session{ingest: i, nodes: i.nodes, client: client, rangeBlocks: i.config.BatchBlocks, described: map[common.Address]*event.Vault{}}
+	return &session{ingest: i, nodes: i.nodes, client: client, described: map[common.Address]*event.Vault{}}
 }
 
 // transactional makes the client of the chain's one writer.
@@ -228,7 +230,7 @@ func (s *session) follow(ctx context.Context, wait *backoff) error {
 			continue
 		}
 		wait.reset()
-		if !more && sleep(ctx, s.ingest.config.PollInterval) != nil {
+		if !more && s.nodes.rest(ctx, s.ingest.config.PollInterval) != nil {
 			return nil
 		}
 	}

@@ -40,6 +40,7 @@ type Status struct {
 
 	headTime, indexedTime uint64    // Unix seconds
 	checked               time.Time // when the chain was last seen to go on from the log
+	pace                  pace
 }
 
 // LateVault is a vault whose history is still being read.
@@ -54,6 +55,8 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
+	st.Endpoints = i.nodes.status()
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, i.metrics.appended.Load())
 	if st.headTime > 0 && st.indexedTime > 0 {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
@@ -98,6 +101,7 @@ func (st *Status) indexed(s *state) {
 	if s.head != nil {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}
+	st.pace.committed(s.covered)
 }
 
 // progress measures a backfill.

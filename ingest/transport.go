@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxAnswer bounds the memory that one answer of a node takes, in bytes after
@@ -24,11 +26,12 @@ type transport struct {
 	url    string
 	client *http.Client
 	ids    atomic.Uint64 // of questions
+	bytes  prometheus.Counter
 }
 
-func newTransport(u *url.URL) *transport {
+func newTransport(u *url.URL, bytes prometheus.Counter) *transport {
 	return &transport{
-		url: u.String(),
+		url: u.String(), bytes: bytes,
 		client: &http.Client{
 			Transport: &http.Transport{
 				Proxy:       http.ProxyFromEnvironment,
@@ -57,7 +60,7 @@ type httpError struct {
 	Status     int
 	RetryAfter time.Duration // 0 where the header is missing
 	Body       string        // its first 200 bytes, on one line
-	answer     *rpcError     // the body's, nil where it is no JSON-RPC error
+	answer     *rpcError     // the node's, where the body is a JSON-RPC error; else nil
 }
 
 func (e *httpError) Error() string {
@@ -104,13 +107,19 @@ func (t *transport) post(ctx context.Context, question any) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, httpErrorOf(response)
 	}
-	return readAnswer(response)
+	answer, err := readAnswer(response)
+	t.bytes.Add(float64(len(answer)))
+	return answer, err
 }
 
 func httpErrorOf(response *http.Response) error {
 	e := &httpError{Status: response.StatusCode, RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now())}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	e.Body = excerpt(body)
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
+		return e // not about the question, whatever the body looks like
+	}
 	if all, err := openBatch(body); err == nil && len(all) > 0 && all[0].fault != nil {
 		_ = errors.As(faultOf(all[0].fault), &e.answer)
 	}
@@ -128,18 +137,29 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
+// upTo bounds an answer more tightly than maxAnswer.
+func upTo(ctx context.Context, bytes int) context.Context {
+	return context.WithValue(ctx, answerBound{}, bytes)
+}
+
+type answerBound struct{}
+
 func readAnswer(response *http.Response) ([]byte, error) {
-	if response.ContentLength > maxAnswer {
-		return nil, tooLong()
+	most := maxAnswer
+	if bound, tighter := response.Request.Context().Value(answerBound{}).(int); tighter {
+		most = min(most, bound)
+	}
+	if response.ContentLength > int64(most) {
+		return nil, tooLong(most)
 	}
 	var body bytes.Buffer
 	if response.ContentLength > 0 {
 		body.Grow(int(response.ContentLength) + bytes.MinRead)
 	}
-	_, err := body.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
+	_, err := body.ReadFrom(io.LimitReader(response.Body, int64(most)+1))
 	switch {
-	case body.Len() > maxAnswer:
-		return nil, tooLong()
+	case body.Len() > most:
+		return nil, tooLong(most)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, fmt.Errorf("%w, after %d bytes", errTruncated, body.Len())
 	case err != nil:
@@ -148,6 +168,6 @@ func readAnswer(response *http.Response) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-func tooLong() error {
-	return fmt.Errorf("%w: it has more than %d MiB", errAnswerTooLong, maxAnswer>>20)
+func tooLong(most int) error {
+	return fmt.Errorf("%w: it has more than %d KiB", errAnswerTooLong, most>>10)
 }
