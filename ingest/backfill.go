@@ -39,10 +39,6 @@ func (s *session) lowest() uint64 {
 // returns after a while, so that the head is looked at again; the ranges in
 // flight wait for the next call.
 func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) error {
-	s.ingest.note(func(st *Status) {
-		st.State = Backfilling
-		st.ETASeconds = s.progress.eta(from, final, time.Now())
-	})
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
 	if s.head != nil && from <= s.head.Number {

@@ -22,6 +22,10 @@ type Config struct {
 	// RPC are the chain's nodes, at least one. The first that works is used; the
 	// others take over when it fails.
 	RPC []Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
+	// Agreement is how many endpoints must give the same block, by hash, with the
+	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest
+	// waits while the endpoints disagree. Final blocks are read from one.
+	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to MaxVaults.
 	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
 	// Finality says which blocks cannot change any more; default "tag".
@@ -77,7 +81,7 @@ type VaultConfig struct {
 
 // DefaultConfig has everything but the chain id, the nodes and the vaults.
 func DefaultConfig() Config {
-	return Config{PollInterval: time.Second, Window: 1024, BatchBlocks: 2000, RangesInFlight: 4, Proof: ProofHead}
+	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 2000, RangesInFlight: 4, Proof: ProofHead}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -159,12 +163,7 @@ func (c Config) Validate() error {
 	if c.ID == 0 {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}
-	if len(c.RPC) == 0 {
-		fault("chain.rpc is empty: give the URL of at least one node")
-	}
-	for i, e := range c.RPC {
-		e.faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
-	}
+	faults = append(faults, c.endpointFaults()...)
 	faults = append(faults, c.vaultFaults()...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)

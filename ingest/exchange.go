@@ -42,49 +42,90 @@ func refused(err error) bool {
 }
 
 // exchange asks the node and gives the bytes of the result, which belong to the
-// caller: valid up to where they end, but not parsed. Where the node answers
-// with an error, errors.As finds an *rpcError; where HTTP does, an *httpError.
+// caller: they are one value, but what is in it is not checked. Where the node
+// answers with an error, errors.As finds an *rpcError; where HTTP does, an
+// *httpError; where it was asked too often, a *limitedError and neither of them.
 // An answer of more than maxAnswer bytes is errAnswerTooLong.
-func (n *node) exchange(ctx context.Context, method string, params ...any) ([]byte, error) {
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var result []byte
-	var err error
-	if n.http != nil {
-		result, err = n.http.ask(bounded, method, params)
-	} else {
-		var raw json.RawMessage
-		err = n.rpc.CallContext(bounded, &raw, method, params...)
-		result = raw
-	}
-	return result, n.blame(ctx, method, err)
+func (n *node) exchange(ctx context.Context, method string, params ...any) (result []byte, err error) {
+	err = n.attempt(ctx, method, 1, func(ctx context.Context) error {
+		result, err = n.askOnce(ctx, method, params)
+		return err
+	})
+	return result, err
 }
 
 // exchangeBatch asks several questions at once and gives the bytes of their
 // results in the order of the questions. One error is the error of all.
-func (n *node) exchangeBatch(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+func (n *node) exchangeBatch(ctx context.Context, method string, params [][]any) (results [][]byte, err error) {
 	if len(params) == 0 {
 		return nil, nil
 	}
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var results [][]byte
-	var err error
-	if n.http != nil {
-		results, err = n.http.askAll(bounded, method, params)
-	} else {
-		results, err = n.batchOverSocket(bounded, method, params)
-	}
-	return results, n.blame(ctx, method, err)
+	err = n.attempt(ctx, method, len(params), func(ctx context.Context) error {
+		results, err = n.askAllOnce(ctx, method, params)
+		return err
+	})
+	return results, err
 }
 
-func (n *node) batchOverSocket(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+// triesAtOnce is how often a question is asked that the endpoint puts off for a
+// moment.
+const triesAtOnce = 3
+
+// attempt makes an exchange of so many questions as soon as the endpoint may be
+// asked, and learns from it how the endpoint is.
+func (n *node) attempt(ctx context.Context, method string, questions int, exchange func(context.Context) error) error {
+	for try := 1; ; try++ {
+		err := n.health.admit(ctx, questions)
+		if err != nil {
+			return n.blame(ctx, method, err)
+		}
+		began := n.health.begin()
+		bounded, cancel := context.WithTimeout(ctx, callTimeout)
+		err = exchange(bounded)
+		cancel()
+		n.metrics.asked(n.name, method, n.health.now().Sub(began))
+		err = n.health.end(ctx, began, plain(err))
+		if err == nil {
+			return nil
+		}
+		var put *limitedError
+		if errors.As(err, &put) {
+			n.metrics.limited.WithLabelValues(n.name).Inc()
+			if try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
+				continue
+			}
+		}
+		return n.blame(ctx, method, err)
+	}
+}
+
+func (n *node) askOnce(ctx context.Context, method string, params []any) ([]byte, error) {
+	if n.http != nil {
+		return n.http.ask(ctx, method, params)
+	}
+	client, err := n.overSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	err = client.CallContext(ctx, &raw, method, params...)
+	return raw, err
+}
+
+func (n *node) askAllOnce(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+	if n.http != nil {
+		return n.http.askAll(ctx, method, params)
+	}
+	client, err := n.overSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
 	results := make([]json.RawMessage, len(params))
 	batch := make([]rpc.BatchElem, len(params))
 	for i := range params {
 		batch[i] = rpc.BatchElem{Method: method, Args: params[i], Result: &results[i]}
 	}
-	if err := n.rpc.BatchCallContext(ctx, batch); err != nil {
+	if err := client.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
 	}
 	raw := make([][]byte, len(params))
@@ -99,18 +140,18 @@ func (n *node) batchOverSocket(ctx context.Context, method string, params [][]an
 
 // blame counts an error and says whose it is and what was asked.
 func (n *node) blame(ctx context.Context, method string, err error) error {
-	if err == nil {
-		return nil
-	}
 	if ctx.Err() == nil {
 		n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
 	}
-	return fmt.Errorf("%s at %s: %w", method, n.name, plain(err))
+	return fmt.Errorf("%s at %s: %w", method, n.name, err)
 }
 
 // plain makes one kind of error of what the two transports give, without the
 // URL, which may hold a key.
 func plain(err error) error {
+	if err == nil {
+		return nil
+	}
 	var ours *rpcError
 	var answer rpc.Error
 	if !errors.As(err, &ours) && errors.As(err, &answer) {

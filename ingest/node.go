@@ -1,11 +1,13 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -17,28 +19,51 @@ import (
 
 // node is one RPC endpoint.
 type node struct {
-	name       string // scheme and host: the rest of the URL may hold a key
-	http       *transport
-	rpc        *rpc.Client
-	metrics    *metrics
-	identified bool
+	name    string // scheme and host: the rest of the URL may hold a key
+	url, ws string // ws announces blocks; empty for none
+	http    *transport
+	health  *health
+	metrics *metrics
+	heads   func(*header) // told of every head
+
+	dialling sync.Mutex
+	socket   *rpc.Client // nil for HTTP, and before the first question
 }
 
-func dialNode(ctx context.Context, e Endpoint, m *metrics) (*node, error) {
-	u, err := url.Parse(e.URL)
-	if err != nil {
-		return nil, errors.New("a URL in chain.rpc cannot be parsed")
+// newNode makes an endpoint of a valid configuration, without connecting.
+func newNode(e Endpoint, name string, c clock, m *metrics) *node {
+	n := &node{name: name, url: e.URL, ws: e.WS, health: newHealth(e, c), metrics: m, heads: func(*header) {}}
+	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
+		n.ws = cmp.Or(n.ws, n.url)
+	} else {
+		n.http = newTransport(u, m.rpcBytes.WithLabelValues(name))
 	}
-	n := &node{name: u.Scheme + "://" + u.Host, metrics: m}
-	if u.Scheme == "http" || u.Scheme == "https" {
-		n.http = newTransport(u)
+	return n
+}
+
+// overSocket gives the WebSocket client, which connects again by itself later.
+func (n *node) overSocket(ctx context.Context) (*rpc.Client, error) {
+	n.dialling.Lock()
+	defer n.dialling.Unlock()
+	if n.socket == nil {
+		client, err := rpc.DialOptions(ctx, n.url, rpc.WithWebsocketMessageSizeLimit(maxAnswer))
+		if err != nil {
+			return nil, err
+		}
+		n.socket = client
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if n.rpc, err = rpc.DialOptions(ctx, e.URL); err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", n.name, discreet(err))
+	return n.socket, nil
+}
+
+func (n *node) close() {
+	n.dialling.Lock()
+	defer n.dialling.Unlock()
+	if n.socket != nil {
+		n.socket.Close()
 	}
-	return n, nil
+	if n.http != nil {
+		n.http.close()
+	}
 }
 
 // call asks the node. result must be a pointer.
@@ -48,7 +73,9 @@ func (n *node) call(ctx context.Context, result any, method string, args ...any)
 		return err
 	}
 	if err := json.Unmarshal(raw, result); err != nil {
-		return n.blame(ctx, method, fmt.Errorf("the result cannot be read: %w", err))
+		err = fmt.Errorf("the result cannot be read: %w", err)
+		n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
+		return n.blame(ctx, method, err)
 	}
 	return nil
 }
@@ -115,7 +142,11 @@ func (n *node) headerOf(h *rpcHeader, which any) (*header, error) {
 }
 
 func (n *node) latest(ctx context.Context) (*header, error) {
-	return n.block(ctx, "eth_getBlockByNumber", "latest")
+	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	if err == nil {
+		n.heads(h)
+	}
+	return h, err
 }
 
 func (n *node) finalized(ctx context.Context) (*header, error) {
@@ -148,11 +179,4 @@ func (n *node) hasCode(ctx context.Context, address common.Address) (bool, error
 	var code hexutil.Bytes
 	err := n.call(ctx, &code, "eth_getCode", address, "latest")
 	return len(code) > 0, err
-}
-
-func (n *node) close() {
-	n.rpc.Close()
-	if n.http != nil {
-		n.http.close()
-	}
 }

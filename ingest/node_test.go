@@ -342,25 +342,6 @@ func TestFalseReorganisation(t *testing.T) {
 
 const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"
 
-// A node without the finalized tag leaves everything unfinal, and says so.
-func TestNoFinalizedTag(t *testing.T) {
-	r := newRig(t, kfake)
-	r.steps(10)
-	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
-		if method == "eth_getBlockByNumber" && string(params[0]) == `"finalized"` {
-			return nil, fmt.Errorf("finalized block not found"), true
-		}
-		return nil, nil, false
-	})
-	r.config.RPC = Endpoints(lying.URL)
-	p := r.start()
-	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
-	r.verify()
-	if st := p.Status(); st.FinalBlock != 0 || st.ReferralBlock != 0 {
-		t.Errorf("final block %d and referral block %d without a finalized tag", st.FinalBlock, st.ReferralBlock)
-	}
-}
-
 // Keys in URLs are in no error.
 func TestErrorsKeepURLsSecret(t *testing.T) {
 	closed := httptest.NewServer(nil)
@@ -371,11 +352,8 @@ func TestErrorsKeepURLsSecret(t *testing.T) {
 	}
 	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
 	ctx := t.Context()
-	n, err := dialNode(ctx, Endpoint{URL: u.String()}, newMetrics(newRegistry()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.rpc.Close()
+	n := newNode(Endpoint{URL: u.String()}, "http://"+u.Host, wallClock, newMetrics(newRegistry()))
+	defer n.close()
 	_, err = n.chainID(ctx)
 	if err == nil {
 		t.Fatal("a closed port answers")

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxAnswer bounds the memory that one answer of a node takes, in bytes after
@@ -24,11 +26,12 @@ type transport struct {
 	url    string
 	client *http.Client
 	ids    atomic.Uint64 // of questions
+	bytes  prometheus.Counter
 }
 
-func newTransport(u *url.URL) *transport {
+func newTransport(u *url.URL, bytes prometheus.Counter) *transport {
 	return &transport{
-		url: u.String(),
+		url: u.String(), bytes: bytes,
 		client: &http.Client{
 			Transport: &http.Transport{
 				Proxy:       http.ProxyFromEnvironment,
@@ -57,7 +60,7 @@ type httpError struct {
 	Status     int
 	RetryAfter time.Duration // 0 where the header is missing
 	Body       string        // its first 200 bytes, on one line
-	answer     *rpcError     // the body's, nil where it is no JSON-RPC error
+	answer     *rpcError     // the node's, where the body is a JSON-RPC error; else nil
 }
 
 func (e *httpError) Error() string {
@@ -104,13 +107,19 @@ func (t *transport) post(ctx context.Context, question any) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, httpErrorOf(response)
 	}
-	return readAnswer(response)
+	answer, err := readAnswer(response)
+	t.bytes.Add(float64(len(answer)))
+	return answer, err
 }
 
 func httpErrorOf(response *http.Response) error {
 	e := &httpError{Status: response.StatusCode, RetryAfter: retryAfter(response.Header.Get("Retry-After"), time.Now())}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, 64<<10))
 	e.Body = excerpt(body)
+	switch e.Status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusBadGateway:
+		return e // not about the question, whatever the body looks like
+	}
 	if all, err := openBatch(body); err == nil && len(all) > 0 && all[0].fault != nil {
 		_ = errors.As(faultOf(all[0].fault), &e.answer)
 	}
