@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,9 @@ type Query struct {
 	byFailure *limiter[netip.Addr]
 	byPartner *limiter[uint32]
 	byPoster  *limiter[uint32]
+	room      *room
+	streams   *room // the long answers, which hold memory until the client has them
+	warming   sync.Mutex
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -70,6 +74,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		}
 	}
 	q.metrics = newMetrics(reg, q)
+	q.room = newRoom(cfg.Concurrency, q.metrics.refused.Inc)
+	q.streams = newRoom(maxStreams, q.metrics.refused.Inc)
 	return q
 }
 
