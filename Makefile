@@ -92,6 +92,11 @@ $(TOOLS)/sqlc: deploy/tools/go.mod
 $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go
 
+.PHONY: bench-ingest
+bench-ingest: build ## Measure the way from the chain to the API (BENCH="--logs 20000 --blocks 40" for less)
+	go build -o $(BIN)/bench-ingest ./deploy/bench/ingest
+	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
+
 .PHONY: clean-data
 clean-data: ## Forget the data of `make run`
 	rm -rf $(DATA)

@@ -33,6 +33,7 @@ type AnvilOptions struct {
 	Accounts     int           // funded accounts; 0 is anvil's own, 10
 	Timestamp    uint64        // Unix seconds of the genesis block, from which the chain's clock runs; 0 is now
 	States       int           // newest blocks whose state can be asked for (eth_call) or reorganised away; 0 is 256
+	Fleeting     bool          // the chain is never written and ends with its process: for large ones, which are slow to write
 }
 
 const (
@@ -93,8 +94,10 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 func (o AnvilOptions) args(dir, state string) []string {
 	args := []string{
 		"--quiet", "--host", loopback, "--port", strconv.Itoa(o.Port), "--chain-id", strconv.FormatUint(o.ChainID, 10),
-		"--dump-state", filepath.Join(dir, dumpFile), "--state-interval", strconv.Itoa(int(stateInterval.Seconds())),
 		"--cache-path", filepath.Join(dir, "cache"), "--prune-history", strconv.Itoa(cmp.Or(o.States, defaultStates)),
+	}
+	if !o.Fleeting {
+		args = append(args, "--dump-state", filepath.Join(dir, dumpFile), "--state-interval", strconv.Itoa(int(stateInterval.Seconds())))
 	}
 	if state != "" {
 		args = append(args, "--load-state", state)

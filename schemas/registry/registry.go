@@ -18,6 +18,7 @@ package registry
 
 import (
 	"context"
+	"database/sql"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -111,17 +112,13 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 }
 
 func migrate(ctx context.Context, pool *pgxpool.Pool) error {
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return fmt.Errorf("prepare the migration lock: %w", err)
-	}
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
 	}
 	conn := stdlib.OpenDBFromPool(pool)
 	defer conn.Close()
-	provider, err := goose.NewProvider(goose.DialectPostgres, conn, dir, goose.WithSessionLocker(locker))
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, dir, goose.WithSessionLocker(migrationLock{}))
 	if err != nil {
 		return fmt.Errorf("prepare the migrations of PostgreSQL: %w", err)
 	}
@@ -129,6 +126,21 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 		return fmt.Errorf("migrate PostgreSQL: %w", err)
 	}
 	return nil
+}
+
+// migrationLock lets one program migrate at a time. It waits in PostgreSQL:
+// goose's own lock asks again after 5 s, for which programs that start together
+// would wait for each other even with nothing to migrate.
+type migrationLock struct{}
+
+func (migrationLock) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_lock($1)", lock.DefaultLockID)
+	return err
+}
+
+func (migrationLock) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", lock.DefaultLockID)
+	return err
 }
 
 // Instance names this process in program_status: host and process id.

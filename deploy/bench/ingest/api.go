@@ -1,0 +1,90 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// newestBlock is the block of the vault's newest valuation as the API tells it, 0 where it tells none. A valuation is the
+// last log of every block that has logs, and an answer never holds half a block: when it is there, all of them are.
+func newestBlock(ctx context.Context, api string, vault common.Address) uint64 {
+	var answer struct {
+		Data []struct {
+			Block string `json:"blockNumber"`
+		} `json:"data"`
+	}
+	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?limit=1", &answer); err != nil || len(answer.Data) == 0 {
+		return 0
+	}
+	block, _ := strconv.ParseUint(answer.Data[0].Block, 10, 64) // not a number: not there yet
+	return block
+}
+
+var apiClient = &http.Client{Timeout: 10 * time.Second}
+
+func getJSON(ctx context.Context, url string, into any) error {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	answer, err := apiClient.Do(q)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, answer.Status)
+	}
+	return json.Unmarshal(text, into)
+}
+
+// indexedLogs counts, past the API, the logs in the read models: a run that lost or doubled one is not a result.
+func indexedLogs(ctx context.Context, s *stack) (logs uint64, err error) {
+	config := readmodel.DefaultConfig()
+	config.Addr = s.clickHouse.Addr
+	conn, err := config.Open()
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), kind = 'log' AND sign = 1) * (count() = uniqExact(seq)) FROM "+config.Database(1)+".records WHERE sign != 0").Scan(&logs)
+	if err != nil {
+		return 0, fmt.Errorf("count the logs in the read models: %w", err)
+	}
+	return logs, nil
+}
+
+// ingestedBlock is how far the log reaches, as `navlog ingest` tells it; 0 where it does not answer.
+func ingestedBlock(ctx context.Context, s *stack) uint64 {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.ops["ingest"]+"/metrics", nil)
+	if err != nil {
+		return 0
+	}
+	answer, err := apiClient.Do(q)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), "navlog_ingest_indexed_block "); ok {
+			block, _ := strconv.ParseFloat(value, 64) // not a number: not there yet
+			return uint64(block)
+		}
+	}
+	return 0
+}

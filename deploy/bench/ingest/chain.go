@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/deploy/local"
+)
+
+//go:generate node contract/compile.mjs
+
+// logSource is the creation code of contract/LogSource.sol.
+//
+//go:embed contract/LogSource.bin
+var logSource string
+
+const (
+	chainID = 31337
+	// logsPerRound, depositsPerRound and so on are what emitRounds emits for each round.
+	logsPerRound     = 20
+	depositsPerRound = 10
+	requestsPerRound = 3
+	// txsPerBlock share the logs of a block of the dense chain.
+	txsPerBlock = 5
+	// genesis and blockSeconds give the chain a clock of its own, so that it is the same at each run.
+	genesis      = 1_700_000_000
+	blockSeconds = 12
+	// slotsInEpoch makes the block under the newest but one final: what is measured is a backfill of final blocks.
+	slotsInEpoch = 1
+	callGas      = 25_000_000
+)
+
+// A chain is an anvil with one vault that emits what it is told to.
+type chain struct {
+	*local.Anvil
+	vault common.Address
+	start uint64 // block that created the vault
+	tip   uint64
+	logs  uint64
+	navs  uint64 // valuations: the newest says navs units in all, in the block lastNav
+	last  uint64 // block of the newest log
+	took  time.Duration
+
+	rpc   *rpc.Client
+	from  common.Address
+	nonce uint64
+}
+
+// startChain starts an empty chain in dir and creates the vault, whose logs name so many users.
+func startChain(ctx context.Context, dir string, users int) (*chain, error) {
+	return newChain(ctx, dir, users, true)
+}
+
+func newChain(ctx context.Context, dir string, users int, fleeting bool) (*chain, error) {
+	c := &chain{}
+	if err := c.open(ctx, dir, fleeting); err != nil {
+		return nil, err
+	}
+	if err := c.create(ctx, users); err != nil {
+		return nil, errors.Join(fmt.Errorf("make the chain: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// open starts the node on dir, where it continues what is there.
+func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error) {
+	c.Anvil, err = local.StartAnvil(ctx, dir, local.AnvilOptions{
+		ChainID: chainID, NoMining: true, SlotsInEpoch: slotsInEpoch, Timestamp: genesis, Fleeting: fleeting,
+	})
+	if err != nil {
+		return err
+	}
+	if c.rpc, err = rpc.DialContext(ctx, c.URL); err != nil {
+		return errors.Join(fmt.Errorf("connect to the chain: %w", err), c.Close())
+	}
+	return nil
+}
+
+// startSparse starts a chain of about so many blocks, of which each every-th has one log.
+func startSparse(ctx context.Context, dir string, blocks, every int) (*chain, error) {
+	began := time.Now()
+	c, err := newChain(ctx, dir, 1, false)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.valuations(ctx, blocks/every); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	if err := c.Close(); err != nil {
+		return nil, err
+	}
+	height, err := stretch(dir, c.start+1, uint64(every), c.tip-c.last)
+	if err != nil {
+		return nil, err
+	}
+	c.last, c.tip = height-(c.tip-c.last), height
+	if err := c.open(ctx, dir, true); err != nil {
+		return nil, err
+	}
+	if err := c.check(ctx); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	c.took = time.Since(began)
+	return c, nil
+}
+
+func (c *chain) create(ctx context.Context, users int) error {
+	var accounts []common.Address
+	if err := c.rpc.CallContext(ctx, &accounts, "eth_accounts"); err != nil {
+		return err
+	}
+	if len(accounts) == 0 {
+		return errors.New("the node has no account of its own")
+	}
+	c.from = accounts[0]
+	if err := c.rpc.CallContext(ctx, nil, "anvil_setBlockTimestampInterval", blockSeconds); err != nil {
+		return err
+	}
+	code, err := hex.DecodeString(strings.TrimSpace(logSource))
+	if err != nil {
+		return fmt.Errorf("read the contract's code: %w", err)
+	}
+	c.vault = crypto.CreateAddress(c.from, c.nonce)
+	deployment := map[string]any{"data": hexutil.Bytes(append(code, word(uint64(users))...))}
+	if err := c.send(ctx, deployment); err != nil {
+		return err
+	}
+	if err := c.mine(ctx, 1); err != nil {
+		return err
+	}
+	c.start = c.tip
+	var deployed hexutil.Bytes
+	if err := c.rpc.CallContext(ctx, &deployed, "eth_getCode", c.vault, "latest"); err != nil {
+		return err
+	}
+	if len(deployed) == 0 {
+		return errors.New("the contract was not created")
+	}
+	return nil
+}
+
+// dense adds blocks with the same number of logs each, and buries them deep enough to be final.
+func (c *chain) dense(ctx context.Context, blocks, logs int) error {
+	began := time.Now()
+	defer func() { c.took += time.Since(began) }()
+	perBlock := logs / blocks
+	for range blocks {
+		if err := c.block(ctx, perBlock); err != nil {
+			return err
+		}
+	}
+	return c.bury(ctx)
+}
+
+// block mines one with so many logs, a multiple of logsPerRound.
+func (c *chain) block(ctx context.Context, logs int) error {
+	rounds, txs := logs/logsPerRound, 1
+	if rounds%txsPerBlock == 0 {
+		txs = txsPerBlock
+	}
+	calls := make([]map[string]any, txs)
+	for i := range calls {
+		calls[i] = c.call("emitRounds(uint256)", uint64(rounds/txs))
+	}
+	if err := c.send(ctx, calls...); err != nil {
+		return err
+	}
+	c.logs, c.navs, c.last = c.logs+uint64(logs), c.navs+uint64(rounds), c.tip+1
+	return c.mine(ctx, 1)
+}
+
+// valuations adds blocks with one log each, and buries them.
+func (c *chain) valuations(ctx context.Context, blocks int) error {
+	for range blocks {
+		if err := c.send(ctx, c.call("emitNav()")); err != nil {
+			return err
+		}
+		c.logs, c.navs, c.last = c.logs+1, c.navs+1, c.tip+1
+		if err := c.mine(ctx, 1); err != nil {
+			return err
+		}
+	}
+	return c.bury(ctx)
+}
+
+// bury makes the newest log final: the node calls a block final two epochs below its head.
+func (c *chain) bury(ctx context.Context) error {
+	if err := c.mine(ctx, 2*slotsInEpoch); err != nil {
+		return err
+	}
+	return c.check(ctx)
+}
+
+// final is the highest block that the node calls final.
+func (c *chain) final() uint64 { return c.tip - 2*slotsInEpoch }
+
+// check asks the node whether the chain is what it was meant to be: a call that ran out of gas leaves no log.
+func (c *chain) check(ctx context.Context) error {
+	var answer hexutil.Bytes
+	query := map[string]any{"to": c.vault, "data": selector("navCount()")}
+	if err := c.rpc.CallContext(ctx, &answer, "eth_call", query, "latest"); err != nil {
+		return err
+	}
+	if n := new(big.Int).SetBytes(answer); !n.IsUint64() || n.Uint64() != c.navs {
+		return fmt.Errorf("the vault counts %s valuations instead of %d", n, c.navs)
+	}
+	var tip hexutil.Uint64
+	if err := c.rpc.CallContext(ctx, &tip, "eth_blockNumber"); err != nil {
+		return err
+	}
+	if uint64(tip) != c.tip {
+		return fmt.Errorf("the chain has %d blocks instead of %d", tip, c.tip)
+	}
+	return nil
+}
+
+func (c *chain) call(signature string, arguments ...uint64) map[string]any {
+	data := selector(signature)
+	for _, a := range arguments {
+		data = append(data, word(a)...)
+	}
+	return map[string]any{"to": c.vault, "data": data}
+}
+
+// send puts transactions into the pool, in this order.
+func (c *chain) send(ctx context.Context, calls ...map[string]any) error {
+	batch := make([]rpc.BatchElem, len(calls))
+	for i, tx := range calls {
+		tx["from"], tx["gas"], tx["nonce"] = c.from, hexutil.Uint64(callGas/len(calls)), hexutil.Uint64(c.nonce)
+		c.nonce++
+		batch[i] = rpc.BatchElem{Method: "eth_sendTransaction", Args: []any{tx}, Result: new(common.Hash)}
+	}
+	if err := c.rpc.BatchCallContext(ctx, batch); err != nil {
+		return fmt.Errorf("send transactions: %w", err)
+	}
+	for _, b := range batch {
+		if b.Error != nil {
+			return fmt.Errorf("send a transaction: %w", b.Error)
+		}
+	}
+	return nil
+}
+
+func (c *chain) mine(ctx context.Context, blocks int) error {
+	if err := c.rpc.CallContext(ctx, nil, "anvil_mine", hexutil.Uint64(blocks), hexutil.Uint64(blockSeconds)); err != nil {
+		return fmt.Errorf("mine %d blocks: %w", blocks, err)
+	}
+	c.tip += uint64(blocks)
+	return nil
+}
+
+func selector(signature string) hexutil.Bytes { return crypto.Keccak256([]byte(signature))[:4] }
+
+func word(v uint64) []byte { return common.LeftPadBytes(new(big.Int).SetUint64(v).Bytes(), 32) }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+const (
+	// visibleEvery is how often a bulk run asks the API for the newest valuation.
+	visibleEvery = 50 * time.Millisecond
+	// plainRuns of the plain HTTP client are measured, half of them before navlog and half after; the median counts.
+	plainRuns = 4
+)
+
+// denseResult is the backfill of a chain with many logs.
+type denseResult struct {
+	Logs         uint64    `json:"logs"`
+	Blocks       int       `json:"blocks"`
+	BuildSeconds float64   `json:"chainBuildSeconds"`
+	NodePeak     int64     `json:"nodePeakBytes"`
+	PlainSeconds []float64 `json:"plainHttpSeconds"` // each run
+	Plain        float64   `json:"plainHttpMedianSeconds"`
+	PlainBytes   int64     `json:"plainHttpBytes"`
+	Ranges       int       `json:"ranges"`
+	Again        int       `json:"rangesAskedAgain"` // beyond those that give each block once
+	Seconds      float64   `json:"navlogSeconds"`
+	Ingested     float64   `json:"ingestedSeconds"` // until the log held everything
+	IngestPeak   int64     `json:"ingestPeakBytes"`
+	Traffic      traffic   `json:"traffic"`
+	Ratio        float64   `json:"ratio"`
+
+	Ponder *ponderResult `json:"ponder,omitempty"`
+}
+
+// dense measures the backfill of b.Logs logs in b.Blocks blocks against plain HTTP and Ponder.
+func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
+	b.say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
+	c, err := b.chain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.dense(ctx, b.Blocks, b.Logs); err != nil {
+		return nil, fmt.Errorf("build the chain: %w", err)
+	}
+	r := &denseResult{Logs: c.logs, Blocks: b.Blocks, BuildSeconds: c.took.Seconds()}
+
+	b.say("recording which ranges navlog asks for")
+	if r.Traffic, err = record(ctx, b, c); err != nil {
+		return nil, err
+	}
+	ranges, err := r.Traffic.once(c.start, c.final())
+	if err != nil {
+		return nil, err
+	}
+	r.Ranges, r.Again = len(ranges), len(r.Traffic.ranges)-len(ranges)
+	plain := func() error {
+		for range plainRuns / 2 {
+			took, got, err := fetch(ctx, c.URL, ranges)
+			if err != nil {
+				return err
+			}
+			r.PlainSeconds, r.PlainBytes = append(r.PlainSeconds, took.Seconds()), got
+		}
+		return nil
+	}
+	b.say("plain HTTP")
+	if err := plain(); err != nil {
+		return nil, err
+	}
+	b.say("navlog, from an empty data folder")
+	run, err := backfill(ctx, b, c)
+	if err != nil {
+		return nil, err
+	}
+	r.Seconds, r.Ingested, r.IngestPeak = run.visible.Seconds(), run.ingested.Seconds(), run.ingestPeak
+	b.say("plain HTTP again")
+	if err := plain(); err != nil {
+		return nil, err
+	}
+	r.Plain = median(r.PlainSeconds)
+	r.Ratio, r.NodePeak = r.Seconds/r.Plain, peak(c.Pid)
+	if !b.wants("ponder") {
+		return r, nil
+	}
+	b.say("Ponder, from an empty database")
+	r.Ponder = ponder(ctx, b, c)
+	return r, nil
+}
+
+func median(of []float64) float64 {
+	sorted := slices.Sorted(slices.Values(of))
+	n := len(sorted)
+	return (sorted[n/2] + sorted[(n-1)/2]) / 2
+}
+
+// record runs ingest alone through a recording proxy until the log holds the whole chain.
+func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err error) {
+	s, err := startStack(ctx, b)
+	if err != nil {
+		return seen, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	proxy, err := startRecorder(c.URL)
+	if err != nil {
+		return seen, err
+	}
+	defer func() { seen = proxy.stop() }()
+	if err := s.configure(b.settings(c, proxy.url)); err != nil {
+		return seen, err
+	}
+	run, err := startPrograms(b, s, "ingest")
+	if err != nil {
+		return seen, err
+	}
+	defer run.stop()
+	return seen, run.until(ctx, visibleEvery, func(ctx context.Context) bool { return ingestedBlock(ctx, s) >= c.last })
+}
+
+// backfillRun is one run of navlog over a chain that stands still.
+type backfillRun struct {
+	ingested   time.Duration // until the log held every log
+	visible    time.Duration // until the API told of the last one
+	ingestPeak int64         // bytes
+}
+
+// backfill runs navlog from an empty data folder until the API tells of the newest log. The clock starts when the
+// engines answer, before navlog's programs are started.
+func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err error) {
+	s, err := startStack(ctx, b)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err := s.configure(b.settings(c, c.URL)); err != nil {
+		return r, err
+	}
+	began := time.Now()
+	run, err := startPrograms(b, s, "ingest", "project", "serve")
+	if err != nil {
+		return r, err
+	}
+	defer run.stop()
+	err = run.until(ctx, visibleEvery, func(ctx context.Context) bool {
+		if r.ingested == 0 && ingestedBlock(ctx, s) >= c.last {
+			r.ingested = time.Since(began)
+		}
+		return newestBlock(ctx, s.api, c.vault) >= c.last
+	})
+	if err != nil {
+		return r, fmt.Errorf("run navlog: %w", err)
+	}
+	r.visible, r.ingestPeak = time.Since(began), peak(run.ingest.cmd.Process.Pid)
+	logs, err := indexedLogs(ctx, s)
+	if err == nil && logs != c.logs {
+		err = fmt.Errorf("the read models hold %d different logs and the chain has %d: this run is no result", logs, c.logs)
+	}
+	return r, err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/deploy/local"
+)
+
+// A stack is a set of embedded engines with empty data, and the configuration of a navlog that uses them.
+type stack struct {
+	dir  string
+	keep bool
+
+	kafka      *local.Kafka
+	clickHouse *local.ClickHouse
+	postgres   *local.Postgres
+
+	config string // path of navlog.yaml
+	api    string // http://host:port of `navlog serve`
+	ops    map[string]string
+}
+
+// startStack starts the engines below a new folder of data and returns when all of them answer.
+func startStack(ctx context.Context, b *benchmark) (*stack, error) {
+	dir, err := b.emptyDir()
+	if err != nil {
+		return nil, err
+	}
+	s := &stack{dir: dir, keep: b.Keep}
+	group, starting := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.kafka, err = local.StartKafka(starting, filepath.Join(dir, "kafka"))
+		return err
+	})
+	group.Go(func() (err error) {
+		s.clickHouse, err = local.StartClickHouse(starting, filepath.Join(dir, "clickhouse"), 0)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.postgres, err = local.StartPostgres(starting, filepath.Join(dir, "postgres"), 0)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// stop stops the engines and removes their data, unless it is to be looked at.
+func (s *stack) stop() error {
+	var faults []error
+	if s.kafka != nil {
+		faults = append(faults, s.kafka.Close())
+	}
+	if s.clickHouse != nil {
+		faults = append(faults, s.clickHouse.Close())
+	}
+	if s.postgres != nil {
+		faults = append(faults, s.postgres.Close())
+	}
+	if !s.keep {
+		faults = append(faults, os.RemoveAll(s.dir))
+	}
+	return errors.Join(faults...)
+}
+
+// settings are the ones of navlog in which the runs differ.
+type settings struct {
+	rpc          string
+	vault        string
+	startBlock   uint64
+	pollInterval time.Duration
+}
+
+// configure writes navlog.yaml: what an operator would write, with everything else left at its default but the limit of
+// requests, which is there for strangers.
+func (s *stack) configure(c settings) error {
+	ports, err := freePorts(3)
+	if err != nil {
+		return err
+	}
+	s.api = "http://" + ports[0]
+	s.ops = map[string]string{"ingest": ports[1], "project": ports[2]}
+	document := map[string]any{
+		"chain": map[string]any{
+			"id": chainID, "rpc": []string{c.rpc}, "pollInterval": c.pollInterval.String(),
+			"vaults": []map[string]any{{"address": c.vault, "startBlock": c.startBlock}},
+		},
+		"kafka":      map[string]any{"brokers": []string{s.kafka.Addr}},
+		"clickhouse": map[string]any{"addr": s.clickHouse.Addr, "queryUser": "navlog_query"},
+		"postgres":   map[string]any{"url": s.postgres.URL},
+		"http":       map[string]any{"listen": ports[0], "router": c.vault, "publicRateLimit": 0},
+	}
+	text, err := yaml.Marshal(document)
+	if err != nil {
+		return err
+	}
+	s.config = filepath.Join(s.dir, "navlog.yaml")
+	return os.WriteFile(s.config, text, 0o600)
+}
+
+// emptyDir makes a new folder, open to the user that PostgreSQL runs as. It goes with this process.
+func (b *benchmark) emptyDir() (string, error) {
+	if err := os.MkdirAll(b.Data, 0o755); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	dir, err := os.MkdirTemp(b.Data, "run-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the engines: %w", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil || b.Keep {
+		return dir, err
+	}
+	return dir, local.RemoveAtExit(dir)
+}
+
+// freePorts gives addresses on loopback that nothing listens on. They are held until all are known, so they differ.
+func freePorts(n int) ([]string, error) {
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("find a free port: %w", err)
+		}
+		held = append(held, l)
+	}
+	addresses := make([]string, 0, n)
+	for _, l := range held {
+		addresses = append(addresses, l.Addr().String())
+	}
+	return addresses, nil
+}

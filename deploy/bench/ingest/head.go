@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+const (
+	// askEvery is how often the API is asked while a block is awaited.
+	askEvery = 5 * time.Millisecond
+	// headPatience is how long a block may take before the run is given up.
+	headPatience = time.Minute
+)
+
+// headResult is how long blocks take at the head, in milliseconds from the node announcing a block to the API telling
+// of its logs.
+type headResult struct {
+	Blocks       int       `json:"blocks"`
+	LogsPerBlock int       `json:"logsPerBlock"`
+	PollInterval string    `json:"pollInterval"`
+	P50          float64   `json:"p50Ms"`
+	P90          float64   `json:"p90Ms"`
+	P99          float64   `json:"p99Ms"`
+	Max          float64   `json:"maxMs"`
+	All          []float64 `json:"allMs"`
+}
+
+// head measures b.HeadBlocks blocks that are mined one by one, b.HeadInterval apart on average.
+func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
+	c, err := b.chain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.dense(ctx, 2, 2*logsPerRound); err != nil {
+		return nil, fmt.Errorf("build the chain: %w", err)
+	}
+	s, err := startStack(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err := s.configure(b.settings(c, c.URL)); err != nil {
+		return nil, err
+	}
+	run, err := startPrograms(b, s, "ingest", "project", "serve")
+	if err != nil {
+		return nil, err
+	}
+	defer run.stop()
+	b.say("navlog reaches the head")
+	caughtUp := func(ctx context.Context) bool { return newestBlock(ctx, s.api, c.vault) >= c.last }
+	if err := run.until(ctx, visibleEvery, caughtUp); err != nil {
+		return nil, fmt.Errorf("run navlog: %w", err)
+	}
+	b.say("mining %d blocks, one in about %s", b.HeadBlocks, b.HeadInterval)
+	delays, err := follow(ctx, b, c, s, run)
+	if err != nil {
+		return nil, err
+	}
+	return newHeadResult(b, delays), nil
+}
+
+func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
+	r := &headResult{Blocks: len(delays), LogsPerBlock: b.HeadLogs, PollInterval: b.PollInterval.String()}
+	for _, d := range delays {
+		r.All = append(r.All, float64(d)/float64(time.Millisecond))
+	}
+	sorted := slices.Sorted(slices.Values(r.All))
+	rank := func(p float64) float64 { return sorted[int(math.Ceil(p*float64(len(sorted))))-1] }
+	r.P50, r.P90, r.P99, r.Max = rank(0.50), rank(0.90), rank(0.99), rank(1)
+	return r
+}
+
+// follow mines the blocks and gives each one's delay.
+func follow(ctx context.Context, b *benchmark, c *chain, s *stack, run *programs) (delays []time.Duration, err error) {
+	heads, err := announcements(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer heads.stop()
+	random := rand.New(rand.NewPCG(1, 1))
+	next := time.Now()
+	for range b.HeadBlocks {
+		// Not evenly, so that the blocks meet every phase of what navlog does periodically.
+		next = next.Add(time.Duration((0.5 + random.Float64()) * float64(b.HeadInterval)))
+		select {
+		case <-time.After(time.Until(next)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if err := c.block(ctx, b.HeadLogs); err != nil {
+			return nil, err
+		}
+		bounded, cancel := context.WithTimeout(ctx, headPatience)
+		var visible time.Time
+		err := run.until(bounded, askEvery, func(ctx context.Context) bool {
+			there := newestBlock(ctx, s.api, c.vault) >= c.last
+			visible = time.Now()
+			return there
+		})
+		var announced time.Time
+		if err == nil {
+			announced, err = heads.at(bounded, c.last)
+		}
+		cancel()
+		if err != nil {
+			return nil, fmt.Errorf("wait for block %d: %w", c.last, err)
+		}
+		delays = append(delays, visible.Sub(announced))
+	}
+	return delays, nil
+}
+
+// heads notes when the node announced each block to a subscriber.
+type heads struct {
+	subscription *rpc.ClientSubscription
+	client       *rpc.Client
+
+	mu    sync.Mutex
+	times map[uint64]time.Time
+}
+
+func announcements(ctx context.Context, c *chain) (*heads, error) {
+	client, err := rpc.DialContext(ctx, c.WSURL)
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to the node's heads: %w", err)
+	}
+	type header struct {
+		Number hexutil.Uint64 `json:"number"`
+	}
+	announced := make(chan header, 64)
+	h := &heads{client: client, times: map[uint64]time.Time{}}
+	if h.subscription, err = client.EthSubscribe(ctx, announced, "newHeads"); err != nil {
+		client.Close()
+		return nil, fmt.Errorf("subscribe to the node's heads: %w", err)
+	}
+	go func() {
+		for {
+			select {
+			case one := <-announced:
+				h.mu.Lock()
+				h.times[uint64(one.Number)] = time.Now()
+				h.mu.Unlock()
+			case <-h.subscription.Err():
+				return
+			}
+		}
+	}()
+	return h, nil
+}
+
+// at is when a block was announced. An announcement may come after the block can be read, so it is waited for.
+func (h *heads) at(ctx context.Context, block uint64) (time.Time, error) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		h.mu.Lock()
+		t, ok := h.times[block]
+		h.mu.Unlock()
+		if ok {
+			return t, nil
+		}
+		select {
+		case <-ctx.Done():
+			return t, fmt.Errorf("the node did not announce it: %w", ctx.Err())
+		case <-tick.C:
+		}
+	}
+}
+
+func (h *heads) stop() {
+	h.subscription.Unsubscribe()
+	h.client.Close()
+}

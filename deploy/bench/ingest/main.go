@@ -1,0 +1,148 @@
+// Command ingest is the benchmark `make bench-ingest`: how fast navlog takes a chain, beside what its node can give and
+// beside another indexer, and how soon a new block is visible at the head.
+//
+//	              ┌─ record: `navlog ingest` through a proxy that notes the ranges asked for
+//	chain (anvil) ┼─ plain HTTP: the same eth_getLogs requests, one in flight, bodies thrown away
+//	              ├─ navlog: ingest, project, serve, until the API tells of the last log
+//	              └─ Ponder: until its tables hold the last log
+//
+// Every run starts from empty engines, its clock when they answer. A run whose read models do not hold exactly the logs
+// of the chain ends the benchmark with an error instead of a figure.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/deploy/bench"
+)
+
+// parts of the benchmark, in the order in which they run.
+var parts = []string{"dense", "ponder", "sparse", "head"}
+
+// benchmark is what the command line says.
+type benchmark struct {
+	Data   string   `type:"path" default:"build/bench-ingest" help:"Folder for the engines of each run; they go when it ends."`
+	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
+	Keep   bool     `help:"Leave the data and the logs of each run in --data."`
+	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}. Ponder indexes the dense chain."`
+	JSON   string   `name:"json" type:"path" placeholder:"FILE" help:"Write the figures there too, as JSON."`
+
+	Logs   int `default:"1000000" help:"Logs of the dense chain."`
+	Blocks int `default:"2000" help:"Blocks of the dense chain; each has the same number of logs, a multiple of 20."`
+	Users  int `default:"50000" help:"Users that the logs name."`
+
+	PonderLogs int `default:"0" help:"Let Ponder index only the first blocks, with about so many logs, and compare rates; 0 is the whole chain."`
+
+	SparseBlocks int `default:"200000" help:"Blocks of the sparse chain."`
+	SparseEvery  int `default:"1000" help:"One log in so many blocks."`
+
+	HeadBlocks   int           `default:"200" help:"Blocks mined at the head."`
+	HeadLogs     int           `default:"20" help:"Logs in each of them, a multiple of 20."`
+	HeadInterval time.Duration `default:"250ms" help:"Time between them, on average."`
+	PollInterval time.Duration `default:"25ms" help:"chain.pollInterval of navlog, as an operator would set it for a chain with fast blocks."`
+}
+
+// figures are everything that was measured; a part that was not run is missing.
+type figures struct {
+	Dense  *denseResult  `json:"dense,omitempty"`
+	Sparse *sparseResult `json:"sparse,omitempty"`
+	Head   *headResult   `json:"head,omitempty"`
+}
+
+func main() {
+	var b benchmark
+	kong.Parse(&b, kong.Name("bench-ingest"), kong.Description("Measure navlog's way from the chain to the API."), kong.Vars{"parts": strings.Join(parts, ",")})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := b.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-ingest:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures the parts that were asked for, each on a chain of its own, and reports.
+func (b *benchmark) run(ctx context.Context) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	var f figures
+	var err error
+	if b.wants("dense") || b.wants("ponder") {
+		if f.Dense, err = dense(ctx, b); err != nil {
+			return fmt.Errorf("dense run: %w", err)
+		}
+	}
+	if b.wants("sparse") {
+		if f.Sparse, err = sparse(ctx, b); err != nil {
+			return fmt.Errorf("sparse run: %w", err)
+		}
+	}
+	if b.wants("head") {
+		if f.Head, err = head(ctx, b); err != nil {
+			return fmt.Errorf("run at the head: %w", err)
+		}
+	}
+	if b.JSON != "" {
+		text, err := json.MarshalIndent(f, "", "  ")
+		if err == nil {
+			err = os.WriteFile(b.JSON, append(text, '\n'), 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("write the figures: %w", err)
+		}
+	}
+	f.print(os.Stdout)
+	bench.Print(os.Stdout, f.bars()...)
+	return nil
+}
+
+// check reports every impossible flag at once.
+func (b *benchmark) check() error {
+	var faults []error
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	if b.Blocks < 1 || b.Logs%b.Blocks != 0 || b.Logs/b.Blocks%logsPerRound != 0 || b.Logs < b.Blocks {
+		fault("--logs %d in --blocks %d: each block must have the same multiple of %d logs", b.Logs, b.Blocks, logsPerRound)
+	}
+	if b.SparseEvery < 2 || b.SparseBlocks < b.SparseEvery || b.SparseBlocks%b.SparseEvery != 0 {
+		fault("--sparse-blocks %d must be a multiple of --sparse-every %d, which must be 2 or more", b.SparseBlocks, b.SparseEvery)
+	}
+	if b.HeadBlocks < 1 || b.HeadLogs < logsPerRound || b.HeadLogs%logsPerRound != 0 {
+		fault("--head-blocks %d and --head-logs %d: at least one block, with a multiple of %d logs", b.HeadBlocks, b.HeadLogs, logsPerRound)
+	}
+	if b.Users < 1 {
+		fault("--users is %d and must be 1 or more", b.Users)
+	}
+	return errors.Join(faults...)
+}
+
+func (b *benchmark) wants(part string) bool { return slices.Contains(b.Only, part) }
+
+// chain starts an empty one. Its files, of which anvil writes few, go with the process.
+func (b *benchmark) chain(ctx context.Context) (*chain, error) {
+	dir, err := b.emptyDir()
+	if err != nil {
+		return nil, err
+	}
+	return startChain(ctx, dir, b.Users)
+}
+
+func (b *benchmark) settings(c *chain, rpc string) settings {
+	return settings{rpc: rpc, vault: c.vault.Hex(), startBlock: c.start, pollInterval: b.PollInterval}
+}
+
+// say tells a person at the terminal what takes so long.
+func (b *benchmark) say(format string, a ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, a...))
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/deploy/local"
+)
+
+// ponderResult is what the competitor took for the same chain, or a prefix of it.
+type ponderResult struct {
+	Logs    uint64  `json:"logs"`
+	Seconds float64 `json:"seconds"`
+	Rate    float64 `json:"logsPerSecond"`
+	Why     string  `json:"why,omitempty"` // it could not be measured
+}
+
+const (
+	ponderDir    = "deploy/bench/ingest/ponder"
+	ponderSchema = "bench"
+	// ponderFinality is how far below the head it calls a block of an unknown chain final. What is above goes a slower way.
+	ponderFinality = 30
+	// ponderPatience is far more than the slowest run that is worth waiting for.
+	ponderPatience = 15 * time.Minute
+)
+
+// ponder lets Ponder index the chain. Where that is impossible, the result says why.
+func ponder(ctx context.Context, b *benchmark, c *chain) *ponderResult {
+	r, err := runPonder(ctx, b, c)
+	if err != nil {
+		return &ponderResult{Why: err.Error()}
+	}
+	return r
+}
+
+func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, err error) {
+	// Not npm ci: it demands every platform's package in the lock file, and not every registry serves all of them.
+	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
+	}
+	dir, err := b.emptyDir()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := local.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	ports, err := freePorts(1)
+	if err != nil {
+		return nil, err
+	}
+	_, port, err := net.SplitHostPort(ports[0])
+	if err != nil {
+		return nil, err
+	}
+	last, logs := c.prefix(b.PonderLogs, b.Logs/b.Blocks)
+	home, err := filepath.Abs(ponderDir)
+	if err != nil {
+		return nil, err
+	}
+	env := []string{
+		"DATABASE_URL=" + db.URL, "BENCH_RPC=" + c.URL, "BENCH_VAULT=" + c.vault.Hex(),
+		"BENCH_START=" + strconv.FormatUint(c.start, 10), "BENCH_END=" + strconv.FormatUint(last, 10),
+		"PONDER_TELEMETRY_DISABLED=true", "CI=true",
+	}
+	if err := c.mine(ctx, ponderFinality); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	p, err := launch(dir, "ponder", env, home, filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
+	if err != nil {
+		return nil, err
+	}
+	defer p.stop()
+	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
+	defer cancel()
+	run := &programs{all: []*process{p}}
+	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return answers(ctx, "http://"+ports[0]+"/ready") }); err != nil {
+		return nil, fmt.Errorf("run Ponder: %w", err)
+	}
+	took := time.Since(began)
+	rows, err := countRows(ctx, db.URL)
+	if err != nil {
+		return nil, err
+	}
+	if rows != logs {
+		return nil, fmt.Errorf("count what Ponder indexed: it is ready with %d of %d events", rows, logs)
+	}
+	return &ponderResult{Logs: logs, Seconds: took.Seconds(), Rate: float64(logs) / took.Seconds()}, nil
+}
+
+// prefix is the last block of the first ones with about so many logs, and how many they have; all of them for 0.
+func (c *chain) prefix(logs, perBlock int) (last, held uint64) {
+	blocks := (uint64(logs) + uint64(perBlock) - 1) / uint64(perBlock)
+	if all := c.last - c.start; blocks == 0 || blocks > all {
+		blocks = all
+	}
+	return c.start + blocks, blocks * uint64(perBlock)
+}
+
+func answers(ctx context.Context, url string) bool {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := apiClient.Do(q)
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+func countRows(ctx context.Context, url string) (rows uint64, err error) {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return 0, fmt.Errorf("count what Ponder indexed: %w", err)
+	}
+	defer conn.Close(ctx)
+	if err := conn.QueryRow(ctx, "SELECT count(*) FROM "+ponderSchema+".fact").Scan(&rows); err != nil {
+		return 0, fmt.Errorf("count what Ponder indexed: %w", err)
+	}
+	return rows, nil
+}

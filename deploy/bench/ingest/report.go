@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/navlog/navlog/deploy/bench"
+)
+
+// The bounds that the figures are held to.
+const (
+	mostRatio      = 1.5 // navlog's time in times of plain HTTP's
+	leastSpeedup   = 15  // navlog's rate in times of Ponder's
+	mostIngestPeak = 256 // MiB
+	mostHeadDelay  = 250 // ms, p99
+)
+
+const mib = 1 << 20
+
+// print writes the figures for people.
+func (f *figures) print(out io.Writer) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	defer w.Flush()
+	row := func(name, format string, a ...any) { fmt.Fprintf(w, "  %s\t%s\n", name, fmt.Sprintf(format, a...)) }
+	if d := f.Dense; d != nil {
+		fmt.Fprintf(w, "dense: %d logs in %d blocks\n", d.Logs, d.Blocks)
+		row("chain", "built in %.1f s, node's peak %d MiB", d.BuildSeconds, d.NodePeak/mib)
+		row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", d.Plain, float64(d.Logs)/d.Plain, d.Ranges, float64(d.PlainBytes)/mib, d.PlainSeconds)
+		row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", d.Ranges, d.Again)
+		row("navlog", "%.2f s, %.0f logs/s; all in the log after %.2f s", d.Seconds, float64(d.Logs)/d.Seconds, d.Ingested)
+		row("ratio to plain HTTP", "%.2f", d.Ratio)
+		row("peak of navlog ingest", "%.0f MiB", float64(d.IngestPeak)/mib)
+		row("calls of the node", "%s", d.Traffic)
+		if p := d.Ponder; p != nil && p.Why != "" {
+			row("Ponder", "not measured: %s", p.Why)
+		} else if p != nil {
+			row("Ponder", "%d logs in %.1f s, %.0f logs/s; navlog is %.1f times as fast", p.Logs, p.Seconds, p.Rate, d.speedup())
+		}
+	}
+	if s := f.Sparse; s != nil {
+		fmt.Fprintf(w, "sparse: %d logs in %d blocks\n", s.Logs, s.Blocks)
+		row("chain", "built in %.1f s, node's peak %d MiB", s.Build, s.NodePeak/mib)
+		row("navlog", "%.2f s, %.0f blocks/s; all in the log after %.2f s", s.Seconds, float64(s.Blocks)/s.Seconds, s.Ingested)
+		row("headers", "%d asked for, %.0f headers/s, %d spared", s.Headers, float64(s.Headers)/s.Ingested, s.Spared)
+		row("calls of the node", "%s", s.Traffic)
+	}
+	if h := f.Head; h != nil {
+		fmt.Fprintf(w, "head: %d blocks of %d logs, node polled each %s\n", h.Blocks, h.LogsPerBlock, h.PollInterval)
+		row("announced to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", h.P50, h.P90, h.P99, h.Max)
+	}
+}
+
+func (t traffic) String() string {
+	calls := make([]string, 0, len(t.Calls))
+	for _, method := range slices.Sorted(maps.Keys(t.Calls)) {
+		calls = append(calls, fmt.Sprintf("%s %d", method, t.Calls[method]))
+	}
+	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", strings.Join(calls, ", "), t.Bodies, float64(t.Sent)/mib, float64(t.Got)/mib)
+}
+
+// speedup is navlog's rate in times of Ponder's; 0 where Ponder could not be measured.
+func (d *denseResult) speedup() float64 {
+	if d.Ponder == nil || d.Ponder.Rate == 0 {
+		return 0
+	}
+	return float64(d.Logs) / d.Seconds / d.Ponder.Rate
+}
+
+// bars are the figures with a bound.
+func (f *figures) bars() (bars []bench.Bar) {
+	if d := f.Dense; d != nil {
+		bars = append(bars,
+			bench.Bar{Name: "wall-ratio", Value: d.Ratio, Bound: mostRatio},
+			bench.Bar{Name: "ingest-peak-mib", Value: float64(d.IngestPeak) / mib, Bound: mostIngestPeak})
+		if d.Ponder != nil {
+			bars = append(bars, bench.Bar{Name: "ponder-speedup", Value: d.speedup(), Bound: leastSpeedup, Least: true})
+		}
+	}
+	if h := f.Head; h != nil {
+		bars = append(bars, bench.Bar{Name: "visible-p99-ms", Value: h.P99, Bound: mostHeadDelay})
+	}
+	return bars
+}
