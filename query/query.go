@@ -54,6 +54,7 @@ type Query struct {
 	room      *room
 	streams   *room // the long answers, which hold memory until the client has them
 	warming   sync.Mutex
+	patience  time.Duration // with a reader that takes nothing
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -75,6 +76,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.metrics = newMetrics(reg, q)
 	q.room = newRoom(cfg.Concurrency, q.metrics.refused.Inc)
+	q.patience = streamPatience
 	q.streams = newRoom(maxStreams, q.metrics.refused.Inc)
 	return q
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync/atomic"
 	"time"
 )
@@ -58,5 +59,5 @@ func (r *room) enter(ctx context.Context) (leave func(), err error) {
 
 func (r *room) full() error {
 	r.refused()
-	return &failure{status: 503, code: codeUnavailable, message: "Too many requests are being answered. Retry-After says when to come back.", retry: time.Second, crowd: true}
+	return &failure{status: http.StatusServiceUnavailable, code: codeUnavailable, message: "Too many requests are being answered. Retry-After says when to come back.", retry: time.Second, crowd: true}
 }

@@ -34,7 +34,7 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	if x.request.Method == http.MethodHead {
 		return nil
 	}
-	if err := a.stream(patientWriter{w, http.NewResponseController(w)}); err != nil {
+	if err := a.stream(patientWriter{w, http.NewResponseController(w), q.patience}); err != nil {
 		if x.request.Context().Err() == nil {
 			q.log.Error("answer cut off", "request_id", x.header.Get(headerRequestID), "route", routeOf(x.request), "error", err)
 		}
@@ -46,10 +46,11 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 // patientWriter gives each piece its own deadline.
 type patientWriter struct {
 	http.ResponseWriter
-	control *http.ResponseController
+	control  *http.ResponseController
+	patience time.Duration
 }
 
 func (w patientWriter) Write(b []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(streamPatience)) // a recorder of a test has none
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // a recorder of a test has none
 	return w.ResponseWriter.Write(b)
 }
