@@ -49,8 +49,7 @@ type Query struct {
 	keys      keyCache
 	byIP      *limiter[netip.Addr]
 	byFailure *limiter[netip.Addr]
-	byPartner *limiter[uint32]
-	byPoster  *limiter[uint32]
+	leases    leases
 	room      *room
 	streams   *room // the long answers, which hold memory until the client has them
 	warming   sync.Mutex
@@ -67,7 +66,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		gatherer: gatherer, log: log, now: time.Now,
 		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
 		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
-		byPartner: newLimiter[uint32](maxKeys), byPoster: newLimiter[uint32](maxKeys),
+		leases: leases{held: make(map[purse]lease)},
 	}
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
