@@ -52,6 +52,15 @@ race: engines kafka $(TOOLS)/gotestsum ## Run the tests of the four programs und
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
 
+.PHONY: conformance
+conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
+	deploy/conformance/run.sh
+
+FUZZTIME ?= 60s
+.PHONY: fuzz-query
+fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
+	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
+
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt differs: $$out"; exit 1; }

@@ -46,8 +46,12 @@ func (d *Dispatch) obey(ctx context.Context) {
 func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandsRow) error {
 	switch {
 	case c.Kind == "test":
+		id := uuid.New()
+		if c.EventID != nil { // the one that query has told the partner
+			id = *c.EventID
+		}
 		envelope := webhook.Envelope{
-			ID: uuid.New(), Version: webhook.Version, Type: webhook.Test, PartnerID: uint32(c.PartnerID),
+			ID: id, Version: webhook.Version, Type: webhook.Test, PartnerID: uint32(c.PartnerID),
 			CreatedAt: webhook.FormatTime(uint64(time.Now().Unix())), Data: struct{}{},
 		}
 		body, err := envelope.Body()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -11,9 +12,16 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// maxRangeLogs bounds the memory of one range: a longer answer is asked for
-// again in halves, unless it is a single block.
-const maxRangeLogs = 50_000
+const (
+	// lookAgain is how long final blocks are appended before the chain's head is
+	// looked at again.
+	lookAgain = 250 * time.Millisecond
+	// commitBytes is about how much of nodes' answers one transaction holds.
+	commitBytes = 8 << 20
+	// doubtsEnough is how often in a row each endpoint may fail to prove the logs
+	// of a final block before ingest gives up.
+	doubtsEnough = 8
+)
 
 // lowest is the block up to which every configured vault is covered.
 func (s *session) lowest() uint64 {
@@ -24,73 +32,51 @@ func (s *session) lowest() uint64 {
 	return lowest
 }
 
-// backfill appends the logs of one range of final blocks, of all vaults that
-// are covered up to its beginning, and the range's last block; of a range that
-// begins less than a window below tip, and moves the head, every block, so that
-// a read as of a recent block knows its time however late ingest came to it.
+// backfill appends the logs of final blocks from `from` on, of all vaults that
+// are covered up to there, and a block record behind each range; of the blocks
+// that move the head and are less than a window below tip, every one, so that a
+// read as of a recent block knows its time however late ingest came to it. It
+// returns after a while, so that the head is looked at again; the ranges in
+// flight wait for the next call.
 func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) error {
-	s.ingest.note(func(st *Status) {
-		st.State = Backfilling
-		st.ETASeconds = s.progress.eta(from, final, time.Now())
-	})
-	to, vaults := s.nextRange(from, final)
-	last, logs, err := s.readRange(ctx, n, from, to, vaults)
-	if err != nil {
-		return err
+	to, vaults := s.reach(from, final)
+	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
+	if s.head != nil && from <= s.head.Number {
+		recordFrom = to + 1
 	}
-	records, err := n.dated(ctx, logs)
-	if err != nil {
-		return err
+	if !s.ranges.serves(vaults, from, to) {
+		s.ranges.close()
+		s.ranges = newPipeline(ctx, s.ingest.reader(vaults), s.ingest.config.RangesInFlight, from)
 	}
-	leads := s.head == nil || last.Number > s.head.Number
-	blocks := []*header{last}
-	if leads && tip.Number-from < s.ingest.config.Window {
-		if blocks, err = n.chainTo(ctx, from, last); err != nil {
-			return err
+	for began := time.Now(); time.Since(began) < lookAgain && s.ranges.at <= to; {
+		s.ranges.fill(n, to, recordFrom)
+		parts, err := s.ranges.take(ctx, commitBytes)
+		if err == nil {
+			s.ranges.fill(n, to, recordFrom) // meanwhile
 		}
-	}
-	unit, err := rangeUnit(n, blocks, records)
-	if err != nil {
-		return err
-	}
-	c := &change{units: [][]*event.Record{unit}, final: final}
-	for _, address := range vaults {
-		have := *s.coverageOf(address)
-		have.to = last.Number
-		c.covered = append(c.covered, have)
-	}
-	if leads {
-		c.head = last
-	}
-	return s.commit(ctx, c)
-}
-
-// rangeUnit puts each block behind its logs. blocks are the last one of a range,
-// or all of them.
-func rangeUnit(n *node, blocks []*header, logs []*event.Log) ([]*event.Record, error) {
-	unit := make([]*event.Record, 0, len(blocks)+len(logs))
-	for _, h := range blocks {
-		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
-			l := logs[0]
-			if l.GetBlockNumber() == h.Number && common.Hash(l.GetBlockHash()) != h.Hash {
-				return nil, fmt.Errorf("%s answers a log of block %d with hash 0x%x, but the block's hash is %s", n.name, h.Number, l.GetBlockHash(), h.Hash)
+		if len(parts) > 0 {
+			s.doubts.settle()
+			if err := s.appendParts(ctx, n, parts, vaults, final); err != nil {
+				return err
 			}
-			unit, logs = append(unit, logFact(l)), logs[1:]
 		}
-		unit = append(unit, blockFact(h))
+		if err != nil {
+			return s.doubts.weigh(err, len(s.ingest.config.RPC))
+		}
 	}
-	return unit, nil
+	return nil
 }
 
-// nextRange gives the vaults that are furthest behind and how far they go
-// together: until they meet the next vault, the head, or the final block.
-func (s *session) nextRange(from, final uint64) (to uint64, behind []common.Address) {
-	to = min(final, from+s.rangeBlocks-1)
+// reach gives the vaults that are covered up to the block before from, and how
+// far they go together: until they meet the next vault, the head, or the final
+// block.
+func (s *session) reach(from, final uint64) (to uint64, behind []common.Address) {
+	to = final
 	for _, v := range s.ingest.vaults {
 		switch have := s.coverageOf(v.address); {
 		case have.to+1 == from:
 			behind = append(behind, v.address)
-		default:
+		case have.to >= from:
 			to = min(to, have.to)
 		}
 	}
@@ -100,38 +86,87 @@ func (s *session) nextRange(from, final uint64) (to uint64, behind []common.Addr
 	return to, behind
 }
 
-// readRange reads the logs of as many blocks from `from` as the node gives at
-// once, `to` at most. Half the blocks are asked for when it fails.
-func (s *session) readRange(ctx context.Context, n *node, from, to uint64, addresses []common.Address) (*header, []rpcLog, error) {
-	for {
-		last, logs, err := s.tryRange(ctx, n, from, to, addresses)
-		if err == nil {
-			s.rangeBlocks = min(s.rangeBlocks+s.rangeBlocks/4+1, s.ingest.config.BatchBlocks)
-			return last, logs, nil
+// appendParts commits what was read of blocks in a row, each part as a unit.
+func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vaults []common.Address, final uint64) error {
+	c := &change{final: final}
+	for _, p := range parts {
+		if before := s.head; before != nil && before.Number+1 == p.from && p.parent != (common.Hash{}) && p.parent != before.Hash {
+			s.ranges.close()
+			s.ranges = nil
+			return fmt.Errorf("%s answers a final block %d with the parent %s, but the log's block %d is %s", n.name, p.from, p.parent, before.Number, before.Hash)
 		}
-		asked := to - from + 1
-		if ctx.Err() != nil || asked == 1 {
-			return nil, nil, err
+		c.units = append(c.units, p.unit())
+	}
+	last := parts[len(parts)-1]
+	for _, address := range vaults {
+		have := *s.coverageOf(address)
+		have.to = last.to
+		c.covered = append(c.covered, have)
+	}
+	if end := last.blocks[len(last.blocks)-1]; s.head == nil || end.Number > s.head.Number {
+		c.head = end
+	}
+	return s.commit(ctx, c)
+}
+
+// unit puts each block that is recorded behind its logs.
+func (p *part) unit() []*event.Record {
+	unit, logs := make([]*event.Record, 0, len(p.blocks)+len(p.logs)), p.logs
+	for _, h := range p.blocks {
+		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
+			unit, logs = append(unit, logFact(logs[0])), logs[1:]
 		}
-		s.rangeBlocks = asked / 2
-		to = from + s.rangeBlocks - 1
-		if !refused(err) && !errors.Is(err, errManyLogs) {
-			return nil, nil, err // the next endpoint is asked, for half
-		}
-		s.ingest.log.Info("a range of logs was not given; half of it is next", "from", from, "blocks", asked, "error", err)
+		unit = append(unit, blockFact(h))
+	}
+	return unit
+}
+
+// doubts counts how often in a row the logs of one final block were not proven.
+type doubts struct {
+	block uint64
+	count int
+}
+
+func (d *doubts) settle() { *d = doubts{} }
+
+// weigh gives up on a final block whose logs no endpoint can prove.
+func (d *doubts) weigh(err error, endpoints int) error {
+	var unproven *unprovenError
+	if !errors.As(err, &unproven) {
+		return err
+	}
+	if d.block != unproven.block {
+		*d = doubts{block: unproven.block}
+	}
+	if d.count++; d.count < doubtsEnough*endpoints {
+		return err
+	}
+	return refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof to none); nothing of this block was appended",
+		unproven, d.count, unproven.block)
+}
+
+// reader reads the logs of some vaults.
+func (i *Ingest) reader(vaults []common.Address) *reader {
+	return &reader{
+		watched: watch(vaults), proof: i.config.Proof, most: i.config.BatchBlocks,
+		wanted: min(wantedAnswer, budget/i.config.RangesInFlight), limits: i.learned.of, giant: &i.giant,
 	}
 }
 
-var errManyLogs = errors.New("the answer is too long to hold")
+// learned is what is known of the endpoints' limits. It outlives sessions.
+type learned struct {
+	mu sync.Mutex
+	by map[*node]*limits
+}
 
-func (s *session) tryRange(ctx context.Context, n *node, from, to uint64, addresses []common.Address) (*header, []rpcLog, error) {
-	last, err := n.byNumber(ctx, to)
-	if err != nil {
-		return nil, nil, err
+func (l *learned) of(n *node) *limits {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[*node]*limits{}
 	}
-	logs, err := n.logsOfRange(ctx, from, last, addresses)
-	if err == nil && len(logs) > maxRangeLogs && to > from {
-		err = fmt.Errorf("blocks %d to %d hold %d logs: %w", from, to, len(logs), errManyLogs)
+	if l.by[n] == nil {
+		l.by[n] = newLimits()
 	}
-	return last, logs, err
+	return l.by[n]
 }

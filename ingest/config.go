@@ -3,7 +3,6 @@ package ingest
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -20,9 +19,13 @@ const MaxVaults = 6
 type Config struct {
 	// ID is the chain id, as eth_chainId gives it.
 	ID uint64 `yaml:"id" env:"ID"`
-	// RPC are the URLs of the chain's nodes (http, https, ws, wss). The first
-	// that works is used; the others take over when it fails.
-	RPC []string `yaml:"rpc" env:"RPC"`
+	// RPC are the chain's nodes, at least one. The first that works is used; the
+	// others take over when it fails.
+	RPC []Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
+	// Agreement is how many endpoints must give the same block, by hash, with the
+	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest
+	// waits while the endpoints disagree. Final blocks are read from one.
+	Agreement int `yaml:"agreement" env:"AGREEMENT"`
 	// Vaults to index: 1 to MaxVaults.
 	Vaults []VaultConfig `yaml:"vaults" envPrefix:"VAULTS_"`
 	// Finality says which blocks cannot change any more; default "tag".
@@ -39,7 +42,31 @@ type Config struct {
 	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
 	// 1,000,000, default 2000. It is halved when a node refuses.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
+	// RangesInFlight is how many ranges of final blocks are read at the same time:
+	// 1 to 16, default 4.
+	RangesInFlight int `yaml:"rangesInFlight" env:"RANGES_IN_FLIGHT"`
+	// Proof says what logs are proven by; default "head".
+	Proof Proof `yaml:"proof" env:"PROOF"`
 }
+
+// Proof says how far a node's answers about logs are compared with the blooms
+// of the blocks' headers before they are believed. Each level does what the
+// ones before it do.
+type Proof string
+
+// The levels of proof.
+const (
+	// ProofNone believes answers that agree with themselves: for chains whose
+	// headers have empty blooms.
+	ProofNone Proof = "none"
+	// ProofBloom asks again for blocks whose bloom says that logs are missing.
+	ProofBloom Proof = "bloom"
+	// ProofHead reads all logs of a block at the head, whoever has emitted them, and
+	// believes them when they make up its bloom.
+	ProofHead Proof = "head"
+	// ProofFull does so for every block that may have logs of a vault.
+	ProofFull Proof = "full"
+)
 
 // VaultConfig is one vault.
 type VaultConfig struct {
@@ -54,7 +81,7 @@ type VaultConfig struct {
 
 // DefaultConfig has everything but the chain id, the nodes and the vaults.
 func DefaultConfig() Config {
-	return Config{PollInterval: time.Second, Window: 1024, BatchBlocks: 2000}
+	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 2000, RangesInFlight: 4, Proof: ProofHead}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -136,14 +163,7 @@ func (c Config) Validate() error {
 	if c.ID == 0 {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}
-	if len(c.RPC) == 0 {
-		fault("chain.rpc is empty: give the URL of at least one node")
-	}
-	for i, raw := range c.RPC {
-		if err := checkURL(raw); err != nil {
-			fault("chain.rpc[%d] %w", i, err)
-		}
-	}
+	faults = append(faults, c.endpointFaults()...)
 	faults = append(faults, c.vaultFaults()...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)
@@ -156,6 +176,14 @@ func (c Config) Validate() error {
 	}
 	if c.BatchBlocks < 1 || c.BatchBlocks > 1_000_000 {
 		fault("chain.batchBlocks is %d and must be 1 to 1000000", c.BatchBlocks)
+	}
+	if c.RangesInFlight < 1 || c.RangesInFlight > 16 {
+		fault("chain.rangesInFlight is %d and must be 1 to 16", c.RangesInFlight)
+	}
+	switch c.Proof {
+	case ProofNone, ProofBloom, ProofHead, ProofFull:
+	default:
+		fault("chain.proof is %q and must be none, bloom, head or full", c.Proof)
 	}
 	return errors.Join(faults...)
 }
@@ -178,19 +206,6 @@ func (c Config) vaultFaults() (faults []error) {
 		seen[key] = i
 	}
 	return faults
-}
-
-// checkURL never repeats the URL, which may hold a key.
-func checkURL(raw string) error {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" {
-		return errors.New("is not a URL such as https://node.example:8545")
-	}
-	switch u.Scheme {
-	case "http", "https", "ws", "wss":
-		return nil
-	}
-	return fmt.Errorf("has the scheme %q and must be http, https, ws or wss", u.Scheme)
 }
 
 // vault is a configured vault, ready to use.

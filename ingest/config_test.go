@@ -16,7 +16,7 @@ const (
 
 func validConfig() Config {
 	c := DefaultConfig()
-	c.ID, c.RPC, c.Vaults = 1, []string{"https://node.example/v3/secret"}, []VaultConfig{{Address: vaultA, StartBlock: 5}}
+	c.ID, c.RPC, c.Vaults = 1, Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
 	return c
 }
 
@@ -25,7 +25,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Fatalf("a valid configuration is refused: %v", err)
 	}
 	c := Config{
-		RPC:      []string{"ftp://node.example/secret", "::secret", "https://good.example"},
+		RPC:      Endpoints("ftp://node.example/secret", "::secret", "https://good.example"),
 		Vaults:   []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])}, {}, {}, {}},
 		Finality: Finality{Depth: 2000}, PollInterval: time.Hour,
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -18,8 +20,8 @@ const (
 	logsAtOnce   = 20_000
 )
 
-// advance takes the next step (the package comment lists them) and says whether
-// there may be another one at once.
+// advance takes the next steps (the package comment lists them) and says whether
+// there may be more at once.
 func (s *session) advance(ctx context.Context) (more bool, err error) {
 	n, err := s.nodes.current(ctx)
 	if err != nil {
@@ -46,7 +48,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 		if other != nil {
-			return true, s.reorganise(ctx, n, other)
+			return s.believe(ctx, n, other)
 		}
 	}
 	s.ingest.note(func(st *Status) { st.seen(tip, time.Now()) })
@@ -54,37 +56,73 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if unknown := s.unknownVaults(); len(unknown) > 0 {
 		return true, s.introduce(ctx, n, unknown)
 	}
-	if from := s.lowest() + 1; from <= final {
+	if from, far := s.farBehind(final); far {
+		s.ingest.note(func(st *Status) {
+			st.State, st.ETASeconds, st.LateVaults = Backfilling, s.progress.eta(from, final, time.Now()), nil
+		})
 		return true, s.backfill(ctx, n, tip, from, final)
 	}
 	return s.atHead(ctx, n, tip, final)
 }
 
-// atHead takes the steps above the final block.
-func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
-	if s.head == nil {
-		return true, s.anchor(ctx, n, final)
+// farBehind gives the block from which final blocks are read before anything
+// else happens: while the head is below the final block, the one above it, so
+// that the vaults that follow it never wait for late ones; and where no vault
+// at the head has blocks to read, the first that the furthest behind lack.
+func (s *session) farBehind(final uint64) (from uint64, far bool) {
+	leading := s.leading()
+	if len(leading) > 0 && s.head.Number >= final {
+		return 0, false
 	}
-	s.ingest.note(func(st *Status) { st.State, st.ETASeconds = Following, nil })
-	if late := s.late(); len(late) > 0 {
-		if joined, err := s.join(ctx, n, late, final); joined || err != nil {
-			return joined, err
+	if from = lowestOf(leading) + 1; len(leading) == 0 || from > final {
+		from = s.lowest() + 1
+	}
+	return from, from <= final
+}
+
+// leading gives the vaults that are at the head, or begin above it.
+func (s *session) leading() (leading []coverage) {
+	for _, v := range s.ingest.vaults {
+		if have := s.coverageOf(v.address); s.head != nil && have.to >= s.head.Number {
+			leading = append(leading, *have)
 		}
 	}
+	return leading
+}
+
+// atHead takes the steps above the final block: the head first, and then one
+// step of the vaults that are late.
+func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
+	if s.head == nil {
+		return true, s.anchor(ctx, n, tip, final)
+	}
+	s.ingest.note(func(st *Status) { st.State = Following })
 	if tip.Number > s.head.Number {
-		return s.climb(ctx, n, tip, final)
+		if more, err = s.climb(ctx, n, tip, final); err != nil {
+			return false, err
+		}
+	}
+	late := s.late()
+	s.noteLate(late, final)
+	if len(late) > 0 {
+		if caught, err := s.catchUp(ctx, n, tip, late, final); caught || err != nil {
+			return true, err
+		}
 	}
 	next := *s.state
 	next.final = max(s.final, final)
 	if next.final > s.final || next.toldTarget(s.ingest.config.Confirmations) > s.told {
-		return false, s.commit(ctx, &change{final: final})
+		return more, s.commit(ctx, &change{final: final})
 	}
-	return false, nil
+	return more, nil
 }
 
-// anchor begins the head at the final block where no vault starts below it.
-func (s *session) anchor(ctx context.Context, n *node, final uint64) error {
-	h, err := n.byNumber(ctx, final)
+// anchor begins the head where no vault starts below the final block: at the
+// final block, or, where the chain names none or it is far below, one window
+// below the first vault's start, so that a reorganisation there can be followed.
+func (s *session) anchor(ctx context.Context, n *node, tip *header, final uint64) error {
+	begin := min(s.lowest(), tip.Number)
+	h, err := n.byNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
 	if err != nil {
 		return err
 	}
@@ -149,6 +187,9 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 			unit = append(unit, logFact(l))
 		}
 	}
+	if err := s.agreed(ctx, n, h, addresses, unit); err != nil {
+		return nil, err
+	}
 	return append(unit, blockFact(h)), nil
 }
 
@@ -174,41 +215,48 @@ func (s *session) moved(number uint64) (moved []coverage) {
 }
 
 // finalBlock asks for the block that cannot change any more. A node that names
-// none leaves everything unfinal.
+// none leaves everything unfinal, and the status says so; a node that fails to
+// answer is asked again.
 func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64, error) {
 	if depth := s.ingest.config.Finality.Depth; depth > 0 {
 		return tip.Number - min(tip.Number, depth), nil
 	}
 	h, err := n.finalized(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
+		s.ingest.note(func(st *Status) { st.Warning = "" })
 		return min(h.Number, tip.Number), nil
-	case !refused(err) && !errors.Is(err, errNoBlock):
+	}
+	if !namesNoFinal(err) {
 		return 0, err
 	}
+	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.name)
+	s.ingest.note(func(st *Status) { st.Warning = warning })
 	if !s.noFinalNoted {
 		s.noFinalNoted = true
-		s.ingest.log.Warn("the node names no finalized block: where it never will, set chain.finality to a depth", "error", err)
+		s.ingest.log.Warn(warning, "error", err)
 	}
 	return 0, nil
 }
 
-// otherBranch looks whether the node has another block at the height of the
-// head. It is believed only when it is read twice.
-func (s *session) otherBranch(ctx context.Context, n *node, tip *header) (*header, error) {
-	if tip.Number == s.head.Number && tip.Hash == s.head.Hash || tip.Number == s.head.Number+1 && tip.Parent == s.head.Hash {
-		return nil, nil
+// namesNoFinal says that a node has no finalized block or does not know the
+// tag, by null or in one of the wordings of the field, and did not merely fail.
+func namesNoFinal(err error) bool {
+	if errors.Is(err, errNoBlock) {
+		return true
 	}
-	var other *header
-	for range 2 {
-		h, err := n.byNumber(ctx, s.head.Number)
-		if err != nil {
-			return nil, err
-		}
-		if h.Hash == s.head.Hash {
-			return nil, nil
-		}
-		other = h
+	var answer rpc.Error
+	if !errors.As(err, &answer) {
+		return false
 	}
-	return other, nil
+	const invalidParams, notSupported = -32602, -32004
+	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
+		return true
+	}
+	text := strings.ToLower(answer.Error())
+	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
+		if strings.Contains(text, wording) {
+			return true
+		}
+	}
+	return false
 }

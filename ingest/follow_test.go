@@ -100,7 +100,7 @@ func TestBlocksThatAreNoChain(t *testing.T) {
 		_, _ = w.Write(truth)
 	}))
 	t.Cleanup(lying.Close)
-	r.config.RPC = []string{lying.URL}
+	r.config.RPC = Endpoints(lying.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()

@@ -43,10 +43,15 @@ type Ingest struct {
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *nodes
+	learned  learned
+	giant    sync.Mutex
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.
 	hook func(step) error
+	// takeBack is how many records a resumption takes back in one transaction and
+	// in one unit, about.
+	takeBack struct{ atOnce, asUnit int }
 
 	mu     sync.Mutex
 	status Status
@@ -61,7 +66,9 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
+	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = newNodes(config, i.metrics, log)
+	reg.MustRegister(i.nodes)
 	return i
 }
 
@@ -71,6 +78,11 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
+	defer i.nodes.close()
+	tending, stop := context.WithCancel(ctx)
+	var tended sync.WaitGroup
+	tended.Go(func() { i.nodes.tend(tending) })
+	defer func() { stop(); tended.Wait() }()
 	if i.pool != nil {
 		reporting, stop := context.WithCancel(ctx)
 		done := make(chan struct{})
@@ -80,7 +92,6 @@ func (i *Ingest) Run(ctx context.Context) error {
 		}()
 		defer func() { stop(); <-done }()
 	}
-	defer i.nodes.close()
 	err := i.run(ctx)
 	if ctx.Err() != nil {
 		return nil

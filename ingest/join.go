@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -18,14 +20,43 @@ func (s *session) late() (late []coverage) {
 	return late
 }
 
+// lowestOf is the block up to which all of these vaults are covered.
+func lowestOf(vaults []coverage) uint64 {
+	lowest := uint64(math.MaxUint64)
+	for _, v := range vaults {
+		lowest = min(lowest, v.to)
+	}
+	return lowest
+}
+
+// noteLate shows the vaults that are late.
+func (s *session) noteLate(late []coverage, final uint64) {
+	var shown []LateVault
+	for _, v := range late {
+		shown = append(shown, LateVault{Address: v.address.Hex(), CoveredTo: v.to})
+	}
+	s.ingest.note(func(st *Status) {
+		st.LateVaults, st.ETASeconds = shown, nil
+		if from := s.lowest() + 1; len(late) > 0 && from <= final {
+			st.ETASeconds = s.progress.eta(from, final, time.Now())
+		}
+	})
+}
+
+// catchUp brings late vaults nearer to the head by one step, a range of final
+// blocks or else the join, so that the others wait no longer than that.
+func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []coverage, final uint64) (more bool, err error) {
+	if from := s.lowest() + 1; from <= final {
+		return true, s.backfill(ctx, n, tip, from, final)
+	}
+	return s.join(ctx, n, late, final)
+}
+
 // join appends, as one unit, the logs that late vaults have in the unfinalised
 // blocks that the head has passed, and then the head once more, which now
 // holds for them too. It waits while those blocks are below the window.
 func (s *session) join(ctx context.Context, n *node, late []coverage, final uint64) (bool, error) {
-	from := late[0].to + 1
-	for _, v := range late {
-		from = min(from, v.to+1)
-	}
+	from := lowestOf(late) + 1
 	blocks := s.window.blocks()
 	if len(blocks) == 0 || blocks[0].Number > from {
 		return false, nil

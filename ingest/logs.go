@@ -1,231 +1,204 @@
 package ingest
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// headersAtOnce bounds one batch call for block times.
+// headersAtOnce is how many headers are asked for in one batch.
 const headersAtOnce = 100
 
-type rpcLog struct {
-	Address   common.Address  `json:"address"`
-	Topics    []common.Hash   `json:"topics"`
-	Data      hexutil.Bytes   `json:"data"`
-	Number    hexutil.Uint64  `json:"blockNumber"`
-	BlockHash common.Hash     `json:"blockHash"`
-	BlockTime *hexutil.Uint64 `json:"blockTimestamp"` // not every node gives it
-	TxHash    common.Hash     `json:"transactionHash"`
-	TxIndex   hexutil.Uint    `json:"transactionIndex"`
-	Index     hexutil.Uint    `json:"logIndex"`
-	Removed   bool            `json:"removed"`
-}
-
-func (l *rpcLog) record(time uint64) *event.Log {
-	topics := make([][]byte, len(l.Topics))
-	for i := range l.Topics {
-		topics[i] = l.Topics[i][:]
-	}
-	return &event.Log{
-		Address: l.Address[:], Topics: topics, Data: l.Data, BlockNumber: uint64(l.Number), BlockHash: l.BlockHash[:], BlockTime: time,
-		TxHash: l.TxHash[:], TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
-	}
-}
-
-// logsOfBlock reads the logs of one block by its hash. An empty answer for a
-// block whose bloom may hold one of the addresses is asked again, of the next
-// endpoint first, and believed only while the block is still in the chain:
-// lagging nodes answer [] for blocks that they do not know.
-func (s *session) logsOfBlock(ctx context.Context, n *node, h *header, addresses []common.Address) ([]*event.Log, error) {
-	logs, err := n.logsOfBlock(ctx, h, addresses)
-	if err != nil || len(logs) > 0 || !mayHold(h.Bloom, addresses) {
-		return logs, err
-	}
-	if other, err := s.nodes.other(ctx, n); err == nil {
-		if logs, err = other.logsOfBlock(ctx, h, addresses); err == nil && len(logs) > 0 {
-			return logs, nil
-		}
-	}
-	if logs, err = n.logsOfBlock(ctx, h, addresses); err != nil || len(logs) > 0 {
-		return logs, err
-	}
-	now, err := n.byNumber(ctx, h.Number)
+// logs asks for the logs that a filter lets through.
+func (n *node) logs(ctx context.Context, filter map[string]any) (*answer, error) {
+	result, err := n.exchange(ctx, "eth_getLogs", filter)
 	if err != nil {
 		return nil, err
 	}
-	if now.Hash != h.Hash {
-		return nil, fmt.Errorf("block %d (%s) left the chain of %s while its logs were read", h.Number, h.Hash, n.name)
+	a, err := decodeLogs(result)
+	if err != nil {
+		return nil, fmt.Errorf("eth_getLogs at %s: %w", n.name, err)
 	}
-	return nil, nil
+	return a, nil
 }
 
-func mayHold(bloom types.Bloom, addresses []common.Address) bool {
-	return slices.ContainsFunc(addresses, func(a common.Address) bool { return bloom.Test(a[:]) })
-}
-
-func (n *node) logsOfBlock(ctx context.Context, h *header, addresses []common.Address) ([]*event.Log, error) {
-	var answer []rpcLog
-	if err := n.call(ctx, &answer, "eth_getLogs", map[string]any{"blockHash": h.Hash, "address": addresses}); err != nil {
+// logsOfRange reads the logs of blocks from to to, of some addresses or, where
+// there are none, of all.
+func (n *node) logsOfRange(ctx context.Context, from, to uint64, addresses []common.Address) (*answer, error) {
+	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)}
+	if len(addresses) > 0 {
+		filter["address"] = addresses
+	}
+	a, err := n.logs(ctx, filter)
+	if err != nil {
 		return nil, err
 	}
-	logs := make([]*event.Log, len(answer))
-	for i := range answer {
-		l := &answer[i]
-		if uint64(l.Number) != h.Number || l.BlockHash != h.Hash {
-			return nil, fmt.Errorf("%s answers a log of block %d (%s) when asked for block %d (%s)", n.name, l.Number, l.BlockHash, h.Number, h.Hash)
+	for _, l := range a.logs {
+		if l.BlockNumber < from || l.BlockNumber > to {
+			return nil, fmt.Errorf("%s answers a log of block %d when asked for blocks %d to %d", n.name, l.BlockNumber, from, to)
 		}
-		if err := n.plausible(answer, i, addresses); err != nil {
-			return nil, err
-		}
-		logs[i] = l.record(h.Time)
 	}
-	return logs, nil
+	return a, n.plausible(a.logs, addresses)
 }
 
-// logsOfRange reads the logs of final blocks from to last.Number. The answer
-// must agree with itself and with the header of the last block.
-func (n *node) logsOfRange(ctx context.Context, from uint64, last *header, addresses []common.Address) ([]rpcLog, error) {
-	var logs []rpcLog
-	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(last.Number), "address": addresses}
-	if err := n.call(ctx, &logs, "eth_getLogs", filter); err != nil {
+// logsByHash reads the logs of one block by its hash, so that they cannot be
+// another block's; of some addresses or, where there are none, of all. topics
+// narrow them further where there are any.
+func (n *node) logsByHash(ctx context.Context, h *header, addresses []common.Address, topics ...common.Hash) ([]*event.Log, error) {
+	filter := map[string]any{"blockHash": h.Hash}
+	if len(addresses) > 0 {
+		filter["address"] = addresses
+	}
+	if len(topics) > 0 {
+		filter["topics"] = [][]common.Hash{topics}
+	}
+	a, err := n.logs(ctx, filter)
+	if err != nil {
 		return nil, err
 	}
-	for i := range logs {
-		l := &logs[i]
-		if number := uint64(l.Number); number < from || number > last.Number {
-			return nil, fmt.Errorf("%s answers a log of block %d when asked for blocks %d to %d", n.name, number, from, last.Number)
-		}
-		if uint64(l.Number) == last.Number && l.BlockHash != last.Hash {
-			return nil, fmt.Errorf("%s answers a log of block %d with hash %s, but the block's hash is %s", n.name, l.Number, l.BlockHash, last.Hash)
-		}
-		if err := n.plausible(logs, i, addresses); err != nil {
-			return nil, err
-		}
+	if err := n.belong(a.logs, h); err != nil {
+		return nil, err
 	}
-	return logs, nil
+	return a.logs, n.plausible(a.logs, addresses)
 }
 
-// plausible checks log i of an answer by itself and against the one before it.
-func (n *node) plausible(logs []rpcLog, i int, addresses []common.Address) error {
-	l := &logs[i]
-	switch {
-	case l.Removed:
-		return fmt.Errorf("%s answers a removed log (block %d, log %d)", n.name, l.Number, l.Index)
-	case !slices.Contains(addresses, l.Address):
-		return fmt.Errorf("%s answers a log of %s, which was not asked for (block %d, log %d)", n.name, l.Address, l.Number, l.Index)
-	case len(l.Topics) > 4:
-		return fmt.Errorf("%s answers a log with %d topics (block %d, log %d)", n.name, len(l.Topics), l.Number, l.Index)
-	case i == 0:
-		return nil
-	}
-	switch before := &logs[i-1]; {
-	case l.Number < before.Number || (l.Number == before.Number && l.Index <= before.Index):
-		return fmt.Errorf("%s answers logs out of order (block %d, log %d after block %d, log %d)", n.name, l.Number, l.Index, before.Number, before.Index)
-	case l.Number == before.Number && l.BlockHash != before.BlockHash:
-		return fmt.Errorf("%s answers logs of two blocks with number %d", n.name, l.Number)
+// belong checks that logs are those of a block, and gives them its time.
+func (n *node) belong(logs []*event.Log, h *header) error {
+	for _, l := range logs {
+		switch {
+		case l.BlockNumber != h.Number || !bytes.Equal(l.BlockHash, h.Hash[:]):
+			return fmt.Errorf("%s answers a log of block %d (0x%x) when asked for block %d (%s)", n.name, l.BlockNumber, l.BlockHash, h.Number, h.Hash)
+		case l.BlockTime != noTime && l.BlockTime != h.Time:
+			return fmt.Errorf("%s answers a log of block %d with the time %d, but the block's is %d", n.name, l.BlockNumber, l.BlockTime, h.Time)
+		}
+		l.BlockTime = h.Time
 	}
 	return nil
 }
 
-// dated turns the logs of a range into records, whose block times come from
-// the logs where the node gives them and from the headers otherwise.
-func (n *node) dated(ctx context.Context, logs []rpcLog) ([]*event.Log, error) {
-	times := map[common.Hash]uint64{}
-	var missing []common.Hash
-	for i := range logs {
-		l := &logs[i]
-		if l.BlockTime != nil {
-			times[l.BlockHash] = uint64(*l.BlockTime)
-		} else if _, asked := times[l.BlockHash]; !asked {
-			times[l.BlockHash] = 0
-			missing = append(missing, l.BlockHash)
+// plausible checks the logs of an answer against the question and against each
+// other.
+func (n *node) plausible(logs []*event.Log, addresses []common.Address) error {
+	for i, l := range logs {
+		if len(addresses) > 0 && !slices.Contains(addresses, common.Address(l.Address)) {
+			return fmt.Errorf("%s answers a log of 0x%x, which was not asked for (block %d, log %d)", n.name, l.Address, l.BlockNumber, l.LogIndex)
 		}
-	}
-	for some := range slices.Chunk(missing, headersAtOnce) {
-		if err := n.blockTimes(ctx, some, times); err != nil {
-			return nil, err
+		if i == 0 {
+			continue
 		}
-	}
-	records := make([]*event.Log, len(logs))
-	for i := range logs {
-		records[i] = logs[i].record(times[logs[i].BlockHash])
-	}
-	return records, nil
-}
-
-func (n *node) blockTimes(ctx context.Context, hashes []common.Hash, times map[common.Hash]uint64) error {
-	which := make([]any, len(hashes))
-	for i, hash := range hashes {
-		which[i] = hash
-	}
-	headers, err := n.headers(ctx, "eth_getBlockByHash", which)
-	if err != nil {
-		return err
-	}
-	for i, hash := range hashes {
-		if headers[i].Hash != hash {
-			return fmt.Errorf("block %s at %s: %w", hash, n.name, errNoBlock)
+		switch before := logs[i-1]; {
+		case l.BlockNumber < before.BlockNumber || l.BlockNumber == before.BlockNumber && l.LogIndex <= before.LogIndex:
+			return fmt.Errorf("%s answers logs out of order (block %d, log %d after block %d, log %d)", n.name, l.BlockNumber, l.LogIndex, before.BlockNumber, before.LogIndex)
+		case l.BlockNumber == before.BlockNumber && !bytes.Equal(l.BlockHash, before.BlockHash):
+			return fmt.Errorf("%s answers logs of two blocks with number %d", n.name, l.BlockNumber)
 		}
-		times[hash] = headers[i].Time
 	}
 	return nil
 }
 
-// chainTo reads the headers of blocks from to last.Number, which must be one
-// chain that ends with last.
-func (n *node) chainTo(ctx context.Context, from uint64, last *header) ([]*header, error) {
-	var which []any
-	for number := from; number < last.Number; number++ {
-		which = append(which, hexutil.Uint64(number))
+// headerAt turns the answer about one block into its header.
+func (n *node) headerAt(result []byte, which any) (*header, error) {
+	h, err := decodeHeader(result)
+	if err != nil {
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.name, err)
 	}
-	var chain []*header
-	for some := range slices.Chunk(which, headersAtOnce) {
-		headers, err := n.headers(ctx, "eth_getBlockByNumber", some)
+	if h == nil {
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.name, errNoBlock)
+	}
+	return h, nil
+}
+
+// headers reads the headers of blocks from to to, which must be a chain, in
+// batches that are as long as the endpoint takes them.
+func (n *node) headers(ctx context.Context, from, to uint64, l *limits) ([]*header, error) {
+	chain := make([]*header, 0, to-from+1)
+	for from+uint64(len(chain)) <= to {
+		first := from + uint64(len(chain))
+		some := make([][]any, min(uint64(l.headers()), to-first+1))
+		for i := range some {
+			some[i] = []any{hexutil.Uint64(first + uint64(i)), false}
+		}
+		results, err := n.exchangeBatch(ctx, "eth_getBlockByNumber", some)
 		if err != nil {
+			if r := refusalOf(ctx, err, first); (r.kind == tooMuch || r.kind == unclear) && l.fewerHeaders(len(some)) {
+				continue
+			}
 			return nil, err
 		}
-		chain = append(chain, headers...)
-	}
-	chain = append(chain, last)
-	for i, h := range chain {
-		if h.Number != from+uint64(i) || i > 0 && h.Parent != chain[i-1].Hash {
-			return nil, fmt.Errorf("%s answers blocks %d to %d that are no chain: block %d is %s, its parent %s", n.name, from, last.Number, h.Number, h.Hash, h.Parent)
+		for i, result := range results {
+			h, err := n.headerAt(result, some[i][0])
+			if err != nil {
+				return nil, err
+			}
+			if h.Number != first+uint64(i) {
+				return nil, fmt.Errorf("%s answers block %d when asked for block %d", n.name, h.Number, first+uint64(i))
+			}
+			if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
+				return nil, fmt.Errorf("%s answers blocks %d to %d that are no chain: block %d has the parent %s, but block %d is %s",
+					n.name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
+			}
+			chain = append(chain, h)
 		}
 	}
 	return chain, nil
 }
 
-// headers reads several headers in one call.
-func (n *node) headers(ctx context.Context, method string, which []any) ([]*header, error) {
-	answers := make([]*rpcHeader, len(which))
-	batch := make([]rpc.BatchElem, len(which))
-	for i := range which {
-		batch[i] = rpc.BatchElem{Method: method, Args: []any{which[i], false}, Result: &answers[i]}
-	}
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := n.rpc.BatchCallContext(bounded, batch); err != nil {
-		n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
-		return nil, fmt.Errorf("%s at %s: %w", method, n.name, discreet(err))
-	}
-	headers := make([]*header, len(which))
-	for i := range which {
-		if batch[i].Error != nil {
-			return nil, fmt.Errorf("%s at %s: %w", method, n.name, discreet(batch[i].Error))
+// headersByHash reads the headers of some blocks.
+func (n *node) headersByHash(ctx context.Context, hashes []common.Hash, l *limits) (map[common.Hash]*header, error) {
+	found := make(map[common.Hash]*header, len(hashes))
+	for len(hashes) > 0 {
+		some := make([][]any, min(l.headers(), len(hashes)))
+		for i := range some {
+			some[i] = []any{hashes[i], false}
 		}
-		h, err := n.headerOf(answers[i], which[i])
+		results, err := n.exchangeBatch(ctx, "eth_getBlockByHash", some)
 		if err != nil {
+			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && l.fewerHeaders(len(some)) {
+				continue
+			}
 			return nil, err
 		}
-		headers[i] = h
+		for i, result := range results {
+			h, err := n.headerAt(result, hashes[i])
+			if err == nil && h.Hash != hashes[i] {
+				err = fmt.Errorf("block %s at %s: %w", hashes[i], n.name, errNoBlock)
+			}
+			if err != nil {
+				return nil, err
+			}
+			found[h.Hash] = h
+		}
+		hashes = hashes[len(some):]
 	}
-	return headers, nil
+	return found, nil
+}
+
+// receipts reads all logs of a block out of its receipts.
+func (n *node) receipts(ctx context.Context, h *header) ([]*event.Log, error) {
+	result, err := n.exchange(ctx, "eth_getBlockReceipts", h.Hash)
+	if err != nil {
+		return nil, err
+	}
+	logs, err := decodeReceipts(result)
+	if err != nil {
+		return nil, fmt.Errorf("eth_getBlockReceipts at %s: %w", n.name, err)
+	}
+	if err := n.belong(logs, h); err != nil {
+		return nil, err
+	}
+	return logs, n.plausible(logs, nil)
+}
+
+// missing says that a node does not have a method.
+func missing(err error) bool {
+	const notFound, notSupported = -32601, -32004
+	var answer interface{ ErrorCode() int }
+	return errors.As(err, &answer) && (answer.ErrorCode() == notFound || answer.ErrorCode() == notSupported)
 }

@@ -1,19 +1,28 @@
 package ingest
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 type metrics struct {
 	head, indexed, final, referral, seq prometheus.Gauge
 	frozen                              prometheus.Gauge
-	logs, rpcErrors, referrals          *prometheus.CounterVec
+	logs, referrals                     *prometheus.CounterVec
 	transactions, reorgs                prometheus.Counter
-	reorgDepth                          prometheus.Histogram
+	appended                            atomic.Uint64 // logs, retractions not counted
+
+	// By endpoint.
+	rpcErrors, rpcBytes, limited, announcements, disagreements *prometheus.CounterVec
+	rpcSeconds                                                 *prometheus.HistogramVec
+	reorgDepth                                                 prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -31,7 +40,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		seq:          gauge("seq", "Seq of the last record in the log."),
 		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
 		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
-		rpcErrors:    prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
 		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
 		reorgs:       prometheus.NewCounter(counter("reorgs_total", "Reorganisations of the chain.")),
@@ -39,9 +47,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Namespace: "navlog", Subsystem: "ingest", Name: "reorg_depth_blocks", Help: "Blocks lost in a reorganisation.",
 			Buckets: []float64{1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 1024},
 		}),
+		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
+		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of answers over HTTP, after decompression."), []string{"endpoint"}),
+		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint put off because it is asked too often."), []string{"endpoint"}),
+		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
+		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Blocks at the head that another endpoint contradicted, by that endpoint."), []string{"endpoint"}),
+		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "navlog", Subsystem: "ingest", Name: "rpc_seconds", Help: "Time from a question to the end of its answer; batches are one.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
+		}, []string{"endpoint", "method"}),
 	}
-	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.logs, m.rpcErrors, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
+	reg.MustRegister(m.rpcErrors, m.rpcBytes, m.limited, m.announcements, m.disagreements, m.rpcSeconds)
+	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
 	return m
+}
+
+// asked counts a call of a node.
+func (m *metrics) asked(endpoint, method string, took time.Duration) {
+	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
 }
 
 // committed counts what a transaction did.
@@ -50,6 +73,7 @@ func (m *metrics) committed(c *change, due []*event.Record, s *state) {
 	for _, unit := range c.units {
 		for _, r := range unit {
 			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
+				m.appended.Add(1)
 				m.logs.WithLabelValues(common.BytesToAddress(log.GetAddress()).Hex(), kindOf(log).String()).Inc()
 			}
 		}
@@ -76,11 +100,7 @@ func (m *metrics) position(s *state) {
 	m.final.Set(float64(s.final))
 	m.referral.Set(float64(s.told))
 	m.seq.Set(float64(s.seq))
-	if s.frozen != "" {
-		m.frozen.Set(1)
-	} else {
-		m.frozen.Set(0)
-	}
+	m.frozen.Set(oneIf(s.frozen != ""))
 }
 
 func kindOf(log *event.Log) contracts.Kind {
@@ -88,4 +108,51 @@ func kindOf(log *event.Log) contracts.Kind {
 		return contracts.KindUnknown
 	}
 	return contracts.KindOf(common.BytesToHash(log.GetTopics()[0]))
+}
+
+// What each endpoint is, at the moment of asking.
+var (
+	endpointState     = endpointGauge("state", "1 for the state that the endpoint is in.", "state")
+	endpointInUse     = endpointGauge("in_use", "1 for the endpoint that is asked for the head.")
+	endpointLatency   = endpointGauge("latency_seconds", "Moving average of the time to an answer.")
+	endpointHead      = endpointGauge("head_block", "Newest block that the endpoint gave.")
+	endpointSubscribe = endpointGauge("subscribed", "1 while the endpoint announces new blocks over a WebSocket.")
+)
+
+func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("navlog_ingest_endpoint_"+name, help, append([]string{"endpoint"}, labels...), nil)
+}
+
+// Describe implements prometheus.Collector.
+func (p *nodes) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (p *nodes) Collect(to chan<- prometheus.Metric) {
+	for _, e := range p.status() {
+		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{e.Name}, labels...)...)
+		}
+		for _, state := range registry.EndpointStates {
+			gauge(endpointState, oneIf(e.State == state), state)
+		}
+		gauge(endpointInUse, oneIf(e.InUse))
+		gauge(endpointSubscribe, oneIf(e.Subscribed))
+		if e.LatencyMs != nil {
+			gauge(endpointLatency, *e.LatencyMs/1000)
+		}
+		if e.HeadBlock > 0 {
+			gauge(endpointHead, float64(e.HeadBlock))
+		}
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

@@ -1,11 +1,13 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"time"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -15,45 +17,70 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// callTimeout bounds one call of a node.
-const callTimeout = 30 * time.Second
-
 // node is one RPC endpoint.
 type node struct {
-	name       string // scheme and host: the rest of the URL may hold a key
-	rpc        *rpc.Client
-	metrics    *metrics
-	identified bool
+	name    string // scheme and host: the rest of the URL may hold a key
+	url, ws string // ws announces blocks; empty for none
+	http    *transport
+	health  *health
+	metrics *metrics
+	heads   func(*header) // told of every head
+
+	dialling sync.Mutex
+	socket   *rpc.Client // nil for HTTP, and before the first question
 }
 
-func dialNode(ctx context.Context, raw string, m *metrics) (*node, error) {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return nil, errors.New("a URL in chain.rpc cannot be parsed")
+// newNode makes an endpoint of a valid configuration, without connecting.
+func newNode(e Endpoint, name string, c clock, m *metrics) *node {
+	n := &node{name: name, url: e.URL, ws: e.WS, health: newHealth(e, c), metrics: m, heads: func(*header) {}}
+	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
+		n.ws = cmp.Or(n.ws, n.url)
+	} else {
+		n.http = newTransport(u, m.rpcBytes.WithLabelValues(name))
 	}
-	n := &node{name: u.Scheme + "://" + u.Host, metrics: m}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if n.rpc, err = rpc.DialOptions(ctx, raw); err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", n.name, discreet(err))
+	return n
+}
+
+// overSocket gives the WebSocket client, which connects again by itself later.
+func (n *node) overSocket(ctx context.Context) (*rpc.Client, error) {
+	n.dialling.Lock()
+	defer n.dialling.Unlock()
+	if n.socket == nil {
+		client, err := rpc.DialOptions(ctx, n.url, rpc.WithWebsocketMessageSizeLimit(maxAnswer))
+		if err != nil {
+			return nil, err
+		}
+		n.socket = client
 	}
-	return n, nil
+	return n.socket, nil
+}
+
+func (n *node) close() {
+	n.dialling.Lock()
+	defer n.dialling.Unlock()
+	if n.socket != nil {
+		n.socket.Close()
+	}
+	if n.http != nil {
+		n.http.close()
+	}
 }
 
 // call asks the node. result must be a pointer.
 func (n *node) call(ctx context.Context, result any, method string, args ...any) error {
-	bounded, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if err := n.rpc.CallContext(bounded, result, method, args...); err != nil {
-		if ctx.Err() == nil {
-			n.metrics.rpcErrors.WithLabelValues(n.name, method).Inc()
-		}
-		return fmt.Errorf("%s at %s: %w", method, n.name, discreet(err))
+	raw, err := n.exchange(ctx, method, args...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		err = fmt.Errorf("the result cannot be read: %w", err)
+		n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
+		return n.blame(ctx, method, err)
 	}
 	return nil
 }
 
-// discreet takes the URL, which may hold a key, and long bodies out of an error.
+// discreet takes the URL, which may hold a key, out of an error.
 func discreet(err error) error {
 	var inURL *url.Error
 	if errors.As(err, &inURL) {
@@ -64,13 +91,6 @@ func discreet(err error) error {
 		return fmt.Errorf("%s: %.200s", status.Status, status.Body)
 	}
 	return err
-}
-
-// refused says that the node itself answered the call with an error, so that
-// the same call with less to ask for may succeed.
-func refused(err error) bool {
-	var answer rpc.Error
-	return errors.As(err, &answer)
 }
 
 // header is what ingest needs to know about a block.
@@ -122,7 +142,11 @@ func (n *node) headerOf(h *rpcHeader, which any) (*header, error) {
 }
 
 func (n *node) latest(ctx context.Context) (*header, error) {
-	return n.block(ctx, "eth_getBlockByNumber", "latest")
+	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	if err == nil {
+		n.heads(h)
+	}
+	return h, err
 }
 
 func (n *node) finalized(ctx context.Context) (*header, error) {

@@ -1,105 +1,279 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/registry"
 )
 
-// nodes is the list of endpoints. One of them is in use until it fails; then
-// it is the next one's turn.
+const (
+	// grace is how long, at the start, the others may take after the first
+	// endpoint has answered.
+	grace = 3 * time.Second
+	// identityHolds is for how long an endpoint is trusted to serve the chain that
+	// it served.
+	identityHolds = time.Minute
+	// headHolds is for how long a head that was seen says something about others.
+	headHolds = 30 * time.Second
+)
+
+// nodes is the list of endpoints. One of them is in use for the head until it
+// fails or lags; then it is the turn of the next one that is fit. It is safe
+// for concurrent use.
 type nodes struct {
-	urls    []string
 	chainID uint64
 	metrics *metrics
 	log     *slog.Logger
+	clock   clock
+	all     []*node
 
-	dialled []*node
-	at      int
+	// wake gets a value when an endpoint announced a block.
+	wake chan struct{}
+	// announced is the newest block that was; told is the head that the endpoint
+	// in use gave when it was last asked.
+	announced, told atomic.Pointer[sighting]
+
+	mu      sync.Mutex
+	at      int // in use
+	met     bool
 	genesis *common.Hash // of the first endpoint that answered
 }
 
+// sighting is a head and when it was seen.
+type sighting struct {
+	number uint64
+	at     time.Time
+}
+
 func newNodes(c Config, m *metrics, log *slog.Logger) *nodes {
-	return &nodes{urls: c.RPC, chainID: c.ID, metrics: m, log: log, dialled: make([]*node, len(c.RPC))}
+	p := &nodes{chainID: c.ID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
+	names := endpointNames(c.RPC)
+	for i, e := range c.RPC {
+		n := newNode(e, names[i], p.clock, m)
+		n.heads = func(h *header) { p.sawHead(n, h) }
+		p.all = append(p.all, n)
+	}
+	return p
+}
+
+// endpointNames gives scheme and host of each URL, and its index too where
+// another endpoint has the same.
+func endpointNames(endpoints []Endpoint) []string {
+	names := make([]string, len(endpoints))
+	seen := map[string]bool{}
+	for i, e := range endpoints {
+		names[i] = "(no URL)"
+		if u, err := url.Parse(e.URL); err == nil {
+			names[i] = u.Scheme + "://" + u.Host
+		}
+		if seen[names[i]] {
+			names[i] = fmt.Sprintf("%s#%d", names[i], i)
+		}
+		seen[names[i]] = true
+	}
+	return names
 }
 
 func (p *nodes) close() {
-	for _, n := range p.dialled {
-		if n != nil {
-			n.rpc.Close()
-		}
+	for _, n := range p.all {
+		n.close()
 	}
 }
 
-// first finds an endpoint that answers, trying each once.
+// first finds an endpoint that answers, trying each once. The first time it
+// asks all of them, and refuses a configuration of which one is wrong.
 func (p *nodes) first(ctx context.Context) (*node, error) {
+	if err := p.meet(ctx); err != nil {
+		return nil, err
+	}
 	var faults []error
-	for range p.urls {
+	for range p.all {
 		n, err := p.current(ctx)
-		var wrong *RefusedError
-		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) {
+		if err == nil || ctx.Err() != nil || hopeless(err) {
 			return n, err
 		}
 		faults = append(faults, err)
 		p.next()
 	}
-	return nil, fmt.Errorf("no endpoint of chain.rpc answers; is the node up and the URL right? %w", errors.Join(faults...))
+	return nil, noneAnswers(faults)
 }
 
-// current is the endpoint in use. It was seen to serve the right chain.
-func (p *nodes) current(ctx context.Context) (*node, error) { return p.get(ctx, p.at) }
+func noneAnswers(faults []error) error {
+	return fmt.Errorf("no endpoint of chain.rpc answers; is the node up and the URL right? %w", errors.Join(faults...))
+}
 
-// other is the endpoint after n, or an error when there is none.
+// current is the endpoint in use for the head. It was seen to serve the right
+// chain.
+func (p *nodes) current(ctx context.Context) (*node, error) {
+	if err := p.unlimited(ctx); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	n := p.all[p.at]
+	if best := p.best(nil); best.health.rank() < n.health.rank() {
+		p.log.Info("another endpoint is in use now", "endpoint", best.name, "before", n.name)
+		n, p.at = best, slices.Index(p.all, best)
+	}
+	p.mu.Unlock()
+	return n, p.identified(ctx, n)
+}
+
+// other is the best endpoint but n, or an error when there is none.
 func (p *nodes) other(ctx context.Context, n *node) (*node, error) {
-	if len(p.urls) == 1 {
+	other := p.best(n)
+	if other == nil {
 		return nil, errors.New("there is no other endpoint")
 	}
-	for i, have := range p.dialled {
-		if have == n {
-			return p.get(ctx, (i+1)%len(p.urls))
-		}
-	}
-	return nil, errors.New("there is no such endpoint")
+	return other, p.identified(ctx, other)
 }
 
-// next gives the turn to the next endpoint.
-func (p *nodes) next() { p.at = (p.at + 1) % len(p.urls) }
-
-func (p *nodes) get(ctx context.Context, i int) (*node, error) {
-	if p.dialled[i] == nil {
-		n, err := dialNode(ctx, p.urls[i], p.metrics)
-		if err != nil {
-			return nil, err
-		}
-		p.dialled[i] = n
-	}
-	n := p.dialled[i]
-	if n.identified {
-		return n, nil
-	}
-	return n, p.identify(ctx, i, n)
+// others are all endpoints but n that are up and do not serve another chain,
+// the fittest first.
+func (p *nodes) others(n *node) []*node {
+	others := slices.DeleteFunc(slices.Clone(p.all), func(o *node) bool { return o == n || o.health.rank() >= down })
+	slices.SortStableFunc(others, func(a, b *node) int { return cmp.Compare(a.health.rank(), b.health.rank()) })
+	return others
 }
 
-// identify checks that an endpoint serves the configured chain, and the same
-// one as the others.
-func (p *nodes) identify(ctx context.Context, i int, n *node) error {
-	id, err := n.chainID(ctx)
-	if err != nil {
-		return err
+// pick is the endpoint that is likely to answer first, for questions that any
+// of them can answer and that may be asked side by side.
+func (p *nodes) pick(ctx context.Context) (*node, error) {
+	if err := p.unlimited(ctx); err != nil {
+		return nil, err
 	}
-	if id != p.chainID {
-		return refuse("chain.rpc[%d] (%s) serves chain %d, but chain.id is %d: correct one of them", i, n.name, id, p.chainID)
+	n := slices.MinFunc(p.all, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(a.health.rank(), b.health.rank()), cmp.Compare(a.health.load(), b.health.load()))
+	})
+	return n, p.identified(ctx, n)
+}
+
+// next gives the turn to the best of the other endpoints, the one after this
+// first, unless none of them is any better than down.
+func (p *nodes) next() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := p.all[p.at]
+	if other := p.best(n); other != nil && (other.health.rank() < down || n.health.rank() >= down) {
+		p.at = slices.Index(p.all, other)
 	}
-	zero, err := n.byNumber(ctx, 0)
-	if err != nil {
-		return err
+}
+
+// best is the fittest endpoint but one, which may be nil: of several, the one
+// that comes after it, or after the one in use. It is nil when there is none.
+func (p *nodes) best(but *node) (best *node) {
+	from := slices.Index(p.all, but) // -1 for none
+	for i := range p.all {
+		n := p.all[(from+1+i)%len(p.all)]
+		if n != but && (best == nil || n.health.rank() < best.health.rank()) {
+			best = n
+		}
 	}
-	if p.genesis != nil && zero.Hash != *p.genesis {
-		return refuse("chain.rpc[%d] (%s) serves a chain with genesis %s, but the other endpoints serve one with genesis %s: remove the wrong one", i, n.name, zero.Hash, p.genesis)
+	return best
+}
+
+// unlimited waits while every endpoint is asked too often.
+func (p *nodes) unlimited(ctx context.Context) error {
+	for p.best(nil).health.rank() == limited {
+		pause := longestPause
+		for _, n := range p.all {
+			if n.health.rank() == limited {
+				pause = min(pause, n.health.rests())
+			}
+		}
+		p.log.Warn("every endpoint that is up is rate-limited; waiting", "for", pause.Round(time.Millisecond))
+		if err := p.clock.sleep(ctx, pause); err != nil {
+			return err
+		}
 	}
-	p.genesis, n.identified = &zero.Hash, true
 	return nil
+}
+
+// tend looks after the endpoints that are not in use, and at times after the
+// one that is, until ctx ends: that one that was down is found when it comes
+// back, one that lags is known, and one that serves another chain is put aside.
+func (p *nodes) tend(ctx context.Context) {
+	var wait sync.WaitGroup
+	for _, n := range p.all {
+		wait.Go(func() { p.tendOne(ctx, n) })
+		if n.ws != "" {
+			wait.Go(func() { p.listen(ctx, n) })
+		}
+	}
+	wait.Wait()
+}
+
+// standbyEvery is the pause between looks at an endpoint that is not in use.
+const standbyEvery = 10 * time.Second
+
+func (p *nodes) tendOne(ctx context.Context, n *node) {
+	for {
+		pause := standbyEvery
+		if r := n.health.rank(); r == down || r == recovering {
+			pause = firstQuarantine
+		}
+		if p.clock.sleep(ctx, max(pause, n.health.rests())) != nil {
+			return
+		}
+		if n.health.rests() > 0 || n == p.inUse() && n.health.knownSince(p.clock.now().Add(-identityHolds)) {
+			continue
+		}
+		// What is wrong shows in its health, and is said where it matters.
+		_ = p.look(ctx, n)
+	}
+}
+
+// look asks an endpoint for its chain where it is time to, and for its head.
+func (p *nodes) look(ctx context.Context, n *node) error {
+	if !n.health.knownSince(p.clock.now().Add(-identityHolds)) {
+		if err := p.identify(ctx, n); err != nil {
+			return err
+		}
+	}
+	_, err := n.latest(ctx)
+	return err
+}
+
+// sawHead notes the head of an endpoint.
+func (p *nodes) sawHead(n *node, head *header) {
+	var best *header
+	for _, other := range p.all {
+		if other == n || other.health.rank() == wrong {
+			continue
+		}
+		if h := other.health.headSince(p.clock.now().Add(-headHolds)); h != nil && (best == nil || h.Number > best.Number) {
+			best = h
+		}
+	}
+	n.health.sawHead(head, best)
+	if n == p.inUse() {
+		p.told.Store(&sighting{head.Number, p.clock.now()})
+	}
+}
+
+func (p *nodes) inUse() *node {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[p.at]
+}
+
+// status is the health of every endpoint.
+func (p *nodes) status() []registry.EndpointStatus {
+	inUse := p.inUse()
+	all := make([]registry.EndpointStatus, len(p.all))
+	for i, n := range p.all {
+		all[i] = n.health.status(n.name)
+		all[i].InUse = n == inUse
+	}
+	return all
 }

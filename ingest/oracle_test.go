@@ -107,7 +107,8 @@ func (r *rig) log() (all, live []*event.Record) {
 }
 
 // checkUnits: a unit is vault records, or the logs of blocks and then the last
-// of these blocks, or each of them behind its logs, or retractions and then a branch of blocks with their logs.
+// of these blocks, or each of them behind its logs, or retractions and then a branch of blocks with their logs, or a
+// decision, or what a decision takes back.
 func (r *rig) checkUnits(all []*event.Record) {
 	r.t.Helper()
 	var unit []*event.Record
@@ -134,7 +135,7 @@ func (r *rig) checkUnits(all []*event.Record) {
 	}
 }
 
-var unitShape = regexp.MustCompile(`^(v+|-*(l*b)+)$`)
+var unitShape = regexp.MustCompile(`^(v+|-*(l*b)+|d|-+)$`)
 
 // verify proves that the live log is the chain up to the cursor's head, and
 // that the referral topics are what follows from it.
@@ -183,7 +184,7 @@ func (r *rig) verifyBlocks(live []*event.Record, cursor *event.Cursor, blocks ma
 		r.t.Fatalf("the newest live block is %d, the cursor's head %d", newest, cursor.GetHead().GetNumber())
 	}
 	if newest-first >= r.config.Window {
-		first = cursor.GetFinalBlock() + 1
+		first = max(first, cursor.GetFinalBlock()+1)
 	}
 	for n := first; n <= newest; n++ {
 		if !seen[n] {

@@ -8,6 +8,56 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
+// otherBranch looks whether the node has another block at the height of the
+// head. It is believed only when it is read twice.
+func (s *session) otherBranch(ctx context.Context, n *node, tip *header) (*header, error) {
+	if tip.Number == s.head.Number && tip.Hash == s.head.Hash || tip.Number == s.head.Number+1 && tip.Parent == s.head.Hash {
+		return nil, nil
+	}
+	var other *header
+	for range 2 {
+		h, err := n.byNumber(ctx, s.head.Number)
+		if err != nil {
+			return nil, err
+		}
+		if h.Hash == s.head.Hash {
+			return nil, nil
+		}
+		other = h
+	}
+	return other, nil
+}
+
+// believe reorganises, unless another endpoint still has our block at our
+// height and is not behind: then the nodes have not agreed yet, and nothing is
+// taken back before they do.
+func (s *session) believe(ctx context.Context, n *node, other *header) (more bool, err error) {
+	if keeper := s.keeper(ctx, n); keeper != nil {
+		s.ingest.note(func(st *Status) {
+			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is believed when they agree",
+				n.name, keeper.name, other.Number, n.name, other.Hash, keeper.name, s.head.Hash)
+		})
+		return false, nil
+	}
+	return true, s.reorganise(ctx, n, other)
+}
+
+// keeper is an endpoint other than n whose chain still goes through our head. An
+// endpoint that fails or is behind says nothing.
+func (s *session) keeper(ctx context.Context, n *node) *node {
+	second, err := s.nodes.other(ctx, n)
+	if err != nil {
+		return nil
+	}
+	if tip, err := second.latest(ctx); err != nil || tip.Number < s.head.Number {
+		return nil
+	}
+	if h, err := second.byNumber(ctx, s.head.Number); err != nil || h.Hash != s.head.Hash {
+		return nil
+	}
+	return second
+}
+
 // reorganise replaces the blocks above the common ancestor by the branch that
 // ends with tip, a block at the height of the head: one unit, the lost records
 // first and newest first, then the new blocks. The branch is read by hash from

@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"encoding/json"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -130,7 +132,7 @@ func TestShorterChain(t *testing.T) {
 	r.must(err)
 	r.steps(3)
 	watched := r.liar(honest)
-	r.config.RPC = []string{watched.URL}
+	r.config.RPC = Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq := p.Status().Seq
@@ -280,4 +282,55 @@ func (d *depositor) send(to common.Address, contract *bind.MetaData, signature s
 		}
 		return err == nil
 	})
+}
+
+// While another endpoint still has our block at our height, and is not behind,
+// nothing is taken back; an endpoint that is behind or fails has no say.
+func TestReorganisationNeedsAgreement(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	first, second := r.liar(honest), r.liar(honest)
+	r.config.RPC = Endpoints(first.URL, second.URL)
+	p := r.start()
+	p.caughtUp()
+	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
+	forked := func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		switch {
+		case method == "eth_getLogs":
+			return []any{}, nil, true
+		case method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == height):
+			var h map[string]any
+			_ = json.Unmarshal(truth(), &h)
+			h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
+			return h, nil, true
+		}
+		return nil, nil, false
+	}
+	first.tell(forked)
+	second.tell(honest)
+	p.until("disagreement", func(st Status) bool { return strings.Contains(st.Reason, "disagree about block") })
+	first.lookedAt(p)
+	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != Following {
+		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(), p.Status().State)
+	}
+
+	// The second one is behind: it does not know our block, so it has no say.
+	first.tell(honest)
+	p.until("agreement", func(st Status) bool { return st.Reason == "" })
+	var old json.RawMessage
+	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
+	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
+	})
+	r.reorg(2)
+	p.caughtUp()
+	r.verify()
+	second.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, true
+	})
+	r.reorg(3)
+	p.caughtUp()
+	if depth := reorgOf(r.verify()); depth != 3 {
+		t.Errorf("the last reorganisation took back %d blocks, want 3", depth)
+	}
 }

@@ -83,7 +83,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = brokers(t)
 	r.config = DefaultConfig()
-	r.config.ID, r.config.RPC, r.config.PollInterval = id, []string{anvil.URL}, 20*time.Millisecond
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
@@ -224,6 +224,12 @@ func (p *process) until(what string, condition func(Status) bool) {
 // vault, and the finality that follows from it.
 func (p *process) caughtUp() {
 	p.rig.t.Helper()
+	p.caughtUpBut(0)
+}
+
+// caughtUpBut leaves out that many vaults, which are not configured any more.
+func (p *process) caughtUpBut(left int) {
+	p.rig.t.Helper()
 	p.until("log that reaches the head", func(st Status) bool {
 		if st.State != Following || st.IndexedBlock != p.rig.height() {
 			return false
@@ -235,12 +241,13 @@ func (p *process) caughtUp() {
 			return false
 		}
 		final := p.rig.final()
+		behind := 0
 		for _, v := range cursor.GetVaults() {
 			if v.GetCoveredTo() < st.IndexedBlock {
-				return false
+				behind++
 			}
 		}
-		return cursor.GetFinalBlock() >= final
+		return behind <= left && cursor.GetFinalBlock() >= final
 	})
 }
 

@@ -22,7 +22,8 @@ type session struct {
 	nodes  *nodes
 	client *kgo.Client
 
-	rangeBlocks  uint64 // how many final blocks to ask for at once
+	ranges       *pipeline // of final blocks, read ahead; nil while there are none
+	doubts       doubts
 	progress     progress
 	noFinalNoted bool
 	described    map[common.Address]*event.Vault // not yet in the log
@@ -37,19 +38,16 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 			return err
 		}
 	}
-	client, err := kgo.NewClient(append(i.kafka.Options(),
-		kgo.TransactionalID(fmt.Sprintf("navlog-ingest-%d", i.config.ID)),
-		kgo.TransactionTimeout(transactionTimeout),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.SnappyCompression(), kgo.NoCompression()),
-	)...)
+	client, err := i.transactional()
 	if err != nil {
-		return fmt.Errorf("make the transactional Kafka client: %w", err)
+		return err
 	}
 	defer client.Close()
 	if err := fence(ctx, client); err != nil {
 		return err
 	}
-	s := &session{ingest: i, nodes: i.nodes, client: client, rangeBlocks: i.config.BatchBlocks, described: map[common.Address]*event.Vault{}}
+	s := i.newSession(client)
+	defer func() { s.ranges.close() }()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
@@ -64,6 +62,23 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		}
 	}
 	return s.follow(ctx, wait)
+}
+
+func (i *Ingest) newSession(client *kgo.Client) *session {
+	return &session{ingest: i, nodes: i.nodes, client: client, described: map[common.Address]*event.Vault{}}
+}
+
+// transactional makes the client of the chain's one writer.
+func (i *Ingest) transactional() (*kgo.Client, error) {
+	client, err := kgo.NewClient(append(i.kafka.Options(),
+		kgo.TransactionalID(fmt.Sprintf("navlog-ingest-%d", i.config.ID)),
+		kgo.TransactionTimeout(transactionTimeout),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression(), kgo.SnappyCompression(), kgo.NoCompression()),
+	)...)
+	if err != nil {
+		return nil, fmt.Errorf("make the transactional Kafka client: %w", err)
+	}
+	return client, nil
 }
 
 // fence ends every older client with our transactional id, and its transaction.
@@ -83,6 +98,11 @@ func (i *Ingest) stillOurs(ctx context.Context, last []byte) error {
 	if err != nil || cursor == nil {
 		return err
 	}
+	return i.rightful(cursor, last)
+}
+
+// rightful says that a cursor is by this writer or by the last one.
+func (i *Ingest) rightful(cursor *event.Cursor, last []byte) error {
 	if by := cursor.GetInstanceId(); !bytes.Equal(by, last) && !bytes.Equal(by, i.instance) {
 		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced, chainlog.CursorTopic(i.config.ID), by, i.instance)
 	}
@@ -191,10 +211,7 @@ func (i *Ingest) startsKept(cursor *event.Cursor) error {
 func (s *session) follow(ctx context.Context, wait *backoff) error {
 	for {
 		if s.frozen != "" {
-			s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts", "reason", s.frozen)
-			s.ingest.note(func(st *Status) { st.State, st.Reason = Frozen, s.frozen })
-			<-ctx.Done()
-			return nil
+			return s.stayFrozen(ctx)
 		}
 		more, err := s.advance(ctx)
 		var failed *commitError
@@ -213,7 +230,7 @@ func (s *session) follow(ctx context.Context, wait *backoff) error {
 			continue
 		}
 		wait.reset()
-		if !more && sleep(ctx, s.ingest.config.PollInterval) != nil {
+		if !more && s.nodes.rest(ctx, s.ingest.config.PollInterval) != nil {
 			return nil
 		}
 	}

@@ -46,6 +46,7 @@ type change struct {
 	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
 	head     *header           // the new head, nil to keep it
 	ancestor *uint64           // of a reorganisation: blocks above it are gone
+	reopens  bool              // by an operator's decision, blocks above the ancestor are not final any more
 	final    uint64            // raises the final block when it is higher
 	covered  []coverage        // vaults whose coverage is new or moved
 	frozen   string
@@ -73,6 +74,9 @@ func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 		} else {
 			s.covered = append(s.covered, moved)
 		}
+	}
+	if c.reopens {
+		s.final = min(s.final, *c.ancestor)
 	}
 	s.final = max(s.final, c.final)
 	s.frozen = c.frozen

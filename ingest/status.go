@@ -22,20 +22,31 @@ const (
 // Status is what ingest knows about itself. Block numbers are 0 before the
 // first is known.
 type Status struct {
-	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"` // why it is not going on
+	State  State  `json:"state"`
+	Reason string `json:"reason,omitempty"` // why it is not going on
+	// Warning is what should be looked at although ingest goes on.
+	Warning  string `json:"warning,omitempty"`
 	ChainID  uint64 `json:"chainId"`
 	Instance string `json:"instance"` // hex
 	LogID    string `json:"logId"`    // hex
 	// Seq of the last record in the log.
 	Seq uint64 `json:"seq"`
 	registry.ChainStatus
+	// LateVaults are behind the head, which the others follow meanwhile.
+	LateVaults []LateVault `json:"lateVaults,omitempty"`
 	// ReferralBlock is the last block whose referrals were told.
 	ReferralBlock uint64    `json:"referralBlock"`
 	Time          time.Time `json:"time"`
 
 	headTime, indexedTime uint64    // Unix seconds
 	checked               time.Time // when the chain was last seen to go on from the log
+	pace                  pace
+}
+
+// LateVault is a vault whose history is still being read.
+type LateVault struct {
+	Address   string `json:"address"`
+	CoveredTo uint64 `json:"coveredTo"` // last block of it that is in the log
 }
 
 // Status is safe to call at any time.
@@ -44,6 +55,8 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
+	st.Endpoints = i.nodes.status()
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, i.metrics.appended.Load())
 	if st.headTime > 0 && st.indexedTime > 0 {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
@@ -88,6 +101,7 @@ func (st *Status) indexed(s *state) {
 	if s.head != nil {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}
+	st.pace.committed(s.covered)
 }
 
 // progress measures a backfill.

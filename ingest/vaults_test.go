@@ -1,6 +1,11 @@
 package ingest
 
-import "testing"
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+)
 
 // A vault that is configured later is backfilled from its own start block,
 // through final and unfinalised blocks, and then follows with the others; the
@@ -37,6 +42,98 @@ func TestVaultAddedLater(t *testing.T) {
 		p.caughtUp()
 		r.verify()
 	})
+}
+
+// While the history of a late vault is read, the others go on: their new logs
+// come before its old ones, and each vault's own are in chain order.
+func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
+	const blocks = 20
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(60)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	before := r.cursor().GetHead().GetNumber()
+	r.config.Vaults, r.config.BatchBlocks = all, 1 // as if its history were long
+	var made atomic.Int32
+	p = r.start(func(i *Ingest) {
+		i.hook = func(reached step) error { // the chain grows with every transaction
+			if reached != beforeProduce || made.Add(1) > blocks {
+				return nil
+			}
+			return r.traffic.Steps(r.ctx, 1)
+		}
+	})
+	var state State
+	p.until("late vault", func(st Status) bool {
+		state = st.State
+		return len(st.LateVaults) == 1 && st.LateVaults[0].Address == common.HexToAddress(all[0].Address).Hex()
+	})
+	if state != Following {
+		t.Errorf("with a late vault the state is %s, want %s", state, Following)
+	}
+	p.caughtUp()
+	var flowed, passed int // new logs of the others, and those of them before the last old one of the late vault
+	late := common.HexToAddress(all[0].Address)
+	for _, record := range r.verify() {
+		switch l := record.GetLog(); {
+		case l == nil || record.GetRetracts() != 0:
+		case l.GetBlockNumber() > before && common.Address(l.GetAddress()) != late:
+			flowed++
+		case l.GetBlockNumber() <= before && common.Address(l.GetAddress()) == late:
+			passed = flowed
+		}
+	}
+	if passed == 0 || passed < flowed/4 {
+		t.Errorf("%d of %d new logs of the other vaults were appended before the last old one of the late vault", passed, flowed)
+	}
+	if st := p.Status(); st.LateVaults != nil || st.ETASeconds != nil {
+		t.Errorf("when every vault is at the head, the status shows late vaults %v and ETA %v", st.LateVaults, st.ETASeconds)
+	}
+}
+
+// An ingest that was away for long, and comes back with a late vault, reads
+// what the others lack first, and lets nobody wait for ever where no vault is
+// at the head.
+func TestLateVaultAfterAnAbsence(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(30)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	before := r.cursor().GetHead().GetNumber()
+	r.steps(40)
+	r.config.Vaults, r.config.BatchBlocks = all, 3
+	p = r.start()
+	p.caughtUp()
+	late, began := common.HexToAddress(all[0].Address), false
+	for _, record := range r.verify() {
+		switch l := record.GetLog(); {
+		case l == nil:
+		case common.Address(l.GetAddress()) == late:
+			began = true
+		case began && l.GetBlockNumber() <= r.cursor().GetFinalBlock() && l.GetBlockNumber() > before:
+			t.Fatalf("log %d of block %d waited for the late vault", record.GetSeq(), l.GetBlockNumber())
+		}
+	}
+	p.halt()
+
+	// Only a vault that is behind the log's head is left, and one far in the future.
+	r.config.Vaults = []VaultConfig{all[2]}
+	r.steps(20)
+	p = r.start()
+	p.caughtUpBut(2)
+	p.halt()
+	r.config.Vaults = []VaultConfig{all[0], all[1]}
+	r.steps(20)
+	p = r.start()
+	p.caughtUpBut(1)
+	r.verify()
 }
 
 // Vaults begin where they are configured to begin, in the future too.

@@ -35,17 +35,20 @@ func (w *window) remove(seq uint64) {
 	}
 }
 
-// prune drops what cannot matter any more: everything of blocks up to settled,
-// which are final and told, and of blocks up to oldest, which are too far below
-// the head to be followed, all but the referrals after told.
+// prune drops what cannot matter any more.
 func (w *window) prune(settled, oldest, told uint64) {
-	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool {
-		number, _ := blockOf(e.Record)
-		if number <= settled {
-			return true
-		}
-		return number <= oldest && (number <= told || referralOf(e.GetLog()) == nil)
-	})
+	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(e.Record, settled, oldest, told) })
+}
+
+// matters says that a record can still matter: not one of a block up to settled,
+// which is final and told, nor one of a block up to oldest, which is too far
+// below the head to be followed, but for the referrals after told.
+func matters(r *event.Record, settled, oldest, told uint64) bool {
+	number, _ := blockOf(r)
+	if number <= settled {
+		return false
+	}
+	return number > oldest || number > told && referralOf(r.GetLog()) != nil
 }
 
 // above gives the live records of blocks above number, newest first.

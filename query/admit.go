@@ -21,7 +21,8 @@ const (
 	// failedKeysPerMinute is how often one IP address may come with no key or
 	// a wrong one.
 	failedKeysPerMinute = 60
-	// webhookPostsPerMinute is how often a partner may change its URL.
+	// webhookPostsPerMinute is how often a partner may change its URL or have
+	// it called for a test.
 	webhookPostsPerMinute = 10
 	// keyTrustedFor is how long an answer of the registry about a key counts.
 	keyTrustedFor = time.Second
@@ -54,7 +55,7 @@ func (q *Query) admit(x *exchange, e endpoint) error {
 	if err := q.charge(x, "partner", q.byPartner.take(c.id, c.rateLimit, q.now())); err != nil {
 		return err
 	}
-	if x.request.Method == http.MethodPost {
+	if e.calls && x.request.Method == http.MethodPost {
 		return q.charge(x, "webhooks", q.byPoster.take(c.id, webhookPostsPerMinute, q.now()))
 	}
 	return nil

@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -34,9 +35,11 @@ type handler func(*exchange) (*answer, error)
 
 // answer is what a handler has to say.
 type answer struct {
-	data any
-	meta any    // nil: none
-	raw  []byte // the whole body, where its bytes pass through untouched
+	status int // 0: 200
+	data   any
+	meta   any    // nil: none
+	raw    []byte // the whole body, where its bytes pass through untouched
+	kind   string // Content-Type; empty: JSON
 }
 
 // envelope is the body of every successful answer.
@@ -118,9 +121,9 @@ func (q *Query) write(w http.ResponseWriter, r *http.Request, a *answer) error {
 		}
 		h.Set("ETag", `"`+tag+`"`)
 	}
-	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("Content-Type", cmp.Or(a.kind, "application/json; charset=utf-8"))
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(http.StatusOK)
+	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
 	_, _ = w.Write(body) // a client that went away is not our error
 	return nil
 }

@@ -3,9 +3,12 @@ package query
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/webhook"
 )
 
 // newFixture is a world with a small chain that shows every state there is,
@@ -75,16 +78,37 @@ func (w *world) deliveries() {
 		if state == "delivered" || state == "failed" {
 			finished = fmt.Sprintf("'2024-01-02T00:0%d:01Z'", i)
 		}
-		// Bytes that no JSON encoder of ours would write.
-		body := fmt.Sprintf(`{"n": %d,"html":"<&>", "e":1.50}`, i+1)
+		body := storedEvent(i + 1)
 		w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, due_at, created_at, finished_at)
-			VALUES ('00000000-0000-5000-8000-00000000000%d', 7, %d, 'deposit.referral', '%s', '%s', 1, '2024-01-03T00:00:00Z', '2024-01-02T00:00:00Z', %s)`, i+1, i+1, body, state, finished)
+			VALUES ('00000000-0000-5000-8000-00000000000%d', 7, %d, 'deposit.referral', '\x%x', '%s', 1, '2024-01-03T00:00:00Z', '2024-01-02T00:00:00Z', %s)`, i+1, i+1, body, state, finished)
 	}
-	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('00000000-0000-5000-8000-0000000000ff', 8, 1, 'deposit.referral', '{"of":"partner 8"}', 'pending')`)
+	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('00000000-0000-5000-8000-0000000000ff', 8, 1, 'deposit.referral', '%s', 'pending')`, eventBody(8, 1))
 	w.exec(`INSERT INTO delivery (event_id, partner_id, type, body, state, created_at, due_at) VALUES ('00000000-0000-5000-8000-0000000000aa', 7, 'webhook.test', '{}', 'parked', '2024-01-01T00:00:00Z', '2024-01-01T00:00:09Z')`)
 	attempt := `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error)
 		VALUES ('00000000-0000-5000-8000-00000000000%d', %d, 'https://seven.example/hook', 2, '2024-01-02T00:0%d:00.25Z', 17, %s, %s)`
 	w.exec(attempt, 1, 1, 0, "200", "NULL")
 	w.exec(attempt, 2, 1, 1, "500", "NULL")
 	w.exec(attempt, 2, 2, 2, "NULL", "'timeout'")
+}
+
+// eventBody is a webhook's body: an event of the fixture's chain.
+func eventBody(partner uint32, n int) []byte {
+	at := webhook.FormatTime(uint64(blockTime(5)))
+	e := webhook.Envelope{ID: webhook.EventID(testChain, tx(byte(n)), 2, webhook.DepositReferral, partner), Version: webhook.Version,
+		Type: webhook.DepositReferral, CreatedAt: at, PartnerID: partner,
+		Data: webhook.DepositData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Assets: "100", Shares: "99", TxHash: tx(byte(n)).Hex(), BlockNumber: "5", LogIndex: 2, Timestamp: at}}
+	if n%2 == 0 {
+		e.ID, e.Type = webhook.EventID(testChain, tx(byte(n)), 2, webhook.WithdrawalReferral, partner), webhook.WithdrawalReferral
+		e.Data = webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "40", AssetsEstimate: "44", RequestIndex: "0", TxHash: tx(byte(n)).Hex(), BlockNumber: "5", LogIndex: 2, Timestamp: at}
+	}
+	body, err := e.Body()
+	if err != nil {
+		panic(err)
+	}
+	return body
+}
+
+// storedEvent is an event in bytes that no JSON encoder of ours would write.
+func storedEvent(n int) string {
+	return strings.Replace(strings.Replace(string(eventBody(7, n)), `"version":1`, `"version" :  1`, 1), `"partnerId":7`, `"\u0070artnerId":7`, 1)
 }

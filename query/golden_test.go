@@ -3,46 +3,112 @@ package query
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/openapi"
+	"github.com/navlog/navlog/schemas/webhook"
 )
 
+// updateGolden writes the golden files and the document's examples anew.
+var updateGolden = os.Getenv("NAVLOG_UPDATE_GOLDEN") != ""
+
+// goldenCase is a request whose answer is kept in testdata/<name>.json.
+type goldenCase struct {
+	name, path string
+	status     int    // 0: 200
+	post       string // body of a POST; empty: GET
+	key        string // in place of partner 7's; "none": none
+}
+
+func goldenCases() []goldenCase {
+	a := vaultA.Hex()
+	return []goldenCase{
+		{name: "vaults", path: "/api/v1/vaults"},
+		{name: "vault", path: "/api/v1/vaults/" + a},
+		{name: "vault_as_of_9", path: "/api/v1/vaults/" + a + "?asOfBlock=9"},
+		{name: "nav", path: "/api/v1/vaults/" + a + "/nav"},
+		{name: "users", path: "/api/v1/users"},
+		{name: "user", path: "/api/v1/users/" + alice.Hex()},
+		{name: "user_deposits", path: "/api/v1/users/" + alice.Hex() + "/deposits"},
+		{name: "user_withdrawals", path: "/api/v1/users/" + bob.Hex() + "/withdrawals?pageSize=1"},
+		{name: "user_withdrawals_alice", path: "/api/v1/users/" + alice.Hex() + "/withdrawals"},
+		{name: "user_withdrawals_carol", path: "/api/v1/users/" + carol.Hex() + "/withdrawals"},
+		{name: "queue_withdrawals", path: "/api/v1/queues/withdrawals"},
+		{name: "queue_withdrawals_as_of", path: "/api/v1/queues/withdrawals?asOfBlock=8"},
+		{name: "queue_deposits", path: "/api/v1/queues/deposits"},
+		{name: "settlement", path: "/api/v1/settlement/summary"},
+		{name: "partner_vaults", path: "/api/v1/partner/vaults"},
+		{name: "partner_nav", path: "/api/v1/partner/vaults/" + a + "/nav?from=2023-11-14T22:15:20Z"},
+		{name: "partner_stats", path: "/api/v1/partner/stats"},
+		{name: "partner_deposits", path: "/api/v1/partner/deposits"},
+		{name: "partner_router", path: "/api/v1/partner/router"},
+		{name: "partner_webhooks", path: webhooksPath},
+		{name: "partner_deliveries", path: webhooksPath + "/deliveries"},
+		{name: "partner_events", path: "/api/v1/partner/events?limit=2"},
+		{name: "accepted", path: webhooksPath + "/deliveries/00000000-0000-5000-8000-000000000002/replay", post: "{}", status: 202},
+		{name: "healthz", path: "/healthz"},
+		{name: "readyz", path: "/readyz"},
+		{name: "status", path: "/status"},
+		{name: "error_parameter", path: "/api/v1/users?page=0&pageSize=101", status: 400},
+		{name: "error_address", path: "/api/v1/vaults/0x12", status: 400},
+		{name: "error_body", path: webhooksPath, post: `{"URL":"https://partner.example/"}`, status: 400},
+		{name: "error_webhook_url", path: webhooksPath, post: `{"url":"http://partner.example/"}`, status: 400},
+		{name: "error_unauthorized", path: "/api/v1/partner/stats", key: "none", status: 401},
+		{name: "error_forbidden", path: "/api/v1/partner/stats", key: "disabled", status: 403},
+		{name: "error_not_found", path: "/api/v1/vaults/" + nobody.Hex(), status: 404},
+		{name: "error_method", path: "/api/v1/vaults", post: "{}", status: 405},
+		{name: "error_too_large", path: webhooksPath, post: strings.Repeat(" ", maxBody+1), status: 413},
+		{name: "error_media_type", path: webhooksPath, post: "text", status: 415},
+		{name: "registered", path: webhooksPath, post: `{"url":"https://partner.example/navlog"}`},
+		{name: "error_rate_limited", path: "/api/v1/partner/stats", key: "limited", status: 429},
+		{name: "error_unavailable", path: "/api/v1/users", key: "no snapshot", status: 503},
+	}
+}
+
+var generationNumber = regexp.MustCompile(`"generation":\d+`)
+
 // TestGolden compares the answers about the fixture with files that were
-// checked by hand. NAVLOG_UPDATE_GOLDEN=1 writes them anew.
+// checked by hand.
 func TestGolden(t *testing.T) {
 	w := newFixture(t)
 	seven := w.partner(7, "Seven & Sons")
-	w.partner(8, "Eight")
+	keys := map[string]string{"": seven, "none": "", "no snapshot": seven, "disabled": w.partner(8, "Eight"), "limited": w.partner(9, "Nine")}
+	w.exec(`UPDATE partner SET disabled = true WHERE id = 8`)
+	w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 9`)
+	w.get("/api/v1/partner/router", "x-api-key", keys["limited"])
 	w.deliveries()
-	a := vaultA.Hex()
-	for name, path := range map[string]string{
-		"vaults":                  "/api/v1/vaults",
-		"vault":                   "/api/v1/vaults/" + a,
-		"vault_as_of_9":           "/api/v1/vaults/" + a + "?asOfBlock=9",
-		"nav":                     "/api/v1/vaults/" + a + "/nav",
-		"users":                   "/api/v1/users",
-		"user":                    "/api/v1/users/" + alice.Hex(),
-		"user_deposits":           "/api/v1/users/" + alice.Hex() + "/deposits",
-		"user_withdrawals":        "/api/v1/users/" + bob.Hex() + "/withdrawals?pageSize=1",
-		"user_withdrawals_alice":  "/api/v1/users/" + alice.Hex() + "/withdrawals",
-		"user_withdrawals_carol":  "/api/v1/users/" + carol.Hex() + "/withdrawals",
-		"queue_withdrawals":       "/api/v1/queues/withdrawals",
-		"queue_withdrawals_as_of": "/api/v1/queues/withdrawals?asOfBlock=8",
-		"queue_deposits":          "/api/v1/queues/deposits",
-		"settlement":              "/api/v1/settlement/summary",
-		"partner_vaults":          "/api/v1/partner/vaults",
-		"partner_nav":             "/api/v1/partner/vaults/" + a + "/nav?from=2023-11-14T22:15:20Z",
-		"partner_stats":           "/api/v1/partner/stats",
-		"partner_deposits":        "/api/v1/partner/deposits",
-		"partner_router":          "/api/v1/partner/router",
-		"partner_webhooks":        "/api/v1/partner/webhooks",
-		"partner_deliveries":      "/api/v1/partner/webhooks/deliveries",
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := w.get(path, "x-api-key", seven)
-			r.body(t)
-			golden(t, name, r.Body.Bytes())
+	for _, c := range goldenCases() {
+		t.Run(c.name, func(t *testing.T) {
+			if c.key == "no snapshot" {
+				was := w.snapshot.Load()
+				w.snapshot.Store(nil)
+				defer w.snapshot.Store(was)
+			}
+			header := []string{"x-api-key", keys[c.key], "X-Request-Id", "my-request-1"}
+			var r reply
+			if c.post == "" {
+				r = w.get(c.path, header...)
+			} else {
+				kind := "application/json"
+				if c.post == "text" {
+					kind = "text/plain"
+				}
+				r = w.do("POST", c.path, strings.NewReader(c.post), append(header, "Content-Type", kind)...)
+			}
+			if r.Code != max(c.status, 200) {
+				t.Errorf("%s: %d %s", c.path, r.Code, r.Body)
+			}
+			golden(t, c.name, generationNumber.ReplaceAll(r.Body.Bytes(), []byte(`"generation":1`)))
 		})
 	}
 }
@@ -54,7 +120,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", name+".json")
-	if os.Getenv("NAVLOG_UPDATE_GOLDEN") != "" {
+	if updateGolden {
 		if err := os.WriteFile(file, pretty.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -65,5 +131,66 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	if !bytes.Equal(pretty.Bytes(), want) {
 		t.Errorf("%s\n got %s\nwant %s", file, pretty.Bytes(), want)
+	}
+}
+
+// TestExamples: the document's examples are the golden answers, and the bodies
+// of webhooks are those that schemas/webhook makes.
+func TestExamples(t *testing.T) {
+	test, err := (&webhook.Envelope{ID: uuid.MustParse("00000000-0000-4000-8000-0000000000aa"), Version: webhook.Version, Type: webhook.Test,
+		CreatedAt: webhook.FormatTime(uint64(blockTime(5))), PartnerID: 7, Data: struct{}{}}).Body()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]byte{
+		"registration": []byte(`{"url":"https://partner.example/navlog"}`), "event_test": test, "event_deposit": eventBody(7, 1), "event_withdrawal": eventBody(7, 2),
+	}
+	for _, c := range goldenCases() {
+		if want[c.name], err = os.ReadFile(filepath.Join("testdata", c.name+".json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if updateGolden {
+		writeExamples(t, want)
+		return
+	}
+	used := string(openapi.YAML())
+	for name, b := range want {
+		example := theContract().doc.Components.Examples[name]
+		if example == nil {
+			t.Errorf("the document has no example %s", name)
+			continue
+		}
+		shown, err := json.Marshal(example.Value.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(decode(t, shown), decode(t, b)) {
+			t.Errorf("example %s is not the real answer: %s", name, shown)
+		}
+		if !strings.Contains(used, "'#/components/examples/"+name+"'") {
+			t.Errorf("example %s is used nowhere", name)
+		}
+	}
+	if n := len(theContract().doc.Components.Examples); n != len(want) {
+		t.Errorf("%d examples, should be %d", n, len(want))
+	}
+}
+
+func writeExamples(t *testing.T, want map[string][]byte) {
+	t.Helper()
+	const file, mark = "../schemas/openapi/openapi.yaml", "\n  examples:\n"
+	before, _, _ := strings.Cut(string(openapi.YAML()), mark)
+	var b strings.Builder
+	b.WriteString(before + mark)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		var line bytes.Buffer
+		if err := json.Compact(&line, want[name]); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "    %s: {value: %s}\n", name, line.Bytes())
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

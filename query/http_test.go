@@ -143,7 +143,7 @@ func TestHTTPBehaviour(t *testing.T) {
 
 	t.Run("panic", func(t *testing.T) {
 		broken := &world{Query: w.Query, t: t, log: w.log, handle: w.outermost(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))}
-		broken.get("/x").failed(t, 500, "INTERNAL_ERROR")
+		broken.get("/api/v1/vaults").failed(t, 500, "INTERNAL_ERROR")
 		if !strings.Contains(w.log.String(), "boom") {
 			t.Error("the panic was not logged")
 		}

@@ -153,9 +153,9 @@ func (p *params) span() span {
 	return out
 }
 
-// rfc3339 is the form of RFC 3339; time.Parse alone takes a one-digit hour and
-// a comma too.
-var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+// rfc3339 is the form of RFC 3339, down to nanoseconds; time.Parse alone takes
+// a one-digit hour and a comma too.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
 
 // instant reads RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds.
 // A date alone is the start of its day, or with endOfDay its last nanosecond.

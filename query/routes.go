@@ -22,6 +22,7 @@ type endpoint struct {
 	partner bool // needs a key
 	get     handler
 	post    handler
+	calls   bool // post makes us call the partner's URL, or keep it: few a minute
 }
 
 func (q *Query) endpoints() []endpoint {
@@ -39,8 +40,10 @@ func (q *Query) endpoints() []endpoint {
 
 		{path: "/api/v1/partner/vaults", partner: true, get: q.listVaults},
 		{path: "/api/v1/partner/vaults/{address}/nav", partner: true, get: q.listNavs},
-		{path: "/api/v1/partner/webhooks", partner: true, get: q.getWebhook, post: q.setWebhook},
+		{path: "/api/v1/partner/webhooks", partner: true, get: q.getWebhook, post: q.setWebhook, calls: true},
+		{path: "/api/v1/partner/webhooks/test", partner: true, post: q.sendTest, calls: true},
 		{path: "/api/v1/partner/webhooks/deliveries", partner: true, get: q.listDeliveries},
+		{path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", partner: true, post: q.replay},
 		{path: "/api/v1/partner/events", partner: true, get: q.listEvents},
 		{path: "/api/v1/partner/stats", partner: true, get: q.partnerStats},
 		{path: "/api/v1/partner/deposits", partner: true, get: q.listPartnerDeposits},
@@ -59,7 +62,10 @@ func (q *Query) Handler() http.Handler {
 	r.HandleFunc("/healthz", q.getOnly(q.healthz))
 	r.HandleFunc("/readyz", q.getOnly(q.readyz))
 	r.HandleFunc("/status", q.getOnly(q.status))
-	r.Handle("/metrics", promhttp.HandlerFor(q.gatherer, promhttp.HandlerOpts{}))
+	r.HandleFunc("/metrics", q.getOnly(promhttp.HandlerFor(q.gatherer, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP))
+	for path, f := range docs() {
+		r.HandleFunc(path, q.getOnly(q.serveFile(f)))
+	}
 	r.NotFoundHandler = q.measure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q.fail(w, r, notFound("There is nothing at this path."))
 	}))
@@ -97,15 +103,24 @@ func (q *Query) outermost(next http.Handler) http.Handler {
 	})
 }
 
-// serve makes the HTTP handler of an endpoint.
-func (q *Query) serve(e endpoint) http.Handler {
-	allow := "GET, HEAD"
+// methods are what Allow says of an endpoint.
+func (e endpoint) methods() []string {
+	var methods []string
+	if e.get != nil {
+		methods = append(methods, http.MethodGet, http.MethodHead)
+	}
 	if e.post != nil {
-		allow += ", POST"
+		methods = append(methods, http.MethodPost)
 	}
 	if !e.partner {
-		allow += ", OPTIONS"
+		methods = append(methods, http.MethodOptions)
 	}
+	return methods
+}
+
+// serve makes the HTTP handler of an endpoint.
+func (q *Query) serve(e endpoint) http.Handler {
+	allow := strings.Join(e.methods(), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !e.partner {
 			allowAnyOrigin(w.Header())

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/gorilla/mux"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -134,6 +135,47 @@ func (q *Query) getWebhook(x *exchange) (*answer, error) {
 		}
 	}
 	return &answer{data: out}, nil
+}
+
+// acceptedJSON names the event that will be sent.
+type acceptedJSON struct {
+	EventID uuid.UUID `json:"eventId"`
+}
+
+// sendTest asks dispatch to send a test event.
+func (q *Query) sendTest(x *exchange) (*answer, error) {
+	partner, err := q.db.GetPartner(x.ctx, int64(x.caller.id))
+	if err != nil {
+		return nil, registryFailure(err)
+	}
+	if partner.Url == nil {
+		return nil, notFound("There is no webhook URL yet. POST /api/v1/partner/webhooks registers one.")
+	}
+	return q.command(x, "test", uuid.New())
+}
+
+// replay asks dispatch to send an event of the caller again.
+func (q *Query) replay(x *exchange) (*answer, error) {
+	id, err := uuid.Parse(mux.Vars(x.request)["eventId"])
+	if err != nil || len(mux.Vars(x.request)["eventId"]) != len(uuid.Nil.String()) {
+		return nil, invalidParameter(fault{"eventId", "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
+	}
+	owner, err := q.db.DeliveryOwner(x.ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && owner != int64(x.caller.id) {
+		return nil, notFound("There is no such delivery.")
+	}
+	if err != nil {
+		return nil, registryFailure(err)
+	}
+	return q.command(x, "replay", id)
+}
+
+// command leaves a wish for dispatch, which looks for them all the time.
+func (q *Query) command(x *exchange, kind string, event uuid.UUID) (*answer, error) {
+	if _, err := q.db.CreateCommand(x.ctx, db.CreateCommandParams{PartnerID: int64(x.caller.id), Kind: kind, EventID: &event}); err != nil {
+		return nil, registryFailure(err)
+	}
+	return &answer{status: http.StatusAccepted, data: acceptedJSON{event}}, nil
 }
 
 type deliveryJSON struct {

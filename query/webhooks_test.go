@@ -122,11 +122,10 @@ func TestEventsAreTheStoredBytes(t *testing.T) {
 	get := func(query string) string {
 		return w.get("/api/v1/partner/events"+query, "x-api-key", key).Body.String()
 	}
-	event := func(n string) string { return `{"n": ` + n + `,"html":"<&>", "e":1.50}` }
 	for query, want := range map[string]string{
-		"":                 `{"ok":true,"data":[` + event("1") + "," + event("2") + "," + event("3") + "," + event("4") + `],"meta":{"next":4,"hasMore":false}}`,
-		"?limit=2":         `{"ok":true,"data":[` + event("1") + "," + event("2") + `],"meta":{"next":2,"hasMore":true}}`,
-		"?after=2&limit=2": `{"ok":true,"data":[` + event("3") + "," + event("4") + `],"meta":{"next":4,"hasMore":false}}`,
+		"":                 `{"ok":true,"data":[` + storedEvent(1) + "," + storedEvent(2) + "," + storedEvent(3) + "," + storedEvent(4) + `],"meta":{"next":4,"hasMore":false}}`,
+		"?limit=2":         `{"ok":true,"data":[` + storedEvent(1) + "," + storedEvent(2) + `],"meta":{"next":2,"hasMore":true}}`,
+		"?after=2&limit=2": `{"ok":true,"data":[` + storedEvent(3) + "," + storedEvent(4) + `],"meta":{"next":4,"hasMore":false}}`,
 		"?after=4":         `{"ok":true,"data":[],"meta":{"next":4,"hasMore":false}}`,
 		"?after=99":        `{"ok":true,"data":[],"meta":{"next":99,"hasMore":false}}`,
 	} {

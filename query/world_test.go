@@ -199,14 +199,24 @@ type reply struct {
 	path string
 }
 
-// do sends a request; header is name, value, name, value.
+// do sends a request and has the contract judge the answer; header is name,
+// value, name, value.
 func (w *world) do(method, path string, body io.Reader, header ...string) reply {
-	r := httptest.NewRequest(method, path, body)
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = io.ReadAll(body); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	r := httptest.NewRequest(method, path, bytes.NewReader(sent))
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
 	rec := httptest.NewRecorder()
 	w.handle.ServeHTTP(rec, r)
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	theContract().judge(w.t, r, sent, rec)
 	return reply{rec, path}
 }
 

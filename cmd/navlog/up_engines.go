@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/ingest"
 )
 
 // devChainID is anvil's default.
@@ -132,7 +133,7 @@ func (u *up) startPostgres(ctx context.Context) error {
 
 func (u *up) startChain(ctx context.Context) error {
 	if u.cmd.RPC != "" {
-		u.config.Chain.RPC = []string{u.cmd.RPC}
+		u.config.Chain.RPC = ingest.Endpoints(u.cmd.RPC)
 	}
 	if len(u.config.Chain.RPC) == 0 {
 		options := local.AnvilOptions{ChainID: devChainID, SlotsInEpoch: devSlotsInEpoch}
@@ -144,8 +145,8 @@ func (u *up) startChain(ctx context.Context) error {
 			return err
 		}
 		u.engines.add("chain", a.Close)
-		u.config.Chain.RPC = []string{a.URL}
+		u.config.Chain.RPC = ingest.Endpoints(a.URL)
 	}
-	u.ready.RPC = u.config.Chain.RPC[0]
+	u.ready.RPC = u.config.Chain.RPC[0].URL
 	return nil
 }

@@ -79,7 +79,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = localtest.Kafka(t)
 	r.config = ingest.DefaultConfig()
-	r.config.ID, r.config.RPC, r.config.PollInterval = id, []string{server.URL}, 20*time.Millisecond
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, ingest.Endpoints(server.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
@@ -235,7 +235,7 @@ func TestIngestAtTheHead(t *testing.T) {
 		r.config.Finality = ingest.Finality{Depth: 500}
 		second := httptest.NewServer(r.proxy)
 		t.Cleanup(second.Close)
-		r.config.RPC = append(r.config.RPC, second.URL)
+		r.config.RPC = append(r.config.RPC, ingest.Endpoint{URL: second.URL})
 		r.life(6)
 	})
 }

@@ -1,5 +1,7 @@
 package registry
 
+import "time"
+
 // Programs, as they are named in program_status and by their subcommands.
 const (
 	Ingest   = "ingest"
@@ -15,6 +17,9 @@ var Programs = []string{Ingest, Project, Serve, Dispatch}
 // program's own word for what it is doing; only ingest knows of the chain.
 type ProgramStatus struct {
 	State string `json:"state"`
+	// Reason says why the program is not going on, or what it waits for; empty
+	// where nothing is wrong.
+	Reason string `json:"reason,omitempty"`
 	ChainStatus
 }
 
@@ -32,4 +37,58 @@ type ChainStatus struct {
 	LagSeconds *uint64 `json:"lagSeconds,omitempty"`
 	// ETASeconds until the final block is indexed; nil when it is not known.
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
+	// Backfill is there while final blocks are read.
+	Backfill *BackfillStatus `json:"backfill,omitempty"`
+	// Endpoints are the nodes, in the order of chain.rpc.
+	Endpoints []EndpointStatus `json:"endpoints,omitempty"`
+}
+
+// BackfillStatus is how far the final blocks are read: every configured vault is
+// in the log up to Block. Rates are those of the last half minute.
+type BackfillStatus struct {
+	FromBlock       uint64  `json:"fromBlock"` // the lowest start block
+	Block           uint64  `json:"block"`
+	ToBlock         uint64  `json:"toBlock"` // the final block
+	Logs            uint64  `json:"logs"`    // appended by this process
+	BlocksPerSecond float64 `json:"blocksPerSecond"`
+	LogsPerSecond   float64 `json:"logsPerSecond"`
+}
+
+// Part is how much is done, from 0 to 1.
+func (b *BackfillStatus) Part() float64 {
+	if b.ToBlock < b.FromBlock {
+		return 1
+	}
+	done := max(b.Block+1, b.FromBlock) - b.FromBlock
+	return min(1, float64(done)/float64(b.ToBlock-b.FromBlock+1))
+}
+
+// States of an endpoint.
+const (
+	EndpointUntried = "untried"
+	EndpointUp      = "up"
+	EndpointLagging = "lagging"      // its head is far below another's
+	EndpointLimited = "rate-limited" // it is asked too often
+	EndpointDown    = "down"
+	EndpointWrong   = "wrong chain"
+)
+
+// EndpointStates lists them.
+var EndpointStates = []string{EndpointUntried, EndpointUp, EndpointLagging, EndpointLimited, EndpointDown, EndpointWrong}
+
+// EndpointStatus is the health of one RPC endpoint.
+type EndpointStatus struct {
+	Name  string `json:"name"` // scheme and host
+	State string `json:"state"`
+	InUse bool   `json:"inUse"` // for the head
+	// LatencyMs is the moving average of its answers in milliseconds; nil before
+	// the first.
+	LatencyMs *float64 `json:"latencyMs,omitempty"`
+	HeadBlock uint64   `json:"headBlock,omitempty"` // 0 before it is known
+	// LimitedUntil is when it may be asked again; nil where it may be now.
+	LimitedUntil *time.Time `json:"limitedUntil,omitempty"`
+	Subscribed   bool       `json:"subscribed"` // it announces new blocks
+	// LastError is for operators: it may hold a provider's own words.
+	LastError   string     `json:"lastError,omitempty"`
+	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`
 }

@@ -95,6 +95,17 @@ func (q *Queries) DeliveryAttempts(ctx context.Context, eventIds []uuid.UUID) ([
 	return items, nil
 }
 
+const deliveryOwner = `-- name: DeliveryOwner :one
+SELECT partner_id FROM delivery WHERE event_id = $1
+`
+
+func (q *Queries) DeliveryOwner(ctx context.Context, eventID uuid.UUID) (int64, error) {
+	row := q.db.QueryRow(ctx, deliveryOwner, eventID)
+	var partner_id int64
+	err := row.Scan(&partner_id)
+	return partner_id, err
+}
+
 const eventsAfter = `-- name: EventsAfter :many
 SELECT sequence::bigint AS sequence, body FROM delivery d
 WHERE partner_id = $1 AND d.sequence > $2::bigint ORDER BY d.sequence LIMIT $3

@@ -1,0 +1,85 @@
+package ingest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// With chain.agreement 2, nothing is taken at the head that two endpoints do
+// not give alike; ingest waits, says so, and goes on when they do.
+func TestAgreementAtTheHead(t *testing.T) {
+	drop := func(what string) lie {
+		return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			if method != "eth_getLogs" {
+				return nil, nil, false
+			}
+			var logs []map[string]any
+			_ = json.Unmarshal(truth(), &logs)
+			for i, l := range logs {
+				switch what {
+				case "a log":
+					return logs[:i], nil, true
+				case "other data":
+					l["data"] = "0x" + strings.Repeat("00", 64)
+				}
+			}
+			return logs, nil, true
+		}
+	}
+	for name, c := range map[string]struct {
+		lie  lie
+		want string
+	}{
+		"a log is missing": {drop("a log"), "the endpoints disagree"},
+		"another log":      {drop("other data"), "the endpoints disagree"},
+		"another block": {func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			var h map[string]any
+			if method != "eth_getBlockByNumber" || string(params[0]) == `"0x0"` || json.Unmarshal(truth(), &h) != nil || h == nil {
+				return nil, nil, false
+			}
+			h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
+			return h, nil, true
+		}, "the endpoints disagree"},
+		"it does not have the block": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return nil, nil, method == "eth_getBlockByNumber" && string(params[0]) != `"0x0"` && string(params[0]) != `"latest"`
+		}, "waits for a second endpoint"},
+		"it is down": {func(method string, _ []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return nil, errHangUp, true
+		}, "waits for a second endpoint"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.config.Finality = Finality{Depth: 500} // everything is read at the head
+			r.config.Agreement = 2
+			r.steps(10)
+			second := r.liar(honest)
+			r.config.RPC = Endpoints(r.url, second.URL)
+			p := r.start()
+			p.caughtUp()
+			r.verify()
+			before := p.Status().Seq
+
+			second.tell(c.lie)
+			r.steps(6)
+			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, c.want) })
+			all, _ := r.log()
+			// A block without logs of the vaults may be agreed on while only logs differ.
+			for _, record := range all[before:] {
+				if record.GetLog() != nil {
+					t.Errorf("a log was appended that two endpoints do not agree on: %v", record)
+				}
+			}
+			if n := testutil.CollectAndCount(p.metrics.disagreements); (n > 0) != strings.Contains(c.want, "disagree") {
+				t.Errorf("navlog_ingest_disagreements_total has %d series", n)
+			}
+
+			second.tell(honest)
+			p.caughtUp()
+			r.verify()
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package ingest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// recorded is a live block record of the log.
+type recorded struct {
+	seq    uint64
+	number uint64
+	hash   common.Hash
+}
+
+// recordedBlocks reads the live block records of the whole log, in its order:
+// 48 bytes each.
+func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err error) {
+	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		b := e.GetBlock()
+		switch original := e.GetRetracts(); {
+		case b == nil:
+		case original == 0:
+			blocks = append(blocks, recorded{e.GetSeq(), b.GetNumber(), common.BytesToHash(b.GetHash())})
+		default: // the newest are taken back first, so it is near the end
+			if i, found := slices.BinarySearchFunc(blocks, original, func(b recorded, seq uint64) int { return cmp.Compare(b.seq, seq) }); found {
+				blocks = slices.Delete(blocks, i, i+1)
+			}
+		}
+		return nil
+	}, s.ingest.kafka.Options()...)
+	return blocks, err
+}
+
+// ancestor finds the newest recorded block that the node's chain has too. Where
+// one is in the chain, all below it are, so it asks for few of them.
+func (s *session) ancestor(ctx context.Context, n *node) (*header, error) {
+	blocks, err := s.recordedBlocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(blocks, func(a, b recorded) int { return cmp.Compare(a.number, b.number) })
+	var failed error
+	lost := sort.Search(len(blocks), func(i int) bool {
+		if failed != nil {
+			return true
+		}
+		var h *header
+		h, failed = n.byNumber(ctx, blocks[i].number)
+		return failed != nil || h.Hash != blocks[i].hash
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	if lost == 0 {
+		return n.byNumber(ctx, 0) // the genesis is known to be the log's
+	}
+	common := blocks[lost-1]
+	h, err := n.byNumber(ctx, common.number)
+	if err == nil && h.Hash != common.hash {
+		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised", common.number, n.name, common.hash, h.Hash)
+	}
+	return h, err
+}
+
+// LostReferral is a referral that was told and is not in the chain any more.
+type LostReferral struct {
+	EventID     string `json:"eventId"` // by which the partner knows it
+	Type        string `json:"type"`
+	PartnerID   uint32 `json:"partnerId"`
+	Vault       string `json:"vaultAddress"`
+	TxHash      string `json:"txHash"`
+	BlockNumber uint64 `json:"blockNumber"`
+	LogIndex    uint32 `json:"logIndex"`
+	Seq         uint64 `json:"seq"` // of the log record
+}
+
+// gone gives those of the told referrals that the node's chain would not tell
+// again under the same event id.
+func (n *node) gone(ctx context.Context, chainID uint64, told []*event.Record) ([]LostReferral, error) {
+	gone := []LostReferral{}
+	for _, r := range told {
+		l := r.GetLog()
+		again, err := n.still(ctx, l)
+		if err != nil {
+			return nil, err
+		}
+		if again {
+			continue
+		}
+		a, kind := referralOf(l), webhook.DepositReferral
+		if a.kind == event.Referral_KIND_WITHDRAWAL {
+			kind = webhook.WithdrawalReferral
+		}
+		tx, seq := common.BytesToHash(l.GetTxHash()), r.GetSeq()
+		if r.GetRetracts() != 0 {
+			seq = r.GetRetracts()
+		}
+		gone = append(gone, LostReferral{
+			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.partner).String(), kind, a.partner,
+			common.BytesToAddress(l.GetAddress()).Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,
+		})
+	}
+	return gone, nil
+}
+
+// still says that a log is in the node's chain, in whichever block.
+func (n *node) still(ctx context.Context, l *event.Log) (bool, error) {
+	var receipt *struct {
+		Logs []struct {
+			Address common.Address `json:"address"`
+			Topics  []common.Hash  `json:"topics"`
+			Data    hexutil.Bytes  `json:"data"`
+			Index   hexutil.Uint   `json:"logIndex"`
+		} `json:"logs"`
+	}
+	if err := n.call(ctx, &receipt, "eth_getTransactionReceipt", common.BytesToHash(l.GetTxHash())); err != nil {
+		return false, err
+	}
+	if receipt == nil {
+		return false, nil
+	}
+	for _, have := range receipt.Logs {
+		same := uint32(have.Index) == l.GetLogIndex() && bytes.Equal(have.Address[:], l.GetAddress()) && bytes.Equal(have.Data, l.GetData()) &&
+			slices.EqualFunc(have.Topics, l.GetTopics(), func(a common.Hash, b []byte) bool { return bytes.Equal(a[:], b) })
+		if same {
+			return true, nil
+		}
+	}
+	return false, nil
+}

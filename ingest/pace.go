@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"math"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+const (
+	// paceOver is the time over which rates are measured, paceEvery the pause
+	// between measurements.
+	paceOver  = 30 * time.Second
+	paceEvery = 500 * time.Millisecond
+)
+
+// pace measures how fast final blocks are read. Whoever asks for the status
+// turns it.
+type pace struct {
+	covered map[common.Address]uint64 // the last block of each vault that is in the log
+	samples []sample                  // oldest first
+}
+
+type sample struct {
+	at          time.Time
+	block, logs uint64
+}
+
+// committed notes how far the vaults are.
+func (p *pace) committed(covered []coverage) {
+	p.covered = make(map[common.Address]uint64, len(covered))
+	for _, v := range covered {
+		p.covered[v.address] = v.to
+	}
+}
+
+// backfill says how far the vaults are from the final block, and the seconds
+// until they reach it, nil before there is a rate. It is nil when they have.
+func (p *pace) backfill(now time.Time, vaults []vault, final, logs uint64) (*registry.BackfillStatus, *uint64) {
+	from, block := uint64(math.MaxUint64), uint64(math.MaxUint64)
+	for _, v := range vaults {
+		to, known := p.covered[v.address]
+		if !known {
+			to = v.start - 1
+		}
+		from, block = min(from, v.start), min(block, to)
+	}
+	if len(p.covered) == 0 || block >= final {
+		p.samples = nil
+		return nil, nil
+	}
+	st := &registry.BackfillStatus{FromBlock: from, Block: block, ToBlock: final, Logs: logs}
+	first := p.sample(sample{now, block, logs})
+	seconds := now.Sub(first.at).Seconds()
+	if seconds <= 0 {
+		return st, nil
+	}
+	st.BlocksPerSecond, st.LogsPerSecond = float64(block-first.block)/seconds, float64(logs-first.logs)/seconds
+	if block == first.block {
+		return st, nil
+	}
+	eta := uint64(math.Ceil(float64(final-block) / st.BlocksPerSecond))
+	return st, &eta
+}
+
+// sample gives the oldest measurement of the last half minute. Another vault,
+// further behind, begins anew.
+func (p *pace) sample(s sample) sample {
+	n := len(p.samples)
+	if n > 0 && p.samples[n-1].block > s.block {
+		p.samples, n = nil, 0
+	}
+	if n == 0 || s.at.Sub(p.samples[n-1].at) >= paceEvery {
+		p.samples = append(p.samples, s)
+	}
+	for len(p.samples) > 2 && s.at.Sub(p.samples[1].at) >= paceOver {
+		p.samples = p.samples[1:]
+	}
+	return p.samples[0]
+}

@@ -1,0 +1,239 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// unprovenError says that what a node answers cannot be all logs of a block.
+type unprovenError struct {
+	block uint64
+	hash  common.Hash
+	node  string
+	why   string
+}
+
+func (e *unprovenError) Error() string {
+	return fmt.Sprintf("the logs of block %d (%s) at %s are not those that the block's header stands for: %s", e.block, e.hash, e.node, e.why)
+}
+
+// incomplete says why logs cannot be all logs of a block, and is empty when
+// they can. All logs of a block are numbered from 0, and together they set every
+// bit of its bloom. Logs of others that the bloom does not hold are tolerated:
+// some chains append logs of their bridge that they keep out of it.
+func incomplete(h *header, logs []*event.Log) string {
+	for i, l := range logs {
+		if l.LogIndex != uint32(i) {
+			return fmt.Sprintf("log %d is missing", i)
+		}
+	}
+	if h.Bloom == (types.Bloom{}) {
+		return ""
+	}
+	if b := bloomOf(logs); !within(&h.Bloom, &b) {
+		return fmt.Sprintf("the header's logsBloom has more than the %d logs that are answered", len(logs))
+	}
+	return ""
+}
+
+// foreign refuses a log that a header's bloom does not hold.
+func (n *node) foreign(h *header, l *event.Log, known marks) error {
+	switch {
+	case known.of(l.Address).in(&h.Bloom) && (len(l.Topics) == 0 || known.of(l.Topics[0]).in(&h.Bloom)):
+		return nil
+	case h.Bloom == (types.Bloom{}):
+		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.name)
+	}
+	return fmt.Errorf("%s answers a log of 0x%x in block %d (log %d) that the block's logsBloom does not hold", n.name, l.Address, h.Number, l.LogIndex)
+}
+
+// native refuses logs of which a header's bloom does not hold every one.
+func (n *node) native(h *header, logs []*event.Log) ([]*event.Log, error) {
+	known := marks{}
+	for _, l := range logs {
+		if err := n.foreign(h, l, known); err != nil {
+			return nil, err
+		}
+	}
+	return logs, nil
+}
+
+// ours picks the logs of the vaults.
+func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
+	return slices.DeleteFunc(logs, func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
+}
+
+// prove reads the logs that the vaults have in a block, and proves that there
+// are no more: all logs of the block, whoever has emitted them, must make up its
+// bloom. have may be what is known already. A node whose answer proves nothing
+// is asked twice: one address may stand for several backends.
+func (n *node) prove(ctx context.Context, h *header, w *watched, have []*event.Log) ([]*event.Log, error) {
+	if len(have) > 0 && incomplete(h, have) == "" {
+		return have, nil
+	}
+	for try := 1; ; try++ {
+		all, err := n.allLogs(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		why := incomplete(h, all)
+		if why == "" {
+			return n.native(h, ours(all, w.addresses))
+		}
+		if try == 2 {
+			return nil, &unprovenError{h.Number, h.Hash, n.name, why}
+		}
+	}
+}
+
+// allLogs reads all logs of a block: by its hash, and where the node finds them
+// too many, out of the receipts.
+func (n *node) allLogs(ctx context.Context, h *header) ([]*event.Log, error) {
+	logs, err := n.logsByHash(ctx, h, nil)
+	refusal := refusalOf(ctx, err, h.Number).kind
+	if refusal == notRefused {
+		return logs, err
+	}
+	fromReceipts, why := n.receipts(ctx, h)
+	switch {
+	case why == nil:
+		return fromReceipts, nil
+	case refusal == tooMuch:
+		return nil, &overLimitError{h.Number, n.name, errors.Join(err, why)}
+	}
+	return nil, err
+}
+
+// overLimitError says that a node gives the logs of a single block in no way.
+type overLimitError struct {
+	block uint64
+	node  string
+	err   error
+}
+
+func (e *overLimitError) Error() string {
+	return fmt.Sprintf("block %d has more logs than %s gives in one answer, in whatever way it is asked: add an endpoint without such a limit to chain.rpc, such as a node of your own (%v)", e.block, e.node, e.err)
+}
+
+func (e *overLimitError) Unwrap() error { return e.err }
+
+// oneBlock reads the logs that the vaults have in a block that the node finds
+// too long to give as a range: by its hash, out of the receipts, or of one vault
+// after the other.
+func (n *node) oneBlock(ctx context.Context, h *header, w *watched, proof Proof) ([]*event.Log, error) {
+	if proof == ProofHead || proof == ProofFull {
+		logs, err := n.prove(ctx, h, w, nil)
+		var over *overLimitError
+		if err == nil || proof == ProofFull || !errors.As(err, &over) {
+			return logs, err
+		}
+	} else {
+		logs, err := n.logsByHash(ctx, h, w.addresses)
+		if err == nil || !mayBeTooMuch(ctx, err) {
+			return logs, err
+		}
+		if all, err := n.receipts(ctx, h); err == nil {
+			return ours(all, w.addresses), nil
+		}
+	}
+	var logs []*event.Log
+	for _, address := range w.addresses {
+		some, err := n.logsByHash(ctx, h, []common.Address{address})
+		if mayBeTooMuch(ctx, err) {
+			return nil, &overLimitError{h.Number, n.name, err}
+		}
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, some...)
+	}
+	slices.SortFunc(logs, func(a, b *event.Log) int { return int(a.LogIndex) - int(b.LogIndex) })
+	if proof != ProofNone && w.lacks(&h.Bloom, logs) {
+		return nil, &unprovenError{h.Number, h.Hash, n.name, "the header's logsBloom has more than was answered vault by vault"}
+	}
+	return logs, nil
+}
+
+func mayBeTooMuch(ctx context.Context, err error) bool {
+	return refusalOf(ctx, err, 0).kind != notRefused
+}
+
+// logsOfBlock reads the logs that the vaults have in one block, by its hash. A
+// lagging node answers [] or a part for blocks that it does not know yet, so an
+// answer is believed when it is what the block's bloom stands for; how strictly
+// is a matter of chain.proof. Another endpoint is asked before it is given up.
+func (s *session) logsOfBlock(ctx context.Context, n *node, h *header, addresses []common.Address) ([]*event.Log, error) {
+	w, proof := watch(addresses), s.ingest.config.Proof
+	if proof == ProofNone {
+		return n.oneBlock(ctx, h, w, proof)
+	}
+	if !w.mayHold(&h.Bloom) {
+		if h.Bloom != (types.Bloom{}) {
+			return nil, nil
+		}
+		// No log at all, or a chain that does not fill its blooms.
+		logs, err := n.logsByHash(ctx, h, addresses)
+		if err != nil {
+			return nil, err
+		}
+		return n.native(h, logs)
+	}
+	read := func(n *node) ([]*event.Log, error) {
+		if proof == ProofBloom {
+			return s.plausibly(ctx, n, h, w)
+		}
+		return n.oneBlock(ctx, h, w, proof)
+	}
+	logs, err := read(n)
+	if err == nil || ctx.Err() != nil {
+		return logs, err
+	}
+	other, noOther := s.nodes.other(ctx, n)
+	if noOther != nil {
+		return nil, err
+	}
+	logs, second := read(other)
+	if second != nil {
+		return nil, errors.Join(err, second)
+	}
+	return logs, nil
+}
+
+// plausibly reads the logs of the vaults by the block's hash. Where the bloom
+// has more it is asked again, and what is answered twice is believed while the
+// block is still in the chain.
+func (s *session) plausibly(ctx context.Context, n *node, h *header, w *watched) ([]*event.Log, error) {
+	logs, err := n.oneBlock(ctx, h, w, ProofBloom)
+	if err != nil || !w.lacks(&h.Bloom, logs) {
+		return logs, err
+	}
+	asked := []*node{n}
+	if other, err := s.nodes.other(ctx, n); err == nil {
+		asked = []*node{other, n}
+	}
+	for _, n := range asked {
+		again, err := n.oneBlock(ctx, h, w, ProofBloom)
+		if err != nil && n == asked[len(asked)-1] {
+			return nil, err
+		}
+		if len(again) > len(logs) {
+			logs = again
+		}
+	}
+	now, err := n.byNumber(ctx, h.Number)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(now.Hash[:], h.Hash[:]) {
+		return nil, fmt.Errorf("block %d (%s) left the chain of %s while its logs were read", h.Number, h.Hash, n.name)
+	}
+	return n.native(h, logs)
+}

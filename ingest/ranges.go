@@ -1,0 +1,386 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A range of final blocks is read by a job, and several jobs are in flight; the
+// pipeline keeps them in the order of their blocks. A job reads its blocks from
+// the first on, as many at once as the endpoint gives and as fill an answer, and
+// keeps its place: whether it was refused, failed, or has read as much as may be
+// held at once, it goes on where it is.
+//
+//	          ┌───────────── longer ranges ◀── given ◀─┐
+//	          ▼                                        │
+//	headers ──▶ eth_getLogs ──▶ refused ──▶ shorter ───┤
+//	                  │            └─ one block ──▶ by hash, receipts, vault by vault
+//	                  ▼                                │
+//	      blooms, round numbers ──▶ doubt ──▶ all logs of the block make up its bloom? ──▶ part
+const (
+	// wantedAnswer is how many bytes an answer should have, and so a part of the
+	// log; budget is what all jobs in flight may want at once.
+	wantedAnswer = 3 << 20
+	budget       = 24 << 20
+	// proofsAtOnce is how many blocks of an answer that was caught with logs missing
+	// are proven one by one; a longer one is asked for again.
+	proofsAtOnce = 32
+	// unclearTries is how often a single block is asked for in vain before it is asked
+	// for in other ways.
+	unclearTries = 3
+)
+
+// part is what was read of some blocks in a row.
+type part struct {
+	from, to uint64
+	parent   common.Hash // of block from, where it is known
+	blocks   []*header   // that are to be recorded: the last one, and all that are near the head
+	logs     []*event.Log
+	bytes    int
+}
+
+// reader reads final blocks.
+type reader struct {
+	*watched
+	proof  Proof
+	most   uint64 // blocks of a range
+	wanted int    // bytes of an answer
+	limits func(*node) *limits
+	giant  *sync.Mutex // held while an answer of unusual length is in memory
+}
+
+// job is a range of blocks that is being read.
+type job struct {
+	at, to     uint64 // blocks that are still to be read
+	recordFrom uint64 // blocks from this one on are recorded, each
+	step       uint64 // how many to ask for next, 0 for what the limits say
+	failures   int    // in a row, of the single block at
+	headers    []*header
+	parts      []*part
+	held       int // bytes in parts
+
+	running chan struct{} // closed when the reading ended; nil before it began
+	err     error         // after that
+}
+
+func (j *job) done() bool { return j.at > j.to }
+
+// run reads until the job is done or holds enough.
+func (r *reader) run(ctx context.Context, n *node, j *job) error {
+	for !j.done() && j.held < r.wanted {
+		p, err := r.read(ctx, n, j)
+		if err != nil {
+			j.headers = nil // the next endpoint may know better
+			return fmt.Errorf("read the logs of final blocks from %d on: %w", j.at, err)
+		}
+		if p == nil {
+			continue // less will be asked for
+		}
+		j.parts, j.held = append(j.parts, p), j.held+p.bytes
+		j.at, j.failures = p.to+1, 0
+		for len(j.headers) > 0 && j.headers[0].Number < j.at {
+			j.headers = j.headers[1:]
+		}
+	}
+	return nil
+}
+
+// read asks for the next blocks of a job once. It gives nil where the endpoint
+// refuses and a shorter range comes next.
+func (r *reader) read(ctx context.Context, n *node, j *job) (*part, error) {
+	l := r.limits(n)
+	if r.proof != ProofNone && len(j.headers) == 0 {
+		var err error
+		if j.headers, err = n.headers(ctx, j.at, j.to, l); err != nil {
+			return nil, err
+		}
+	}
+	width := j.step
+	if width == 0 {
+		width = l.next(r.most)
+	}
+	to := min(j.to, j.at+width-1)
+	addresses := r.addresses
+	if r.proof == ProofFull && r.dense(j.headers[:to-j.at+1]) {
+		addresses = nil // all logs, which prove themselves
+	}
+	began := time.Now()
+	a, err := r.ask(ctx, n, j.at, to, addresses)
+	if err != nil {
+		return r.less(ctx, n, j, to, err)
+	}
+	l.gave(to-j.at+1, len(a.logs), a.bytes, r.wanted, time.Since(began))
+	j.step = 0
+	return r.accept(ctx, n, j, to, a)
+}
+
+// ask asks for the logs of a range. Its answer is bounded, so that all that are
+// in flight fit into memory together; what a single block needs more is there
+// for one at a time.
+func (r *reader) ask(ctx context.Context, n *node, from, to uint64, addresses []common.Address) (*answer, error) {
+	a, err := n.logsOfRange(upTo(ctx, 3*r.wanted), from, to, addresses)
+	if from < to || !errors.Is(err, errAnswerTooLong) {
+		return a, err
+	}
+	r.giant.Lock()
+	defer r.giant.Unlock()
+	return n.logsOfRange(ctx, from, to, addresses)
+}
+
+// dense says that most blocks may have logs of the vaults.
+func (r *reader) dense(headers []*header) bool {
+	hits := 0
+	for _, h := range headers {
+		if r.mayHold(&h.Bloom) {
+			hits++
+		}
+	}
+	return 2*hits > len(headers)
+}
+
+// less decides what to do about a range that was not given.
+func (r *reader) less(ctx context.Context, n *node, j *job, to uint64, err error) (*part, error) {
+	refusal, asked := refusalOf(ctx, err, j.at), to-j.at+1
+	if asked > 1 {
+		if refusal.kind == notRefused {
+			j.step = asked / 2 // the next endpoint is asked, for less
+			return nil, err
+		}
+		j.step = r.limits(n).refused(asked, j.at, refusal)
+		return nil, nil
+	}
+	if refusal.kind == unclear {
+		if j.failures++; j.failures < unclearTries {
+			return nil, err
+		}
+	}
+	if refusal.kind == notRefused {
+		return nil, err
+	}
+	h := (*header)(nil)
+	if len(j.headers) > 0 {
+		h = j.headers[0]
+	} else if h, err = n.byNumber(ctx, j.at); err != nil {
+		return nil, err
+	}
+	logs, err := n.oneBlock(ctx, h, r.watched, r.proof)
+	if err != nil {
+		return nil, err
+	}
+	return &part{from: j.at, to: j.at, parent: h.Parent, blocks: []*header{h}, logs: logs, bytes: wire(logs)}, nil
+}
+
+// wire is about how many bytes of an answer logs have taken.
+func wire(logs []*event.Log) (bytes int) {
+	for _, l := range logs {
+		bytes += typicalLog + 2*len(l.Data)
+	}
+	return bytes
+}
+
+// accept makes a part of an answer about the next blocks of a job up to to, once
+// nothing speaks against it.
+func (r *reader) accept(ctx context.Context, n *node, j *job, to uint64, a *answer) (*part, error) {
+	if r.proof == ProofNone {
+		return r.believe(ctx, n, j, to, a)
+	}
+	l, cut := r.limits(n), r.limits(n).cut(len(a.logs))
+	if cut { // what comes after its last block is asked for again
+		to = a.logs[len(a.logs)-1].BlockNumber
+	}
+	headers := j.headers[:to-j.at+1]
+	if err := n.agree(headers, a.logs, r.addresses); err != nil {
+		return nil, err
+	}
+	byBlock := split(headers, a.logs)
+	doubtful := r.doubtful(headers, byBlock)
+	if cut {
+		doubtful[len(headers)-1] = true
+	}
+	lost, err := r.resolve(ctx, n, headers, byBlock, doubtful)
+	switch {
+	case err != nil:
+		return nil, err
+	case lost && cut:
+		l.cuts(len(a.logs))
+	case !cut:
+		l.whole(len(a.logs))
+	case to == j.to:
+		l.whole(len(a.logs))
+	}
+	p := &part{from: j.at, to: to, parent: headers[0].Parent, bytes: a.bytes}
+	for i, h := range headers {
+		p.logs = append(p.logs, ours(byBlock[i], r.addresses)...)
+		if h.Number >= j.recordFrom || h.Number == to {
+			p.blocks = append(p.blocks, h)
+		}
+	}
+	return p, nil
+}
+
+// agree checks logs against the headers of their blocks, and dates them.
+func (n *node) agree(headers []*header, logs []*event.Log, addresses []common.Address) error {
+	known := marks{}
+	for i := 0; i < len(logs); {
+		h := headers[logs[i].BlockNumber-headers[0].Number]
+		next := i + 1
+		for next < len(logs) && logs[next].BlockNumber == h.Number {
+			next++
+		}
+		if err := n.belong(logs[i:next], h); err != nil {
+			return err
+		}
+		for _, l := range logs[i:next] {
+			if !slices.Contains(addresses, common.Address(l.Address)) {
+				continue
+			}
+			if err := n.foreign(h, l, known); err != nil {
+				return err
+			}
+		}
+		i = next
+	}
+	return nil
+}
+
+// split sorts logs by their blocks.
+func split(headers []*header, logs []*event.Log) [][]*event.Log {
+	byBlock := make([][]*event.Log, len(headers))
+	for i, h := range headers {
+		n := 0
+		for n < len(logs) && logs[n].BlockNumber == h.Number {
+			n++
+		}
+		byBlock[i], logs = logs[:n:n], logs[n:]
+	}
+	return byBlock
+}
+
+// doubtful says of each block whether its logs must be proven: with proof full
+// where it may have any, otherwise where its bloom says that there are more. A
+// bloom that is too full to say anything counts only before the first log that
+// was answered, where a pruned node has nothing, and after the last one, where a
+// lagging one has nothing.
+func (r *reader) doubtful(headers []*header, byBlock [][]*event.Log) []bool {
+	doubtful := make([]bool, len(headers))
+	first, last, mute := len(headers), -1, []int(nil)
+	for i, h := range headers {
+		if len(byBlock[i]) > 0 {
+			first, last = min(first, i), i
+		}
+		switch {
+		case r.proof == ProofFull:
+			doubtful[i] = r.mayHold(&h.Bloom)
+		case !r.lacks(&h.Bloom, byBlock[i]):
+		case telling(&h.Bloom):
+			doubtful[i] = true
+		default:
+			mute = append(mute, i)
+		}
+	}
+	if len(mute) > 0 {
+		if i := mute[0]; i < first {
+			doubtful[i] = true
+		}
+		if i := mute[len(mute)-1]; i > last {
+			doubtful[i] = true
+		}
+	}
+	return doubtful
+}
+
+// resolve proves the doubtful blocks, and leaves the logs of the vaults in
+// byBlock. It says whether the answer had lost some. Then nothing of the answer
+// is believed without a proof.
+func (r *reader) resolve(ctx context.Context, n *node, headers []*header, byBlock [][]*event.Log, doubtful []bool) (lost bool, err error) {
+	proven := make([]bool, len(headers))
+	prove := func(i int) error {
+		had := len(ours(slices.Clone(byBlock[i]), r.addresses))
+		logs, err := n.prove(ctx, headers[i], r.watched, byBlock[i])
+		if err != nil {
+			return err
+		}
+		byBlock[i], proven[i] = ours(logs, r.addresses), true
+		lost = lost || len(byBlock[i]) > had
+		return nil
+	}
+	for i := range headers {
+		if doubtful[i] {
+			if err := prove(i); err != nil {
+				return lost, err
+			}
+		}
+	}
+	if !lost {
+		return false, nil
+	}
+	var rest []int
+	for i, h := range headers {
+		if !proven[i] && r.mayHold(&h.Bloom) {
+			rest = append(rest, i)
+		}
+	}
+	if len(rest) > proofsAtOnce {
+		return true, fmt.Errorf("%s leaves logs out when it is asked for blocks %d to %d", n.name, headers[0].Number, headers[len(headers)-1].Number)
+	}
+	for _, i := range rest {
+		if err := prove(i); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+// believe makes a part of an answer where blooms prove nothing: it agrees with
+// itself and with the headers that are needed anyway.
+func (r *reader) believe(ctx context.Context, n *node, j *job, to uint64, a *answer) (*part, error) {
+	l := r.limits(n)
+	if logs := a.logs; l.cut(len(logs)) && logs[len(logs)-1].BlockNumber > j.at {
+		// The last block may be cut, and those after it missing: they come next.
+		to = logs[len(logs)-1].BlockNumber - 1
+		for len(a.logs) > 0 && a.logs[len(a.logs)-1].BlockNumber > to {
+			a.logs = a.logs[:len(a.logs)-1]
+		}
+	} else {
+		l.whole(len(logs))
+	}
+	blocks, err := n.headers(ctx, min(to, max(j.at, j.recordFrom)), to, l)
+	if err != nil {
+		return nil, err
+	}
+	times := map[common.Hash]*header{}
+	for _, h := range blocks {
+		times[h.Hash] = h
+	}
+	var missing []common.Hash
+	for _, g := range a.logs {
+		if hash := common.Hash(g.BlockHash); g.BlockTime == noTime && times[hash] == nil {
+			times[hash] = &header{}
+			missing = append(missing, hash)
+		}
+	}
+	found, err := n.headersByHash(ctx, missing, l)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range a.logs {
+		if h := found[common.Hash(g.BlockHash)]; h != nil {
+			g.BlockTime = h.Time
+		} else if h := times[common.Hash(g.BlockHash)]; h != nil {
+			g.BlockTime = h.Time
+		}
+		if first := blocks[0].Number; g.BlockNumber >= first && !bytes.Equal(g.BlockHash, blocks[g.BlockNumber-first].Hash[:]) {
+			return nil, fmt.Errorf("%s answers a log of block %d with hash 0x%x, but the block's hash is %s", n.name, g.BlockNumber, g.BlockHash, blocks[g.BlockNumber-first].Hash)
+		}
+	}
+	return &part{from: j.at, to: to, blocks: blocks, logs: a.logs, bytes: a.bytes}, nil
+}

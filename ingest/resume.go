@@ -1,0 +1,247 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Resumption says what it takes, or took, to go on with the chain that froze
+// the log.
+type Resumption struct {
+	ChainID  uint64 `json:"chainId"`
+	Frozen   string `json:"frozen"`   // why the log is frozen
+	Endpoint string `json:"endpoint"` // whose chain it is: scheme and host
+	Head     Place  `json:"head"`     // newest block of the log
+	// Ancestor is the newest block of the log that is one of the chain too. It is
+	// block 0 where no recorded one is.
+	Ancestor Place `json:"ancestor"`
+	// Records above the ancestor that are taken back, and how many of them are
+	// blocks and logs.
+	Records int `json:"records"`
+	Blocks  int `json:"blocks"`
+	Logs    int `json:"logs"`
+	// Referrals that partners may have heard of and whose cause is gone.
+	Referrals []LostReferral `json:"referrals"`
+	// Accepted says that it was done.
+	Accepted bool `json:"accepted"`
+}
+
+// Place is a block.
+type Place struct {
+	Number uint64 `json:"number"`
+	Hash   string `json:"hash"`
+}
+
+// The kinds of the decisions around what an operator takes back.
+const (
+	acceptReorgOpen  = "accept-reorg:open"
+	acceptReorgClose = "accept-reorg:close"
+)
+
+// A transaction of a resumption holds about so many records, and a unit so many.
+const (
+	takenBackAtOnce = 100_000
+	takenBackAsUnit = 10_000
+)
+
+// Resume shows what accepting the chain takes that froze the log and, with
+// accept, does it: between two decision records it takes back everything above
+// the newest recorded block that is in the chain, and ends the freeze. An
+// ingest that runs, or the next one, then goes on from that block as from any.
+//
+// Resume fences like any writer, but signs with the name of the one that froze,
+// who so learns that it may go on. Every transaction leaves a log that Resume
+// can go on with; only the last one ends the freeze. It returns a *RefusedError
+// where there is nothing to resume or the node is not to be believed yet.
+func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
+	defer i.nodes.close()
+	s := i.newSession(nil)
+	if accept {
+		client, err := i.transactional()
+		if err != nil {
+			return nil, err
+		}
+		defer client.Close()
+		if err := fence(ctx, client); err != nil {
+			return nil, err
+		}
+		s.client = client
+	}
+	cursor, err := s.restore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cursor.GetFrozen() == "" || cursor.GetHead() == nil {
+		return nil, refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(i.config.ID))
+	}
+	i.instance = cursor.GetInstanceId()
+	n, err := i.nodes.first(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plan, ancestor, err := s.plan(ctx, n)
+	if err != nil || !accept {
+		return plan, err
+	}
+	i.log.Warn("the operator accepts the chain", "endpoint", n.name, "ancestor", ancestor.Number, "records", plan.Records, "frozen", plan.Frozen)
+	if err := s.accept(ctx, plan, ancestor); err != nil {
+		return nil, fmt.Errorf("take back what is above block %d: %w; the log is whole and still frozen: run the command again", ancestor.Number, err)
+	}
+	plan.Accepted = true
+	return plan, nil
+}
+
+// plan finds the ancestor, and restores the window to all that is above it and
+// what an ingest would need whose head it is.
+func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, error) {
+	tip, err := n.latest(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if tip.Number < s.head.Number {
+		return nil, nil, refuse("the head at %s is block %d, below the log's block %d: wait until the node is in sync, or correct chain.rpc", n.name, tip.Number, s.head.Number)
+	}
+	if h, err := n.byNumber(ctx, s.head.Number); err == nil && h.Hash != s.head.Hash {
+		if keeper := s.keeper(ctx, n); keeper != nil {
+			return nil, nil, refuse("%s has another block %d than the log, but %s has the log's: take the wrong one out of chain.rpc", n.name, s.head.Number, keeper.name)
+		}
+	}
+	ancestor, err := s.ancestor(ctx, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	told, err := s.reopen(ctx, ancestor.Number)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan := &Resumption{
+		ChainID: s.ingest.config.ID, Frozen: s.frozen, Endpoint: n.name,
+		Head: Place{s.head.Number, s.head.Hash.Hex()}, Ancestor: Place{ancestor.Number, ancestor.Hash.Hex()},
+	}
+	for _, lost := range s.window.above(ancestor.Number) {
+		plan.Records++
+		if lost.GetBlock() != nil {
+			plan.Blocks++
+		} else {
+			plan.Logs++
+		}
+	}
+	plan.Referrals, err = n.gone(ctx, s.ingest.config.ID, told)
+	return plan, ancestor, err
+}
+
+// reopen reads the whole log, to make the window that a head at the ancestor
+// has, with everything above that in it. It gives the referrals above the
+// ancestor that were told, those included that an earlier, unfinished
+// resumption took back.
+func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Record, err error) {
+	s.window = window{}
+	oldest := ancestor - min(ancestor, s.ingest.config.Window)
+	final, toldTo := min(s.final, ancestor), min(s.told, ancestor)
+	var unfinished []*event.Record
+	wasTold := func(r *event.Record) bool {
+		return r.GetLog().GetBlockNumber() <= s.told && referralOf(r.GetLog()) != nil
+	}
+	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		switch kind := e.GetDecision().GetKind(); {
+		case kind == acceptReorgClose:
+			unfinished = nil
+		case kind == acceptReorgOpen && unfinished == nil:
+			unfinished = []*event.Record{}
+		case unfinished != nil && e.GetRetracts() != 0 && wasTold(e.Record):
+			unfinished = append(unfinished, e.Record)
+		}
+		if e.GetRetracts() != 0 || matters(e.Record, min(final, toldTo), oldest, toldTo) {
+			s.window.apply(e)
+		}
+		return nil
+	}, s.ingest.kafka.Options()...)
+	for _, lost := range s.window.above(ancestor) {
+		if wasTold(lost.Record) {
+			told = append(told, lost.Record)
+		}
+	}
+	return append(unfinished, told...), err
+}
+
+// accept takes back what is above the ancestor, in as many transactions as it
+// needs. Up to the last one the log stays frozen.
+func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *header) error {
+	units := append(takenBack(s.window.above(ancestor.Number), s.ingest.takeBack.asUnit), []*event.Record{decision(acceptReorgClose, plan)})
+	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.frozen}
+	records := 0
+	for _, unit := range units {
+		if records += len(unit); records > s.ingest.takeBack.atOnce {
+			if err := s.commit(ctx, c); err != nil {
+				return err
+			}
+			c, records = &change{frozen: s.frozen}, len(unit)
+		}
+		c.units = append(c.units, unit)
+	}
+	c.head, c.ancestor, c.reopens, c.frozen = ancestor, &ancestor.Number, true, ""
+	for _, v := range s.covered {
+		v.to = max(v.start-1, min(v.to, ancestor.Number))
+		c.covered = append(c.covered, v)
+	}
+	return s.commit(ctx, c)
+}
+
+// takenBack makes the units that retract records, which are newest first. A
+// unit ends before the record of a block, so that no block is taken back by
+// halves.
+func takenBack(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
+	var unit []*event.Record
+	for _, e := range lost {
+		if len(unit) >= asUnit && e.GetBlock() != nil {
+			units, unit = append(units, unit), nil
+		}
+		unit = append(unit, retraction(e))
+	}
+	if len(unit) > 0 {
+		units = append(units, unit)
+	}
+	return units
+}
+
+func decision(kind string, plan *Resumption) *event.Record {
+	reason := fmt.Sprintf("the operator accepts the chain at %s: %d records above block %d (%s) are taken back; the log was frozen because %s",
+		plan.Endpoint, plan.Records, plan.Ancestor.Number, plan.Ancestor.Hash, plan.Frozen)
+	return &event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: reason, Time: uint64(time.Now().UnixMilli())}}}
+}
+
+// errThawed says that the log is not frozen any more.
+var errThawed = errors.New("an operator has accepted the chain")
+
+// frozenPause is the least time between two looks whether the log is frozen.
+const frozenPause = 250 * time.Millisecond
+
+// stayFrozen waits until an operator's resumption, which writes under the name
+// of the writer that it found, has ended the freeze, or until another writer has
+// taken over.
+func (s *session) stayFrozen(ctx context.Context) error {
+	s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", s.frozen)
+	s.ingest.note(func(st *Status) {
+		st.State, st.Reason = Frozen, s.frozen+"; `navlog ingest resume` shows what it takes to go on with that chain"
+	})
+	for {
+		if sleep(ctx, max(s.ingest.config.PollInterval, frozenPause)) != nil {
+			return nil
+		}
+		cursor, err := s.ingest.readCursor(ctx)
+		if err == nil {
+			err = s.ingest.rightful(cursor, s.ingest.instance)
+		}
+		if err != nil {
+			return err
+		}
+		if cursor.GetFrozen() == "" {
+			return errThawed
+		}
+	}
+}

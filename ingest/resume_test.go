@@ -1,0 +1,349 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// resume is the operator's command. A panic with errKilled is its process's death.
+func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *Resumption, err error) {
+	r.t.Helper()
+	i := New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	for _, f := range prepare {
+		f(i)
+	}
+	defer func() {
+		if why := recover(); why != nil {
+			if why != any(errKilled) {
+				panic(why)
+			}
+			err = errKilled
+		}
+	}()
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	return i.Resume(ctx, accept)
+}
+
+// inSmallPieces makes many units and transactions of what a resumption takes back.
+func inSmallPieces(i *Ingest) { i.takeBack.atOnce, i.takeBack.asUnit = 8, 3 }
+
+// expected is what a resumption must find, made from the topics and the chain.
+func (r *rig) expected() (ancestor uint64, records int) {
+	r.t.Helper()
+	_, live := r.log()
+	for _, record := range live {
+		b := record.GetBlock()
+		if b == nil || b.GetNumber() > r.height() {
+			continue
+		}
+		h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(b.GetNumber()))
+		r.must(err)
+		if h.Hash() == common.Hash(b.GetHash()) {
+			ancestor = max(ancestor, b.GetNumber())
+		}
+	}
+	for _, record := range live {
+		if number, ofBlock := blockOf(record); ofBlock && number > ancestor {
+			records++
+		}
+	}
+	return ancestor, records
+}
+
+// frozen is a rig whose running ingest has frozen by a reorganisation.
+func frozen(t *testing.T, brokers func(testing.TB) []string, depth func(height uint64) uint64, prepare func(*rig)) (*rig, *process) {
+	t.Helper()
+	r := newRig(t, brokers)
+	r.config.Confirmations = 1
+	prepare(r)
+	r.steps(40)
+	p := r.start()
+	p.caughtUp()
+	r.verify()
+	r.reorg(depth(r.height()))
+	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	return r, p
+}
+
+// betweenDecisions checks that the log has an opening and a closing decision
+// with nothing but retractions between them, and gives how many.
+func betweenDecisions(t *testing.T, all []*event.Record) (retractions, closed int) {
+	t.Helper()
+	open := false
+	for _, record := range all {
+		switch kind := record.GetDecision().GetKind(); {
+		case kind == acceptReorgOpen:
+			open = true // a second time where the command did not come to its end
+		case kind == acceptReorgClose && !open:
+			t.Fatalf("record %d closes what was not opened", record.GetSeq())
+		case kind == acceptReorgClose:
+			open, closed = false, closed+1
+		case open && record.GetRetracts() == 0:
+			t.Fatalf("record %d between the decisions is no retraction: %v", record.GetSeq(), record)
+		case open:
+			retractions++
+		}
+		if d := record.GetDecision(); d != nil && (!strings.Contains(d.GetReason(), "accepts the chain") || d.GetTime() == 0 || !record.GetBoundary()) {
+			t.Errorf("the decision is %v", record)
+		}
+	}
+	if open {
+		t.Error("a decision is not closed")
+	}
+	return retractions, closed
+}
+
+// A frozen ingest goes on by itself after the operator's command, whatever the
+// reorganisation's depth was, and so does one that starts later.
+func TestResume(t *testing.T) {
+	for name, c := range map[string]struct {
+		depth   func(height uint64) uint64
+		prepare func(*rig)
+	}{
+		"below the final block": {func(uint64) uint64 { return 14 }, func(*rig) {}},
+		"below the window":      {func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 }},
+		"below sparse records": {func(height uint64) uint64 { return height / 2 }, func(r *rig) {
+			r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
+		}},
+		"below every record": {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, p := frozen(t, kfake, c.depth, c.prepare)
+			before, _ := r.log()
+			ancestor, records := r.expected()
+
+			plan, err := r.resume(false)
+			r.must(err)
+			if plan.Ancestor.Number != ancestor || plan.Records != records || plan.Blocks+plan.Logs != records || plan.Accepted || records == 0 {
+				t.Errorf("the plan is %+v, want %d records above block %d", plan, records, ancestor)
+			}
+			if now, _ := r.log(); len(now) != len(before) || r.cursor().GetFrozen() == "" {
+				t.Fatalf("showing the plan appended %d records", len(now)-len(before))
+			}
+
+			done, err := r.resume(true, inSmallPieces)
+			r.must(err)
+			if !done.Accepted || done.Ancestor != plan.Ancestor || done.Records != records || len(done.Referrals) != len(plan.Referrals) {
+				t.Errorf("done was %+v, the plan was %+v", done, plan)
+			}
+			p.caughtUp()
+			if retractions, closed := betweenDecisions(t, r.verify()); retractions != records || closed != 1 {
+				t.Errorf("%d records were taken back between %d pairs of decisions, want %d", retractions, closed, records)
+			}
+			if counterValue(t, p.metrics.frozen) != 0 {
+				t.Error("navlog_ingest_frozen is not 0 again")
+			}
+			if c.depth(100) == 99 {
+				return // no contracts are left for more traffic
+			}
+			r.steps(3)
+			p.caughtUp()
+			r.verify()
+			p.halt()
+			r.steps(3)
+			p = r.start()
+			p.caughtUp()
+			r.verify()
+		})
+	}
+}
+
+// The referrals that are shown are those that were told and that the chain
+// would not tell again under the same event id.
+func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Confirmations, r.config.Window = 1, 4
+	r.steps(20)
+	depositor := r.depositor()
+	p := r.start()
+	for n := range 6 {
+		depositor.deposit(int64(n+1), 7+35*uint32(n%2))
+	}
+	p.caughtUp()
+	r.verify()
+	all := r.told()
+	newest := all[0]
+	for _, told := range all {
+		if told.GetSeq() > newest.GetSeq() {
+			newest = told
+		}
+	}
+	// The newest one's transaction comes again, in another block, as the first log there.
+	r.reorg(6, scenario.Kept{Hash: common.Hash(newest.GetLog().GetTxHash()), Block: 2})
+	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+
+	eventID := func(x told) string {
+		kind := map[string]string{chainlog.ReferralDeposits: webhook.DepositReferral, chainlog.ReferralWithdrawals: webhook.WithdrawalReferral}[x.topic]
+		l := x.GetLog()
+		return webhook.EventID(r.config.ID, common.Hash(l.GetTxHash()), l.GetLogIndex(), kind, x.GetPartnerId()).String()
+	}
+	want := map[string]uint64{}
+	for _, x := range all {
+		receipt, err := r.chain.TransactionReceipt(r.ctx, common.Hash(x.GetLog().GetTxHash()))
+		if err != nil {
+			want[eventID(x)] = x.GetSeq() // not in the chain
+		} else if common.Hash(x.GetLog().GetTxHash()) == common.Hash(newest.GetLog().GetTxHash()) && receipt.BlockNumber.Uint64() == newest.GetLog().GetBlockNumber() {
+			t.Fatal("the kept transaction is in the same block as before: the test shows nothing")
+		}
+	}
+	if len(want) < 4 {
+		t.Fatalf("only %d told referrals lost their cause", len(want))
+	}
+	check := func(plan *Resumption) {
+		t.Helper()
+		got := map[string]uint64{}
+		for _, lost := range plan.Referrals {
+			got[lost.EventID] = lost.Seq
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("the referrals without a cause are %v, want %v", got, want)
+		}
+	}
+	plan, err := r.resume(false)
+	r.must(err)
+	check(plan)
+	if _, err := r.resume(true, inSmallPieces, killAt(afterEnd, 1)); !errors.Is(err, errKilled) {
+		t.Fatalf("the command was not killed: %v", err)
+	}
+	done, err := r.resume(true) // what the killed one took back is shown too
+	r.must(err)
+	check(done)
+	p.caughtUp()
+	r.verify()
+}
+
+// A command that dies at any step leaves a log that it, run again, brings to its
+// end, and that a starting ingest leaves as it is.
+func TestResumeKilledAtEveryStep(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		for _, at := range steps {
+			t.Run(string(at), func(t *testing.T) {
+				t.Parallel()
+				r, p := frozen(t, brokers, func(uint64) uint64 { return 14 }, func(*rig) {})
+				p.halt()
+				for n := range 2 {
+					if _, err := r.resume(true, inSmallPieces, killAt(at, n+1)); !errors.Is(err, errKilled) {
+						t.Fatalf("run %d was not killed: %v", n, err)
+					}
+					r.log()
+					p = r.start()
+					p.until("still frozen", func(st Status) bool { return st.State == Frozen })
+					p.halt()
+				}
+				_, err := r.resume(true, inSmallPieces)
+				r.must(err)
+				p = r.start()
+				p.caughtUp()
+				betweenDecisions(t, r.verify())
+			})
+		}
+	})
+}
+
+// A freeze that was for nothing: the chain is the log's again.
+func TestResumeWithNothingToTakeBack(t *testing.T) {
+	r := indexed(t)
+	cursor := r.cursor()
+	cursor.Frozen = "somebody was wrong"
+	r.writeCursor(mustMarshal(t, cursor))
+	p := r.start()
+	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	done, err := r.resume(true)
+	r.must(err)
+	if done.Records != 0 || len(done.Referrals) != 0 || done.Ancestor.Number != cursor.GetHead().GetNumber() {
+		t.Errorf("done was %+v", done)
+	}
+	r.steps(3)
+	p.caughtUp()
+	r.verify()
+	if final := r.cursor().GetFinalBlock(); final < cursor.GetFinalBlock() {
+		t.Errorf("the final block moved back from %d to %d for nothing", cursor.GetFinalBlock(), final)
+	}
+}
+
+func TestResumeIsRefused(t *testing.T) {
+	refused := func(t *testing.T, r *rig, want string) {
+		t.Helper()
+		before := r.cursor().GetSeq()
+		_, err := r.resume(true)
+		var refusal *RefusedError
+		if !errors.As(err, &refusal) || !strings.Contains(err.Error(), want) {
+			t.Errorf("resume ends with %v, want a refusal with %q", err, want)
+		}
+		if all, _ := r.log(); uint64(len(all)) != before {
+			t.Error("a refused resumption appended something")
+		}
+	}
+	t.Run("not frozen", func(t *testing.T) { refused(t, indexed(t), "is not frozen") })
+	r, p := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
+	p.halt()
+	good := r.config
+	var old, ours map[string]any
+	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", "0x5", false))
+	r.must(r.chain.Client().CallContext(r.ctx, &ours, "eth_getBlockByNumber", fmt.Sprintf("%#x", r.height()), false))
+	ours["hash"] = fmt.Sprintf("0x%x", r.cursor().GetHead().GetHash())
+	t.Run("a node that is behind", func(t *testing.T) {
+		r.config.RPC = Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
+		}).URL)
+		refused(t, r, "wait until the node is in sync")
+	})
+	t.Run("endpoints that disagree", func(t *testing.T) {
+		keeper := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return ours, nil, method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf(`"%#x"`, r.height())
+		})
+		r.config.RPC = append(Endpoints(r.url), Endpoints(keeper.URL)...)
+		refused(t, r, "take the wrong one out of chain.rpc")
+	})
+	t.Run("another chain", func(t *testing.T) {
+		fresh := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+		r.config.RPC = Endpoints(fresh.URL)
+		refused(t, r, "genesis")
+	})
+	r.config = good
+	if _, err := r.resume(true); err != nil {
+		t.Error(err)
+	}
+}
+
+// An ingest that takes over while the command works stops the command.
+func TestResumeIsFenced(t *testing.T) {
+	r, p := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
+	p.halt()
+	_, err := r.resume(true, inSmallPieces, func(i *Ingest) {
+		i.hook = func(at step) error {
+			if at == afterEnd && p.Status().State == Frozen {
+				i.hook = nil
+				p = r.start()
+				p.until("freeze", func(st Status) bool { return st.State == Frozen })
+			}
+			return nil
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "run the command again") {
+		t.Fatalf("a fenced command ends with %v", err)
+	}
+	_, err = r.resume(true)
+	r.must(err)
+	p.caughtUp()
+	betweenDecisions(t, r.verify())
+}

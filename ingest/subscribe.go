@@ -1,0 +1,133 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+const (
+	// silence is how long a subscription may say nothing while polls see new
+	// blocks, before it is taken for dead.
+	silence = 15 * time.Second
+	// eagerFor is how long after an announcement the announced block is asked for
+	// more often, every eagerEvery: the endpoint in use may get it a moment later
+	// than the one that announced it.
+	eagerFor   = 2 * time.Second
+	eagerEvery = 25 * time.Millisecond
+)
+
+// rest waits until the head is to be looked at again: when an endpoint announces
+// a block, or else after poll.
+func (p *nodes) rest(ctx context.Context, poll time.Duration) error {
+	timer := time.NewTimer(p.pause(poll))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.wake:
+	case <-timer.C:
+	}
+	return nil
+}
+
+func (p *nodes) pause(poll time.Duration) time.Duration {
+	announced, told := p.announced.Load(), p.told.Load()
+	if announced != nil && (told == nil || told.number < announced.number) && p.clock.now().Sub(announced.at) < eagerFor {
+		return min(poll, eagerEvery)
+	}
+	return poll
+}
+
+// listen subscribes to the new blocks of an endpoint, again and again until ctx
+// ends. Nothing depends on it: the head is polled as well.
+func (p *nodes) listen(ctx context.Context, n *node) {
+	for wait := newBackoff(); ctx.Err() == nil; _ = wait.sleep(ctx) {
+		err := p.hear(ctx, n, wait)
+		n.health.set(func(h *health) { h.subscribed = false })
+		if ctx.Err() == nil {
+			p.log.Warn("no announcements of new blocks; the head is polled until they come again", "endpoint", n.name, "error", discreet(err))
+		}
+	}
+}
+
+// hear takes announcements until the subscription fails. It has a connection of
+// its own, so that no long answer is in the way of a short announcement.
+func (p *nodes) hear(ctx context.Context, n *node, wait *backoff) error {
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	client, err := rpc.DialOptions(bounded, n.ws)
+	if err != nil {
+		return fmt.Errorf("connect: %w", discreet(err))
+	}
+	defer client.Close()
+	heads := make(chan struct {
+		Number hexutil.Uint64 `json:"number"`
+	}, 64)
+	subscription, err := client.EthSubscribe(bounded, heads, "newHeads")
+	if err != nil {
+		return fmt.Errorf("subscribe to newHeads: %w", err)
+	}
+	defer subscription.Unsubscribe()
+	n.health.set(func(h *health) { h.subscribed = true })
+	var missing missed
+	check := time.NewTicker(silence / 5)
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-subscription.Err():
+			if err == nil {
+				err = errors.New("the connection is closed")
+			}
+			return err
+		case h := <-heads:
+			wait.reset()
+			missing.heard(uint64(h.Number))
+			p.announce(n, sighting{uint64(h.Number), p.clock.now()})
+		case <-check.C:
+			if err := missing.check(p.told.Load(), p.clock.now()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// announce wakes the one who rests.
+func (p *nodes) announce(n *node, s sighting) {
+	p.metrics.announcements.WithLabelValues(n.name).Inc()
+	p.announced.Store(&s)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// missed finds a subscription that says nothing any more, by the blocks that
+// polls see and it does not announce.
+type missed struct {
+	last  uint64    // announced, or seen when it began
+	since time.Time // when a higher one was first seen; zero for none
+}
+
+func (m *missed) heard(number uint64) { *m = missed{last: number} }
+
+func (m *missed) check(told *sighting, now time.Time) error {
+	switch {
+	case told == nil:
+	case m.last == 0:
+		m.last = told.number
+	case told.number <= m.last:
+		m.since = time.Time{}
+	case m.since.IsZero():
+		m.since = now
+	case now.Sub(m.since) >= silence:
+		return fmt.Errorf("it is silent since block %d, and the head is block %d", m.last, told.number)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package ingest
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// relay passes connections on to an address until it is cut.
+type relay struct {
+	listener net.Listener
+	to       string
+	mu       sync.Mutex
+	open     []net.Conn
+	refuses  bool
+}
+
+func newRelay(t *testing.T, to string) *relay {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: listener, to: to}
+	t.Cleanup(func() { listener.Close(); r.cut() })
+	go func() {
+		for {
+			in, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go r.serve(in)
+		}
+	}()
+	return r
+}
+
+func (r *relay) serve(in net.Conn) {
+	r.mu.Lock()
+	if r.refuses {
+		r.mu.Unlock()
+		in.Close()
+		return
+	}
+	out, err := net.Dial("tcp", r.to)
+	if err != nil {
+		r.mu.Unlock()
+		in.Close()
+		return
+	}
+	r.open = append(r.open, in, out)
+	r.mu.Unlock()
+	go func() { _, _ = io.Copy(out, in); out.Close() }()
+	_, _ = io.Copy(in, out)
+	in.Close()
+}
+
+// cut ends all connections and refuses new ones; mend takes them again.
+func (r *relay) cut() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuses = true
+	for _, c := range r.open {
+		c.Close()
+	}
+	r.open = nil
+}
+
+func (r *relay) mend() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refuses = false
+}
+
+// socketOf is the WebSocket URL of the rig's node; anvil has both on one port.
+func (r *rig) socketOf() string { return strings.Replace(r.url, "http://", "ws://", 1) }
+
+// An announced block is followed at once: polling alone would take a minute for
+// each of these blocks. When the socket dies polling goes on, and announcements
+// come again by themselves.
+func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
+	for name, overHTTP := range map[string]bool{"beside HTTP": true, "over the socket alone": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.steps(5)
+			r.config.PollInterval = time.Minute
+			r.config.RPC = Endpoints(r.socketOf())
+			if overHTTP {
+				r.config.RPC = []Endpoint{{URL: r.url, WS: r.socketOf()}}
+			}
+			p := r.start()
+			p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
+			for range 4 {
+				r.steps(1)
+				p.until("new block", func(st Status) bool { return st.IndexedBlock == r.height() })
+			}
+			r.verify()
+		})
+	}
+}
+
+func TestDeadSocketIsReplaced(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(5)
+	between := newRelay(t, strings.TrimPrefix(r.url, "http://"))
+	r.config.RPC = []Endpoint{{URL: r.url, WS: "ws://" + between.listener.Addr().String()}}
+	p := r.start()
+	p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
+	between.cut()
+	p.until("loss of the subscription", func(st Status) bool { return !st.Endpoints[0].Subscribed })
+	r.steps(3)
+	p.caughtUp()
+	between.mend()
+	p.until("another subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
+	before := testutil.ToFloat64(p.metrics.announcements.WithLabelValues(r.url))
+	r.steps(1)
+	p.until("announcement", func(Status) bool {
+		return testutil.ToFloat64(p.metrics.announcements.WithLabelValues(r.url)) > before
+	})
+	p.caughtUp()
+	r.verify()
+}
+
+// A socket that stays open and says nothing is found out by the blocks that
+// polls see.
+func TestSilentSocket(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var m missed
+	at := func(number uint64) *sighting { return &sighting{number: number} }
+	check := func(silent bool, told *sighting, after time.Duration) {
+		t.Helper()
+		now = now.Add(after)
+		if err := m.check(told, now); (err != nil) != silent {
+			t.Errorf("%+v with the head at %+v is %v", m, told, err)
+		}
+	}
+	check(false, nil, time.Hour)       // no poll yet
+	check(false, at(7), time.Hour)     // the head when it began
+	check(false, at(7), time.Hour)     // no new block
+	check(false, at(8), time.Hour)     // seen a moment before it is announced
+	m.heard(8)                         // here it is
+	check(false, at(8), time.Hour)     //
+	check(false, at(9), 0)             // one that is not announced,
+	check(false, at(12), silence-1)    // and more, for a while
+	check(true, at(12), 1)             // long enough
+	m.heard(12)                        //
+	check(false, at(11), 2*silence)    // after a reorganisation the head may be lower
+	check(false, at(13), time.Second)  //
+	check(false, at(12), 2*silence)    //
+	check(false, at(13), time.Second)  //
+	check(false, at(13), silence-2)    //
+	check(true, at(14), 3*time.Second) //
+}
+
+// After an announcement the endpoint in use is asked eagerly, until it has the
+// block too or some time has passed.
+func TestEagerAfterAnnouncement(t *testing.T) {
+	p := newNodes(Config{ID: 5, RPC: Endpoints("http://a.invalid")}, newMetrics(newRegistry()), slog.New(slog.DiscardHandler))
+	rests := func(want time.Duration) {
+		t.Helper()
+		if got := p.pause(time.Minute); got != want {
+			t.Errorf("it rests %s, want %s", got, want)
+		}
+	}
+	f := newFakeTime()
+	p.clock = f.clock()
+	rests(time.Minute)
+	p.announce(p.all[0], sighting{8, f.now()})
+	rests(eagerEvery)
+	p.told.Store(&sighting{7, f.now()})
+	rests(eagerEvery)
+	f.pass(eagerFor)
+	rests(time.Minute)
+	p.announce(p.all[0], sighting{9, f.now()})
+	p.told.Store(&sighting{9, f.now()})
+	rests(time.Minute)
+	if err := p.rest(t.Context(), time.Hour); err != nil { // it was woken before it rested
+		t.Error(err)
+	}
+	leaving, cancel := contextDone(t)
+	defer cancel()
+	if err := p.rest(leaving, time.Hour); err == nil {
+		t.Error("who goes away rests")
+	}
+}

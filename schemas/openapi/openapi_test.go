@@ -1,0 +1,102 @@
+package openapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/schemas/openapi"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// load reads the document and checks it with its examples.
+func load(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	doc := load(t)
+	for _, event := range []string{webhook.DepositReferral, webhook.WithdrawalReferral, webhook.Test} {
+		if doc.Webhooks[event] == nil || doc.Webhooks[event].Post == nil {
+			t.Errorf("there is no webhook %s", event)
+		}
+	}
+	if len(doc.Webhooks) != 3 {
+		t.Errorf("%d webhooks", len(doc.Webhooks))
+	}
+}
+
+// TestEveryParameterIsBounded: a number has both ends, a text a list of values
+// or a greatest length.
+func TestEveryParameterIsBounded(t *testing.T) {
+	doc := load(t)
+	var bounded func(s *openapi3.Schema) bool
+	bounded = func(s *openapi3.Schema) bool {
+		if len(s.AnyOf) > 0 {
+			for _, one := range s.AnyOf {
+				if !bounded(one.Value) {
+					return false
+				}
+			}
+			return true
+		}
+		if s.Type.Is("integer") {
+			return s.Min != nil && s.Max != nil
+		}
+		return s.Type.Is("string") && (len(s.Enum) > 0 || s.MaxLength != nil)
+	}
+	for name, p := range doc.Components.Parameters {
+		if !bounded(p.Value.Schema.Value) {
+			t.Errorf("parameter %s has no bounds", name)
+		}
+		if p.Value.Description == "" {
+			t.Errorf("parameter %s says nothing of itself", name)
+		}
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			for _, p := range op.Parameters {
+				if p.Ref == "" {
+					t.Errorf("%s %s: parameter %s is not one of the components that are checked here", method, path, p.Value.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestJSONIsTheSameDocument, in the same order.
+func TestJSONIsTheSameDocument(t *testing.T) {
+	var fromJSON, fromYAML any
+	if err := json.Unmarshal(openapi.JSON(), &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(openapi.YAML(), &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(fromYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again any
+	if err := json.Unmarshal(b, &again); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(fromJSON, again) {
+		t.Error("the JSON says something else than the YAML")
+	}
+	if !bytes.HasPrefix(openapi.JSON(), []byte(`{"openapi":"3.1.0","info":{"title":"navlog"`)) {
+		t.Errorf("the order is lost: %.80s", openapi.JSON())
+	}
+}
