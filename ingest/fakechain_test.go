@@ -259,10 +259,7 @@ func (c *fakeChain) asked(method string) int {
 // dial connects to the chain.
 func (c *fakeChain) dial() *node {
 	c.t.Helper()
-	n, err := dialNode(c.t.Context(), Endpoint{URL: c.url}, newMetrics(newRegistry()))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	n := newNode(Endpoint{URL: c.url}, "fake", wallClock, newMetrics(newRegistry()))
 	c.t.Cleanup(n.close)
 	return n
 }
