@@ -161,7 +161,7 @@ func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 // for questions about logs are few.
 func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 	e := Endpoint{
-		Seed: d.Uint64(), Rate: pick(d, 0.02, 0.05, 0.1, 0.2), Behind: pick[uint64](d, 1, 3, 20),
+		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20),
 		RangeLimit: pick[uint64](d, 1, 3, 10), ResultLimit: pick(d, 2, 5, 20),
 	}
 	if d.one(2) {
@@ -234,7 +234,7 @@ func (d dice) op(name string) Op {
 	case opFinality:
 		o.N = pick(d, 3, 6, 12)
 	case opRate:
-		o.N = pick(d, 0, 1, 10, 30)
+		o.N = pick(d, 0, 1, 5, 15)
 	}
 	return o
 }
