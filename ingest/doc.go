@@ -30,9 +30,23 @@
 //	blocks above the head ...................... one unit each, logs by block hash, parent hashes followed
 //	final block or referrals moved ............. the cursor alone
 //
-// Of a range that begins further below the head than the window, only the last
-// block is recorded; nearer to it, every block is, so that a read as of a recent
-// block knows what time it was there, however late ingest came to it.
+// Of final blocks further below the head than the window, only the last one of
+// each range is recorded; nearer to it, every block is, so that a read as of a
+// recent block knows what time it was there, however late ingest came to it.
+//
+// Nodes lag, prune, cut and lose logs, and say nothing. What they answer is
+// compared with the blooms of the blocks' headers (chain.proof). In a range of
+// final blocks the headers must be a chain and the logs theirs, and a block whose
+// bloom holds a vault or an event that the answer has not is proven; at the head
+// (with proof full, everywhere) every block is that may have logs of a vault. A
+// block is proven when all its logs, whoever has emitted them, are numbered from
+// 0 and together set every bit of its bloom. That is not a cryptographic proof: a
+// last log whose address and topics all occur in earlier logs of its block could
+// be missing. A final block that no endpoint can prove is refused as pruned.
+//
+// Ranges are read ahead, several at once and by jobs that keep their place
+// (pipeline, reader), and are committed in order. How long a range may be is
+// learned from each endpoint's answers and refusals (limits).
 //
 // The positions of the vaults (covered to which block) and the head are
 // separate: the head is the newest block that was indexed for all vaults that
