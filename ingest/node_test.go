@@ -194,6 +194,7 @@ func TestImplausibleLogs(t *testing.T) {
 func TestRangesShrinkAndGrow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(40)
+	var mu sync.Mutex // several ranges are asked for at once
 	widest := uint64(0)
 	lying := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		var filter struct{ FromBlock, ToBlock string }
@@ -205,6 +206,8 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 		if to-from+1 > 3 {
 			return nil, fmt.Errorf("query exceeds max block range 3"), true
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		widest = max(widest, to-from+1)
 		return nil, nil, false
 	})
