@@ -30,6 +30,7 @@ type coverage struct {
 	address common.Address
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
+	name    string // the configured display name in its newest record, empty for the contract's own
 }
 
 func (s *state) coverageOf(address common.Address) *coverage {
@@ -128,7 +129,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 		c.Head = s.head.record()
 	}
 	for _, v := range s.covered {
-		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to})
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name})
 	}
 	return c
 }
@@ -143,7 +144,7 @@ func stateOf(c *event.Cursor) *state {
 		s.head = headerOf(c.GetHead())
 	}
 	for _, v := range c.GetVaults() {
-		s.covered = append(s.covered, coverage{common.Address(v.GetAddress()), v.GetStartBlock(), v.GetCoveredTo()})
+		s.covered = append(s.covered, coverage{common.Address(v.GetAddress()), v.GetStartBlock(), v.GetCoveredTo(), v.GetConfiguredName()})
 	}
 	return s
 }
