@@ -57,9 +57,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 		return true, s.introduce(ctx, n, vaults)
 	}
 	if from, far := s.farBehind(final); far {
-		s.ingest.note(func(st *Status) {
-			st.State, st.ETASeconds, st.LateVaults = Backfilling, s.progress.eta(from, final, time.Now()), nil
-		})
+		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })
 		return true, s.backfill(ctx, n, tip, from, final)
 	}
 	return s.atHead(ctx, n, tip, final)
@@ -103,7 +101,7 @@ func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64
 		}
 	}
 	late := s.late()
-	s.noteLate(late, final)
+	s.noteLate(late)
 	if len(late) > 0 {
 		if caught, err := s.catchUp(ctx, n, tip, late, final); caught || err != nil {
 			return true, err

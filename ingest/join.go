@@ -39,17 +39,12 @@ type lateness struct {
 }
 
 // noteLate shows the vaults that are late.
-func (s *session) noteLate(late []coverage, final uint64) {
+func (s *session) noteLate(late []coverage) {
 	var shown []LateVault
 	for _, v := range late {
 		shown = append(shown, LateVault{Address: v.address.Hex(), CoveredTo: v.to, Reason: s.lateness.reason})
 	}
-	s.ingest.note(func(st *Status) {
-		st.LateVaults, st.ETASeconds = shown, nil
-		if from := s.lowest() + 1; len(late) > 0 && from <= final {
-			st.ETASeconds = s.progress.eta(from, final, time.Now())
-		}
-	})
+	s.ingest.note(func(st *Status) { st.LateVaults = shown })
 }
 
 // catchUp brings late vaults nearer to the head by one step, a range of final

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
@@ -380,19 +379,5 @@ func TestBackoffGrows(t *testing.T) {
 	}
 	if b.reset(); b.next != firstPause {
 		t.Errorf("after success the pause is %s, want %s", b.next, firstPause)
-	}
-}
-
-func TestETA(t *testing.T) {
-	var p progress
-	now := time.Unix(0, 0)
-	if got := p.eta(100, 1099, now); got != nil {
-		t.Errorf("an ETA of %d s before anything was measured", *got)
-	}
-	if got := p.eta(200, 1099, now.Add(10*time.Second)); got == nil || *got != 90 {
-		t.Errorf("after 100 of 1000 blocks in 10 s the ETA is %v, want 90", got)
-	}
-	if got := p.eta(50, 1099, now.Add(20*time.Second)); got != nil {
-		t.Errorf("another vault further behind has an ETA of %d s at once", *got)
 	}
 }

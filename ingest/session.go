@@ -25,7 +25,6 @@ type session struct {
 	ranges       *pipeline // of final blocks, read ahead; nil while there are none
 	doubts       doubts
 	lateness     lateness
-	progress     progress
 	noFinalNoted bool
 	described    map[common.Address]*event.Vault // not yet in the log
 }

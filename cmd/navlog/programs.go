@@ -73,12 +73,15 @@ func (d *deps) dispatch() (*dispatch.Dispatch, error) {
 }
 
 // runOne runs a program and its ops server until ctx ends or one of them
-// fails.
-func (d *deps) runOne(ctx context.Context, p program) error {
+// fails. The console shows how an ingest backfills.
+func (d *deps) runOne(ctx context.Context, p program, console *console) error {
 	defer d.pool.Close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error { return serveOps(ctx, d.config.Ops, d.metrics, p.Ready) })
+	if i, ok := p.(*ingest.Ingest); ok {
+		group.Go(func() error { return console.watch(ctx, i.Status, d.log) })
+	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -91,7 +94,8 @@ func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (prog
 	if err != nil {
 		return err
 	}
-	d, err := newDeps(ctx, c, cmd.logger(s.err))
+	console := newConsole(s.err)
+	d, err := newDeps(ctx, c, cmd.logger(console))
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,7 @@ func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (prog
 		d.pool.Close()
 		return err
 	}
-	return d.runOne(ctx, p)
+	return d.runOne(ctx, p, console)
 }
 
 type ingestCmd struct {
