@@ -140,7 +140,9 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 		rand.Read(s.logID)
 		return nil, nil
 	}
-	s.state = stateOf(cursor)
+	if s.state, err = stateOf(cursor); err != nil {
+		return nil, err
+	}
 	if err := s.readTail(ctx, cursor); err != nil {
 		return nil, err
 	}
@@ -155,6 +157,9 @@ func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 	from := chainlog.Position{Seq: max(cursor.GetWindowSeq(), 1) - 1, Offset: cursor.GetWindowOffset()}
 	last := from.Seq
 	err := chainlog.ReadAfter(ctx, s.ingest.config.ID, from, func(e chainlog.Entry) error {
+		if b := e.GetBlock(); b != nil && !whole(b) {
+			return &chainlog.CorruptError{Topic: chainlog.LogTopic(s.ingest.config.ID), Offset: e.Offset, Err: fmt.Errorf("the hashes of block %d are not 32 bytes long", b.GetNumber())}
+		}
 		s.window.apply(e)
 		last, s.offset = e.GetSeq(), e.Offset
 		return nil
