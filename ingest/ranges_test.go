@@ -293,6 +293,7 @@ func TestPrunedHistory(t *testing.T) {
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
+			chain.pruned = 20
 			var d doubts
 			var refused *RefusedError
 			r := chain.reading(ProofHead)
