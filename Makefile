@@ -68,6 +68,12 @@ FUZZTIME ?= 60s
 fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
 	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
 
+EVENTS ?= 10000000
+.PHONY: bench-query
+bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
+	go build -o $(BIN)/bench-query ./deploy/bench/query
+	$(BIN)/bench-query -events $(EVENTS)
+
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule
 	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt differs: $$out"; exit 1; }
