@@ -31,15 +31,15 @@ type Referral struct {
 	Value   []byte // of the record
 }
 
-// Deposit makes the n-th deposit of a partner's user. The same arguments give
-// the same bytes.
-func Deposit(partner uint32, n int) (Referral, error) {
-	topics, data, err := contracts.Encode(contracts.DepositAccepted{
-		DepositID: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
-		Sender: common.BigToAddress(big.NewInt(0xdef)), Assets: new(big.Int).Add(large, big.NewInt(int64(n))), Shares: large,
+// Withdrawal makes the n-th withdrawal request of a partner's user. The same
+// arguments give the same bytes.
+func Withdrawal(partner uint32, n int) (Referral, error) {
+	topics, data, err := contracts.Encode(contracts.WithdrawalRequested{
+		RequestIndex: new(big.Int).Add(large, big.NewInt(int64(n))), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
+		Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
 	})
 	if err != nil {
-		return Referral{}, fmt.Errorf("encode deposit %d of partner %d: %w", n, partner, err)
+		return Referral{}, fmt.Errorf("encode withdrawal %d of partner %d: %w", n, partner, err)
 	}
 	tx := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(int64(partner)), 64), big.NewInt(int64(n)))
 	log := &event.Log{
@@ -49,17 +49,17 @@ func Deposit(partner uint32, n int) (Referral, error) {
 	for _, topic := range topics {
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
-	record := &event.Referral{ChainId: ChainID, Kind: event.Referral_KIND_DEPOSIT, PartnerId: partner, Seq: uint64(n), Log: log}
+	record := &event.Referral{ChainId: ChainID, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: partner, Seq: uint64(n), Log: log}
 	envelope, err := webhook.FromReferral(record)
 	if err != nil {
-		return Referral{}, fmt.Errorf("deposit %d of partner %d: %w", n, partner, err)
+		return Referral{}, fmt.Errorf("withdrawal %d of partner %d: %w", n, partner, err)
 	}
 	r := Referral{Partner: partner, ID: envelope.ID}
 	if r.Body, err = envelope.Body(); err != nil {
 		return Referral{}, err
 	}
 	if r.Value, err = proto.Marshal(record); err != nil {
-		return Referral{}, fmt.Errorf("encode deposit %d of partner %d: %w", n, partner, err)
+		return Referral{}, fmt.Errorf("encode withdrawal %d of partner %d: %w", n, partner, err)
 	}
 	return r, nil
 }

@@ -60,10 +60,7 @@ func (w *World) start(ctx context.Context) (err error) {
 	if w.kafka, err = local.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
 		return err
 	}
-	if w.client, err = kgo.NewClient(append(w.kafkaConfig().Options(), kgo.ProducerLinger(0))...); err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
-	}
-	if err := w.MakeTopics(ctx); err != nil {
+	if err := w.makeTopics(ctx); err != nil {
 		return err
 	}
 	if err := w.StartPostgres(ctx); err != nil {
@@ -81,22 +78,25 @@ func (w *World) kafkaConfig() chainlog.Config {
 	return c
 }
 
-// MakeTopics makes the topics that are missing.
-func (w *World) MakeTopics(ctx context.Context) error {
+func (w *World) makeTopics(ctx context.Context) (err error) {
+	if w.client, err = kgo.NewClient(append(w.kafkaConfig().Options(), kgo.ProducerLinger(0))...); err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), ChainID, w.kafkaConfig().Topology())
 }
 
-// RemoveTopic deletes the topic of deposits, so that MakeTopics makes it anew
-// under another id.
-func (w *World) RemoveTopic(ctx context.Context) error {
-	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, chainlog.ReferralDeposits)
+// RemakeTopic deletes the topic of withdrawals with all that is in it, and makes
+// it anew under another id.
+func (w *World) RemakeTopic(ctx context.Context) error {
+	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, chainlog.ReferralWithdrawals)
 	if err == nil {
 		err = answers.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("delete topic %s: %w", chainlog.ReferralDeposits, err)
+		return fmt.Errorf("delete topic %s: %w", chainlog.ReferralWithdrawals, err)
 	}
-	return nil
+	w.client.Close() // it writes to the old id
+	return w.makeTopics(ctx)
 }
 
 // StartPostgres starts the server, or starts it again where it was.
@@ -130,12 +130,12 @@ func (w *World) Close() error {
 	return errors.Join(faults...)
 }
 
-// Produce appends referrals to the topic of deposits and returns when all are
+// Produce appends referrals to the topic of withdrawals and returns when all are
 // kept.
 func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	records := make([]*kgo.Record, len(referrals))
 	for i, r := range referrals {
-		records[i] = &kgo.Record{Topic: chainlog.ReferralDeposits, Key: []byte(strconv.FormatUint(uint64(r.Partner), 10)), Value: r.Value}
+		records[i] = &kgo.Record{Topic: chainlog.ReferralWithdrawals, Key: []byte(strconv.FormatUint(uint64(r.Partner), 10)), Value: r.Value}
 	}
 	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("append %d referrals: %w", len(referrals), err)

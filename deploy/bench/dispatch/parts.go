@@ -24,7 +24,7 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	for from := 0; from < b.Events; from += 1000 {
 		var batch []referrals.Referral
 		for n := from; n < min(from+1000, b.Events); n++ {
-			r, err := referrals.Deposit(ids[n%len(ids)], n)
+			r, err := referrals.Withdrawal(ids[n%len(ids)], n)
 			if err != nil {
 				return nil, err
 			}
@@ -95,7 +95,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (time.Duration, error
 			}
 			// 37 and 100 have no common divisor: dead and healthy ones alternate.
 			i := n * 37 % len(ids)
-			r, err := referrals.Deposit(ids[i], n)
+			r, err := referrals.Withdrawal(ids[i], n)
 			if err != nil {
 				return err
 			}
@@ -178,7 +178,7 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 // included: parked deliveries, and a breaker that is open until openUntil.
 func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil string) error {
 	_, err := b.world.Pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, due_at, created_at)
-		SELECT gen_random_uuid(), $1, n, 'deposit.referral', convert_to(rpad('{"n":' || n, 699, ' ') || '}', 'UTF8'), 'parked',
+		SELECT gen_random_uuid(), $1, n, 'withdrawal.referral', convert_to(rpad('{"n":' || n, 699, ' ') || '}', 'UTF8'), 'parked',
 			now() - interval '10 minutes', now() - interval '10 minutes' FROM generate_series(1, $2::integer) n`, int64(partner), n)
 	if err == nil {
 		_, err = b.world.Pool.Exec(ctx, "INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", int64(partner), n)
