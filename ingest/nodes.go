@@ -204,6 +204,7 @@ func (p *nodes) unlimited(ctx context.Context) error {
 // back, one that lags is known, and one that serves another chain is put aside.
 func (p *nodes) tend(ctx context.Context) {
 	var wait sync.WaitGroup
+	wait.Go(func() { p.tellChanges(ctx) })
 	for _, n := range p.all {
 		wait.Go(func() { p.tendOne(ctx, n) })
 		if n.ws != "" {
@@ -230,6 +231,27 @@ func (p *nodes) tendOne(ctx context.Context, n *node) {
 		}
 		// What is wrong shows in its health, and is said where it matters.
 		_ = p.look(ctx, n)
+	}
+}
+
+// tellChanges logs when an endpoint goes down, comes back, and the like. What
+// lasts less than a second is not worth a line.
+func (p *nodes) tellChanges(ctx context.Context) {
+	before := p.status()
+	for sleep(ctx, time.Second) == nil {
+		now := p.status()
+		for i, e := range now {
+			was := before[i].State
+			switch {
+			case e.State == was || e.State == registry.EndpointUp && was == registry.EndpointUntried:
+			case e.State == registry.EndpointWrong: // said when it was found out
+			case e.State == registry.EndpointUp:
+				p.log.Info("an endpoint is up again", "endpoint", e.Name, "before", was)
+			default:
+				p.log.Warn("an endpoint is "+e.State, "endpoint", e.Name, "before", was, "error", e.LastError)
+			}
+		}
+		before = now
 	}
 }
 

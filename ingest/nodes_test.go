@@ -324,6 +324,9 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	if err := p.look(t.Context(), p.all[0]); err == nil {
 		t.Error("a chain that changes without a failure is not found out")
 	}
+	if n, err := p.current(t.Context()); !hopeless(err) {
+		t.Errorf("with every endpoint on another chain %v is in use, %v", n.name, err)
+	}
 }
 
 // Questions in flight go to the endpoint that is likely to answer first.
