@@ -192,10 +192,11 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 }
 
 // joined gives the vaults whose logs belong to a block above the final one:
-// those that are covered up to the head, from their start block on.
+// those that are covered up to the head, from their start block on. A vault that
+// is not in the log yet is none of them: a reorganisation may come before it.
 func (s *session) joined(number uint64) (addresses []common.Address) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have.to >= s.head.Number && have.start <= number {
+		if have := s.coverageOf(v.address); have != nil && have.to >= s.head.Number && have.start <= number {
 			addresses = append(addresses, v.address)
 		}
 	}

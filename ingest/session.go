@@ -24,6 +24,7 @@ type session struct {
 
 	ranges       *pipeline // of final blocks, read ahead; nil while there are none
 	doubts       doubts
+	lateness     lateness
 	noFinalNoted bool
 	described    map[common.Address]*event.Vault // not yet in the log
 }
@@ -64,7 +65,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 }
 
 func (i *Ingest) newSession(client *kgo.Client) *session {
-	return &session{ingest: i, nodes: i.nodes, client: client, described: map[common.Address]*event.Vault{}}
+	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: newBackoff()}, described: map[common.Address]*event.Vault{}}
 }
 
 // transactional makes the client of the chain's one writer.

@@ -48,7 +48,8 @@ type Status struct {
 // LateVault is a vault whose history is still being read.
 type LateVault struct {
 	Address   string `json:"address"`
-	CoveredTo uint64 `json:"coveredTo"` // last block of it that is in the log
+	CoveredTo uint64 `json:"coveredTo"`        // last block of it that is in the log
+	Reason    string `json:"reason,omitempty"` // why it is not going on
 }
 
 // Status is safe to call at any time.

@@ -1,6 +1,10 @@
 package ingest
 
 import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -93,6 +97,57 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	if st := p.Status(); st.LateVaults != nil || st.ETASeconds != nil {
 		t.Errorf("when every vault is at the head, the status shows late vaults %v and ETA %v", st.LateVaults, st.ETASeconds)
 	}
+}
+
+// Nor do they wait for the pauses after the errors of a node that does not give
+// a late vault's history.
+func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
+	const rounds = 30
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(40)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, method == "eth_getLogs" && strings.Contains(string(params[0]), "fromBlock")
+	})
+	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	lines := &lines{}
+	p = r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
+	for range rounds {
+		r.steps(1)
+		p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	}
+	p.until("complaint of the late vault", func(st Status) bool {
+		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
+	})
+	if tries := lines.count("late vaults try again"); tries >= rounds {
+		t.Errorf("the late vault was tried %d times in %d rounds", tries, rounds)
+	}
+	failing.tell(honest)
+	p.caughtUp()
+	r.verify()
+}
+
+// lines are what a program logs.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
 }
 
 // An ingest that was away for long, and comes back with a late vault, reads

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -120,7 +119,7 @@ type vaultStatusJSON struct {
 // 5 s is null or unknown.
 func (q *Query) status(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ctx: r.Context(), request: r, header: w.Header()}
-	if err := q.admit(x, endpoint{}); err != nil { // it asks the read models, like any public route
+	if err := q.admit(x, endpoint{}); err != nil { // limited like any public route
 		q.fail(w, r, err)
 		return
 	}
@@ -129,10 +128,7 @@ func (q *Query) status(w http.ResponseWriter, r *http.Request) {
 	if s := q.snapshot.Load(); s != nil {
 		block := decimal(s.block)
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.id, &s.seq, &block, timeOrNull(s.time)
-		if err := q.describeVaults(x, s, &out); err != nil {
-			q.fail(w, r, err)
-			return
-		}
+		s.describeVaults(&out)
 	}
 	q.writeOrFail(w, r, out)
 }
@@ -168,24 +164,15 @@ func (q *Query) describePrograms(out *publicStatusJSON) {
 	}
 }
 
-func (q *Query) describeVaults(x *exchange, s *snapshot, out *publicStatusJSON) error {
-	var cancel context.CancelFunc
-	x.ctx, cancel = context.WithTimeout(x.ctx, q.cfg.RequestTimeout)
-	defer cancel()
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults}
-	navs, err := x.latestNavs(p)
-	if err != nil {
-		return err
-	}
+func (s *snapshot) describeVaults(out *publicStatusJSON) {
 	for _, v := range s.vaults {
 		entry := vaultStatusJSON{Address: v.address.Hex(), Name: v.name}
-		if nav, ok := navs[v.address]; ok {
+		if nav, ok := s.navs[v.address]; ok {
 			at := webhook.FormatTime(uint64(nav.Time))
 			entry.LastNavAt = &at
 		}
 		out.Vaults = append(out.Vaults, entry)
 	}
-	return nil
 }
 
 func (q *Query) writeOrFail(w http.ResponseWriter, r *http.Request, data any) {

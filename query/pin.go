@@ -16,6 +16,7 @@ type pin struct {
 	time   uint64 // by which expiry is judged, Unix seconds
 	asOf   bool   // asOfBlock was given: facts of later blocks do not count
 	vaults []vault
+	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 }
 
 // pin reads asOfBlock and asOfSeq, reports all bad parameters of the request,
@@ -33,7 +34,7 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs}
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
 			return nil, err
@@ -62,7 +63,7 @@ func (p *pin) toSeq(ctx context.Context, s *snapshot, seq uint64) error {
 	if !ok {
 		return invalidParameter(fault{"asOfSeq", "no block was indexed yet at that seq"})
 	}
-	p.block, p.time, p.vaults = newest.Block, uint64(newest.Time), vaultsAt(s.records, p.seq)
+	p.block, p.time, p.vaults, p.navs = newest.Block, uint64(newest.Time), vaultsAt(s.records, p.seq), nil
 	return nil
 }
 
@@ -78,7 +79,7 @@ func (p *pin) toBlock(ctx context.Context, block uint64) error {
 	if !ok {
 		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
 	}
-	p.block, p.time, p.asOf = block, uint64(newest.Time), true
+	p.block, p.time, p.asOf, p.navs = block, uint64(newest.Time), true, nil
 	return nil
 }
 

@@ -32,6 +32,8 @@ type snapshot struct {
 	time    uint64 // of that block, Unix seconds
 	records []vaultRecord
 	vaults  []vault
+	navs    map[common.Address]navRow // the newest of each vault
+	cache   *cache
 	seen    time.Time // when the cursors were last read
 }
 
@@ -125,8 +127,9 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.seen = now
-	q.snapshot.Store(s)
+	s.seen, s.cache = now, newCache(q.cfg.CacheBytes)
+	was := q.snapshot.Swap(s)
+	q.warm(ctx, was, s)
 	return nil
 }
 
@@ -148,9 +151,14 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 			return nil, fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
 		}
 	}
+	p := &pin{generation: g, seq: seq, block: block.Block, time: uint64(block.Time)}
+	navs, err := readLatestNavs(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
+	}
 	return &snapshot{
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
-		records: records, vaults: vaultsAt(records, seq),
+		records: records, vaults: vaultsAt(records, seq), navs: navs,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -147,7 +148,18 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 
 // latestNavs are the newest NAVs by vault.
 func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
-	rows, err := pinned[navRow](x, p, sqlLatestNavs)
+	if p.navs != nil {
+		return p.navs, nil
+	}
+	navs, err := readLatestNavs(x.ctx, p)
+	if err != nil {
+		return nil, readFailure(err)
+	}
+	return navs, nil
+}
+
+func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, error) {
+	rows, err := ask[navRow](ctx, p.generation, sqlLatestNavs, p.args()...)
 	if err != nil {
 		return nil, err
 	}

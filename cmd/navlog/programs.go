@@ -107,10 +107,15 @@ func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (prog
 	return d.runOne(ctx, p, console)
 }
 
-type ingestCmd struct{ common }
+type ingestCmd struct {
+	Run    ingestRunCmd    `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
+	Resume ingestResumeCmd `cmd:"" help:"End a freeze: show what going on with the reorganised chain takes, and do it with --accept-reorg."`
+}
+
+type ingestRunCmd struct{ common }
 
 // Run follows the chain until a signal comes.
-func (cmd ingestCmd) Run(ctx context.Context, s *streams) error {
+func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.ingest(), nil }, needChain, needKafka, needPostgres)
 }
 
