@@ -146,18 +146,6 @@ func (p *nodes) others(n *node) []*node {
 	return others
 }
 
-// pick is the endpoint that is likely to answer first, for questions that any
-// of them can answer and that may be asked side by side.
-func (p *nodes) pick(ctx context.Context) (*node, error) {
-	if err := p.unlimited(ctx); err != nil {
-		return nil, err
-	}
-	n := slices.MinFunc(p.all, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(a.health.rank(), b.health.rank()), cmp.Compare(a.health.load(), b.health.load()))
-	})
-	return n, p.identified(ctx, n)
-}
-
 // next gives the turn to the best of the other endpoints, the one after this
 // first, unless none of them is any better than down.
 func (p *nodes) next() {
