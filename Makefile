@@ -7,7 +7,7 @@ ROOT    := $(CURDIR)
 BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
 ENGINES := deploy/local/node_modules/.ready
-KAFKA   := deploy/local/kafka/lib/.ready
+JARS    := deploy/local/kafka/lib/.ready
 DATA    ?= data
 PKG     ?= ./...
 export CGO_ENABLED ?= 0
@@ -35,9 +35,9 @@ $(ENGINES): deploy/local/package.json deploy/local/package-lock.json
 
 .PHONY: kafka
 kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real broker
-	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(KAFKA); \
+	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(JARS); \
 	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
-$(KAFKA): deploy/local/kafka/pom.xml
+$(JARS): deploy/local/kafka/pom.xml
 	rm -rf deploy/local/kafka/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
@@ -51,6 +51,13 @@ test: engines kafka $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./
 race: engines kafka $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
+
+SEEDS   ?= 20
+FIRST   ?= 1
+KAFKA   ?= embedded
+.PHONY: chaos-ingest
+chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (KAFKA=apache, FIRST=1)
+	go run ./deploy/chaos/ingest --seeds $(SEEDS) --first $(FIRST) --kafka $(KAFKA)
 
 .PHONY: conformance
 conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)

@@ -129,11 +129,11 @@ func (p *nodes) current(ctx context.Context) (*node, error) {
 	return n, p.identified(ctx, n)
 }
 
-// other is the best endpoint but n, or an error when there is none.
+// other is the best endpoint but n, or an error when none may be asked now.
 func (p *nodes) other(ctx context.Context, n *node) (*node, error) {
 	other := p.best(n)
-	if other == nil {
-		return nil, errors.New("there is no other endpoint")
+	if other == nil || other.health.rank() >= limited {
+		return nil, errors.New("there is no other endpoint that may be asked now")
 	}
 	return other, p.identified(ctx, other)
 }

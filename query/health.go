@@ -85,6 +85,7 @@ func (q *Query) readyz(w http.ResponseWriter, r *http.Request) {
 type publicStatusJSON struct {
 	ChainID      uint64            `json:"chainId"`
 	ChainState   string            `json:"chainState"`
+	FrozenReason *string           `json:"frozenReason"`
 	Generation   *int32            `json:"generation"`
 	Seq          *uint64           `json:"seq"`
 	IndexedBlock *string           `json:"indexedBlock"`
@@ -95,7 +96,17 @@ type publicStatusJSON struct {
 	LagSeconds   *uint64           `json:"lagSeconds"`
 	ETASeconds   *uint64           `json:"etaSeconds"`
 	Programs     map[string]string `json:"programs"`
+	Endpoints    []endpointJSON    `json:"endpoints"`
 	Vaults       []vaultStatusJSON `json:"vaults"`
+}
+
+// endpointJSON leaves out the words of providers, which are for operators.
+type endpointJSON struct {
+	Name      string   `json:"name"`
+	State     string   `json:"state"`
+	InUse     bool     `json:"inUse"`
+	LatencyMs *float64 `json:"latencyMs"`
+	HeadBlock string   `json:"headBlock"`
 }
 
 type vaultStatusJSON struct {
@@ -112,7 +123,7 @@ func (q *Query) status(w http.ResponseWriter, r *http.Request) {
 		q.fail(w, r, err)
 		return
 	}
-	out := publicStatusJSON{ChainID: q.chainID, ChainState: q.chainState(), Programs: map[string]string{}, Vaults: []vaultStatusJSON{}}
+	out := publicStatusJSON{ChainID: q.chainID, ChainState: q.chainState(), Programs: map[string]string{}, Endpoints: []endpointJSON{}, Vaults: []vaultStatusJSON{}}
 	q.describePrograms(&out)
 	if s := q.snapshot.Load(); s != nil {
 		block := decimal(s.block)
@@ -138,6 +149,12 @@ func (q *Query) describePrograms(out *publicStatusJSON) {
 			head, final := decimal(report.HeadBlock), decimal(report.FinalBlock)
 			out.HeadBlock, out.FinalBlock = &head, &final
 			out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
+			if report.State == "frozen" {
+				out.FrozenReason = &report.Reason
+			}
+			for _, e := range report.Endpoints {
+				out.Endpoints = append(out.Endpoints, endpointJSON{e.Name, e.State, e.InUse, e.LatencyMs, decimal(e.HeadBlock)})
+			}
 		}
 	}
 }
