@@ -34,7 +34,8 @@ type fakeChain struct {
 	// (0: by hash), how many logs and bytes its answer has.
 	refuse func(q fakeQuestion) *fakeRefusal
 	// spoil, where set, changes the logs of an answer.
-	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	spoil         func(q fakeQuestion, logs []*types.Log) []*types.Log
+	spoilReceipts bool // too
 }
 
 type fakeBlock struct {
@@ -201,7 +202,11 @@ func (c *fakeChain) receipts(hash string) (any, *fakeRefusal) {
 			return nil, refusal
 		}
 	}
-	return []any{map[string]any{"logs": fakeJSON(b.logs)}}, nil
+	logs := b.logs
+	if c.spoilReceipts {
+		logs = c.spoil(fakeQuestion{byHash: true, all: true}, logs)
+	}
+	return []any{map[string]any{"logs": fakeJSON(logs)}}, nil
 }
 
 func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {

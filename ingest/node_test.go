@@ -175,10 +175,13 @@ func TestImplausibleLogs(t *testing.T) {
 			r.config.Finality = Finality{Depth: 500}
 			r.steps(12)
 			lying := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-				if method != "eth_getLogs" {
-					return nil, nil, false
+				switch method {
+				case "eth_getBlockReceipts": // or the truth comes out in another way
+					return nil, errors.New("the method does not exist"), true
+				case "eth_getLogs":
+					return fault.change(truth()), nil, true
 				}
-				return fault.change(truth()), nil, true
+				return nil, nil, false
 			})
 			r.config.RPC = Endpoints(lying.URL)
 			p := r.start()
