@@ -34,8 +34,9 @@ type fakeChain struct {
 	// (0: by hash), how many logs and bytes its answer has.
 	refuse func(q fakeQuestion) *fakeRefusal
 	// spoil, where set, changes the logs of an answer.
-	spoil         func(q fakeQuestion, logs []*types.Log) []*types.Log
-	spoilReceipts bool // too
+	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	// pruned: the receipts of blocks below it are gone.
+	pruned uint64
 }
 
 type fakeBlock struct {
@@ -193,7 +194,7 @@ func (c *fakeChain) byHash(hash string) *fakeBlock {
 
 func (c *fakeChain) receipts(hash string) (any, *fakeRefusal) {
 	b := c.byHash(hash)
-	if b == nil {
+	if b == nil || slices.Contains(c.blocks[:c.pruned], b) {
 		return nil, nil
 	}
 	if c.refuse != nil {
@@ -202,11 +203,7 @@ func (c *fakeChain) receipts(hash string) (any, *fakeRefusal) {
 			return nil, refusal
 		}
 	}
-	logs := b.logs
-	if c.spoilReceipts {
-		logs = c.spoil(fakeQuestion{byHash: true, all: true}, logs)
-	}
-	return []any{map[string]any{"logs": fakeJSON(logs)}}, nil
+	return []any{map[string]any{"logs": fakeJSON(b.logs)}}, nil
 }
 
 func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {

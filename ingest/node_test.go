@@ -176,10 +176,10 @@ func TestImplausibleLogs(t *testing.T) {
 			r.steps(12)
 			lying := r.liar(func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
 				switch method {
-				case "eth_getBlockReceipts": // or the truth comes out in another way
-					return nil, errors.New("the method does not exist"), true
 				case "eth_getLogs":
 					return fault.change(truth()), nil, true
+				case "eth_getBlockReceipts": // which would cure it
+					return nil, errors.New("the method does not exist"), true
 				}
 				return nil, nil, false
 			})

@@ -299,7 +299,7 @@ func TestPrunedHistory(t *testing.T) {
 			}
 			fromReceipts.whole()
 
-			chain.spoilReceipts = true
+			chain.pruned = 20
 			var d doubts
 			var refused *RefusedError
 			r := chain.reading(ProofHead)
