@@ -7,7 +7,7 @@ ROOT    := $(CURDIR)
 BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
 ENGINES := deploy/local/node_modules/.ready
-KAFKA   := deploy/local/kafka/lib/.ready
+JARS    := deploy/local/kafka/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 DATA    ?= data
 PKG     ?= ./...
@@ -36,9 +36,9 @@ $(ENGINES): deploy/local/package.json deploy/local/package-lock.json
 
 .PHONY: kafka
 kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real broker
-	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(KAFKA); \
+	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(JARS); \
 	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
-$(KAFKA): deploy/local/kafka/pom.xml
+$(JARS): deploy/local/kafka/pom.xml
 	rm -rf deploy/local/kafka/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
@@ -59,6 +59,13 @@ race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests of the four prog
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
 
+SEEDS   ?= 20
+FIRST   ?= 1
+KAFKA   ?= embedded
+.PHONY: chaos-ingest
+chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (KAFKA=apache, FIRST=1)
+	go run ./deploy/chaos/ingest --seeds $(SEEDS) --first $(FIRST) --kafka $(KAFKA)
+
 .PHONY: conformance
 conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
 	deploy/conformance/run.sh
@@ -67,6 +74,12 @@ FUZZTIME ?= 60s
 .PHONY: fuzz-query
 fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
 	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
+
+EVENTS ?= 10000000
+.PHONY: bench-query
+bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
+	go build -o $(BIN)/bench-query ./deploy/bench/query
+	$(BIN)/bench-query -events $(EVENTS)
 
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule

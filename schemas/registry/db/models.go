@@ -135,6 +135,12 @@ type ProgramStatus struct {
 	Status   []byte
 }
 
+type RateBucket struct {
+	PartnerID int64
+	Policy    string
+	FullAt    int64
+}
+
 type Stream struct {
 	PartnerID    int64
 	LastSequence int64

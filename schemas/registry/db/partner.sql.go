@@ -28,6 +28,20 @@ func (q *Queries) CommandResult(ctx context.Context, id int64) (CommandResultRow
 	return i, err
 }
 
+const createBucket = `-- name: CreateBucket :exec
+INSERT INTO rate_bucket (partner_id, policy, full_at) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING
+`
+
+type CreateBucketParams struct {
+	PartnerID int64
+	Policy    string
+}
+
+func (q *Queries) CreateBucket(ctx context.Context, arg CreateBucketParams) error {
+	_, err := q.db.Exec(ctx, createBucket, arg.PartnerID, arg.Policy)
+	return err
+}
+
 const createCommand = `-- name: CreateCommand :one
 INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING id
 `
@@ -125,6 +139,50 @@ func (q *Queries) CreateReplayRange(ctx context.Context, arg CreateReplayRangePa
 	var id int64
 	err := row.Scan(&id)
 	return id, err
+}
+
+const drawTokens = `-- name: DrawTokens :one
+WITH bucket AS (
+  SELECT greatest(b.full_at, $4::bigint) AS full_at FROM rate_bucket b
+  WHERE b.partner_id = $2 AND b.policy = $3 FOR UPDATE
+), drawn AS (
+  SELECT greatest(0, least($5::bigint, ($4::bigint + $6::bigint - bucket.full_at) / $1::bigint)) AS tokens, bucket.full_at
+  FROM bucket
+)
+UPDATE rate_bucket b SET full_at = drawn.full_at + drawn.tokens * $1::bigint
+FROM drawn WHERE b.partner_id = $2 AND b.policy = $3
+RETURNING drawn.tokens::bigint AS tokens, b.full_at
+`
+
+type DrawTokensParams struct {
+	IntervalNs int64
+	PartnerID  int64
+	Policy     string
+	At         int64
+	Want       int64
+	BurstNs    int64
+}
+
+type DrawTokensRow struct {
+	Tokens int64
+	FullAt int64
+}
+
+// Takes up to want requests out of a bucket that gets one back every
+// interval_ns and holds burst_ns / interval_ns of them; at is now. No row: there
+// is no bucket yet.
+func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (DrawTokensRow, error) {
+	row := q.db.QueryRow(ctx, drawTokens,
+		arg.IntervalNs,
+		arg.PartnerID,
+		arg.Policy,
+		arg.At,
+		arg.Want,
+		arg.BurstNs,
+	)
+	var i DrawTokensRow
+	err := row.Scan(&i.Tokens, &i.FullAt)
+	return i, err
 }
 
 const getPartner = `-- name: GetPartner :one

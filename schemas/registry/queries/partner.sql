@@ -64,6 +64,24 @@ UPDATE endpoint SET held = $2 WHERE partner_id = $1;
 -- name: CreateCommand :one
 INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING id;
 
+-- name: CreateBucket :exec
+INSERT INTO rate_bucket (partner_id, policy, full_at) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING;
+
+-- name: DrawTokens :one
+-- Takes up to want requests out of a bucket that gets one back every
+-- interval_ns and holds burst_ns / interval_ns of them; at is now. No row: there
+-- is no bucket yet.
+WITH bucket AS (
+  SELECT greatest(b.full_at, sqlc.arg(at)::bigint) AS full_at FROM rate_bucket b
+  WHERE b.partner_id = sqlc.arg(partner_id) AND b.policy = sqlc.arg(policy) FOR UPDATE
+), drawn AS (
+  SELECT greatest(0, least(sqlc.arg(want)::bigint, (sqlc.arg(at)::bigint + sqlc.arg(burst_ns)::bigint - bucket.full_at) / sqlc.arg(interval_ns)::bigint)) AS tokens, bucket.full_at
+  FROM bucket
+)
+UPDATE rate_bucket b SET full_at = drawn.full_at + drawn.tokens * sqlc.arg(interval_ns)::bigint
+FROM drawn WHERE b.partner_id = sqlc.arg(partner_id) AND b.policy = sqlc.arg(policy)
+RETURNING drawn.tokens::bigint AS tokens, b.full_at;
+
 -- name: CreateReplayRange :one
 INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state)
 VALUES (sqlc.arg(partner_id), 'replay-range', sqlc.arg(first_sequence)::bigint, sqlc.arg(last_sequence)::bigint, sqlc.narg(only_state))
