@@ -7,7 +7,8 @@ ROOT    := $(CURDIR)
 BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
 ENGINES := deploy/local/node_modules/.ready
-KAFKA   := deploy/local/kafka/lib/.ready
+JARS    := deploy/local/kafka/lib/.ready
+SAMPLES := schemas/webhook/samples/node_modules/.ready
 DATA    ?= data
 PKG     ?= ./...
 export CGO_ENABLED ?= 0
@@ -35,22 +36,35 @@ $(ENGINES): deploy/local/package.json deploy/local/package-lock.json
 
 .PHONY: kafka
 kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real broker
-	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(KAFKA); \
+	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(JARS); \
 	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
-$(KAFKA): deploy/local/kafka/pom.xml
+$(JARS): deploy/local/kafka/pom.xml
 	rm -rf deploy/local/kafka/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
 
+.PHONY: samples
+samples: $(SAMPLES) ## Fetch what the webhook samples are tested with
+$(SAMPLES): schemas/webhook/samples/package.json
+	cd schemas/webhook/samples && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
 .PHONY: test
-test: engines kafka $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
+test: engines kafka samples $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
 	$(TOOLS)/gotestsum --format testname --format-hide-empty-pkg --jsonfile build/test.json -- -timeout 25m $(PKG)
 
 .PHONY: race
-race: engines kafka $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
+race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
+
+SEEDS   ?= 20
+FIRST   ?= 1
+KAFKA   ?= embedded
+.PHONY: chaos-ingest
+chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (KAFKA=apache, FIRST=1)
+	go run ./deploy/chaos/ingest --seeds $(SEEDS) --first $(FIRST) --kafka $(KAFKA)
 
 .PHONY: conformance
 conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
@@ -66,6 +80,12 @@ SEED ?= 0
 .PHONY: property
 property: engines ## Play random histories against the independent fold (HISTORIES=2000 SEED=0)
 	go test -count=1 -timeout 120m -run 'TestRandomHistories' ./projections -histories $(HISTORIES) -seed $(SEED)
+
+EVENTS ?= 10000000
+.PHONY: bench-query
+bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
+	go build -o $(BIN)/bench-query ./deploy/bench/query
+	$(BIN)/bench-query -events $(EVENTS)
 
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule
@@ -108,10 +128,20 @@ bench-rebuild: build ## Measure a rebuild beside a bare insert of its rows (BENC
 	go build -o $(BIN)/bench-rebuild ./deploy/bench/rebuild
 	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
 
+.PHONY: bench-dispatch
+bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000" for less)
+	go build -o $(BIN)/bench-dispatch ./deploy/bench/dispatch
+	$(BIN)/bench-dispatch --navlog $(BIN)/navlog $(BENCH)
+
+.PHONY: chaos-dispatch
+chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50)
+	go build -o $(BIN)/chaos-dispatch ./deploy/chaos/dispatch
+	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
+
 .PHONY: clean-data
 clean-data: ## Forget the data of `make run`
 	rm -rf $(DATA)
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/tools/node_modules schemas/contracts/node_modules
+	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/tools/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

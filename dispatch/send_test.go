@@ -79,7 +79,9 @@ func TestExactRequest(t *testing.T) {
 				f.verify(c, testSecret)
 				c.header.Del("Content-Length")
 				headers := slices.Sorted(maps.Keys(c.header))
-				if !slices.Equal(headers, []string{"Content-Type", "User-Agent", "X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Signature", "X-Service-Timestamp"}) {
+				if !slices.Equal(headers, []string{"Content-Type", "User-Agent",
+					"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp",
+					"X-Service-Event-Id", "X-Service-Event-Type", "X-Service-Sequence", "X-Service-Signature", "X-Service-Timestamp"}) {
 					t.Errorf("headers %v", headers)
 				}
 				if c.header.Get("X-Service-Event-Type") != kind || c.header.Get("Content-Type") != "application/json" || c.header.Get("User-Agent") != "navlog/1" {

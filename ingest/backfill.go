@@ -37,12 +37,17 @@ func (s *session) lowest() uint64 {
 // that move the head and are less than a window below tip, every one, so that a
 // read as of a recent block knows its time however late ingest came to it. It
 // returns after a while, so that the head is looked at again; the ranges in
-// flight wait for the next call.
+// flight wait for the next call. Behind a head that others follow it makes one
+// commit at most, and does not wait for a slow node.
 func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) error {
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
-	if s.head != nil && from <= s.head.Number {
+	late, wait := s.head != nil && from <= s.head.Number, ctx
+	if late {
 		recordFrom = to + 1
+		bounded, cancel := context.WithTimeout(ctx, lookAgain)
+		defer cancel()
+		wait = bounded
 	}
 	if !s.ranges.serves(vaults, from, to) {
 		s.ranges.close()
@@ -50,7 +55,10 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 	}
 	for began := time.Now(); time.Since(began) < lookAgain && s.ranges.at <= to; {
 		s.ranges.fill(n, to, recordFrom)
-		parts, err := s.ranges.take(ctx, commitBytes)
+		parts, err := s.ranges.take(wait, commitBytes)
+		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
+			return nil
+		}
 		if err == nil {
 			s.ranges.fill(n, to, recordFrom) // meanwhile
 		}
@@ -62,6 +70,9 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		}
 		if err != nil {
 			return s.doubts.weigh(err, len(s.ingest.config.RPC))
+		}
+		if late {
+			return nil
 		}
 	}
 	return nil

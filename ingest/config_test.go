@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,9 +27,11 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Fatalf("a valid configuration is refused: %v", err)
 	}
 	c := Config{
-		RPC:      Endpoints("ftp://node.example/secret", "::secret", "https://good.example"),
-		Vaults:   []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])}, {}, {}, {}},
-		Finality: Finality{Depth: 2000}, PollInterval: time.Hour,
+		RPC: append(Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
+			Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
+		Agreement: 3,
+		Vaults:    []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])}, {}, {}, {}},
+		Finality:  Finality{Depth: 2000}, PollInterval: time.Hour,
 	}
 	err := c.Validate()
 	if err == nil {
@@ -36,7 +40,9 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	for _, want := range []string{
 		"chain.id is missing", `chain.rpc[0] has the scheme "ftp"`, "chain.rpc[1] is not a URL", "chain.vaults has 7 vaults and must have 1 to 6",
 		"chain.vaults[0].address", "chain.vaults[2].address", "chain.vaults[3].address is the same as chain.vaults[1].address", "chain.pollInterval is 1h",
-		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0",
+		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
+		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
+		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -45,8 +51,13 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	if strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error repeats a URL:\n%v", err)
 	}
-	if strings.Contains(err.Error(), "rpc[2]") {
+	if strings.Contains(err.Error(), "chain.rpc[2] ") {
 		t.Errorf("a good URL is refused:\n%v", err)
+	}
+	lonely := validConfig()
+	lonely.Agreement = 2
+	if err := lonely.Validate(); err == nil || !strings.Contains(err.Error(), "chain.agreement is 2, but chain.rpc has 1 endpoint") {
+		t.Errorf("one endpoint that is to agree with another gives %v", err)
 	}
 	if err := (Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "chain.rpc is empty") {
 		t.Errorf("an empty configuration gives %v", err)
@@ -76,14 +87,43 @@ func TestConfigFromYAML(t *testing.T) {
 	}
 }
 
+func TestEndpointsFromYAML(t *testing.T) {
+	c := DefaultConfig()
+	if err := yaml.Unmarshal([]byte(`
+rpc:
+  - https://a.example/key
+  - url: https://b.example
+    ws: wss://b.example/socket
+    requestsPerSecond: 12.5
+    burst: 40
+agreement: 2
+`), &c); err != nil {
+		t.Fatal(err)
+	}
+	want := []Endpoint{{URL: "https://a.example/key"}, {"https://b.example", "wss://b.example/socket", 12.5, 40}}
+	if !slices.Equal(c.RPC, want) || c.Agreement != 2 {
+		t.Errorf("the endpoints are %+v, want %+v", c.RPC, want)
+	}
+	err := yaml.Unmarshal([]byte("rpc:\n  - {url: https://a.example, speed: 4, burst: many}\n  - {uri: https://b.example}\n  - [1]\n"), &c)
+	for _, says := range []string{"field speed not found", "line 2", "many", "field uri not found", "line 3"} {
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("the mistakes do not say %q: %v", says, err)
+		}
+	}
+}
+
 func TestConfigFromEnvironment(t *testing.T) {
 	c := DefaultConfig()
 	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{
 		"ID": "5", "RPC": "https://a.example,https://b.example", "FINALITY": "depth: 9", "CONFIRMATIONS": "2", "POLL_INTERVAL": "250ms",
+		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2",
 		"VAULTS_0_ADDRESS": vaultA, "VAULTS_0_START_BLOCK": "7", "VAULTS_1_ADDRESS": vaultB,
 	}})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if want := []Endpoint{{URL: "https://a.example"}, {"https://b.example", "wss://b.example", 2.5, 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
+		t.Errorf("the environment gives %+v, want %+v", c.RPC, want)
 	}
 	if c.ID != 5 || len(c.RPC) != 2 || c.Finality.Depth != 9 || c.Confirmations != 2 || c.PollInterval != 250*time.Millisecond ||
 		len(c.Vaults) != 2 || c.Vaults[0].StartBlock != 7 || c.Vaults[1].Address != vaultB || c.Window != 1024 {

@@ -100,11 +100,11 @@ func (c Config) endpointFaults() (faults []error) {
 
 // faults reports every mistake of an endpoint.
 func (e Endpoint) faults(key string, fault func(format string, a ...any)) {
-	if err := checkURL(e.URL, "http", "https", "ws", "wss"); err != nil {
+	if err := checkURL(e.URL, "https", "http", "wss", "ws"); err != nil {
 		fault("%s %w", key, err)
 	}
 	if e.WS != "" {
-		if err := checkURL(e.WS, "ws", "wss"); err != nil {
+		if err := checkURL(e.WS, "wss", "ws"); err != nil {
 			fault("%s.ws %w", key, err)
 		}
 	}

@@ -53,13 +53,11 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	s.ingest.note(func(st *Status) { st.seen(tip, time.Now()) })
 	s.ingest.metrics.head.Set(float64(tip.Number))
-	if unknown := s.unknownVaults(); len(unknown) > 0 {
-		return true, s.introduce(ctx, n, unknown)
+	if vaults := s.undescribed(); len(vaults) > 0 {
+		return true, s.introduce(ctx, n, vaults)
 	}
 	if from, far := s.farBehind(final); far {
-		s.ingest.note(func(st *Status) {
-			st.State, st.ETASeconds, st.LateVaults = Backfilling, s.progress.eta(from, final, time.Now()), nil
-		})
+		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })
 		return true, s.backfill(ctx, n, tip, from, final)
 	}
 	return s.atHead(ctx, n, tip, final)
@@ -103,7 +101,7 @@ func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64
 		}
 	}
 	late := s.late()
-	s.noteLate(late, final)
+	s.noteLate(late)
 	if len(late) > 0 {
 		if caught, err := s.catchUp(ctx, n, tip, late, final); caught || err != nil {
 			return true, err
@@ -194,10 +192,11 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 }
 
 // joined gives the vaults whose logs belong to a block above the final one:
-// those that are covered up to the head, from their start block on.
+// those that are covered up to the head, from their start block on. A vault that
+// is not in the log yet is none of them: a reorganisation may come before it.
 func (s *session) joined(number uint64) (addresses []common.Address) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have.to >= s.head.Number && have.start <= number {
+		if have := s.coverageOf(v.address); have != nil && have.to >= s.head.Number && have.start <= number {
 			addresses = append(addresses, v.address)
 		}
 	}

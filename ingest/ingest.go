@@ -185,10 +185,13 @@ func newBackoff() *backoff { return &backoff{firstPause} }
 
 func (b *backoff) reset() { b.next = firstPause }
 
-func (b *backoff) sleep(ctx context.Context) error {
+func (b *backoff) sleep(ctx context.Context) error { return sleep(ctx, b.pause()) }
+
+// pause gives the pause that is due now.
+func (b *backoff) pause() time.Duration {
 	pause := b.next/2 + mathrand.N(b.next/2)
 	b.next = min(2*b.next, lastPause)
-	return sleep(ctx, pause)
+	return pause
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -29,27 +30,44 @@ func lowestOf(vaults []coverage) uint64 {
 	return lowest
 }
 
+// lateness is when late vaults may go on after an error of a node, which the
+// vaults at the head do not wait for.
+type lateness struct {
+	wait   *backoff
+	again  time.Time
+	reason string
+}
+
 // noteLate shows the vaults that are late.
-func (s *session) noteLate(late []coverage, final uint64) {
+func (s *session) noteLate(late []coverage) {
 	var shown []LateVault
 	for _, v := range late {
-		shown = append(shown, LateVault{Address: v.address.Hex(), CoveredTo: v.to})
+		shown = append(shown, LateVault{Address: v.address.Hex(), CoveredTo: v.to, Reason: s.lateness.reason})
 	}
-	s.ingest.note(func(st *Status) {
-		st.LateVaults, st.ETASeconds = shown, nil
-		if from := s.lowest() + 1; len(late) > 0 && from <= final {
-			st.ETASeconds = s.progress.eta(from, final, time.Now())
-		}
-	})
+	s.ingest.note(func(st *Status) { st.LateVaults = shown })
 }
 
 // catchUp brings late vaults nearer to the head by one step, a range of final
-// blocks or else the join, so that the others wait no longer than that.
+// blocks or else the join, and says whether there may be more at once.
 func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []coverage, final uint64) (more bool, err error) {
-	if from := s.lowest() + 1; from <= final {
-		return true, s.backfill(ctx, n, tip, from, final)
+	if time.Now().Before(s.lateness.again) {
+		return false, nil
 	}
-	return s.join(ctx, n, late, final)
+	before := s.seq
+	if from := s.lowest() + 1; from <= final {
+		err = s.backfill(ctx, n, tip, from, final)
+	} else {
+		_, err = s.join(ctx, n, late, final)
+	}
+	var failed *commitError
+	if err == nil || ctx.Err() != nil || errors.As(err, &failed) || hopeless(err) {
+		s.lateness.wait, s.lateness.reason = newBackoff(), ""
+		return s.seq > before, err
+	}
+	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.pause()), err.Error()
+	s.ingest.log.Warn("late vaults try again, the others go on", "error", err)
+	s.nodes.next()
+	return false, nil
 }
 
 // join appends, as one unit, the logs that late vaults have in the unfinalised

@@ -45,12 +45,12 @@ var (
 	ofResults = regexp.MustCompile(`(?:more than|max\w*|limit\w*|cap|exceed\w*|up to|over)\D{0,40}` + figure + `\s*(?:results|logs|log entries|events|records|entries|items)` +
 		`|max(?:imum)? (?:number of )?(?:results|logs)\D{0,25}` + figure)
 	ofBlocks = []*regexp.Regexp{
+		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
 		regexp.MustCompile(`(?:limited to|up to|at most|max\w*|limit\w*|over|than|within|exceed\w*)\b[^0-9\[]{0,30}(?:0 ?- ?)?` + figure + `[- ]*(?:blocks?\b|range)`),
 		regexp.MustCompile(`(?:block )?range\w*(?: is| of|[^0-9\[]{0,40}\b(?:max\w*|limit\w*|than|to|exceeds?|allowed|size))[^0-9\[]{0,20}` + figure),
 		regexp.MustCompile(`max(?:imum)?[^0-9\[.]{0,25}(?:range|blocks?)[^0-9\[]{0,20}` + figure),
 		regexp.MustCompile(`(?:maximum|limit) is (?:set to )?` + figure),
 		regexp.MustCompile(`smaller than size ` + figure),
-		regexp.MustCompile(`\( ?[0-9]+ ?> ?` + figure + ` ?\)`),
 	}
 	// A range that is said to work.
 	ofRange = regexp.MustCompile(`\[ ?"?(0x[0-9a-f]+|[0-9]+)"? ?, ?"?(0x[0-9a-f]+|[0-9]+)"? ?\]|range (0x[0-9a-f]+|[0-9]+) ?(?:-|to|\.\.) ?(0x[0-9a-f]+|[0-9]+)|"from" ?: ?"(0x[0-9a-f]+)" ?,.{0,60}"to" ?: ?"(0x[0-9a-f]+)"`)
@@ -156,7 +156,7 @@ type limits struct {
 }
 
 const (
-	firstWidth = 64
+	firstWidth = 8
 	// relaxAfter ranges in a row that were as wide as allowed, a little more is tried.
 	relaxAfter = 64
 	// slow is how long an answer may take before shorter ranges are asked for.

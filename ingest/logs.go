@@ -3,7 +3,6 @@ package ingest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -194,11 +193,4 @@ func (n *node) receipts(ctx context.Context, h *header) ([]*event.Log, error) {
 		return nil, err
 	}
 	return logs, n.plausible(logs, nil)
-}
-
-// missing says that a node does not have a method.
-func missing(err error) bool {
-	const notFound, notSupported = -32601, -32004
-	var answer interface{ ErrorCode() int }
-	return errors.As(err, &answer) && (answer.ErrorCode() == notFound || answer.ErrorCode() == notSupported)
 }

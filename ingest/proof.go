@@ -74,24 +74,26 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 // prove reads the logs that the vaults have in a block, and proves that there
 // are no more: all logs of the block, whoever has emitted them, must make up its
 // bloom. have may be what is known already. A node whose answer proves nothing
-// is asked twice: one address may stand for several backends.
+// is asked again, since one address may stand for several backends, and then
+// for the receipts, which nodes do not take from the same index.
 func (n *node) prove(ctx context.Context, h *header, w *watched, have []*event.Log) ([]*event.Log, error) {
 	if len(have) > 0 && incomplete(h, have) == "" {
 		return have, nil
 	}
-	for try := 1; ; try++ {
-		all, err := n.allLogs(ctx, h)
-		if err != nil {
+	var why string
+	for _, read := range []func(context.Context, *header) ([]*event.Log, error){n.allLogs, n.allLogs, n.receipts} {
+		all, err := read(ctx, h)
+		switch {
+		case err != nil && why == "":
 			return nil, err
-		}
-		why := incomplete(h, all)
-		if why == "" {
-			return n.native(h, ours(all, w.addresses))
-		}
-		if try == 2 {
+		case err != nil:
 			return nil, &unprovenError{h.Number, h.Hash, n.name, why}
 		}
+		if why = incomplete(h, all); why == "" {
+			return n.native(h, ours(all, w.addresses))
+		}
 	}
+	return nil, &unprovenError{h.Number, h.Hash, n.name, why}
 }
 
 // allLogs reads all logs of a block: by its hash, and where the node finds them

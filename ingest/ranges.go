@@ -193,7 +193,9 @@ func (r *reader) accept(ctx context.Context, n *node, j *job, to uint64, a *answ
 	if r.proof == ProofNone {
 		return r.believe(ctx, n, j, to, a)
 	}
-	l, cut := r.limits(n), r.limits(n).cut(len(a.logs))
+	l := r.limits(n)
+	cut := l.cut(len(a.logs))
+	asked := to
 	if cut { // what comes after its last block is asked for again
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
@@ -203,19 +205,23 @@ func (r *reader) accept(ctx context.Context, n *node, j *job, to uint64, a *answ
 	}
 	byBlock := split(headers, a.logs)
 	doubtful := r.doubtful(headers, byBlock)
-	if cut {
-		doubtful[len(headers)-1] = true
+	if last := len(headers) - 1; cut {
+		lost, err := r.prove(ctx, n, headers[last], &byBlock[last])
+		if err != nil {
+			return nil, err
+		}
+		if lost {
+			l.cuts(len(a.logs))
+		} else if to == asked {
+			l.whole(len(a.logs))
+		}
+		doubtful[last] = false
+	} else {
+		l.whole(len(a.logs))
 	}
-	lost, err := r.resolve(ctx, n, headers, byBlock, doubtful)
-	switch {
-	case err != nil:
+	if err := r.resolve(ctx, n, headers, byBlock, doubtful); err != nil {
+		j.step = max(1, uint64(len(headers))/2)
 		return nil, err
-	case lost && cut:
-		l.cuts(len(a.logs))
-	case !cut:
-		l.whole(len(a.logs))
-	case to == j.to:
-		l.whole(len(a.logs))
 	}
 	p := &part{from: j.at, to: to, parent: headers[0].Parent, bytes: a.bytes}
 	for i, h := range headers {
@@ -298,46 +304,50 @@ func (r *reader) doubtful(headers []*header, byBlock [][]*event.Log) []bool {
 	return doubtful
 }
 
-// resolve proves the doubtful blocks, and leaves the logs of the vaults in
-// byBlock. It says whether the answer had lost some. Then nothing of the answer
-// is believed without a proof.
-func (r *reader) resolve(ctx context.Context, n *node, headers []*header, byBlock [][]*event.Log, doubtful []bool) (lost bool, err error) {
-	proven := make([]bool, len(headers))
-	prove := func(i int) error {
-		had := len(ours(slices.Clone(byBlock[i]), r.addresses))
-		logs, err := n.prove(ctx, headers[i], r.watched, byBlock[i])
+// prove leaves the logs that the vaults have in a block in logs, and says whether
+// the answer had lost some of them.
+func (r *reader) prove(ctx context.Context, n *node, h *header, logs *[]*event.Log) (lost bool, err error) {
+	had := len(ours(slices.Clone(*logs), r.addresses))
+	all, err := n.prove(ctx, h, r.watched, *logs)
+	if err != nil {
+		return false, err
+	}
+	*logs = ours(all, r.addresses)
+	return len(*logs) > had, nil
+}
+
+// resolve proves the doubtful blocks. Where that shows that the answer had lost
+// logs, nothing of it is believed without a proof.
+func (r *reader) resolve(ctx context.Context, n *node, headers []*header, byBlock [][]*event.Log, doubtful []bool) error {
+	lossy := false
+	for i, h := range headers {
+		if !doubtful[i] {
+			continue
+		}
+		lost, err := r.prove(ctx, n, h, &byBlock[i])
 		if err != nil {
 			return err
 		}
-		byBlock[i], proven[i] = ours(logs, r.addresses), true
-		lost = lost || len(byBlock[i]) > had
+		lossy = lossy || lost
+	}
+	if !lossy {
 		return nil
-	}
-	for i := range headers {
-		if doubtful[i] {
-			if err := prove(i); err != nil {
-				return lost, err
-			}
-		}
-	}
-	if !lost {
-		return false, nil
 	}
 	var rest []int
 	for i, h := range headers {
-		if !proven[i] && r.mayHold(&h.Bloom) {
+		if !doubtful[i] && r.mayHold(&h.Bloom) {
 			rest = append(rest, i)
 		}
 	}
 	if len(rest) > proofsAtOnce {
-		return true, fmt.Errorf("%s leaves logs out when it is asked for blocks %d to %d", n.name, headers[0].Number, headers[len(headers)-1].Number)
+		return fmt.Errorf("%s leaves logs out when it is asked for blocks %d to %d", n.name, headers[0].Number, headers[len(headers)-1].Number)
 	}
 	for _, i := range rest {
-		if err := prove(i); err != nil {
-			return true, err
+		if _, err := r.prove(ctx, n, headers[i], &byBlock[i]); err != nil {
+			return err
 		}
 	}
-	return true, nil
+	return nil
 }
 
 // believe makes a part of an answer where blooms prove nothing: it agrees with

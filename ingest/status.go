@@ -31,6 +31,8 @@ type Status struct {
 	LogID    string `json:"logId"`    // hex
 	// Seq of the last record in the log.
 	Seq uint64 `json:"seq"`
+	// Logs that this process appended, retractions not counted.
+	Logs uint64 `json:"logs"`
 	registry.ChainStatus
 	// LateVaults are behind the head, which the others follow meanwhile.
 	LateVaults []LateVault `json:"lateVaults,omitempty"`
@@ -46,7 +48,8 @@ type Status struct {
 // LateVault is a vault whose history is still being read.
 type LateVault struct {
 	Address   string `json:"address"`
-	CoveredTo uint64 `json:"coveredTo"` // last block of it that is in the log
+	CoveredTo uint64 `json:"coveredTo"`        // last block of it that is in the log
+	Reason    string `json:"reason,omitempty"` // why it is not going on
 }
 
 // Status is safe to call at any time.
@@ -56,7 +59,8 @@ func (i *Ingest) Status() Status {
 	st := i.status
 	st.Time = time.Now().UTC()
 	st.Endpoints = i.nodes.status()
-	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, i.metrics.appended.Load())
+	st.Logs = i.metrics.appended.Load()
+	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
 	if st.headTime > 0 && st.indexedTime > 0 {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
@@ -102,26 +106,4 @@ func (st *Status) indexed(s *state) {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}
 	st.pace.committed(s.covered)
-}
-
-// progress measures a backfill.
-type progress struct {
-	since time.Time
-	first uint64
-	last  uint64
-}
-
-// eta guesses the seconds from block from to final, nil before there is a rate.
-// Another vault, further behind, begins a new measurement.
-func (p *progress) eta(from, final uint64, now time.Time) *uint64 {
-	if p.since.IsZero() || from < p.last {
-		p.since, p.first = now, from
-	}
-	p.last = from
-	if from == p.first {
-		return nil
-	}
-	perBlock := now.Sub(p.since) / time.Duration(from-p.first)
-	seconds := uint64((time.Duration(final-from+1) * perBlock).Round(time.Second) / time.Second)
-	return &seconds
 }

@@ -63,7 +63,7 @@ func TestWrongAnswers(t *testing.T) {
 		"502":                       {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
 		"401":                       {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
 		"a redirect":                {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},
-		"a length above the bound":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "65536 KiB", false, true},
+		"a length above the bound":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "more than 65536 KiB", false, true},
 		"a long answer, long words": {text(`{"id":ID,"error":{"code":1,"message":"` + strings.Repeat("x", 5000) + `"}}`), nil, "xxx", true, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,6 +1,11 @@
 package ingest
 
 import (
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -95,6 +100,57 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
+// Nor do they wait for the pauses after the errors of a node that does not give
+// a late vault's history.
+func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
+	const rounds = 30
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(40)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, method == "eth_getLogs" && strings.Contains(string(params[0]), "fromBlock")
+	})
+	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	lines := &lines{}
+	p = r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
+	for range rounds {
+		r.steps(1)
+		p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	}
+	p.until("complaint of the late vault", func(st Status) bool {
+		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "eth_getLogs")
+	})
+	if tries := lines.count("late vaults try again"); tries >= rounds {
+		t.Errorf("the late vault was tried %d times in %d rounds", tries, rounds)
+	}
+	failing.tell(honest)
+	p.caughtUp()
+	r.verify()
+}
+
+// lines are what a program logs.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *lines) count(what string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), what)
+}
+
 // An ingest that was away for long, and comes back with a late vault, reads
 // what the others lack first, and lets nobody wait for ever where no vault is
 // at the head.
@@ -164,4 +220,41 @@ func TestNothingFinalYet(t *testing.T) {
 	r.mine(20)
 	p.until("new branch", func(st Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()
+}
+
+// Another display name in the configuration is another vault record, once, and
+// so is going back to the contract's own; nothing is read anew.
+func TestVaultIsRenamed(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	own := r.contracts.Vaults[1].Name
+	var want []string
+	for n, name := range []string{"", "Dollars", "Dollars", "More dollars", ""} {
+		r.config.Vaults[1].Name = name
+		if n > 0 {
+			r.config.Vaults[1].StartBlock++ // raised is without effect
+		}
+		p := r.start()
+		p.caughtUp()
+		p.halt()
+		shown := name
+		if name == "" {
+			shown = own
+		}
+		if len(want) == 0 || want[len(want)-1] != shown {
+			want = append(want, shown)
+		}
+		var got []string
+		for _, record := range r.verify() {
+			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == r.contracts.Vaults[1].Address {
+				got = append(got, v.GetName())
+				if v.GetStartBlock() != r.contracts.Vaults[1].StartBlock {
+					t.Errorf("the record %q has start block %d, want %d", v.GetName(), v.GetStartBlock(), r.contracts.Vaults[1].StartBlock)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("after run %d with the name %q the records are %q, want %q", n, name, got, want)
+		}
+	}
 }

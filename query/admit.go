@@ -52,11 +52,18 @@ func (q *Query) admit(x *exchange, e endpoint) error {
 		return err
 	}
 	x.caller = c
-	if err := q.charge(x, "partner", q.byPartner.take(c.id, c.rateLimit, q.now())); err != nil {
+	use, err := q.spend(x.ctx, purse{c.id, "partner"}, c.rateLimit)
+	if err != nil {
+		return err
+	}
+	if err := q.charge(x, "partner", use); err != nil {
 		return err
 	}
 	if e.calls && x.request.Method == http.MethodPost {
-		return q.charge(x, "webhooks", q.byPoster.take(c.id, webhookPostsPerMinute, q.now()))
+		if use, err = q.spend(x.ctx, purse{c.id, "webhooks"}, webhookPostsPerMinute); err != nil {
+			return err
+		}
+		return q.charge(x, "webhooks", use)
 	}
 	return nil
 }

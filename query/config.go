@@ -24,6 +24,12 @@ type Config struct {
 	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
 	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is believed.
 	TrustedProxies []string `yaml:"trustedProxies" env:"TRUSTED_PROXIES"`
+	// CacheBytes bounds the finished answers about the newest state that are
+	// kept; 0 keeps none.
+	CacheBytes int `yaml:"cacheBytes" env:"CACHE_BYTES"`
+	// Concurrency is how many requests are answered at once; others wait, and
+	// what would wait too long is answered 503.
+	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
 	// RequestTimeout bounds the work for one answer.
 	RequestTimeout time.Duration `yaml:"requestTimeout" env:"REQUEST_TIMEOUT"`
 	// ReadTimeout bounds the reading of a request, its header and its body each.
@@ -40,6 +46,8 @@ func DefaultConfig() Config {
 		Listen:           "127.0.0.1:8080",
 		PublicRateLimit:  600,
 		PartnerRateLimit: 120,
+		CacheBytes:       32 << 20,
+		Concurrency:      16,
 		RequestTimeout:   10 * time.Second,
 		ReadTimeout:      10 * time.Second,
 		WriteTimeout:     30 * time.Second,
@@ -65,6 +73,12 @@ func (c Config) Validate() error {
 	}
 	if c.PartnerRateLimit < 1 || c.PartnerRateLimit > maxRateLimit {
 		fault("http.partnerRateLimit is %d and must be 1 to %d requests a minute", c.PartnerRateLimit, maxRateLimit)
+	}
+	if c.CacheBytes < 0 || c.CacheBytes > 1<<30 {
+		fault("http.cacheBytes is %d and must be 0 (off) to 1 GiB", c.CacheBytes)
+	}
+	if c.Concurrency < 1 || c.Concurrency > 1000 {
+		fault("http.concurrency is %d and must be 1 to 1000", c.Concurrency)
 	}
 	for _, proxy := range c.TrustedProxies {
 		if _, err := netip.ParsePrefix(proxy); err != nil {

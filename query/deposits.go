@@ -1,6 +1,9 @@
 package query
 
 import (
+	"bufio"
+	"bytes"
+	"io"
 	"math/big"
 	"strconv"
 
@@ -74,6 +77,8 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
+// listUnsweptDeposits asks vault by vault while it is sent, so that memory
+// holds the deposits of one vault at most.
 func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	filter := x.params.vault()
 	p, err := x.pin()
@@ -84,27 +89,62 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []depositGroupJSON{}
-	for _, v := range p.wanted(filter) {
-		all, err := x.unswept(p, v.address, swept)
-		if err != nil {
+	vaults := p.wanted(filter)
+	totals := make([]amountRow, len(vaults))
+	for i, v := range vaults { // before the first byte is sent, an error can still be told
+		if totals[i], err = x.unswept(p, v.address, swept); err != nil {
 			return nil, err
 		}
-		if all.Total <= 0 {
-			continue
-		}
-		rows, err := pinned[depositRow](x, p, sqlUnswept, hexParam("vault", v.address), named("swept", swept[v.address]), named("limit", uint64(maxUnswept)))
-		if err != nil {
-			return nil, err
-		}
-		group := depositGroupJSON{VaultAddress: v.address.Hex(), VaultName: v.name, Count: all.Total, Truncated: all.Total > int64(len(rows))}
-		group.Deposits = make([]depositJSON, 0, len(rows))
-		for _, r := range rows { // beyond every sweep, so none has swept them
-			group.Deposits = append(group.Deposits, r.json(p, nil))
-		}
-		out = append(out, group)
 	}
-	return &answer{data: out}, nil
+	return &answer{tag: stateTag(p, x.request.URL.EscapedPath()+"?"+encodeQuery(x.params.values)), stream: func(w io.Writer) error {
+		out := bufio.NewWriterSize(w, streamChunk)
+		out.WriteString(`{"ok":true,"data":[`)
+		first := true
+		for i, v := range vaults {
+			if totals[i].Total <= 0 {
+				continue
+			}
+			if !first {
+				out.WriteByte(',')
+			}
+			first = false
+			if err := x.writeGroup(out, p, v, totals[i].Total, swept[v.address]); err != nil {
+				return err
+			}
+		}
+		out.WriteString("]}\n")
+		return out.Flush()
+	}}, nil
+}
+
+// writeGroup writes the unswept deposits of one vault, a depositGroupJSON, one
+// deposit after the other.
+func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, swept uint64) error {
+	rows, err := pinned[depositRow](x, p, sqlUnswept, hexParam("vault", v.address), named("swept", swept), named("limit", uint64(maxUnswept)))
+	if err != nil {
+		return err
+	}
+	group, err := encode(depositGroupJSON{VaultAddress: v.address.Hex(), VaultName: v.name, Deposits: []depositJSON{}, Count: total, Truncated: total > int64(len(rows))})
+	if err != nil {
+		return err
+	}
+	before, after, _ := bytes.Cut(bytes.TrimSpace(group), []byte(`"deposits":[`))
+	out.Write(before)
+	out.WriteString(`"deposits":[`)
+	for i := range rows { // beyond every sweep, so none has swept them
+		one, err := encode(rows[i].json(p, nil))
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if _, err := out.Write(bytes.TrimSuffix(one, []byte("\n"))); err != nil {
+			return err
+		}
+	}
+	_, err = out.Write(after)
+	return err
 }
 
 // amountRow is how many there are and what they sum up to.

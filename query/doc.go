@@ -13,7 +13,10 @@
 //	registry: live generation, states of programs ──1 s──▶ registryView ─┐
 //	ClickHouse: cursors, newest block, vaults ──100 ms──▶ snapshot ◀─────┘
 //	                                                         │
-//	request ─▶ limit ─▶ key ─▶ parameters ─▶ pin ─▶ questions (sql/*.sql) ─▶ answer
+//	request ─▶ limit ─▶ key ─▶ cache of the snapshot ─▶ room ─▶ parameters ─▶ pin ─▶ questions (sql/*.sql) ─▶ answer
+//
+// A finished answer is a function of generation, S and request. It is kept with
+// the snapshot, and the most popular ones are made anew when S moves (cache.go).
 //
 // # Rows that undo rows
 //
@@ -26,8 +29,10 @@
 //
 // # When things fail
 //
-// Without a snapshot, or with ClickHouse gone, an answer is 503. With
-// PostgreSQL gone the partner routes are 503, for a key older than a second is
-// not trusted, and the public ones go on with the generation last known. A
-// late or frozen chain fails nothing: it shows as X-Chain-State.
+// Without a snapshot an answer is 503; with ClickHouse gone, so is one that is
+// not in the cache. With PostgreSQL gone the partner routes are 503, for a key
+// older than a second is not trusted, and the public ones go on with the
+// generation last known. A late or frozen chain fails nothing: it shows as
+// X-Chain-State. With more requests than there is room for, the ones that would
+// wait too long are 503 and the health endpoints go on (room.go).
 package query

@@ -35,6 +35,7 @@ type failure struct {
 	details any
 	retry   time.Duration // Retry-After; 0: no such header
 	cause   error
+	crowd   bool // too many at once: counted, not logged one by one
 }
 
 func (f *failure) Error() string {

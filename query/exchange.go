@@ -2,13 +2,11 @@ package query
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"strconv"
@@ -16,14 +14,14 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/gorilla/mux"
 )
 
 // exchange is one API request on its way through a handler.
 type exchange struct {
 	ctx      context.Context
 	request  *http.Request
-	header   http.Header // of the answer
+	vars     map[string]string // of the path
+	header   http.Header       // of the answer
 	params   *params
 	snapshot *snapshot // nil: there is none yet
 	caller   *caller   // the partner; nil on public routes
@@ -37,9 +35,11 @@ type handler func(*exchange) (*answer, error)
 type answer struct {
 	status int // 0: 200
 	data   any
-	meta   any    // nil: none
-	raw    []byte // the whole body, where its bytes pass through untouched
-	kind   string // Content-Type; empty: JSON
+	meta   any                   // nil: none
+	raw    []byte                // the whole body, where its bytes pass through untouched
+	stream func(io.Writer) error // writes the body piece by piece, for one that may be long
+	tag    string                // names the bytes of stream
+	kind   string                // Content-Type; empty: JSON
 }
 
 // envelope is the body of every successful answer.
@@ -72,7 +72,7 @@ const (
 
 // pathAddress reads {address} in the path.
 func (x *exchange) pathAddress() common.Address {
-	return x.params.pathAddress(mux.Vars(x.request))
+	return x.params.pathAddress(x.vars)
 }
 
 func (x *exchange) setPosition(p *pin) {
@@ -105,32 +105,48 @@ const gzipSuffix = "-gzip"
 
 // write sends an answer, or 304 when the client has it already.
 func (q *Query) write(w http.ResponseWriter, r *http.Request, a *answer) error {
-	body, err := a.body()
+	f, err := a.finish(nil)
 	if err != nil {
-		return internal(err)
+		return err
 	}
-	h := w.Header()
-	if r.Method != http.MethodPost {
-		sum := sha256.Sum256(body)
-		tag := hex.EncodeToString(sum[:16])
-		if matched := matchingTag(r.Header.Values("If-None-Match"), tag); matched != "" {
-			h.Set("ETag", matched)
-			h.Add("Vary", "Accept-Encoding")
-			w.WriteHeader(http.StatusNotModified)
-			return nil
-		}
-		h.Set("ETag", `"`+tag+`"`)
-	}
-	h.Set("Content-Type", cmp.Or(a.kind, "application/json; charset=utf-8"))
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(cmp.Or(a.status, http.StatusOK))
-	_, _ = w.Write(body) // a client that went away is not our error
+	q.send(w, r, f)
 	return nil
+}
+
+// send sends a finished answer.
+func (q *Query) send(w http.ResponseWriter, r *http.Request, f *finished) {
+	h := w.Header()
+	for name, values := range f.header {
+		h[name] = values
+	}
+	if r.Method != http.MethodPost && q.tagged(w, r, f.tag) {
+		return
+	}
+	h["Content-Type"] = []string{f.kind}
+	h["Content-Length"] = []string{f.length}
+	w.WriteHeader(f.status)
+	_, _ = w.Write(f.body) // a client that went away is not our error
+}
+
+// tagged sets the entity tag. True: the client has the answer, and has been
+// told so.
+func (q *Query) tagged(w http.ResponseWriter, r *http.Request, tag string) bool {
+	if matched := matchingTag(r.Header.Values("If-None-Match"), tag); matched != "" {
+		w.Header().Set("ETag", matched)
+		w.Header().Add("Vary", "Accept-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return true
+	}
+	w.Header()["Etag"] = []string{`"` + tag + `"`}
+	return false
 }
 
 // matchingTag gives the entity tag among those of If-None-Match that names
 // the body with this hash, compressed or not; empty when none does.
 func matchingTag(lines []string, tag string) string {
+	if len(lines) == 0 {
+		return ""
+	}
 	for candidate := range strings.SplitSeq(strings.Join(lines, ","), ",") {
 		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
 		switch candidate {
@@ -158,7 +174,7 @@ func (q *Query) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	h := w.Header()
 	id := h.Get(headerRequestID)
-	if f.status >= 500 {
+	if f.status >= 500 && !f.crowd {
 		q.log.Error("request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status", f.status, "error", f.Error())
 	}
 	body, err := encode(errorEnvelope{Error: errorBody{Code: f.code, Message: f.message, RequestID: id, Details: f.details}})

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -86,6 +85,7 @@ func (q *Query) readyz(w http.ResponseWriter, r *http.Request) {
 type publicStatusJSON struct {
 	ChainID      uint64            `json:"chainId"`
 	ChainState   string            `json:"chainState"`
+	FrozenReason *string           `json:"frozenReason"`
 	Generation   *int32            `json:"generation"`
 	Seq          *uint64           `json:"seq"`
 	IndexedBlock *string           `json:"indexedBlock"`
@@ -96,7 +96,17 @@ type publicStatusJSON struct {
 	LagSeconds   *uint64           `json:"lagSeconds"`
 	ETASeconds   *uint64           `json:"etaSeconds"`
 	Programs     map[string]string `json:"programs"`
+	Endpoints    []endpointJSON    `json:"endpoints"`
 	Vaults       []vaultStatusJSON `json:"vaults"`
+}
+
+// endpointJSON leaves out the words of providers, which are for operators.
+type endpointJSON struct {
+	Name      string   `json:"name"`
+	State     string   `json:"state"`
+	InUse     bool     `json:"inUse"`
+	LatencyMs *float64 `json:"latencyMs"`
+	HeadBlock *string  `json:"headBlock"`
 }
 
 type vaultStatusJSON struct {
@@ -109,19 +119,16 @@ type vaultStatusJSON struct {
 // 5 s is null or unknown.
 func (q *Query) status(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ctx: r.Context(), request: r, header: w.Header()}
-	if err := q.admit(x, endpoint{}); err != nil { // it asks the read models, like any public route
+	if err := q.admit(x, endpoint{}); err != nil { // limited like any public route
 		q.fail(w, r, err)
 		return
 	}
-	out := publicStatusJSON{ChainID: q.chainID, ChainState: q.chainState(), Programs: map[string]string{}, Vaults: []vaultStatusJSON{}}
+	out := publicStatusJSON{ChainID: q.chainID, ChainState: q.chainState(), Programs: map[string]string{}, Endpoints: []endpointJSON{}, Vaults: []vaultStatusJSON{}}
 	q.describePrograms(&out)
 	if s := q.snapshot.Load(); s != nil {
 		block := decimal(s.block)
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.id, &s.seq, &block, timeOrNull(s.time)
-		if err := q.describeVaults(x, s, &out); err != nil {
-			q.fail(w, r, err)
-			return
-		}
+		s.describeVaults(&out)
 	}
 	q.writeOrFail(w, r, out)
 }
@@ -142,28 +149,30 @@ func (q *Query) describePrograms(out *publicStatusJSON) {
 			head, final := decimal(report.HeadBlock), decimal(report.FinalBlock)
 			out.HeadBlock, out.FinalBlock = &head, &final
 			out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
+			if report.State == "frozen" {
+				out.FrozenReason = &report.Reason
+			}
+			for _, e := range report.Endpoints {
+				one := endpointJSON{Name: e.Name, State: e.State, InUse: e.InUse, LatencyMs: e.LatencyMs}
+				if e.HeadBlock > 0 {
+					head := decimal(e.HeadBlock)
+					one.HeadBlock = &head
+				}
+				out.Endpoints = append(out.Endpoints, one)
+			}
 		}
 	}
 }
 
-func (q *Query) describeVaults(x *exchange, s *snapshot, out *publicStatusJSON) error {
-	var cancel context.CancelFunc
-	x.ctx, cancel = context.WithTimeout(x.ctx, q.cfg.RequestTimeout)
-	defer cancel()
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults}
-	navs, err := x.latestNavs(p)
-	if err != nil {
-		return err
-	}
+func (s *snapshot) describeVaults(out *publicStatusJSON) {
 	for _, v := range s.vaults {
 		entry := vaultStatusJSON{Address: v.address.Hex(), Name: v.name}
-		if nav, ok := navs[v.address]; ok {
+		if nav, ok := s.navs[v.address]; ok {
 			at := webhook.FormatTime(uint64(nav.Time))
 			entry.LastNavAt = &at
 		}
 		out.Vaults = append(out.Vaults, entry)
 	}
-	return nil
 }
 
 func (q *Query) writeOrFail(w http.ResponseWriter, r *http.Request, data any) {

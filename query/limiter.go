@@ -10,7 +10,8 @@ import (
 // whose time has passed needs no entry, so the memory is bounded by the keys
 // of the last minute, and by maxKeys.
 //
-// It is the limit of this process. Several instances each grant the whole of it.
+// It is the limit of this process, for what is counted by IP address. A
+// partner's limit holds over all instances: see purse.
 type limiter[K comparable] struct {
 	mu      sync.Mutex
 	full    map[K]time.Time

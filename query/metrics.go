@@ -10,6 +10,7 @@ type metrics struct {
 	limited      *prometheus.CounterVec   // limit
 	authFailures prometheus.Counter
 	panics       prometheus.Counter
+	refused      prometheus.Counter
 }
 
 func newMetrics(reg prometheus.Registerer, q *Query) metrics {
@@ -32,6 +33,9 @@ func newMetrics(reg prometheus.Registerer, q *Query) metrics {
 			Name: name("panics_total"), Help: "Requests that ended in a panic and were answered 500.",
 		}),
 	}
+	m.refused = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: name("refused_total"), Help: "Requests answered 503 because too many were being answered.",
+	})
 	ofSnapshot := func(s, help string, value func(*snapshot) float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name(s), Help: help}, func() float64 {
 			if s := q.snapshot.Load(); s != nil {
@@ -40,7 +44,7 @@ func newMetrics(reg prometheus.Registerer, q *Query) metrics {
 			return 0
 		})
 	}
-	reg.MustRegister(m.requests, m.seconds, m.limited, m.authFailures, m.panics,
+	reg.MustRegister(m.requests, m.seconds, m.limited, m.authFailures, m.panics, m.refused,
 		ofSnapshot("indexed_seq", "Last seq of the log that answers are made of; 0 before the first snapshot.", func(s *snapshot) float64 { return float64(s.seq) }),
 		ofSnapshot("indexed_block", "Newest indexed block.", func(s *snapshot) float64 { return float64(s.block) }),
 		ofSnapshot("generation", "Generation that answers are made of.", func(s *snapshot) float64 { return float64(s.id) }),

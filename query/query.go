@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -48,8 +49,11 @@ type Query struct {
 	keys      keyCache
 	byIP      *limiter[netip.Addr]
 	byFailure *limiter[netip.Addr]
-	byPartner *limiter[uint32]
-	byPoster  *limiter[uint32]
+	leases    leases
+	room      *room
+	streams   *room // the long answers, which hold memory until the client has them
+	warming   sync.Mutex
+	patience  time.Duration // with a reader that takes nothing
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -62,7 +66,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		gatherer: gatherer, log: log, now: time.Now,
 		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
 		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
-		byPartner: newLimiter[uint32](maxKeys), byPoster: newLimiter[uint32](maxKeys),
+		leases: leases{held: make(map[purse]lease)},
 	}
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
@@ -70,6 +74,9 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		}
 	}
 	q.metrics = newMetrics(reg, q)
+	q.room = newRoom(cfg.Concurrency, q.metrics.refused.Inc)
+	q.patience = streamPatience
+	q.streams = newRoom(maxStreams, q.metrics.refused.Inc)
 	return q
 }
 

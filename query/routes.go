@@ -23,6 +23,10 @@ type endpoint struct {
 	get     handler
 	post    handler
 	calls   bool // post makes us call the partner's URL, or keep it: few a minute
+	// uncached answers are made of more than the read models.
+	uncached bool
+	// streamed answers may be long, and are sent while they are made.
+	streamed bool
 }
 
 func (q *Query) endpoints() []endpoint {
@@ -35,19 +39,19 @@ func (q *Query) endpoints() []endpoint {
 		{path: "/api/v1/users/{address}/deposits", get: q.listUserDeposits},
 		{path: "/api/v1/users/{address}/withdrawals", get: q.listUserWithdrawals},
 		{path: "/api/v1/queues/withdrawals", get: q.listQueuedWithdrawals},
-		{path: "/api/v1/queues/deposits", get: q.listUnsweptDeposits},
+		{path: "/api/v1/queues/deposits", get: q.listUnsweptDeposits, streamed: true},
 		{path: "/api/v1/settlement/summary", get: q.settlementSummary},
 
 		{path: "/api/v1/partner/vaults", partner: true, get: q.listVaults},
 		{path: "/api/v1/partner/vaults/{address}/nav", partner: true, get: q.listNavs},
-		{path: "/api/v1/partner/webhooks", partner: true, get: q.getWebhook, post: q.setWebhook, calls: true},
+		{path: "/api/v1/partner/webhooks", partner: true, get: q.getWebhook, post: q.setWebhook, calls: true, uncached: true},
 		{path: "/api/v1/partner/webhooks/test", partner: true, post: q.sendTest, calls: true},
-		{path: "/api/v1/partner/webhooks/deliveries", partner: true, get: q.listDeliveries},
+		{path: "/api/v1/partner/webhooks/deliveries", partner: true, get: q.listDeliveries, uncached: true},
 		{path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", partner: true, post: q.replay},
-		{path: "/api/v1/partner/events", partner: true, get: q.listEvents},
+		{path: "/api/v1/partner/events", partner: true, get: q.listEvents, uncached: true},
 		{path: "/api/v1/partner/stats", partner: true, get: q.partnerStats},
-		{path: "/api/v1/partner/deposits", partner: true, get: q.listPartnerDeposits},
-		{path: "/api/v1/partner/router", partner: true, get: q.getRouter},
+		{path: "/api/v1/partner/deposits", partner: true, get: q.listPartnerDeposits, uncached: true},
+		{path: "/api/v1/partner/router", partner: true, get: q.getRouter, uncached: true},
 	}
 }
 
@@ -154,7 +158,7 @@ func (q *Query) serve(e endpoint) http.Handler {
 func (q *Query) answer(w http.ResponseWriter, r *http.Request, e endpoint, h handler) error {
 	ctx, cancel := context.WithTimeout(r.Context(), q.cfg.RequestTimeout)
 	defer cancel()
-	x := &exchange{ctx: ctx, request: r, header: w.Header(), params: newParams(r.URL.RawQuery), snapshot: q.snapshot.Load()}
+	x := &exchange{ctx: ctx, request: r, vars: mux.Vars(r), header: w.Header(), params: newParams(r.URL.RawQuery), snapshot: q.snapshot.Load()}
 	x.header.Set(headerChainState, q.chainState())
 	if s := x.snapshot; s != nil {
 		x.setPosition(&pin{generation: s.generation, seq: s.seq, block: s.block})
@@ -167,11 +171,23 @@ func (q *Query) answer(w http.ResponseWriter, r *http.Request, e endpoint, h han
 	if err := q.admit(x, e); err != nil {
 		return err
 	}
-	a, err := h(x)
+	switch {
+	case e.streamed:
+		return q.stream(w, x, h)
+	case e.uncached || r.Method == http.MethodPost || x.snapshot == nil || q.cfg.CacheBytes == 0:
+		f, err := q.make(x, h)
+		if err != nil {
+			return err
+		}
+		q.send(w, r, f)
+		return nil
+	}
+	f, err := q.cached(x, e)
 	if err != nil {
 		return err
 	}
-	return q.write(w, r, a)
+	q.send(w, r, f)
+	return nil
 }
 
 func allowAnyOrigin(h http.Header) {

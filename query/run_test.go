@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -115,7 +116,7 @@ func TestRun(t *testing.T) {
 	queries := db.New(w.pool)
 	ingestSays := func(state string) {
 		t.Helper()
-		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"lagBlocks":8,"lagSeconds":96,"etaSeconds":null,"instance":"private"}`)
+		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"lagBlocks":8,"lagSeconds":96,"etaSeconds":null,"instance":"private","reason":"block 9 is final","endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private"}]}`)
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "ingest", Instance: "a", Status: status}); err != nil {
 			t.Fatal(err)
 		}
@@ -142,6 +143,14 @@ func TestRun(t *testing.T) {
 			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
 		}
 	}
+	if got, want := fmt.Sprint(status.Data["endpoints"]), "[map[headBlock:20 inUse:true latencyMs:1.5 name:https://a.example state:down]]"; got != want || status.Data["frozenReason"] != nil {
+		t.Errorf("/status: endpoints are %s, frozenReason is %v", got, status.Data["frozenReason"])
+	}
+	eventually(t, "why it is frozen", func() bool {
+		ingestSays("frozen")
+		_, body := read("GET", "/status")
+		return strings.Contains(body, `"frozenReason":"block 9 is final"`)
+	})
 	if _, body := read("GET", "/status"); strings.Contains(body, "private") {
 		t.Error("/status tells what is not for the public")
 	}

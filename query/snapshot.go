@@ -32,6 +32,8 @@ type snapshot struct {
 	time    uint64 // of that block, Unix seconds
 	records []vaultRecord
 	vaults  []vault
+	navs    map[common.Address]navRow // the newest of each vault
+	cache   *cache
 	seen    time.Time // when the cursors were last read
 }
 
@@ -125,14 +127,15 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.seen = now
-	q.snapshot.Store(s)
+	s.seen, s.cache = now, newCache(q.cfg.CacheBytes)
+	was := q.snapshot.Swap(s)
+	q.warm(ctx, was, s)
 	return nil
 }
 
 // read makes the snapshot of a generation at seq.
 func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
-	block, ok, err := askOne[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", uint64(math.MaxUint64)))
+	block, ok, err := indexedBlock(ctx, g, seq, math.MaxUint64)
 	if err != nil {
 		return nil, fmt.Errorf("read the newest block of %s: %w", g.database, err)
 	}
@@ -148,10 +151,31 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 			return nil, fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
 		}
 	}
+	p := &pin{generation: g, seq: seq, block: block.Block, time: uint64(block.Time)}
+	navs, err := readLatestNavs(ctx, p)
+	if err != nil {
+		return nil, fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
+	}
 	return &snapshot{
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
-		records: records, vaults: vaultsAt(records, seq),
+		records: records, vaults: vaultsAt(records, seq), navs: navs,
 	}, nil
+}
+
+// blocksAtOnce is how many block records are looked at for a live one: more
+// than a reorganisation takes back.
+const blocksAtOnce = 1000
+
+// indexedBlock is the newest block up to block that is live at seq; false when
+// there is none.
+func indexedBlock(ctx context.Context, g generation, seq, block uint64) (blockRow, bool, error) {
+	for _, scan := range []uint64{blocksAtOnce, math.MaxInt64} {
+		row, ok, err := askOne[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block), named("scan", scan))
+		if err != nil || ok {
+			return row, ok, err
+		}
+	}
+	return blockRow{}, false, nil
 }
 
 func (r *vaultRecord) decode(chainID uint64) error {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"embed"
 	"encoding/hex"
+	"math"
 	"text/template"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -57,6 +59,14 @@ var (
 	sqlPartnerCount  = question("partner_deposits_count", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
 	sqlPartnerUsers  = question("partner_users", nil)
+	sqlVaultUsers    = question("vault_users", nil)
+
+	// The same of the newest state: see newest.
+	sqlUsersCountNewest   = question("users_count_newest", nil)
+	sqlVaultUsersNewest   = question("vault_users_newest", nil)
+	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
+	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
+	sqlCursorOf           = map[string]string{"users": question("cursor_of", "users"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
 )
 
 // generation is one database of read models and the way to it.
@@ -76,10 +86,35 @@ func hexParam(name string, address common.Address) driver.NamedValue {
 
 // ask puts a question to a generation and gives its rows.
 func ask[T any](ctx context.Context, g generation, question string, args ...any) ([]T, error) {
+	ctx, cancel := unhurried(ctx)
+	defer cancel()
 	var out []T
 	err := g.conn.Select(ctx, &out, question, append(args, named("db", g.database))...)
 	return out, err
 }
+
+// engineGrace is how long the engine may take to say that time is over.
+const engineGrace = 10 * time.Second
+
+// unhurried leaves it to the engine to end a question when its time is over.
+// A driver that ends it closes the connection, and the embedded engine has been
+// seen to abort when a connection was reset at the wrong moment.
+func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := engineGrace
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = time.Until(deadline)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit+engineGrace)
+	settings := clickhouse.Settings{"max_execution_time": max(1, int(math.Ceil(limit.Seconds())))}
+	return clickhouse.Context(withoutDeadline{ctx}, clickhouse.WithSettings(settings)), cancel
+}
+
+// withoutDeadline hides a deadline from the driver, which would make another
+// max_execution_time of it.
+type withoutDeadline struct{ context.Context }
+
+// Deadline is none.
+func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false }
 
 // askOne is ask for a question that has at most one row; no row gives the
 // zero value and false.

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"math/big"
 	"strconv"
@@ -101,7 +102,6 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	type row struct {
-		Users   int64  `ch:"users"`
 		Pending int64  `ch:"pending"`
 		Swept   uint32 `ch:"swept"`
 		Valued  uint32 `ch:"valued"`
@@ -110,9 +110,13 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	users, err := newestTotal(x, p, "flows", sqlVaultUsersNewest, sqlVaultUsers, hexParam("vault", address))
+	if err != nil {
+		return nil, err
+	}
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: stats.Users, PendingWithdrawals: stats.Pending,
+		UserCount: users, PendingWithdrawals: stats.Pending,
 		LastSweepAt: timeOrNull(uint64(stats.Swept)), LastNavAt: timeOrNull(uint64(stats.Valued)),
 	}}
 	return &answer{data: out}, nil
@@ -147,7 +151,18 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 
 // latestNavs are the newest NAVs by vault.
 func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
-	rows, err := pinned[navRow](x, p, sqlLatestNavs)
+	if p.navs != nil {
+		return p.navs, nil
+	}
+	navs, err := readLatestNavs(x.ctx, p)
+	if err != nil {
+		return nil, readFailure(err)
+	}
+	return navs, nil
+}
+
+func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, error) {
+	rows, err := ask[navRow](ctx, p.generation, sqlLatestNavs, p.args()...)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/gorilla/mux"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -156,8 +155,8 @@ func (q *Query) sendTest(x *exchange) (*answer, error) {
 
 // replay asks dispatch to send an event of the caller again.
 func (q *Query) replay(x *exchange) (*answer, error) {
-	id, err := uuid.Parse(mux.Vars(x.request)["eventId"])
-	if err != nil || len(mux.Vars(x.request)["eventId"]) != len(uuid.Nil.String()) {
+	id, err := uuid.Parse(x.vars["eventId"])
+	if err != nil || len(x.vars["eventId"]) != len(uuid.Nil.String()) {
 		return nil, invalidParameter(fault{"eventId", "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
 	}
 	owner, err := q.db.DeliveryOwner(x.ctx, id)

@@ -73,12 +73,15 @@ func (d *deps) dispatch() (*dispatch.Dispatch, error) {
 }
 
 // runOne runs a program and its ops server until ctx ends or one of them
-// fails.
-func (d *deps) runOne(ctx context.Context, p program) error {
+// fails. The console shows how an ingest backfills.
+func (d *deps) runOne(ctx context.Context, p program, console *console) error {
 	defer d.pool.Close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error { return serveOps(ctx, d.config.Ops, d.metrics, p.Ready) })
+	if i, ok := p.(*ingest.Ingest); ok {
+		group.Go(func() error { return console.watch(ctx, i.Status, d.log) })
+	}
 	if err := group.Wait(); !errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -91,7 +94,8 @@ func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (prog
 	if err != nil {
 		return err
 	}
-	d, err := newDeps(ctx, c, cmd.logger(s.err))
+	console := newConsole(s.err)
+	d, err := newDeps(ctx, c, cmd.logger(console))
 	if err != nil {
 		return err
 	}
@@ -100,13 +104,18 @@ func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (prog
 		d.pool.Close()
 		return err
 	}
-	return d.runOne(ctx, p)
+	return d.runOne(ctx, p, console)
 }
 
-type ingestCmd struct{ common }
+type ingestCmd struct {
+	Run    ingestRunCmd    `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
+	Resume ingestResumeCmd `cmd:"" help:"End a freeze: show what going on with the reorganised chain takes, and do it with --accept-reorg."`
+}
+
+type ingestRunCmd struct{ common }
 
 // Run follows the chain until a signal comes.
-func (cmd ingestCmd) Run(ctx context.Context, s *streams) error {
+func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.ingest(), nil }, needChain, needKafka, needPostgres)
 }
 

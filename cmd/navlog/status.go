@@ -4,11 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -25,7 +30,8 @@ type statusRow struct {
 	Status   json.RawMessage `json:"status"`
 }
 
-// Run prints one line a program, and how many deliveries are in which state.
+// Run prints one line a program, how the chain and its endpoints are, and how
+// many deliveries are in which state.
 func (cmd statusCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
 		q := db.New(pool)
@@ -48,19 +54,121 @@ func (cmd statusCmd) Run(ctx context.Context, s *streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.out).Encode(map[string]any{"programs": rows, "deliveries": deliveries})
 		}
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATUS")
-		for _, r := range rows {
-			status := string(r.Status)
-			if !r.Known {
-				status = "unknown (last: " + status + ")"
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Program, r.Instance, time.Duration(r.AgeMs)*time.Millisecond, status)
-		}
-		fmt.Fprintln(w)
-		for _, c := range counts {
-			fmt.Fprintf(w, "deliveries\t%s\t%d\t\n", c.State, c.Deliveries)
-		}
-		return w.Flush()
+		return writeStatus(s.out, rows, deliveries)
 	})
+}
+
+// writeStatus is the status for people.
+func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PROGRAM\tINSTANCE\tAGE\tSTATE\t")
+	for _, r := range rows {
+		var st registry.ProgramStatus
+		state := "unreadable"
+		if json.Unmarshal(r.Status, &st) == nil {
+			state = st.State
+		}
+		if !r.Known {
+			state = "unknown (last: " + state + ")"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Program, r.Instance, time.Duration(r.AgeMs)*time.Millisecond, state, details(r))
+	}
+	for _, r := range rows {
+		if r.Program == registry.Ingest && r.Known {
+			writeChain(w, r.Status)
+		}
+	}
+	if len(deliveries) > 0 {
+		fmt.Fprintln(w, "\nDELIVERIES\t")
+		for _, state := range slices.Sorted(maps.Keys(deliveries)) {
+			fmt.Fprintf(w, "%s\t%d\n", state, deliveries[state])
+		}
+	}
+	return w.Flush()
+}
+
+// details are the other things that a program says of itself, but for ingest,
+// whose are a chapter of their own.
+func details(r statusRow) string {
+	var fields map[string]any
+	decoder := json.NewDecoder(strings.NewReader(string(r.Status)))
+	decoder.UseNumber() // no amount may become a float
+	if r.Program == registry.Ingest || decoder.Decode(&fields) != nil {
+		return ""
+	}
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		switch value := fields[name].(type) {
+		case string, json.Number, bool:
+			if name != "state" {
+				words = append(words, fmt.Sprintf("%s=%v", name, value))
+			}
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// writeChain says how far the chain is indexed and how its endpoints are.
+func writeChain(w io.Writer, raw json.RawMessage) {
+	var st registry.ProgramStatus
+	if json.Unmarshal(raw, &st) != nil {
+		return
+	}
+	fmt.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.ChainStatus), st.FinalBlock)
+	if b := st.Backfill; b != nil {
+		fmt.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
+			percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(st.ETASeconds))
+	}
+	if st.Reason != "" {
+		fmt.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
+	}
+	if len(st.Endpoints) == 0 {
+		return
+	}
+	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tLAST ERROR")
+	for _, e := range st.Endpoints {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Name, endpointState(e), latency(e), headOf(e), lastError(e))
+	}
+}
+
+func lag(st registry.ChainStatus) string {
+	if st.LagBlocks == nil || st.LagSeconds == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%d blocks, %s behind)", *st.LagBlocks, time.Duration(*st.LagSeconds)*time.Second)
+}
+
+func endpointState(e registry.EndpointStatus) string {
+	state := e.State
+	if e.LimitedUntil != nil {
+		state += " until " + e.LimitedUntil.UTC().Format(time.TimeOnly)
+	}
+	if e.InUse {
+		state += ", in use"
+	}
+	if e.Subscribed {
+		state += ", announces blocks"
+	}
+	return state
+}
+
+func latency(e registry.EndpointStatus) string {
+	if e.LatencyMs == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", *e.LatencyMs)
+}
+
+func headOf(e registry.EndpointStatus) string {
+	if e.HeadBlock == 0 {
+		return "-"
+	}
+	return fmt.Sprint(e.HeadBlock)
+}
+
+func lastError(e registry.EndpointStatus) string {
+	if e.LastErrorAt == nil {
+		return e.LastError
+	}
+	return fmt.Sprintf("%s: %s", e.LastErrorAt.UTC().Format(time.DateTime), e.LastError)
 }

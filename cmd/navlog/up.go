@@ -52,6 +52,7 @@ type readyDocument struct {
 type up struct {
 	cmd      upCmd
 	streams  *streams
+	console  *console
 	log      *slog.Logger
 	config   config
 	services *services
@@ -62,7 +63,8 @@ type up struct {
 
 // Run starts everything, reports, and waits for a signal or a failure.
 func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
-	log := cmd.logger(s.err)
+	console := newConsole(s.err)
+	log := cmd.logger(console)
 	// A second Ctrl-C ends the process at once.
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	c, err := loadConfig(cmd.Config, os.Environ())
@@ -75,7 +77,7 @@ func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
 	if err := os.MkdirAll(cmd.Data, 0o755); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
-	u := &up{cmd: cmd, streams: s, log: log, config: c, services: newServices(log)}
+	u := &up{cmd: cmd, streams: s, console: console, log: log, config: c, services: newServices(log)}
 	defer func() {
 		err = errors.Join(err, u.services.stop(), u.engines.close())
 		if cmd.ReadyFile != "" {
@@ -235,13 +237,15 @@ func (u *up) startPrograms(ctx context.Context, d *deps) error {
 	u.api = serve
 	project := d.project()
 	project.WaitForRebuild() // `navlog projection rebuild` needs the engines of this process
+	ingest := d.ingest()
 	programs := []struct {
 		name string
 		program
-	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", d.ingest()}}
+	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", ingest}}
 	for _, p := range programs {
 		u.services.start(ctx, p.name, p.Run)
 	}
+	go func() { _ = u.console.watch(ctx, ingest.Status, d.log.With("program", "ingest")) }()
 	for _, p := range programs {
 		if err := u.await(ctx, p.name, p.Ready); err != nil {
 			return err

@@ -218,24 +218,16 @@ func (r *rig) life(stages int) {
 	r.t.Logf("%d logs, injected %v", logs, counts)
 }
 
-// Silent losses: the answer agrees with itself, and ingest takes it for the
-// truth. A fault that ingest learns to see leaves these lists.
-var (
-	// lossyAnywhere is what it does not see, whether it asks by hash or by range.
-	lossyAnywhere = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.TruncatedLogs}
-	// lossyRanges is what it does not see in a range of final blocks.
-	lossyRanges = append([]faultproxy.Fault{faultproxy.EmptyLogs, faultproxy.Stale}, lossyAnywhere...)
-)
+// lossyRanges is what ingest does not see in a range of final blocks unless
+// chain.proof is full: a block's bloom says that a log is missing only where the
+// block has no other log of that vault and event.
+var lossyRanges = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.TruncatedLogs}
 
-// Nothing is final: every block is read by its hash. There are two endpoints,
-// because an empty answer is believed when one endpoint gives it twice in a row.
+// Nothing is final: every block is read by its hash, and with all its logs.
 func TestIngestAtTheHead(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
-		r := newRig(t, seed, faultproxy.Except(lossyAnywhere...)...)
+		r := newRig(t, seed, faultproxy.All()...)
 		r.config.Finality = ingest.Finality{Depth: 500}
-		second := httptest.NewServer(r.proxy)
-		t.Cleanup(second.Close)
-		r.config.RPC = append(r.config.RPC, ingest.Endpoint{URL: second.URL})
 		r.life(6)
 	})
 }
@@ -247,20 +239,31 @@ func TestIngestBackfill(t *testing.T) {
 	})
 }
 
+// With full proof no answer loses a log, whatever is wrong with it.
+func TestIngestBackfillProven(t *testing.T) {
+	eachSeed(t, func(t *testing.T, seed uint64) {
+		r := newRig(t, seed, faultproxy.All()...)
+		r.config.Proof = ingest.ProofFull
+		r.life(6)
+	})
+}
+
 // Each answer that ingest can see through, in the first range that it asks for:
 // it complains or asks again, and the log is whole.
 func TestIngestSeesThrough(t *testing.T) {
 	for _, f := range []faultproxy.Fault{
-		faultproxy.WrongHash, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
 		faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			r := newRig(t, 1, f)
+			r.config.Proof = ingest.ProofFull
 			r.must(r.proxy.SetRate(1))
 			r.steps(20)
 			x := r.start()
 			x.until("fault", func(ingest.Status) bool { return r.proxy.Counts()[f] > 0 })
-			if f == faultproxy.WrongHash { // the others are limits that a smaller range keeps
+			switch f { // the others are limits that smaller questions keep
+			case faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.PartialLogs:
 				r.proxy.Off()
 			}
 			x.caughtUp()

@@ -33,9 +33,19 @@ func Encode(r *event.Record) (*kgo.Record, error) {
 	default:
 		return nil, fmt.Errorf("encode record %d: it holds no fact", r.GetSeq())
 	}
-	out.Headers = []kgo.RecordHeader{{Key: "type", Value: []byte(TypeOf(r))}}
+	out.Headers = typeHeaders[TypeOf(r)]
 	return out, nil
 }
+
+// typeHeaders are shared by all records: nothing writes to the headers of a
+// record that is produced.
+var typeHeaders = func() map[string][]kgo.RecordHeader {
+	headers := map[string][]kgo.RecordHeader{}
+	for _, t := range []string{"log", "block", "vault", "decision"} {
+		headers[t] = []kgo.RecordHeader{{Key: "type", Value: []byte(t)}}
+	}
+	return headers
+}()
 
 // Decode reads a record of chain.<chainID>.log. The error names the topic and
 // the offset; a record that cannot be decoded is never passed over, because

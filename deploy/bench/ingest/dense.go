@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 )
@@ -17,20 +18,21 @@ const (
 
 // denseResult is the backfill of a chain with many logs.
 type denseResult struct {
-	Logs         uint64    `json:"logs"`
-	Blocks       int       `json:"blocks"`
-	BuildSeconds float64   `json:"chainBuildSeconds"`
-	NodePeak     int64     `json:"nodePeakBytes"`
-	PlainSeconds []float64 `json:"plainHttpSeconds"` // each run
-	Plain        float64   `json:"plainHttpMedianSeconds"`
-	PlainBytes   int64     `json:"plainHttpBytes"`
-	Ranges       int       `json:"ranges"`
-	Again        int       `json:"rangesAskedAgain"` // beyond those that give each block once
-	Seconds      float64   `json:"navlogSeconds"`
-	Ingested     float64   `json:"ingestedSeconds"` // until the log held everything
-	IngestPeak   int64     `json:"ingestPeakBytes"`
-	Traffic      traffic   `json:"traffic"`
-	Ratio        float64   `json:"ratio"`
+	Logs         uint64             `json:"logs"`
+	Blocks       int                `json:"blocks"`
+	BuildSeconds float64            `json:"chainBuildSeconds"`
+	NodePeak     int64              `json:"nodePeakBytes"`
+	PlainSeconds []float64          `json:"plainHttpSeconds"` // each run
+	Plain        float64            `json:"plainHttpMedianSeconds"`
+	PlainBytes   int64              `json:"plainHttpBytes"`
+	Ranges       int                `json:"ranges"`
+	Again        int                `json:"rangesAskedAgain"` // beyond those that give each block once
+	Seconds      float64            `json:"navlogSeconds"`
+	Ingested     float64            `json:"ingestedSeconds"` // until the log held everything
+	IngestPeak   int64              `json:"ingestPeakBytes"`
+	CPU          map[string]float64 `json:"cpuSeconds"` // of each part, in navlog's run
+	Traffic      traffic            `json:"traffic"`
+	Ratio        float64            `json:"ratio"`
 
 	Ponder *ponderResult `json:"ponder,omitempty"`
 }
@@ -77,6 +79,7 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 		return nil, err
 	}
 	r.Seconds, r.Ingested, r.IngestPeak = run.visible.Seconds(), run.ingested.Seconds(), run.ingestPeak
+	r.CPU = run.cpu
 	b.say("plain HTTP again")
 	if err := plain(); err != nil {
 		return nil, err
@@ -125,6 +128,7 @@ type backfillRun struct {
 	ingested   time.Duration // until the log held every log
 	visible    time.Duration // until the API told of the last one
 	ingestPeak int64         // bytes
+	cpu        map[string]float64
 }
 
 // backfill runs navlog from an empty data folder until the API tells of the newest log. The clock starts when the
@@ -138,14 +142,19 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 	if err := s.configure(b.settings(c, c.URL)); err != nil {
 		return r, err
 	}
+	before := cpuTimes(c, s, nil)
 	began := time.Now()
 	run, err := startPrograms(b, s, "ingest", "project", "serve")
 	if err != nil {
 		return r, err
 	}
 	defer run.stop()
+	// The API is asked only when the answer can be yes: questions cost what is measured.
 	err = run.until(ctx, visibleEvery, func(ctx context.Context) bool {
-		if r.ingested == 0 && ingestedBlock(ctx, s) >= c.last {
+		if r.ingested == 0 {
+			if ingestedBlock(ctx, s) < c.last {
+				return false
+			}
 			r.ingested = time.Since(began)
 		}
 		return newestBlock(ctx, s.api, c.vault) >= c.last
@@ -154,9 +163,27 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 		return r, fmt.Errorf("run navlog: %w", err)
 	}
 	r.visible, r.ingestPeak = time.Since(began), peak(run.ingest.cmd.Process.Pid)
+	r.cpu = cpuTimes(c, s, run)
+	for name, seconds := range before {
+		r.cpu[name] -= seconds
+	}
 	logs, err := indexedLogs(ctx, s)
 	if err == nil && logs != c.logs {
 		err = fmt.Errorf("the read models hold %d different logs and the chain has %d: this run is no result", logs, c.logs)
 	}
 	return r, err
+}
+
+// cpuTimes are the seconds that each part of a run has taken of all cores so far. The broker is part of this process,
+// which does little beside it.
+func cpuTimes(c *chain, s *stack, run *programs) map[string]float64 {
+	times := map[string]float64{
+		"node": cpuSeconds(c.Pid), "clickhouse": cpuSeconds(s.clickHouse.Pid), "kafka": cpuSeconds(os.Getpid()),
+	}
+	if run != nil {
+		for _, p := range run.all {
+			times[p.name] = cpuSeconds(p.cmd.Process.Pid)
+		}
+	}
+	return times
 }

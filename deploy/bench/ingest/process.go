@@ -88,6 +88,23 @@ func peak(pid int) int64 {
 	return 0
 }
 
+// cpuSeconds is what a process has taken of all cores so far; 0 where the system does not tell it.
+func cpuSeconds(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	// pid (name) state parent ..., where the name may hold anything; user and system time are the 12th and 13th after it.
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	if len(fields) < 13 {
+		return 0
+	}
+	user, _ := strconv.ParseFloat(fields[11], 64)
+	system, _ := strconv.ParseFloat(fields[12], 64)
+	const ticks = 100 // a second, on every Linux that Go runs on
+	return (user + system) / ticks
+}
+
 // programs are the ones that a run of navlog is made of, each a process of its own.
 type programs struct {
 	all    []*process

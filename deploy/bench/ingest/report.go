@@ -32,6 +32,7 @@ func (f *figures) print(out io.Writer) {
 		row("plain HTTP", "%.2f s, %.0f logs/s, %d ranges, %.0f MiB (runs: %.2f)", d.Plain, float64(d.Logs)/d.Plain, d.Ranges, float64(d.PlainBytes)/mib, d.PlainSeconds)
 		row("ranges", "%d give each block once; navlog asked for %d more, again or in vain", d.Ranges, d.Again)
 		row("navlog", "%.2f s, %.0f logs/s; all in the log after %.2f s", d.Seconds, float64(d.Logs)/d.Seconds, d.Ingested)
+		row("CPU seconds", "%s", each(d.CPU, "%s %.1f"))
 		row("ratio to plain HTTP", "%.2f", d.Ratio)
 		row("peak of navlog ingest", "%.0f MiB", float64(d.IngestPeak)/mib)
 		row("calls of the node", "%s", d.Traffic)
@@ -49,17 +50,22 @@ func (f *figures) print(out io.Writer) {
 		row("calls of the node", "%s", s.Traffic)
 	}
 	if h := f.Head; h != nil {
-		fmt.Fprintf(w, "head: %d blocks of %d logs, node polled each %s\n", h.Blocks, h.LogsPerBlock, h.PollInterval)
+		fmt.Fprintf(w, "head: %d blocks of %d logs; navlog learns of a block %s\n", h.Blocks, h.LogsPerBlock, h.Learns)
 		row("announced to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", h.P50, h.P90, h.P99, h.Max)
 	}
 }
 
 func (t traffic) String() string {
-	calls := make([]string, 0, len(t.Calls))
-	for _, method := range slices.Sorted(maps.Keys(t.Calls)) {
-		calls = append(calls, fmt.Sprintf("%s %d", method, t.Calls[method]))
+	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", each(t.Calls, "%s %d"), t.Bodies, float64(t.Sent)/mib, float64(t.Got)/mib)
+}
+
+// each lists names with their figures, by name.
+func each[V any](figures map[string]V, format string) string {
+	list := make([]string, 0, len(figures))
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		list = append(list, fmt.Sprintf(format, name, figures[name]))
 	}
-	return fmt.Sprintf("%s; %d requests, %.1f MiB sent, %.1f MiB received", strings.Join(calls, ", "), t.Bodies, float64(t.Sent)/mib, float64(t.Got)/mib)
+	return strings.Join(list, ", ")
 }
 
 // speedup is navlog's rate in times of Ponder's; 0 where Ponder could not be measured.

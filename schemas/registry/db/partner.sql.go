@@ -12,6 +12,36 @@ import (
 	"github.com/google/uuid"
 )
 
+const commandResult = `-- name: CommandResult :one
+SELECT done_at, deliveries FROM command WHERE id = $1
+`
+
+type CommandResultRow struct {
+	DoneAt     *time.Time
+	Deliveries int64
+}
+
+func (q *Queries) CommandResult(ctx context.Context, id int64) (CommandResultRow, error) {
+	row := q.db.QueryRow(ctx, commandResult, id)
+	var i CommandResultRow
+	err := row.Scan(&i.DoneAt, &i.Deliveries)
+	return i, err
+}
+
+const createBucket = `-- name: CreateBucket :exec
+INSERT INTO rate_bucket (partner_id, policy, full_at) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING
+`
+
+type CreateBucketParams struct {
+	PartnerID int64
+	Policy    string
+}
+
+func (q *Queries) CreateBucket(ctx context.Context, arg CreateBucketParams) error {
+	_, err := q.db.Exec(ctx, createBucket, arg.PartnerID, arg.Policy)
+	return err
+}
+
 const createCommand = `-- name: CreateCommand :one
 INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING id
 `
@@ -86,6 +116,75 @@ func (q *Queries) CreatePartnerWithID(ctx context.Context, arg CreatePartnerWith
 	return id, err
 }
 
+const createReplayRange = `-- name: CreateReplayRange :one
+INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state)
+VALUES ($1, 'replay-range', $2::bigint, $3::bigint, $4)
+RETURNING id
+`
+
+type CreateReplayRangeParams struct {
+	PartnerID     int64
+	FirstSequence int64
+	LastSequence  int64
+	OnlyState     *string
+}
+
+func (q *Queries) CreateReplayRange(ctx context.Context, arg CreateReplayRangeParams) (int64, error) {
+	row := q.db.QueryRow(ctx, createReplayRange,
+		arg.PartnerID,
+		arg.FirstSequence,
+		arg.LastSequence,
+		arg.OnlyState,
+	)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
+const drawTokens = `-- name: DrawTokens :one
+WITH bucket AS (
+  SELECT greatest(b.full_at, $4::bigint) AS full_at FROM rate_bucket b
+  WHERE b.partner_id = $2 AND b.policy = $3 FOR UPDATE
+), drawn AS (
+  SELECT greatest(0, least($5::bigint, ($4::bigint + $6::bigint - bucket.full_at) / $1::bigint)) AS tokens, bucket.full_at
+  FROM bucket
+)
+UPDATE rate_bucket b SET full_at = drawn.full_at + drawn.tokens * $1::bigint
+FROM drawn WHERE b.partner_id = $2 AND b.policy = $3
+RETURNING drawn.tokens::bigint AS tokens, b.full_at
+`
+
+type DrawTokensParams struct {
+	IntervalNs int64
+	PartnerID  int64
+	Policy     string
+	At         int64
+	Want       int64
+	BurstNs    int64
+}
+
+type DrawTokensRow struct {
+	Tokens int64
+	FullAt int64
+}
+
+// Takes up to want requests out of a bucket that gets one back every
+// interval_ns and holds burst_ns / interval_ns of them; at is now. No row: there
+// is no bucket yet.
+func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (DrawTokensRow, error) {
+	row := q.db.QueryRow(ctx, drawTokens,
+		arg.IntervalNs,
+		arg.PartnerID,
+		arg.Policy,
+		arg.At,
+		arg.Want,
+		arg.BurstNs,
+	)
+	var i DrawTokensRow
+	err := row.Scan(&i.Tokens, &i.FullAt)
+	return i, err
+}
+
 const getPartner = `-- name: GetPartner :one
 SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at
 FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = $1
@@ -116,6 +215,23 @@ func (q *Queries) GetPartner(ctx context.Context, id int64) (GetPartnerRow, erro
 		&i.UpdatedAt,
 	)
 	return i, err
+}
+
+const holdEndpoint = `-- name: HoldEndpoint :execrows
+UPDATE endpoint SET held = $2 WHERE partner_id = $1
+`
+
+type HoldEndpointParams struct {
+	PartnerID int64
+	Held      bool
+}
+
+func (q *Queries) HoldEndpoint(ctx context.Context, arg HoldEndpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, holdEndpoint, arg.PartnerID, arg.Held)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const listLiveKeys = `-- name: ListLiveKeys :many
@@ -238,6 +354,29 @@ func (q *Queries) RevokeKey(ctx context.Context, id int64) error {
 	return err
 }
 
+const rotateSecret = `-- name: RotateSecret :execrows
+UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
+  next_secret = $1::bytea, next_at = now() + $2::bigint * interval '1 second',
+  version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
+WHERE partner_id = $3
+`
+
+type RotateSecretParams struct {
+	NextSecret     []byte
+	OverlapSeconds int64
+	PartnerID      int64
+}
+
+// With overlap. The secret that the last rotation was to end with is the old one
+// now.
+func (q *Queries) RotateSecret(ctx context.Context, arg RotateSecretParams) (int64, error) {
+	result, err := q.db.Exec(ctx, rotateSecret, arg.NextSecret, arg.OverlapSeconds, arg.PartnerID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const setPartnerDisabled = `-- name: SetPartnerDisabled :execrows
 UPDATE partner SET disabled = $2 WHERE id = $1
 `
@@ -273,7 +412,9 @@ func (q *Queries) SetPartnerRateLimit(ctx context.Context, arg SetPartnerRateLim
 }
 
 const setSecret = `-- name: SetSecret :execrows
-UPDATE endpoint SET secret = $2, version = version + 1, updated_at = now() WHERE partner_id = $1
+UPDATE endpoint SET secret = $2, next_secret = NULL, next_at = NULL,
+  version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
+WHERE partner_id = $1
 `
 
 type SetSecretParams struct {
@@ -281,6 +422,7 @@ type SetSecretParams struct {
 	Secret    []byte
 }
 
+// At once; a rotation under way ends with it.
 func (q *Queries) SetSecret(ctx context.Context, arg SetSecretParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setSecret, arg.PartnerID, arg.Secret)
 	if err != nil {

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/ingest"
+)
+
+// ingestResumeCmd ends a freeze. It needs neither the registry nor the read
+// models: the log and the chain say everything.
+type ingestResumeCmd struct {
+	common
+	JSON        bool `name:"json" help:"Write JSON."`
+	AcceptReorg bool `help:"Do it: take back what the chain does not hold any more, and go on with the chain. Without it, only show what that would be."`
+}
+
+// errNotAccepted is what showing a plan ends with, so that a script that
+// forgets the flag does not take it for done.
+var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --accept-reorg` goes on with that chain")
+
+// Run shows what going on with the chain takes, and does it when told to.
+func (cmd ingestResumeCmd) Run(ctx context.Context, s *streams) error {
+	c, err := cmd.load(needChain, needKafka)
+	if err != nil {
+		return err
+	}
+	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.logger(s.err))
+	r, err := i.Resume(ctx, cmd.AcceptReorg)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		err = json.NewEncoder(s.out).Encode(r)
+	} else {
+		err = printResumption(s.out, r)
+	}
+	if err == nil && !r.Accepted {
+		err = errNotAccepted
+	}
+	return err
+}
+
+func printResumption(out io.Writer, r *ingest.Resumption) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
+	fmt.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
+	fmt.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
+	verb := "are to be"
+	if r.Accepted {
+		verb = "were"
+	}
+	fmt.Fprintf(w, "%d records above it %s taken back: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
+	if len(r.Referrals) > 0 {
+		fmt.Fprintf(w, "%d referrals were told and are not in the chain any more. Tell their partners: a webhook cannot be taken back.\n\n", len(r.Referrals))
+		fmt.Fprintln(w, "EVENT ID\tTYPE\tPARTNER\tVAULT\tBLOCK\tTRANSACTION\tLOG")
+		for _, l := range r.Referrals {
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%d\n", l.EventID, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.TxHash, l.LogIndex)
+		}
+		fmt.Fprintln(w)
+	}
+	if r.Accepted {
+		fmt.Fprintf(w, "A running ingest goes on from block %d by itself; otherwise start it.\n", r.Ancestor.Number)
+	}
+	return w.Flush()
+}

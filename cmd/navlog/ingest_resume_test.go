@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest"
+)
+
+// TestIngestResume freezes a running ingest by a reorganisation below the final
+// block, and lets the operator's command end it: the read models then equal a
+// fold of the log, which goes on.
+func TestIngestResume(t *testing.T) {
+	const id = 31_399
+	c := newCommands(t)
+	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
+	contracts, err := scenario.Deploy(t.Context(), anvil.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := func(seed int64, n int) {
+		t.Helper()
+		if err := scenario.New(anvil.URL, contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler)).Steps(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	steps(1, 40)
+	for name, value := range map[string]string{
+		"CHAIN_ID": fmt.Sprint(id), "CHAIN_RPC": anvil.URL, "CHAIN_CONFIRMATIONS": "1", "CHAIN_POLL_INTERVAL": "50ms",
+		"KAFKA_BROKERS": strings.Join(localtest.Kafka(t), ","), "CLICKHOUSE_ADDR": localtest.ClickHouse(t), "CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
+	} {
+		t.Setenv("NAVLOG_"+name, value)
+	}
+	for n, v := range contracts.Vaults {
+		t.Setenv(fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_ADDRESS", n), v.Address.Hex())
+		t.Setenv(fmt.Sprintf("NAVLOG_CHAIN_VAULTS_%d_START_BLOCK", n), fmt.Sprint(v.StartBlock))
+	}
+	i := startIngest(t, c)
+	reached := func(what string, condition func(ingest.Status) bool) {
+		t.Helper()
+		eventually(t, func() error {
+			if st := i.Status(); !condition(st) {
+				return fmt.Errorf("no %s: %+v", what, st)
+			}
+			return nil
+		})
+	}
+	atHead := func(st ingest.Status) bool {
+		height, err := height(t.Context(), anvil.URL)
+		return err == nil && st.State == ingest.Following && st.IndexedBlock == height && st.ReferralBlock == height
+	}
+	reached("head", atHead)
+	if _, err := c.run("ingest", "resume", "--accept-reorg"); err == nil || !strings.Contains(err.Error(), "chain.31399.log is not frozen") {
+		t.Errorf("resume of a log that is not frozen: %v", err)
+	}
+	if err := scenario.Reorg(t.Context(), anvil.URL, 30); err != nil {
+		t.Fatal(err)
+	}
+	reached("freeze", func(st ingest.Status) bool { return st.State == ingest.Frozen })
+	if reason := i.Status().Reason; !strings.Contains(reason, "`navlog ingest resume`") {
+		t.Errorf("the status does not name the command: %s", reason)
+	}
+
+	out, err := c.run("ingest", "resume")
+	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("without the flag it ends with %v", err)
+	}
+	for _, want := range []string{"chain 31399 was frozen: block ", "is final", "The newest block that it has in common with http://127.0.0.1:", "are to be taken back", "Tell their partners", "EVENT ID", "deposit.referral"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the plan does not say %q:\n%s", want, out)
+		}
+	}
+	var done ingest.Resumption
+	c.json(&done, "ingest", "resume", "--accept-reorg")
+	if !done.Accepted || done.Records == 0 || len(done.Referrals) == 0 || done.Ancestor.Number >= done.Head.Number {
+		t.Errorf("done %+v", done)
+	}
+	reached("head of the new chain", atHead)
+	steps(2, 10)
+	reached("head with new traffic", atHead)
+	if out, err := c.run("verify"); err != nil {
+		t.Errorf("the read models after the resumption: %v\n%s", err, out)
+	}
+}
+
+// startIngest runs ingest and project as `navlog up` does.
+func startIngest(t *testing.T, c commands) *ingest.Ingest {
+	t.Helper()
+	loaded, err := loadConfig(c.file, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := loaded.ClickHouse.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { // after the programs have ended
+		if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+loaded.ClickHouse.Database(1)); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	})
+	d, err := newDeps(t.Context(), loaded, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.pool.Close)
+	i, running := d.ingest(), newServices(d.log)
+	t.Cleanup(func() {
+		if err := running.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	running.start(t.Context(), "ingest", i.Run)
+	project := d.project()
+	running.start(t.Context(), "project", project.Run)
+	eventually(t, project.Ready)
+	return i
+}
+
+func height(ctx context.Context, url string) (uint64, error) {
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	return client.BlockNumber(ctx)
+}

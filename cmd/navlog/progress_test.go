@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// screen is what is to be seen on a terminal after what was written to it.
+func screen(written string) (lines []string) {
+	for _, line := range strings.Split(written, "\n") {
+		line = line[strings.LastIndex(line, eraseLine)+1:]
+		lines = append(lines, strings.TrimPrefix(line, eraseLine[1:]))
+	}
+	return lines
+}
+
+func TestLogLinesStayAboveTheBar(t *testing.T) {
+	var out bytes.Buffer
+	c := &console{out: &out, width: func() int { return 20 }}
+	fmt.Fprintln(c, "before")
+	c.show("1 of 9")
+	fmt.Fprintln(c, "while")
+	c.show("2 of 9, and much more than there is room for")
+	fmt.Fprintln(c, "still")
+	c.show("")
+	fmt.Fprintln(c, "after")
+	if got, want := fmt.Sprint(screen(out.String())), fmt.Sprint([]string{"before", "while", "still", "after", ""}); got != want {
+		t.Errorf("on the screen is %q, want %q", got, want)
+	}
+	if !strings.Contains(out.String(), eraseLine+"2 of 9, and much mo") || strings.Contains(out.String(), "much mor") {
+		t.Errorf("the bar is not cut at the width: %q", out.String())
+	}
+}
+
+// backfilling is an ingest that reads ten blocks at every look.
+func backfilling() func() ingest.Status {
+	var block uint64
+	now := time.Unix(0, 0)
+	return func() (st ingest.Status) {
+		block, now = block+10, now.Add(time.Second)
+		st.Time, st.Logs = now, 3*block
+		if block <= 100 {
+			eta := 10 - block/10
+			st.ETASeconds = &eta
+			st.Backfill = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10, LogsPerSecond: 30}
+		}
+		return st
+	}
+}
+
+// lockedBuffer may be written by one goroutine and read by another.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestBackfillIsShown(t *testing.T) {
+	for name, c := range map[string]struct {
+		width func() int
+		want  string
+	}{
+		"on a terminal": {func() int { return 200 }, "backfill [######........................] 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left"},
+		"in a log":      {nil, "msg=backfilling done=20.0% block=20 of=100 logs=60 blocksPerSecond=10 logsPerSecond=30 left=8s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := new(lockedBuffer)
+			c2 := &console{out: out, width: c.width, every: time.Millisecond}
+			log := slog.New(slog.NewTextHandler(c2, nil))
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			done := make(chan error, 1)
+			go func() { done <- c2.watch(ctx, backfilling(), log) }()
+			tick := time.NewTicker(time.Millisecond)
+			defer tick.Stop()
+			for !strings.Contains(out.String(), "backfill done") {
+				select {
+				case <-ctx.Done():
+					t.Fatalf("the backfill does not end: %q", out.String())
+				case <-tick.C:
+				}
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(out.String(), c.want) || !strings.Contains(out.String(), "took=10s") {
+				t.Errorf("it shows %q, want %q", out.String(), c.want)
+			}
+			if last := screen(out.String()); last[len(last)-1] != "" {
+				t.Errorf("%q is left on the screen", last[len(last)-1])
+			}
+		})
+	}
+	if c := newConsole(io.Discard); c.width != nil || c.every != lineEvery {
+		t.Error("what is no terminal is taken for one")
+	}
+}
+
+func TestStatusForPeople(t *testing.T) {
+	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
+		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
+		"endpoints":[{"name":"https://a.example","state":"up","inUse":true,"subscribed":true,"latencyMs":12.345,"headBlock":125},
+			{"name":"https://b.example","state":"rate-limited","limitedUntil":"2026-01-02T03:04:05Z","lastError":"HTTP 429 Too Many Requests","lastErrorAt":"2026-01-02T03:03:05Z"}]}`
+	rows := []statusRow{
+		{"ingest", "host:1", 300, true, []byte(ingest)},
+		{"project", "host:2", 400, true, []byte(`{"state":"writing","seq":9007199254740993,"lag":0,"others":[{"state":"x"}]}`)},
+		{"serve", "host:3", 6000, false, []byte(`{"state":"serving"}`)},
+		{"dispatch", "host:4", 100, true, []byte(`[]`)},
+	}
+	var out bytes.Buffer
+	if err := writeStatus(&out, rows, map[string]int64{"pending": 3, "delivered": 4}); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{
+		"ingest host:1 300ms frozen", "project host:2 400ms writing lag=0 seq=9007199254740993 serve", "host:3 6s unknown (last: serving)", "host:4 100ms unreadable",
+		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
+		"frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
+		"https://b.example rate-limited until 03:04:05 - - 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the status does not say %q:\n%s", want, out.String())
+		}
+	}
+}

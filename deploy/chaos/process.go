@@ -1,0 +1,170 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// childEnv, where set, turns the process into an ingest. Its value is a childSpec as JSON.
+const childEnv = "NAVLOG_CHAOS_CHILD"
+
+type childSpec struct {
+	Config ingest.Config // but for its endpoints, which JSON does not give back
+	RPC    []string
+	Kafka  chainlog.Config
+	Death  Death
+}
+
+// How an ingest ends that nobody kills.
+const (
+	exitDone    = 0
+	exitFailed  = 1 // a supervisor would start it again
+	exitFenced  = 3
+	exitRefused = 4
+)
+
+// Child runs an ingest and never returns, where this process was started for that. It must be called first in main.
+func Child() {
+	text, ok := os.LookupEnv(childEnv)
+	if !ok {
+		return
+	}
+	var spec childSpec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		fmt.Fprintln(os.Stderr, "read the task:", err)
+		os.Exit(exitRefused)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { // the parent closes it to stop this process, and when it dies itself
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	spec.Config.RPC = ingest.Endpoints(spec.RPC...)
+	i := ingest.New(spec.Config, spec.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	i.OnStep(spec.Death.at())
+	err := i.Run(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ingest ends:", err)
+	}
+	var refused *ingest.RefusedError
+	switch {
+	case err == nil:
+		os.Exit(exitDone)
+	case errors.Is(err, ingest.ErrFenced):
+		os.Exit(exitFenced)
+	case errors.As(err, &refused):
+		os.Exit(exitRefused)
+	}
+	os.Exit(exitFailed)
+}
+
+// at is what the process does to itself at the steps of its transactions.
+func (d Death) at() func(string) error {
+	n := 0
+	return func(step string) error {
+		if step != d.Step {
+			return nil
+		}
+		if n++; n != d.Nth {
+			return nil
+		}
+		fmt.Println(d) // so that the parent knows that it was this
+		signal := syscall.SIGKILL
+		if d.Stop {
+			signal = syscall.SIGSTOP
+		}
+		return syscall.Kill(os.Getpid(), signal)
+	}
+}
+
+// A process is one running ingest.
+type process struct {
+	cmd    *exec.Cmd
+	death  Death
+	stdin  io.Closer
+	struck chan struct{} // closed when its death has begun
+	done   chan struct{}
+	says   *tail
+	once   sync.Once
+}
+
+func startProcess(spec childSpec) (*process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this executable: %w", err)
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(exe), death: spec.Death, struck: make(chan struct{}), done: make(chan struct{}), says: new(tail)}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	p.cmd.Stdout, p.cmd.Stderr = (*struckWriter)(p), p.says
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start ingest: %w", err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// struckWriter is where a process writes its last words.
+type struckWriter process
+
+func (w *struckWriter) Write(b []byte) (int, error) {
+	w.once.Do(func() { close(w.struck) })
+	return len(b), nil
+}
+
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// kill ends it at once, where it is not nil.
+func (p *process) kill() {
+	if p != nil {
+		p.signal(syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// code is how it ended, -1 for a signal.
+func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 4000
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-tailBytes):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

@@ -1,0 +1,204 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// child is what an ingest in a process of its own needs. At the StopNth time
+// that it reaches StopAt it stops itself with SIGSTOP.
+type child struct {
+	Config  Config
+	RPC     []string
+	Kafka   chainlog.Config
+	StopAt  step
+	StopNth int
+}
+
+const childVariable = "NAVLOG_TEST_INGEST"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(childVariable); text != "" {
+		if err := runChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, "navlog:", err) // as its main does
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func runChild(text string) error {
+	var c child
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	c.Config.RPC = Endpoints(c.RPC...)
+	i := New(c.Config, c.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	i.hook = func(at step) error {
+		if at == c.StopAt {
+			if c.StopNth--; c.StopNth == 0 {
+				return syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			}
+		}
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // the parent is gone when standard input ends
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		cancel()
+	}()
+	return i.Run(ctx)
+}
+
+// running is an ingest in a process of its own.
+type running struct {
+	*exec.Cmd
+	rig    *rig
+	stderr bytes.Buffer
+	ended  chan struct{}
+	gone   atomic.Bool
+}
+
+func (r *rig) process(stopAt step, stopNth int) *running {
+	r.t.Helper()
+	c := child{Config: r.config, Kafka: r.kafka, StopAt: stopAt, StopNth: stopNth}
+	for _, e := range r.config.RPC {
+		c.RPC = append(c.RPC, e.URL)
+	}
+	c.Config.RPC = nil
+	text, err := json.Marshal(c)
+	r.must(err)
+	exe, err := os.Executable()
+	r.must(err)
+	p := &running{Cmd: exec.Command(exe), rig: r, ended: make(chan struct{})}
+	p.Env = append(os.Environ(), childVariable+"="+string(text))
+	p.Stderr = &p.stderr
+	stdin, err := p.StdinPipe()
+	r.must(err)
+	r.must(p.Start())
+	go func() {
+		defer close(p.ended)
+		_ = p.Wait()
+		p.gone.Store(true)
+	}()
+	r.t.Cleanup(func() {
+		_ = p.Process.Signal(syscall.SIGCONT)
+		_ = stdin.Close()
+		<-p.ended
+	})
+	return p
+}
+
+// stopped says that the process has stopped itself.
+func (p *running) stopped() bool {
+	state, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(p.Process.Pid)).Output()
+	return err == nil && strings.HasPrefix(strings.TrimSpace(string(state)), "T")
+}
+
+// fenced waits for the end of the process, which must be because of another ingest.
+func (p *running) fenced() {
+	p.rig.t.Helper()
+	p.rig.eventually("end of the fenced process", p.gone.Load)
+	if code, text := p.ProcessState.ExitCode(), p.stderr.String(); code != 1 || !strings.Contains(text, "another ingest writes this chain's log now: run exactly one per chain") {
+		p.rig.t.Errorf("the fenced process ends with code %d and says %q", code, text)
+	}
+}
+
+// A process that sleeps in the middle of a transaction until another one has
+// taken over cannot write any more when it wakes up: it ends as fenced, and what
+// it had not committed never happened.
+func TestStoppedProcessIsFenced(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		for _, at := range []step{beforeProduce, afterFlush, afterCursor, afterEnd} {
+			t.Run(string(at), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, brokers)
+				r.steps(15)
+				old := r.process(at, 2)
+				r.eventually("stop of the first process", old.stopped)
+				p := r.start()
+				p.caughtUp()
+				r.steps(2)
+				p.caughtUp()
+				r.verify()
+				r.must(old.Process.Signal(syscall.SIGCONT))
+				r.steps(1) // gives it something to write where it was between two transactions
+				old.fenced()
+				p.caughtUp()
+				r.steps(2)
+				p.caughtUp()
+				r.verify()
+			})
+		}
+	})
+}
+
+// Of two processes that start together exactly one remains, and the log changes
+// hands twice at most: to the one, and once to the other.
+func TestTwoProcessesStartTogether(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.steps(10)
+		p := r.start()
+		p.caughtUp()
+		p.halt()
+		for round := range 3 {
+			before := len(r.writers())
+			a, b := r.process("", 0), r.process("", 0)
+			r.eventually("end of one of two", func() bool {
+				r.mine(1) // only a writer with something to write learns that it was replaced
+				return a.gone.Load() || b.gone.Load()
+			})
+			winner, loser := a, b
+			if a.gone.Load() {
+				winner, loser = b, a
+			}
+			loser.fenced()
+			r.steps(1)
+			height := r.height()
+			r.eventually("head by the winner", func() bool { return r.cursor().GetHead().GetNumber() >= height })
+			if winner.gone.Load() {
+				t.Fatalf("round %d: the winner ended too: %s", round, winner.stderr.String())
+			}
+			if hands := len(r.writers()) - before; hands < 1 || hands > 2 {
+				t.Errorf("round %d: the log changed hands %d times, want 1 or 2", round, hands)
+			}
+			r.must(winner.Process.Signal(syscall.SIGKILL))
+			<-winner.ended
+		}
+		p = r.start()
+		p.caughtUp()
+		r.verify()
+	})
+}
+
+// writers gives the instances that committed cursors, one for each time that
+// the log changed hands.
+func (r *rig) writers() (hands [][]byte) {
+	r.t.Helper()
+	for _, k := range r.topic(chainlog.CursorTopic(r.config.ID)) {
+		cursor := new(event.Cursor)
+		r.must(proto.Unmarshal(k.Value, cursor))
+		if by := cursor.GetInstanceId(); len(hands) == 0 || !bytes.Equal(hands[len(hands)-1], by) {
+			hands = append(hands, by)
+		}
+	}
+	return hands
+}

@@ -1,0 +1,412 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// reading is a pipeline over a fake chain, from block 1 to its end.
+type reading struct {
+	*fakeChain
+	reader *reader
+	errs   int // errors that were overcome
+	parts  []*part
+}
+
+func (c *fakeChain) reading(proof Proof) *reading {
+	var known learned
+	return &reading{fakeChain: c, reader: &reader{
+		watched: watch(fakeVaults), proof: proof, most: 2000, wanted: wantedAnswer, limits: known.of, giant: new(sync.Mutex),
+	}}
+}
+
+// errsEnough is when a test stops trying again.
+const errsEnough = 200
+
+// all reads the whole chain, going on after errors as the session does, but at
+// once. It gives the first error that enough says yes to.
+func (r *reading) all(flight int, enough func(error) bool) error {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	n, last := r.dial(), uint64(len(r.blocks)-1)
+	p := newPipeline(ctx, r.reader, flight, 1)
+	defer p.close()
+	for p.at <= last {
+		p.fill(n, last, last+1)
+		parts, err := p.take(ctx, commitBytes)
+		r.parts = append(r.parts, parts...)
+		if err == nil {
+			continue
+		}
+		if r.errs++; r.errs > errsEnough || ctx.Err() != nil || enough != nil && enough(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole checks that every block was covered once, and that the logs are the
+// chain's.
+func (r *reading) whole() {
+	r.t.Helper()
+	next, logs := uint64(1), []*event.Log(nil)
+	for _, p := range r.parts {
+		if p.from != next || p.to < p.from || p.blocks[len(p.blocks)-1].Number != p.to {
+			r.t.Fatalf("blocks %d to %d (header %d) come after block %d", p.from, p.to, p.blocks[len(p.blocks)-1].Number, next-1)
+		}
+		next, logs = p.to+1, append(logs, p.logs...)
+	}
+	if int(next) != len(r.blocks) {
+		r.t.Fatalf("the last block is %d of %d", next-1, len(r.blocks)-1)
+	}
+	want := r.truth()
+	for i := range max(len(logs), len(want)) {
+		if i >= len(logs) || i >= len(want) || !proto.Equal(logs[i], want[i]) {
+			r.t.Fatalf("log %d of %d is not that of the chain, which has %d:\n%v\n%v", i, len(logs), len(want), at(logs, i), at(want, i))
+		}
+	}
+}
+
+func sparse(rng *rand.Rand, _ int) int { return max(0, rng.IntN(12)-8) }
+
+// wordings are what providers say about a limit of blocks, of results, or
+// without a number.
+var wordings = struct{ blocks, results, nothing []fakeRefusal }{
+	blocks: []fakeRefusal{
+		{code: -32600, message: "eth_getLogs is limited to a %d block range"},
+		{code: -32000, message: "exceed maximum block range: %d"},
+		{code: -32614, message: "eth_getLogs is limited to a %d range"},
+		{code: -32602, message: "query exceeds max block range %d"},
+		{code: -32047, message: "Invalid block range params: max range: %d"},
+		{code: -32000, message: "requested too many blocks from 1 to 400, maximum is set to %d"},
+		{code: -32001, message: "ranges over %d blocks are not supported on freetier"},
+		{code: -32000, message: "Please limit the query to at most %d blocks"},
+		{code: -32000, message: "GetLogs query must be smaller than size %d"},
+	},
+	results: []fakeRefusal{
+		{code: -32005, message: "query returned more than %d results"},
+		{code: -32602, message: "query exceeds max results %d"},
+		{code: -32005, message: "query returned more than %d results. Try with this block range [0x%x, 0x%x]."},
+		{code: -32602, message: "Log response size exceeded. You can request any block range with a cap of %d logs in the response. Based on your parameters this block range should work: [0x%x, 0x%x]"},
+		{code: -32602, message: "query exceeds max results %d, retry with the range %d-%d"},
+	},
+	nothing: []fakeRefusal{
+		{code: -32005, message: "limit exceeded"}, {code: -32000, message: "query timeout exceeded"}, {code: -32008, message: "response size exceeded"},
+		{code: -32600, message: "block range is too wide"}, {code: -32603, message: "something went wrong"}, {status: 413}, {status: 504},
+	},
+}
+
+// Whatever limit a node has, and whatever it says about it, each block is
+// covered once, and the node is not asked much more often than the limit needs.
+func TestRangesUnderAnyLimit(t *testing.T) {
+	const blocks = 400
+	type limit struct {
+		blocks         uint64
+		results, bytes int
+		say            func(q fakeQuestion, fits uint64) *fakeRefusal
+	}
+	var cases []limit
+	worded := func(r fakeRefusal, a ...any) *fakeRefusal {
+		r.message = fmt.Sprintf(r.message, a...)
+		return &r
+	}
+	for _, most := range []uint64{1, 3, 50} {
+		for _, w := range wordings.blocks {
+			cases = append(cases, limit{blocks: most, say: func(fakeQuestion, uint64) *fakeRefusal { return worded(w, most) }})
+		}
+		for _, w := range wordings.nothing {
+			cases = append(cases, limit{blocks: most, say: func(fakeQuestion, uint64) *fakeRefusal { return &w }})
+		}
+	}
+	for _, most := range []int{10, 60} {
+		for i, w := range wordings.results {
+			cases = append(cases, limit{results: most, say: func(q fakeQuestion, fits uint64) *fakeRefusal {
+				if i < 2 {
+					return worded(w, most)
+				}
+				return worded(w, most, q.from, fits)
+			}})
+		}
+		for _, w := range wordings.nothing {
+			cases = append(cases, limit{bytes: most * 600, say: func(fakeQuestion, uint64) *fakeRefusal { return &w }})
+		}
+	}
+	chain := newFakeChain(t, 7, blocks, sparse)
+	for i, c := range cases {
+		t.Run(fmt.Sprintf("%d blocks=%d results=%d bytes=%d %s", i, c.blocks, c.results, c.bytes, c.say(fakeQuestion{}, 0).message), func(t *testing.T) {
+			chain.t, chain.calls = t, map[string]int{}
+			chain.refuse = func(q fakeQuestion) *fakeRefusal {
+				over := c.blocks > 0 && q.blocks() > c.blocks || c.results > 0 && q.logs > c.results || c.bytes > 0 && q.bytes > c.bytes
+				if !over {
+					return nil
+				}
+				fits, logs := q.from, 0
+				for ; fits <= q.to; fits++ {
+					if logs += len(chain.blocks[fits].logs); logs > c.results {
+						break
+					}
+				}
+				return c.say(q, max(q.from, fits-1))
+			}
+			r := chain.reading(ProofHead)
+			if err := r.all(1+i%5, nil); err != nil {
+				t.Fatal(err)
+			}
+			r.whole()
+			needed := blocks
+			if c.blocks > 0 {
+				needed = blocks / int(c.blocks)
+			} else {
+				needed = 2 * len(r.truth()) / max(c.results, c.bytes/600)
+			}
+			if got, most := chain.asked("eth_getLogs"), 3*needed+60; got > most {
+				t.Errorf("the node was asked %d times, %d are enough", got, most)
+			}
+			t.Logf("asked %d times, %d errors", chain.asked("eth_getLogs"), r.errs)
+		})
+	}
+}
+
+// A single block that is over the limit is read in another way, or the error
+// says what to do.
+func TestBlockOverTheLimit(t *testing.T) {
+	heavy := func(rng *rand.Rand, i int) int {
+		if i == 20 {
+			return 300
+		}
+		return sparse(rng, i)
+	}
+	over := &fakeRefusal{code: -32005, message: "query returned more than 100 results"}
+	for name, c := range map[string]struct {
+		refuse func(q fakeQuestion) bool // what is refused besides the range
+		works  bool
+	}{
+		"by hash":         {func(q fakeQuestion) bool { return false }, true},
+		"from receipts":   {func(q fakeQuestion) bool { return q.logs > 100 }, true},
+		"vault by vault":  {func(q fakeQuestion) bool { return q.logs > 100 || q.logs < 0 }, true},
+		"in no way":       {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
+		"unclear wording": {func(q fakeQuestion) bool { return q.logs > 100 }, true},
+	} {
+		for _, proof := range []Proof{ProofNone, ProofBloom, ProofHead} {
+			t.Run(name+" "+string(proof), func(t *testing.T) {
+				chain := newFakeChain(t, 11, 40, heavy)
+				chain.refuse = func(q fakeQuestion) *fakeRefusal {
+					if q.logs > 100 && !q.byHash || q.byHash && c.refuse(q) {
+						if name == "unclear wording" {
+							return &fakeRefusal{code: -32603, message: "internal error"}
+						}
+						return over
+					}
+					return nil
+				}
+				r := chain.reading(proof)
+				var limit *overLimitError
+				err := r.all(3, func(err error) bool { return errors.As(err, &limit) })
+				if c.works {
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.whole()
+					return
+				}
+				if limit == nil || limit.block != 20 {
+					t.Fatalf("the error is %v", err)
+				}
+				if n := chain.asked("eth_getLogs"); n > 100 {
+					t.Errorf("the node was asked %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// Answers that leave logs out are not believed.
+func TestLossyRanges(t *testing.T) {
+	everyOther := func() func() bool {
+		n := 0
+		return func() bool { n++; return n%2 == 1 }
+	}
+	for name, c := range map[string]struct {
+		proof []Proof
+		spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	}{
+		"empty": {[]Proof{ProofBloom, ProofHead, ProofFull}, func(fakeQuestion, []*types.Log) []*types.Log { return nil }},
+		"lagging": {[]Proof{ProofBloom, ProofHead, ProofFull}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber > 130 })
+		}},
+		"a block lost": {[]Proof{ProofBloom, ProofHead, ProofFull}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber%50 == 0 })
+		}},
+		"cut at a round number": {[]Proof{ProofNone, ProofBloom, ProofHead, ProofFull}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return logs[:min(len(logs), 1000)]
+		}},
+		"a part of a block": {[]Proof{ProofFull}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.Index == 3 })
+		}},
+		"the end of a block": {[]Proof{ProofFull}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return logs[:max(0, len(logs)-1)]
+		}},
+	} {
+		for _, proof := range c.proof {
+			t.Run(name+" "+string(proof), func(t *testing.T) {
+				chain := newFakeChain(t, 13, 200, func(rng *rand.Rand, i int) int { return rng.IntN(140) })
+				lies, told := everyOther(), 0
+				chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+					if q.byHash || name != "cut at a round number" && !lies() {
+						return logs
+					}
+					kept := c.spoil(q, logs)
+					told += len(logs) - len(kept)
+					return kept
+				}
+				r := chain.reading(proof)
+				if err := r.all(2, nil); err != nil {
+					t.Fatal(err)
+				}
+				r.whole()
+				if told == 0 {
+					t.Error("nothing was left out")
+				}
+			})
+		}
+	}
+}
+
+// A node that answers headers and no logs, by range and by hash, is found out.
+func TestPrunedHistory(t *testing.T) {
+	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int { return perBlock })
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
+			}
+			chain.pruned = 20
+			var d doubts
+			var refused *RefusedError
+			r := chain.reading(ProofHead)
+			err := r.all(2, func(err error) bool { return errors.As(d.weigh(err, 1), &refused) })
+			if err == nil || refused == nil || len(r.parts) > 0 {
+				t.Fatalf("%d parts, %v", len(r.parts), err)
+			}
+			if d.count != doubtsEnough {
+				t.Errorf("%d tries", d.count)
+			}
+			for _, words := range []string{"block 1 ", "pruned or lost", "archive node"} {
+				if !containsWords(refused.Error(), words) {
+					t.Errorf("the refusal has no %q: %v", words, refused)
+				}
+			}
+		})
+	}
+}
+
+// A chain that does not fill its blooms is said to be one, and is read without
+// them.
+func TestEmptyBlooms(t *testing.T) {
+	chain := newFakeChain(t, 19, 50, sparse)
+	for _, b := range chain.blocks {
+		b.header["logsBloom"] = types.Bloom{}
+	}
+	for _, proof := range []Proof{ProofBloom, ProofHead, ProofFull} {
+		err := chain.reading(proof).all(1, func(error) bool { return true })
+		if err == nil || !containsWords(err.Error(), "set chain.proof to none") {
+			t.Errorf("with proof %s: %v", proof, err)
+		}
+	}
+	r := chain.reading(ProofNone)
+	if err := r.all(1, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.whole()
+}
+
+// What is in memory is bounded, whatever the blocks hold.
+func TestPartsAreBounded(t *testing.T) {
+	chain := newFakeChain(t, 23, 300, func(_ *rand.Rand, i int) int {
+		if i > 100 {
+			return 200
+		}
+		return 0
+	})
+	r := chain.reading(ProofHead)
+	r.reader.wanted = 100_000
+	if err := r.all(4, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.whole()
+	for _, p := range r.parts {
+		if p.bytes > 3*r.reader.wanted {
+			t.Errorf("blocks %d to %d have %d bytes", p.from, p.to, p.bytes)
+		}
+	}
+}
+
+// Limits are learned per endpoint, and relaxed.
+func TestLimitsAreRelaxed(t *testing.T) {
+	l := newLimits()
+	if got := l.refused(64, 1, refusal{kind: tooMuch, blocks: 10}); got != 10 {
+		t.Fatalf("after a refusal with the limit 10 come %d blocks", got)
+	}
+	for range 10 * relaxAfter {
+		blocks := l.next(2000)
+		l.gave(blocks, 0, 0, wantedAnswer, time.Millisecond)
+	}
+	if got := l.next(2000); got <= 10 || got > 200 {
+		t.Errorf("much later come %d blocks", got)
+	}
+	l.gave(100, 5, 1000, wantedAnswer, 2*slow)
+	if got := l.next(2000); got > 50 {
+		t.Errorf("after a slow answer come %d blocks", got)
+	}
+}
+
+func TestMarks(t *testing.T) {
+	rng := rand.New(rand.NewPCG(29, 29))
+	for range 200 {
+		var logs []*types.Log
+		var ours []*event.Log
+		for i := range rng.IntN(20) {
+			l := fakeLog(rng, 1, common.Hash{}, uint(i))
+			logs = append(logs, l)
+			e := &event.Log{Address: l.Address.Bytes(), LogIndex: uint32(i)}
+			for _, topic := range l.Topics {
+				e.Topics = append(e.Topics, topic.Bytes())
+			}
+			ours = append(ours, e)
+		}
+		want := types.CreateBloom(&types.Receipt{Logs: logs})
+		if got := bloomOf(ours); got != want {
+			t.Fatalf("the bloom of %d logs is %x instead of %x", len(logs), got, want)
+		}
+		h := &header{Bloom: want}
+		if why := incomplete(h, ours); why != "" {
+			t.Fatalf("all logs of a block are said to be incomplete: %s", why)
+		}
+		if len(ours) > 0 {
+			i := rng.IntN(len(ours))
+			if incomplete(h, slices.Delete(slices.Clone(ours), i, i+1)) == "" {
+				t.Fatalf("log %d of %d is not missed", i, len(ours))
+			}
+		}
+		value := make([]byte, 20)
+		for i := range value {
+			value[i] = byte(rng.Uint32())
+		}
+		if markOf(value).in(&want) != want.Test(value) {
+			t.Fatalf("the mark of %x is wrong", value)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+const (
+	// warmed is how many of the answers asked for most are made anew when the
+	// state moves.
+	warmed = 16
+	// maxCachedAnswer keeps one long answer from taking the room of many.
+	maxCachedAnswer = 512 << 10
+)
+
+// cache holds finished answers about one snapshot. They can never be wrong:
+// an answer is a function of generation, seq and request, and the cache of a
+// seq goes when the next one is served. Of two equal requests at once, one is
+// answered and the other waits for it.
+type cache struct {
+	mu      sync.Mutex
+	limit   int // bytes
+	size    int
+	entries map[string]*cacheEntry
+}
+
+// cacheEntry is one answer, or the wait for it.
+type cacheEntry struct {
+	ready  chan struct{} // closed when finished or err is set
+	finish *finished
+	err    error
+	ask    func(context.Context, *snapshot) // makes it again for another snapshot
+	hits   int
+}
+
+// finished is an answer as it goes over the wire.
+type finished struct {
+	status int
+	kind   string // Content-Type
+	body   []byte
+	tag    string // hash of body
+	length string // of body, decimal
+	header http.Header
+}
+
+func newCache(limit int) *cache {
+	return &cache{limit: limit, entries: make(map[string]*cacheEntry)}
+}
+
+// answer gives the answer to key, from make when it is not there. make is
+// called once at a time for a key, and not under the deadline of one client.
+func (c *cache) answer(ctx context.Context, key string, ask func(context.Context, *snapshot), make func() (*finished, error)) (*finished, error) {
+	c.mu.Lock()
+	e, ok := c.entries[key]
+	if ok {
+		e.hits++
+		c.mu.Unlock()
+		select {
+		case <-e.ready:
+			return e.finish, e.err
+		case <-ctx.Done():
+			return nil, unavailable("The answer took too long.", ctx.Err())
+		}
+	}
+	e = &cacheEntry{ready: newSignal(), ask: ask}
+	c.entries[key] = e
+	c.mu.Unlock()
+	defer close(e.ready)
+	e.err = internal(errPanicked) // unless make returns
+	defer func() { c.settle(key, e) }()
+	e.finish, e.err = make()
+	return e.finish, e.err
+}
+
+func newSignal() chan struct{} { return make(chan struct{}) }
+
+// settle keeps a finished entry within the limit; a failed or large one is
+// forgotten.
+func (c *cache) settle(key string, e *cacheEntry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e.err != nil || len(e.finish.body) > maxCachedAnswer {
+		delete(c.entries, key)
+		return
+	}
+	c.size += e.cost(key)
+	for other, old := range c.entries { // any: all of them go with the next seq
+		if c.size <= c.limit {
+			return
+		}
+		if old.finish != nil {
+			delete(c.entries, other)
+			c.size -= old.cost(other)
+		}
+	}
+}
+
+// cost is what an entry takes, with its maps and strings.
+func (e *cacheEntry) cost(key string) int { return len(key) + len(e.finish.body) + 1024 }
+
+// popular are the answers that were asked for most and more than once.
+func (c *cache) popular() []func(context.Context, *snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var often []*cacheEntry
+	for _, e := range c.entries {
+		if e.hits > 0 {
+			often = append(often, e)
+		}
+	}
+	slices.SortFunc(often, func(a, b *cacheEntry) int { return cmp.Compare(b.hits, a.hits) })
+	var out []func(context.Context, *snapshot)
+	for _, e := range often[:min(len(often), warmed)] {
+		out = append(out, e.ask)
+	}
+	return out
+}
+
+// cached answers a request out of the snapshot's cache, or through it.
+func (q *Query) cached(x *exchange, e endpoint) (*finished, error) {
+	// What an answer is made of, besides the snapshot: path and parameters, and
+	// of a partner the number and the name.
+	key := x.request.URL.EscapedPath() + "?" + encodeQuery(x.params.values)
+	if x.caller != nil {
+		key += "#" + strconv.FormatUint(uint64(x.caller.id), 10) + " " + x.caller.name
+	}
+	again := func(ctx context.Context, s *snapshot) {
+		warm := &exchange{ctx: ctx, request: x.request, vars: x.vars, caller: x.caller, snapshot: s, header: http.Header{}, params: newParams(x.request.URL.RawQuery)}
+		_, _ = q.cached(warm, e) // what fails here, fails again when somebody asks
+	}
+	return x.snapshot.cache.answer(x.ctx, key, again, func() (*finished, error) {
+		own := *x // the answer is not this client's alone
+		own.ctx, own.header = context.WithoutCancel(x.ctx), http.Header{}
+		return q.make(&own, e.get)
+	})
+}
+
+// make has a handler answer, when there is room for one more.
+func (q *Query) make(x *exchange, h handler) (*finished, error) {
+	leave, err := q.room.enter(x.ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	// A client that goes away does not break off a question: that would reset
+	// the engine's connection.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), q.cfg.RequestTimeout)
+	defer cancel()
+	x.ctx = ctx
+	a, err := h(x)
+	if err != nil {
+		return nil, err
+	}
+	return a.finish(x.header)
+}
+
+// finish makes the bytes of an answer. header are those that the handler set.
+func (a *answer) finish(header http.Header) (*finished, error) {
+	body, err := a.body()
+	if err != nil {
+		return nil, internal(err)
+	}
+	sum := sha256.Sum256(body)
+	return &finished{
+		status: cmp.Or(a.status, http.StatusOK), kind: cmp.Or(a.kind, "application/json; charset=utf-8"),
+		body: body, tag: hex.EncodeToString(sum[:16]), length: strconv.Itoa(len(body)), header: header,
+	}, nil
+}
+
+// stateTag names an answer by what it is made of, where its bytes are not
+// known before they are sent.
+func stateTag(p *pin, request string) string {
+	sum := sha256.Sum256([]byte(readmodel.Schema() + " " + strconv.Itoa(int(p.id)) + " " + decimal(p.seq) + " " + request))
+	return hex.EncodeToString(sum[:16])
+}
+
+// warm makes the popular answers of the last snapshot for the next one.
+func (q *Query) warm(ctx context.Context, was, now *snapshot) {
+	if was == nil || was.id != now.id || q.cfg.CacheBytes == 0 {
+		return
+	}
+	asks := was.cache.popular()
+	if len(asks) == 0 || !q.warming.TryLock() { // the round before is still at it
+		return
+	}
+	go func() {
+		defer q.warming.Unlock()
+		for _, ask := range asks {
+			if q.snapshot.Load().seq != now.seq || ctx.Err() != nil {
+				return
+			}
+			ask(ctx, now)
+		}
+	}()
+}

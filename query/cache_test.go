@@ -1,0 +1,246 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+func TestCacheAsksOnce(t *testing.T) {
+	c := newCache(1 << 20)
+	var made atomic.Int64
+	begun, release := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			f, err := c.answer(t.Context(), "k", nil, func() (*finished, error) {
+				if made.Add(1) == 1 {
+					close(begun)
+				}
+				<-release
+				return &finished{body: []byte("x")}, nil
+			})
+			if err != nil || string(f.body) != "x" {
+				t.Errorf("%v, %v", f, err)
+			}
+		})
+	}
+	<-begun
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.answer(gone, "k", nil, nil); err == nil {
+		t.Error("a client that is gone waits")
+	}
+	close(release)
+	group.Wait()
+	if made.Load() != 1 {
+		t.Errorf("made %d times", made.Load())
+	}
+}
+
+func TestCacheKeepsNoFailure(t *testing.T) {
+	c := newCache(1 << 20)
+	if _, err := c.answer(t.Context(), "k", nil, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+		t.Error("no error")
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.answer(t.Context(), "k", nil, func() (*finished, error) { panic("boom") })
+	}()
+	f, err := c.answer(t.Context(), "k", nil, func() (*finished, error) { return &finished{body: []byte("x")}, nil })
+	if err != nil || string(f.body) != "x" {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	const limit = 100 << 10
+	c := newCache(limit)
+	put := func(key string, size int) {
+		t.Helper()
+		if _, err := c.answer(t.Context(), key, nil, func() (*finished, error) { return &finished{body: make([]byte, size)}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		put(fmt.Sprint(i), 2000)
+		if c.size > limit {
+			t.Fatalf("%d bytes after %d answers", c.size, i)
+		}
+	}
+	held := 0
+	for key, e := range c.entries {
+		held += e.cost(key)
+	}
+	if held != c.size || len(c.entries) < 20 {
+		t.Errorf("%d entries with %d bytes, counted %d", len(c.entries), held, c.size)
+	}
+	put("long", maxCachedAnswer+1)
+	if _, kept := c.entries["long"]; kept {
+		t.Error("one answer takes the room of many")
+	}
+}
+
+// TestCachedAnswersAreTheSame: with the cache and without it, for every route,
+// and for two partners.
+func TestCachedAnswersAreTheSame(t *testing.T) {
+	w := newFixture(t)
+	keys := []string{w.partner(7, "Seven"), w.partner(8, "Eight")}
+	ask := func() map[string]string {
+		out := map[string]string{}
+		for _, key := range keys {
+			for _, c := range goldenCases() {
+				if c.post == "" && c.name != "status" {
+					r := w.get(c.path, "x-api-key", key, "X-Request-Id", "same")
+					h := r.Header().Clone()
+					for _, name := range []string{"Ratelimit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset"} {
+						h.Del(name)
+					}
+					out[key+c.path] = fmt.Sprint(r.Code, h, r.Body)
+				}
+			}
+		}
+		return out
+	}
+	first, second := ask(), ask()
+	if len(w.snapshot.Load().cache.entries) < 15 {
+		t.Errorf("%d answers in the cache", len(w.snapshot.Load().cache.entries))
+	}
+	w.cfg.CacheBytes = 0
+	for path, want := range ask() {
+		same(t, path, first[path], want)
+		same(t, path, second[path], want)
+	}
+}
+
+func TestCacheFollowsTheState(t *testing.T) {
+	w := newFixture(t)
+	path := "/api/v1/vaults/" + vaultA.Hex()
+	before := w.get(path)
+	w.get(path)
+	w.ledger.append(fact{kind: aNav, vault: vaultA, price: 2_000_000_000_000_000_000, assets: 1, supply: 1, block: 12, index: 0, tx: tx(40)}, fact{kind: aBlock, block: 12})
+	w.publish()
+	after := w.get(path)
+	if after.Header().Get("X-Indexed-Block") != "12" || after.Body.String() == before.Body.String() {
+		t.Errorf("%v %s", after.Header(), after.Body)
+	}
+	eventually(t, "the popular answer is made without being asked for", func() bool {
+		c := w.snapshot.Load().cache
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return len(c.entries) > 0
+	})
+}
+
+// TestOverload: with every place taken and the queue full, what is not in the
+// cache is 503 and everything else goes on; then it recovers by itself.
+func TestOverload(t *testing.T) {
+	w := newFixture(t, func(c *Config) { c.Concurrency = 1 })
+	w.get("/api/v1/users").body(t)
+	leave, err := w.room.enter(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.room.waiting.Add(waitingFor)
+	r := w.get("/api/v1/users?page=2")
+	r.failed(t, 503, "UNAVAILABLE")
+	if r.Header().Get("Retry-After") != "1" {
+		t.Errorf("Retry-After is %q", r.Header().Get("Retry-After"))
+	}
+	if n := testutil.ToFloat64(w.metrics.refused); n != 1 {
+		t.Errorf("refused_total is %v", n)
+	}
+	for _, path := range []string{"/healthz", "/readyz", "/status", "/metrics", "/api/v1/users", "/openapi.json"} {
+		if r := w.get(path); r.Code != 200 {
+			t.Errorf("%s: %d under overload", path, r.Code)
+		}
+	}
+	if strings.Contains(w.log.String(), "Too many requests are being answered") {
+		t.Error("a crowd fills the log")
+	}
+	leave()
+	w.room.waiting.Add(-waitingFor)
+	w.get("/api/v1/users?page=2").body(t)
+}
+
+func TestRoomIsLeftInTurn(t *testing.T) {
+	r := newRoom(2, func() {})
+	first, _ := r.enter(t.Context())
+	second, _ := r.enter(t.Context())
+	entered := make(chan func())
+	go func() {
+		leave, err := r.enter(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		entered <- leave
+	}()
+	first()
+	(<-entered)()
+	gone, cancel := context.WithCancel(t.Context())
+	again, _ := r.enter(t.Context())
+	cancel()
+	if _, err := r.enter(gone); err == nil {
+		t.Error("a client that is gone has entered")
+	}
+	second()
+	again()
+	if len(r.places) != 0 || r.waiting.Load() != 0 {
+		t.Errorf("%d places taken, %d waiting", len(r.places), r.waiting.Load())
+	}
+}
+
+// TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 9})
+	w.ledger.insert(t, w.writer, w.database())
+	rows := make([][]any, maxUnswept)
+	for i := range rows {
+		hash := common.BigToHash(big.NewInt(int64(i + 1)))
+		rows[i] = []any{uint64(2), uint8(0), int8(1), uint64(0), writer, vaultA.Bytes(), uint64(i + 1), alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), uint64(9), uint32(1_700_000_012), hash.Bytes(), uint32(i)}
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+	w.look()
+	w.patience /= 100
+	cut := make(chan any, 1)
+	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() { v := recover(); cut <- v; panic(http.ErrAbortHandler) }()
+		w.handle.ServeHTTP(rw, r)
+	})}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /api/v1/queues/deposits HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if v := <-cut; v != http.ErrAbortHandler {
+		t.Errorf("the handler ended with %v: the client got it all", v)
+	}
+	if len(w.streams.places) != 0 {
+		t.Error("its place is still taken")
+	}
+	w.get("/api/v1/queues/deposits").body(t)
+}

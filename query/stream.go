@@ -1,0 +1,56 @@
+package query
+
+import (
+	"net/http"
+	"time"
+)
+
+const (
+	// maxStreams is how many long answers are being sent at once.
+	maxStreams = 8
+	// streamChunk is what a client must take within streamPatience, or it is
+	// cut off: a reader that is slower than that costs the others too much.
+	streamChunk    = 64 << 10
+	streamPatience = 5 * time.Second
+)
+
+// stream sends an answer while it is made. The request's deadline holds for
+// all of it. An error after the first byte can only end the connection, which
+// tells the client that the answer is not whole.
+func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
+	leave, err := q.streams.enter(x.ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	a, err := h(x)
+	if err != nil {
+		return err
+	}
+	if q.tagged(w, x.request, a.tag) {
+		return nil
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if x.request.Method == http.MethodHead {
+		return nil
+	}
+	if err := a.stream(patientWriter{w, http.NewResponseController(w), q.patience}); err != nil {
+		if x.request.Context().Err() == nil {
+			q.log.Error("answer cut off", "request_id", x.header.Get(headerRequestID), "route", routeOf(x.request), "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// patientWriter gives each piece its own deadline.
+type patientWriter struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+}
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // a recorder of a test has none
+	return w.ResponseWriter.Write(b)
+}
