@@ -75,6 +75,12 @@ FUZZTIME ?= 60s
 fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
 	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
 
+HISTORIES ?= 2000
+SEED ?= 0
+.PHONY: property
+property: engines ## Play random histories against the independent fold (HISTORIES=2000 SEED=0)
+	go test -count=1 -timeout 120m -run 'TestRandomHistories' ./projections -histories $(HISTORIES) -seed $(SEED)
+
 EVENTS ?= 10000000
 .PHONY: bench-query
 bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
@@ -116,6 +122,11 @@ $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
 bench-ingest: build ## Measure the way from the chain to the API (BENCH="--logs 20000 --blocks 40" for less)
 	go build -o $(BIN)/bench-ingest ./deploy/bench/ingest
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
+
+.PHONY: bench-rebuild
+bench-rebuild: build ## Measure a rebuild beside a bare insert of its rows (BENCH="--events 1000000 --users 100000" for less)
+	go build -o $(BIN)/bench-rebuild ./deploy/bench/rebuild
+	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: bench-dispatch
 bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000" for less)

@@ -104,6 +104,7 @@ type Generation struct {
 	Schema    string
 	State     string
 	CreatedAt time.Time
+	Report    []byte
 }
 
 type Lease struct {
