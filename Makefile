@@ -8,6 +8,7 @@ BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
 ENGINES := deploy/local/node_modules/.ready
 JARS    := deploy/local/kafka/lib/.ready
+SAMPLES := schemas/webhook/samples/node_modules/.ready
 DATA    ?= data
 PKG     ?= ./...
 export CGO_ENABLED ?= 0
@@ -42,13 +43,19 @@ $(JARS): deploy/local/kafka/pom.xml
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
 
+.PHONY: samples
+samples: $(SAMPLES) ## Fetch what the webhook samples are tested with
+$(SAMPLES): schemas/webhook/samples/package.json
+	cd schemas/webhook/samples && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
 .PHONY: test
-test: engines kafka $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
+test: engines kafka samples $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
 	$(TOOLS)/gotestsum --format testname --format-hide-empty-pkg --jsonfile build/test.json -- -timeout 25m $(PKG)
 
 .PHONY: race
-race: engines kafka $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
+race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
 
@@ -67,6 +74,18 @@ FUZZTIME ?= 60s
 .PHONY: fuzz-query
 fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
 	for target in FuzzPath FuzzQuery FuzzHeaders FuzzBody; do go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) ./query || exit 1; done
+
+HISTORIES ?= 2000
+SEED ?= 0
+.PHONY: property
+property: engines ## Play random histories against the independent fold (HISTORIES=2000 SEED=0)
+	go test -count=1 -timeout 120m -run 'TestRandomHistories' ./projections -histories $(HISTORIES) -seed $(SEED)
+
+EVENTS ?= 10000000
+.PHONY: bench-query
+bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
+	go build -o $(BIN)/bench-query ./deploy/bench/query
+	$(BIN)/bench-query -events $(EVENTS)
 
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule
@@ -104,10 +123,25 @@ bench-ingest: build ## Measure the way from the chain to the API (BENCH="--logs 
 	go build -o $(BIN)/bench-ingest ./deploy/bench/ingest
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
 
+.PHONY: bench-rebuild
+bench-rebuild: build ## Measure a rebuild beside a bare insert of its rows (BENCH="--events 1000000 --users 100000" for less)
+	go build -o $(BIN)/bench-rebuild ./deploy/bench/rebuild
+	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
+
+.PHONY: bench-dispatch
+bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000" for less)
+	go build -o $(BIN)/bench-dispatch ./deploy/bench/dispatch
+	$(BIN)/bench-dispatch --navlog $(BIN)/navlog $(BENCH)
+
+.PHONY: chaos-dispatch
+chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50)
+	go build -o $(BIN)/chaos-dispatch ./deploy/chaos/dispatch
+	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
+
 .PHONY: clean-data
 clean-data: ## Forget the data of `make run`
 	rm -rf $(DATA)
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/tools/node_modules schemas/contracts/node_modules
+	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/tools/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

@@ -34,10 +34,12 @@ type Dispatch struct {
 	endpoints *endpoints
 	slots     chan struct{} // one per POST under way
 	poster    *poster       // made by Run
+	ledger    *ledger
 	health    *health
 
 	mu       sync.Mutex
 	lanes    map[int64]*lane
+	yielded  map[int64]time.Time // partners given away, and until when they are left to others
 	stopping bool
 	running  sync.WaitGroup // of lanes
 
@@ -49,11 +51,13 @@ type Dispatch struct {
 // New makes a dispatcher. It does nothing before Run.
 func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.Sealer, g *guard.Guard, reg prometheus.Registerer, log *slog.Logger) *Dispatch {
 	queries := db.New(pool)
-	return &Dispatch{
+	d := &Dispatch{
 		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, guard: g, metrics: newMetrics(reg), log: log,
 		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer}, slots: make(chan struct{}, c.Concurrency),
-		health: newHealth(log), lanes: map[int64]*lane{},
+		health: newHealth(log), lanes: map[int64]*lane{}, yielded: map[int64]time.Time{},
 	}
+	d.ledger = newLedger(d)
+	return d
 }
 
 // Run reads and sends until ctx ends; then it finishes the POSTs under way,
@@ -64,18 +68,23 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.poster = newPoster(d.guard, roots, d.config.PerPartnerConcurrency, d.timing.deadline)
+	d.poster = newPoster(d.guard, roots, d.config.Concurrency, d.timing.deadline)
 	defer d.poster.transport.CloseIdleConnections()
 
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var renewal sync.WaitGroup
 	renewal.Go(func() { every(renewing, d.lease()/3, d.renew) })
+	var writers sync.WaitGroup
+	for range ledgerWriters {
+		writers.Go(d.ledger.run)
+	}
 
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.consume(working) })
 	group.Go(func() error { every(working, d.timing.scan, d.look); return nil })
 	group.Go(func() error { every(working, d.timing.scan/2, d.obey); return nil })
+	group.Go(func() error { every(working, announceInterval, d.share); return nil })
 	group.Go(func() error { every(working, statsInterval, d.measure); return nil })
 	group.Go(func() error {
 		return registry.Report(working, d.pool, registry.Dispatch, func() any { return d.Status() })
@@ -87,9 +96,19 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	d.log.Info("stopping: finishing what is under way", "partners", len(d.lanes))
 	d.mu.Unlock()
 	d.running.Wait()
+	close(d.ledger.entries)
+	writers.Wait()
 	stopRenewing()
 	renewal.Wait()
+	d.leave(ctx)
 	return err
+}
+
+// leave takes this dispatcher off the list of those that run.
+func (d *Dispatch) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = d.queries.Leave(ctx, d.owner) // it runs out by itself
 }
 
 func (d *Dispatch) lease() time.Duration { return time.Duration(d.config.LeaseSeconds) * time.Second }
@@ -118,6 +137,9 @@ func (d *Dispatch) wake(ctx context.Context, partner int64) {
 	}
 	l, ok := d.lanes[partner]
 	if !ok {
+		if d.givenAway(partner) {
+			return
+		}
 		l = newLane(d, partner)
 		d.lanes[partner] = l
 		d.running.Go(func() { l.run(ctx) })

@@ -32,11 +32,16 @@ func (e *endpoints) get(ctx context.Context, partner int64) (endpoint, bool, err
 	if err != nil || !ok {
 		return endpoint{}, false, err
 	}
-	secret, err := e.sealer.Open(partner, row.Secret)
-	if err != nil {
+	found := endpoint{version: row.Version, url: row.Url, held: row.Held}
+	if found.secret, err = e.sealer.Open(partner, row.Secret); err != nil {
 		return endpoint{}, false, err
 	}
-	return endpoint{version: row.Version, url: row.Url, secret: secret}, true, nil
+	if len(row.NextSecret) > 0 {
+		if found.next, err = e.sealer.Open(partner, row.NextSecret); err != nil {
+			return endpoint{}, false, err
+		}
+	}
+	return found, true, nil
 }
 
 // expire makes the next get read again.

@@ -29,6 +29,8 @@ type lane struct {
 	fence int64
 	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken; also set by renew
 	lost  atomic.Bool  // another dispatcher has it; also set by renew
+	// yielded: it is to be given to another dispatcher; set by share.
+	yielded atomic.Bool
 
 	queue    []db.DueDeliveriesRow  // due, and not under way
 	inFlight map[uuid.UUID]struct{} // under way
@@ -40,19 +42,6 @@ type lane struct {
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // what was last complained about
 	shut     bool                   // the breaker lets nothing through
-}
-
-// attempt is a POST under way or ended.
-type attempt struct {
-	delivery db.DueDeliveriesRow
-	endpoint endpoint
-	breaker  *breaker
-	done     func(result) change
-	probe    bool
-
-	verdict verdict
-	change  change
-	fenced  bool // its result was not written: the partner has another owner
 }
 
 func newLane(d *Dispatch, partner int64) *lane {
@@ -94,7 +83,7 @@ func (l *lane) run(ctx context.Context) {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil && !l.lost.Load() {
+	for ctx.Err() == nil && !l.lost.Load() && !l.yielded.Load() {
 		wait, err := l.plan(ctx)
 		if err != nil {
 			l.queue, l.look, wait = nil, time.Now(), l.d.timing.scan
@@ -209,6 +198,9 @@ func (l *lane) plan(ctx context.Context) (time.Duration, error) {
 	}
 	if err := l.follow(ctx, e); err != nil {
 		return 0, err
+	}
+	if e.held {
+		return longest, l.park(ctx, due || !l.shut)
 	}
 	permits, shut := l.breaker.permits()
 	if permits == 0 {
@@ -365,7 +357,7 @@ func (l *lane) giveUp(ctx context.Context, due bool) error {
 // again, for the slot may have been waited for.
 func (l *lane) send(ctx context.Context) {
 	e, known, err := l.d.endpoints.get(ctx, l.partner)
-	if err != nil || !known || e.version != l.version || !l.safe() {
+	if err != nil || !known || e.held || e.version != l.version || !l.safe() {
 		<-l.d.slots
 		return
 	}
@@ -374,7 +366,7 @@ func (l *lane) send(ctx context.Context) {
 		<-l.d.slots
 		return
 	}
-	a := attempt{delivery: l.queue[0], endpoint: e, breaker: l.breaker, done: done, probe: probe}
+	a := attempt{partner: l.partner, delivery: l.queue[0], endpoint: e, breaker: l.breaker, done: done, probe: probe}
 	l.queue = l.queue[1:]
 	l.inFlight[a.delivery.EventID] = struct{}{}
 	if probe {

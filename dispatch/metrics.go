@@ -3,6 +3,7 @@ package dispatch
 import (
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,6 +25,8 @@ type metrics struct {
 	lag          prometheus.Gauge
 	attempts     *prometheus.CounterVec // by outcome
 	seconds      prometheus.Histogram
+	phases       *prometheus.HistogramVec // by phase
+	writes       prometheus.Histogram
 	parked       prometheus.Counter
 	deliveries   *prometheus.GaugeVec // by state
 	oldest       *prometheus.GaugeVec // by state
@@ -53,6 +56,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Namespace: namespace, Subsystem: subsystem, Name: "attempt_seconds", Help: "Duration of POSTs to partners.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 12},
 		}),
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "phase_seconds",
+			Help:    "Duration of the phases of POSTs: dns, connect and tls of new connections, and first_byte from the start of the POST.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"phase"}),
+		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "result_batch", Help: "Results of POSTs written by one transaction.",
+			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
+		}),
 		parked:       prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
 		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state."), []string{"state"}),
 		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
@@ -67,9 +79,20 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, o := range outcomes {
 		m.attempts.WithLabelValues(o)
 	}
-	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.parked,
+	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
 		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries)
 	return m
+}
+
+// attempt counts a POST.
+func (m *metrics) attempt(r result) {
+	m.attempts.WithLabelValues(r.outcome).Inc()
+	m.seconds.Observe(r.took.Seconds())
+	for phase, d := range map[string]time.Duration{"dns": r.phases.dns, "connect": r.phases.connect, "tls": r.phases.tls, "first_byte": r.phases.firstByte} {
+		if d >= 0 {
+			m.phases.WithLabelValues(phase).Observe(d.Seconds())
+		}
+	}
 }
 
 // show sets the gauges and keeps the status for snapshot.

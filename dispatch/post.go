@@ -50,6 +50,7 @@ type result struct {
 	err      string // why there was no answer
 	started  time.Time
 	took     time.Duration
+	phases   phases
 }
 
 func (r result) accepted() bool { return r.outcome == outcomeAccepted }
@@ -66,17 +67,20 @@ func (r result) down() bool {
 
 // message is what a POST carries.
 type message struct {
-	event uuid.UUID
-	kind  string
-	body  []byte
+	event    uuid.UUID
+	kind     string
+	sequence int64 // of the partner's stream; 0 for a test event, which is not in it
+	body     []byte
 }
 
-// endpoint is where a partner is told: URL and secret of one version, never
+// endpoint is where a partner is told: URL and secrets of one version, never
 // mixed.
 type endpoint struct {
 	version int64
 	url     string
 	secret  string
+	next    string // takes over from secret soon; "" while none is on its way
+	held    bool   // an operator parked the partner
 }
 
 // poster posts to partners. It uses the transport alone: a client would follow
@@ -89,15 +93,25 @@ type poster struct {
 // newPoster makes a client for hostile receivers: every address is judged by the
 // guard when it is dialled, no proxy comes between them, nothing is unpacked,
 // and headers are bounded.
-func newPoster(g *guard.Guard, roots *x509.CertPool, perHost int, deadline time.Duration) *poster {
+//
+// It speaks HTTP/1.1 only. Partners may share a host, a gateway for instance:
+// over HTTP/2 they would share one connection, with its limit of streams and its
+// flow control, and one of them could hold up all others; and net/http repeats
+// requests that an HTTP/2 server gave back. The number of connections in use is
+// bounded by slots, that of idle ones here, by idle; MaxConnsPerHost would make
+// partners of one host wait for each other.
+func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Duration) *poster {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
 	return &poster{deadline: deadline, transport: &http.Transport{
 		Proxy:                  nil,
 		DialContext:            g.Dialer().DialContext,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
-		ForceAttemptHTTP2:      true,
+		Protocols:              protocols,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxResponseHeaders,
-		MaxIdleConnsPerHost:    perHost,
+		MaxIdleConns:           idle,
+		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        idleConnTimeout,
 	}}
 }
@@ -108,9 +122,10 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, perHost int, deadline time.
 func (p *poster) post(ctx context.Context, e endpoint, m message) result {
 	ctx, cancel := context.WithTimeout(ctx, p.deadline)
 	defer cancel()
-	started := time.Now().UTC()
-	r := p.exchange(ctx, e, m, started.Unix())
-	r.started, r.took = started, time.Since(started)
+	started := time.Now()
+	var watch stopwatch
+	r := p.exchange(watch.watch(ctx), e, m, started.Unix())
+	r.started, r.took, r.phases = started.UTC(), time.Since(started), watch.read()
 	return r
 }
 
@@ -123,14 +138,7 @@ func (p *poster) exchange(ctx context.Context, e endpoint, m message, timestamp 
 		return result{outcome: outcomeNetwork, err: "the URL cannot be used"}
 	}
 	request.ContentLength = int64(len(m.body))
-	request.Header = http.Header{
-		"Content-Type":          {"application/json"},
-		"User-Agent":            {userAgent},
-		webhook.HeaderEventID:   {m.event.String()},
-		webhook.HeaderEventType: {m.kind},
-		webhook.HeaderTimestamp: {strconv.FormatInt(timestamp, 10)},
-		webhook.HeaderSignature: {webhook.Sign(e.secret, timestamp, m.body)},
-	}
+	request.Header = headers(e, m, timestamp)
 	response, err := p.transport.RoundTrip(request)
 	if err != nil {
 		return failure(err)
@@ -142,6 +150,34 @@ func (p *poster) exchange(ctx context.Context, e endpoint, m message, timestamp 
 		kept, _ = io.ReadAll(io.LimitReader(response.Body, maxResponseKept))
 	}
 	return result{outcome: outcomeOf(response.StatusCode), status: response.StatusCode, response: kept}
+}
+
+// headers are those of the specification, and beside them the partner's
+// sequence, the signature with the secret of a rotation under way, and the set
+// of Standard Webhooks.
+func headers(e endpoint, m message, timestamp int64) http.Header {
+	id, seconds := m.event.String(), strconv.FormatInt(timestamp, 10)
+	h := http.Header{
+		"Content-Type":          {"application/json"},
+		"User-Agent":            {userAgent},
+		webhook.HeaderEventID:   {id},
+		webhook.HeaderEventType: {m.kind},
+		webhook.HeaderTimestamp: {seconds},
+		webhook.HeaderSignature: {webhook.Sign(e.secret, timestamp, m.body)},
+	}
+	if m.sequence > 0 {
+		h[webhook.HeaderSequence] = []string{strconv.FormatInt(m.sequence, 10)}
+	}
+	secrets := []string{e.secret}
+	if e.next != "" {
+		h[webhook.HeaderSignatureNext] = []string{webhook.Sign(e.next, timestamp, m.body)}
+		secrets = append(secrets, e.next)
+	}
+	if signature, err := webhook.SignStandard(secrets, id, timestamp, m.body); err == nil {
+		h[webhook.HeaderStandardID], h[webhook.HeaderStandardTimestamp] = []string{id}, []string{seconds}
+		h[webhook.HeaderStandardSignature] = []string{signature}
+	}
+	return h
 }
 
 func outcomeOf(status int) string {

@@ -19,6 +19,9 @@ const (
 	transactionTimeout = time.Minute
 	// commitTimeout bounds one transaction; it must be shorter.
 	commitTimeout = 45 * time.Second
+	// maxRecord is the longest value that fits into a record batch, with room for
+	// the rest. On chain a log of this length costs eight million gas.
+	maxRecord = chainlog.MaxBatchBytes - 1000
 )
 
 // step names a moment of a transaction, for tests that fail there.
@@ -115,6 +118,10 @@ func encode(c *change, due []*event.Record, logID []byte) ([]*kgo.Record, error)
 			if err != nil {
 				return nil, err
 			}
+			if l := r.GetLog(); len(k.Value) > maxRecord {
+				return nil, refuse("log %d of block %d has %d bytes of data, so its record would have %d, more than the %d that a record of the log may have: vault 0x%x cannot be indexed beyond block %d; remove it from chain.vaults",
+					l.GetLogIndex(), l.GetBlockNumber(), len(l.GetData()), len(k.Value), maxRecord, l.GetAddress(), difference(l.GetBlockNumber(), 1))
+			}
 			records = append(records, k)
 		}
 	}
@@ -143,19 +150,21 @@ func (s *session) produce(ctx context.Context, records ...*kgo.Record) error {
 	return promise.Err()
 }
 
-// locate notes the offsets that the broker gave to the records of a change.
+// locate notes the offsets that the broker gave to the records of a change,
+// which come first among the produced ones and have their seqs in a row.
 func (s *session) locate(c *change, produced []*kgo.Record) {
-	offsets := map[uint64]int64{}
+	records := 0
 	for _, unit := range c.units {
-		for _, r := range unit {
-			s.offset, produced = produced[0].Offset, produced[1:]
-			offsets[r.GetSeq()] = s.offset
-		}
+		records += len(unit)
 	}
+	if records == 0 {
+		return
+	}
+	s.offset = produced[records-1].Offset
+	first := s.seq - uint64(records) + 1
 	for i := range s.window.entries {
-		e := &s.window.entries[i]
-		if offset, isNew := offsets[e.GetSeq()]; isNew {
-			e.Offset = offset
+		if e := &s.window.entries[i]; e.GetSeq() >= first {
+			e.Offset = produced[e.GetSeq()-first].Offset
 		}
 	}
 }

@@ -74,8 +74,8 @@ type VaultConfig struct {
 	// StartBlock is the first block that can hold a log of the vault. It may be
 	// raised later without effect, and never lowered.
 	StartBlock uint64 `yaml:"startBlock" env:"START_BLOCK"`
-	// Name overrides the contract's name() for display. It is taken when the
-	// vault is first indexed.
+	// Name overrides the contract's name() for display. A change is
+	// recorded at the next start.
 	Name string `yaml:"name" env:"NAME"`
 }
 

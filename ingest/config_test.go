@@ -42,7 +42,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.vaults[0].address", "chain.vaults[2].address", "chain.vaults[3].address is the same as chain.vaults[1].address", "chain.pollInterval is 1h",
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
-		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0",
+		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)

@@ -10,9 +10,11 @@
 //	         ┌──────────────────────────────────────────────────────────────┐
 //	         ▼                                                              │ any error of a transaction:
 //	fence (ProducerID) ──▶ read cursor ──▶ read the log's tail ──▶ claim ──▶ advance, again and again
-//	         ▲                                                              │
-//	         └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┘
-//	                                             │
+//	         ▲                                                              │            │
+//	         │                                                              │            ▼
+//	         └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┴──────── frozen
+//	                                             │            an operator's resumption,
+//	                                             │            or another writer
 //	                                             └─▶ another writer's: fenced, Run ends
 //
 // claim is a transaction with nothing but the cursor, under this writer's
@@ -20,24 +22,56 @@
 // An error of a node is not an error of a transaction: nothing was decided
 // yet, so the session goes on with the next endpoint.
 //
-// One call of advance takes the first of these steps that there is to take:
+// One call of advance takes the first of these steps that there is to take; of
+// the last three, each in turn:
 //
 //	head at the node is lower than ours ........ nothing: a lagging node proves nothing
-//	another hash at our height, read twice ..... reorganise, or freeze below the final block or the window
-//	a vault that the log does not know ......... vault records, from eth_call
-//	a vault behind the final block ............. a range of final blocks of the vaults that are furthest behind
-//	a vault behind the head .................... join: its logs of the unfinalised blocks that the head has passed
+//	another hash at our height, read twice ..... nothing while another endpoint has ours; else reorganise, or freeze
+//	a vault that is new, or has another name ... vault records, from eth_call
+//	the head is below the final block .......... ranges of final blocks of the vaults at the head, or,
+//	                                             where none is, of those that are furthest behind
 //	blocks above the head ...................... one unit each, logs by block hash, parent hashes followed
+//	a vault is behind the head ................. one commit of final blocks of those that are furthest behind, or else
+//	                                             the join: their logs of the unfinalised blocks that the head has passed
 //	final block or referrals moved ............. the cursor alone
 //
-// Of a range that begins further below the head than the window, only the last
-// block is recorded; nearer to it, every block is, so that a read as of a recent
-// block knows what time it was there, however late ingest came to it.
+// So a vault that was added later catches up between the steps of the others,
+// which wait neither for its history nor for a node that fails to give it.
+//
+// A reorganisation below the final block, or below what the window knows, is
+// not followed: ingest freezes. The cursor says why, nothing is appended, and a
+// restart changes nothing, until an operator accepts the chain (Resume). That
+// takes back everything above the newest recorded block that is in the chain,
+// between two decision records, and only its last transaction ends the freeze.
+// From there on the ordinary steps read the chain again. It writes under the
+// name of the writer that froze: seeing its own name without the freeze, that
+// one begins a new session.
+//
+// Of final blocks further below the head than the window, only the last one of
+// each range is recorded; nearer to it, every block is, so that a read as of a
+// recent block knows what time it was there, however late ingest came to it.
+//
+// Nodes lag, prune, cut and lose logs, and say nothing. What they answer is
+// compared with the blooms of the blocks' headers (chain.proof). In a range of
+// final blocks the headers must be a chain and the logs theirs, and a block whose
+// bloom holds a vault or an event that the answer has not is proven; at the head
+// (with proof full, everywhere) every block is that may have logs of a vault. A
+// block is proven when all its logs, whoever has emitted them, are numbered from
+// 0 and together set every bit of its bloom. That is not a cryptographic proof: a
+// last log whose address and topics all occur in earlier logs of its block could
+// be missing. A final block that no endpoint can prove is refused as pruned.
+//
+// Ranges are read ahead, several at once and by jobs that keep their place
+// (pipeline, reader), and are committed in order. How long a range may be is
+// learned from each endpoint's answers and refusals (limits).
 //
 // The positions of the vaults (covered to which block) and the head are
 // separate: the head is the newest block that was indexed for all vaults that
 // had joined it. The vaults that are furthest behind advance together until they
-// meet the next one, so the logs of one vault are always in chain order.
+// meet the next one, so the logs of one vault are always in chain order. The
+// final block is the one that a node names, or one at a depth; it only moves back
+// by an operator's decision. A node that names none leaves everything unfinal,
+// one that fails to answer is asked again.
 //
 // The window is the part of the log that can still change something: live
 // records of blocks that are not final (they may have to be retracted), and

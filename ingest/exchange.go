@@ -79,7 +79,7 @@ func (n *node) attempt(ctx context.Context, method string, questions int, exchan
 		if err != nil {
 			return n.blame(ctx, method, err)
 		}
-		began := n.health.begin()
+		began := n.health.now()
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		err = exchange(bounded)
 		cancel()

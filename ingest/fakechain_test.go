@@ -35,6 +35,8 @@ type fakeChain struct {
 	refuse func(q fakeQuestion) *fakeRefusal
 	// spoil, where set, changes the logs of an answer.
 	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	// pruned: the receipts of blocks below it are gone.
+	pruned uint64
 }
 
 type fakeBlock struct {
@@ -192,7 +194,7 @@ func (c *fakeChain) byHash(hash string) *fakeBlock {
 
 func (c *fakeChain) receipts(hash string) (any, *fakeRefusal) {
 	b := c.byHash(hash)
-	if b == nil {
+	if b == nil || slices.Contains(c.blocks[:c.pruned], b) {
 		return nil, nil
 	}
 	if c.refuse != nil {

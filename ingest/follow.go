@@ -53,8 +53,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	s.ingest.note(func(st *Status) { st.seen(tip, time.Now()) })
 	s.ingest.metrics.head.Set(float64(tip.Number))
-	if unknown := s.unknownVaults(); len(unknown) > 0 {
-		return true, s.introduce(ctx, n, unknown)
+	if vaults := s.undescribed(); len(vaults) > 0 {
+		return true, s.introduce(ctx, n, vaults)
 	}
 	if from, far := s.farBehind(final); far {
 		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })

@@ -63,7 +63,6 @@ type health struct {
 	quarantined time.Time // until
 	limited     time.Time // until
 	latency     time.Duration
-	inFlight    int
 	identified  time.Time // when it was seen to serve the right chain; zero for not since it failed
 	wrong       string    // what is wrong with its chain
 	head        *header   // newest that it gave
@@ -119,20 +118,11 @@ func (h *health) admit(ctx context.Context, questions int) error {
 	return nil
 }
 
-// begin counts a request in flight and gives its beginning.
-func (h *health) begin() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.inFlight++
-	return h.now()
-}
-
 // end learns from an exchange that began then. A rate limit becomes a
 // *limitedError, so that nobody takes it for a question that asks too much.
 func (h *health) end(ctx context.Context, began time.Time, err error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.inFlight--
 	if ctx.Err() != nil { // we went away, not the node
 		return err
 	}
@@ -249,19 +239,6 @@ func (h *health) rank() rank {
 		return lagging
 	}
 	return fit
-}
-
-// load guesses how long an answer takes, for choosing between fit endpoints.
-func (h *health) load() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	load := h.latency * time.Duration(1+h.inFlight)
-	if h.limit != nil {
-		if missing := 1 - h.limit.TokensAt(h.now()); missing > 0 {
-			load += time.Duration(missing / float64(h.limit.Limit()) * float64(time.Second))
-		}
-	}
-	return load + max(0, h.limited.Sub(h.now()))
 }
 
 // rests gives how long the endpoint is to be left alone.

@@ -46,7 +46,7 @@ func (f *fakeTime) sleep(ctx context.Context, d time.Duration) error {
 // ask makes one exchange that takes a moment and ends with err.
 func (h *health) ask(t *testing.T, f *fakeTime, err error) error {
 	t.Helper()
-	began := h.begin()
+	began := h.now()
 	f.pass(time.Millisecond)
 	return h.end(t.Context(), began, err)
 }
@@ -82,7 +82,7 @@ func TestFailuresOfOneMoment(t *testing.T) {
 	h := newHealth(Endpoint{}, f.clock())
 	var began []time.Time
 	for range 8 {
-		began = append(began, h.begin())
+		began = append(began, h.now())
 	}
 	f.pass(time.Second)
 	for _, b := range began[1:] {

@@ -106,15 +106,12 @@ func (p *nodes) judge(n *node, id identity, fault error) error {
 	}
 	var before string
 	n.health.set(func(h *health) {
-		before, h.wrong = h.wrong, wrong
+		before, h.wrong, h.identified = h.wrong, wrong, time.Time{}
 		if wrong == "" {
 			h.identified = h.now()
 		}
 	})
-	switch {
-	case wrong == "" && before != "":
-		p.log.Info("an endpoint serves the right chain again", "endpoint", n.name)
-	case wrong != "" && before == "" && p.met:
+	if wrong != "" && before == "" && p.met {
 		p.log.Error("an endpoint is put aside: it serves another chain", "endpoint", n.name, "error", wrong)
 	}
 	if wrong != "" {

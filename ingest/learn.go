@@ -156,7 +156,7 @@ type limits struct {
 }
 
 const (
-	firstWidth = 64
+	firstWidth = 8
 	// relaxAfter ranges in a row that were as wide as allowed, a little more is tried.
 	relaxAfter = 64
 	// slow is how long an answer may take before shorter ranges are asked for.

@@ -70,13 +70,21 @@ func (m *metrics) asked(endpoint, method string, took time.Duration) {
 // committed counts what a transaction did.
 func (m *metrics) committed(c *change, due []*event.Record, s *state) {
 	m.transactions.Inc()
+	type label struct {
+		vault common.Address
+		kind  contracts.Kind
+	}
+	logs := map[label]int{}
 	for _, unit := range c.units {
 		for _, r := range unit {
 			if log := r.GetLog(); log != nil && r.GetRetracts() == 0 {
 				m.appended.Add(1)
-				m.logs.WithLabelValues(common.BytesToAddress(log.GetAddress()).Hex(), kindOf(log).String()).Inc()
+				logs[label{common.BytesToAddress(log.GetAddress()), kindOf(log)}]++
 			}
 		}
+	}
+	for l, n := range logs {
+		m.logs.WithLabelValues(l.vault.Hex(), l.kind.String()).Add(float64(n))
 	}
 	for _, r := range due {
 		kind := "deposit"

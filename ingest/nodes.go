@@ -146,18 +146,6 @@ func (p *nodes) others(n *node) []*node {
 	return others
 }
 
-// pick is the endpoint that is likely to answer first, for questions that any
-// of them can answer and that may be asked side by side.
-func (p *nodes) pick(ctx context.Context) (*node, error) {
-	if err := p.unlimited(ctx); err != nil {
-		return nil, err
-	}
-	n := slices.MinFunc(p.all, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(a.health.rank(), b.health.rank()), cmp.Compare(a.health.load(), b.health.load()))
-	})
-	return n, p.identified(ctx, n)
-}
-
 // next gives the turn to the best of the other endpoints, the one after this
 // first, unless none of them is any better than down.
 func (p *nodes) next() {
@@ -204,6 +192,7 @@ func (p *nodes) unlimited(ctx context.Context) error {
 // back, one that lags is known, and one that serves another chain is put aside.
 func (p *nodes) tend(ctx context.Context) {
 	var wait sync.WaitGroup
+	wait.Go(func() { p.tellChanges(ctx) })
 	for _, n := range p.all {
 		wait.Go(func() { p.tendOne(ctx, n) })
 		if n.ws != "" {
@@ -230,6 +219,27 @@ func (p *nodes) tendOne(ctx context.Context, n *node) {
 		}
 		// What is wrong shows in its health, and is said where it matters.
 		_ = p.look(ctx, n)
+	}
+}
+
+// tellChanges logs when an endpoint goes down, comes back, and the like. What
+// lasts less than a second is not worth a line.
+func (p *nodes) tellChanges(ctx context.Context) {
+	before := p.status()
+	for sleep(ctx, time.Second) == nil {
+		now := p.status()
+		for i, e := range now {
+			was := before[i].State
+			switch {
+			case e.State == was || e.State == registry.EndpointUp && was == registry.EndpointUntried:
+			case e.State == registry.EndpointWrong: // said when it was found out
+			case e.State == registry.EndpointUp:
+				p.log.Info("an endpoint is up again", "endpoint", e.Name, "before", was)
+			default:
+				p.log.Warn("an endpoint is "+e.State, "endpoint", e.Name, "before", was, "error", e.LastError)
+			}
+		}
+		before = now
 	}
 }
 

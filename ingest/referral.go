@@ -28,6 +28,9 @@ func referralOf(log *event.Log) *attribution {
 	default:
 		return nil
 	}
+	if t := log.GetTopics(); len(t) != 4 || common.BytesToHash(t[3]) == (common.Hash{}) {
+		return nil // most logs: the partner is the last topic, and 0
+	}
 	topics := make([]common.Hash, len(log.GetTopics()))
 	for i, t := range log.GetTopics() {
 		topics[i] = common.BytesToHash(t)

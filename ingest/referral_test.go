@@ -1,6 +1,8 @@
 package ingest
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/navlog/navlog/schemas/event"
@@ -86,5 +88,52 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 	r.verify()
 	if st := p.Status(); st.ReferralBlock != st.IndexedBlock-3 { // two new blocks, and the deposit's
 		t.Errorf("the referral block is %d with block %d indexed, want the common ancestor, %d", st.ReferralBlock, st.IndexedBlock, st.IndexedBlock-3)
+	}
+}
+
+// Confirmations that are lowered and raised from run to run, reorganisations
+// deeper than them in between, and a death at every step of the transactions
+// that tell of it: no referral is lost, and none of one block is told twice.
+func TestReferralsThroughDeaths(t *testing.T) {
+	for _, at := range steps {
+		t.Run(string(at), func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.steps(15)
+			depositor := r.depositor()
+			for n, confirmations := range []Confirmations{2, 1, 0, 1} {
+				r.config.Confirmations = confirmations
+				p := r.start()
+				p.caughtUp()
+				depositor.deposit(int64(5+n), 7)
+				depositor.deposit(int64(15+n), 42)
+				p.caughtUp()
+				p.halt()
+				r.reorg(uint64(3 + n)) // deeper than the confirmations of what was told
+				depositor.deposit(int64(25+n), 42)
+				r.config.Confirmations = 3 - confirmations
+				for transaction := 1; transaction <= 2; transaction++ { // the claim, with what is due by now, and the reorganisation
+					if err := r.start(killAt(at, transaction)).wait(); !errors.Is(err, errKilled) {
+						t.Fatalf("with %d confirmations, transaction %d was not killed: %v", r.config.Confirmations, transaction, err)
+					}
+				}
+				p = r.start()
+				p.caughtUp()
+				r.verify()
+				p.halt()
+			}
+			perLog := map[string]int{}
+			for _, told := range r.told() {
+				perLog[fmt.Sprintf("%x/%d", told.GetLog().GetBlockHash(), told.GetLog().GetLogIndex())]++
+			}
+			for log, n := range perLog {
+				if n != 1 {
+					t.Errorf("the log %s was told %d times", log, n)
+				}
+			}
+			if len(perLog) < 6 {
+				t.Errorf("only %d referrals were told", len(perLog))
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
@@ -110,17 +111,72 @@ func TestOfflineReorganisation(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(20)
-		p := r.start()
-		p.caughtUp()
-		p.halt()
-		r.reorg(5)
-		r.steps(12) // so far that the lost blocks are final when it comes back
-		p = r.start()
-		p.caughtUp()
-		if depth := reorgOf(r.verify()); depth != 5 {
-			t.Errorf("the log took back %d blocks, want 5", depth)
+		for _, depth := range []uint64{1, 5, 8} { // 8: the common ancestor is the final block
+			p := r.start()
+			p.caughtUp()
+			p.halt()
+			r.reorg(depth)
+			if depth > 1 {
+				r.steps(12) // so far that the lost blocks are final when it comes back
+			}
+			p = r.start()
+			p.caughtUp()
+			if got := reorgOf(r.verify()); got != depth {
+				t.Errorf("the log took back %d blocks, want %d", got, depth)
+			}
+			p.halt()
+			r.steps(9)
 		}
 	})
+}
+
+// The chain is reorganised between two questions: after a block's header was
+// read and before its logs are, and while the new branch is read.
+func TestReorganisationDuringAFetch(t *testing.T) {
+	for name, when := range map[string]func(method string, params []json.RawMessage) bool{
+		"header, then logs": func(method string, params []json.RawMessage) bool {
+			return method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash")
+		},
+		"head, then the block at our height": func(method string, params []json.RawMessage) bool {
+			return method == "eth_getBlockByNumber" && strings.HasPrefix(string(params[0]), `"0x`)
+		},
+		"block, then its parent": func(method string, _ []json.RawMessage) bool { return method == "eth_getBlockByHash" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.steps(20)
+			between := r.liar(honest)
+			r.config.RPC = Endpoints(between.URL)
+			p := r.start()
+			var happened atomic.Int32
+			for round := range uint64(4) {
+				p.caughtUp()
+				p.halt()
+				r.reorg(1 + round)
+				r.steps(4)
+				var once atomic.Bool
+				between.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+					if when(method, params) && once.CompareAndSwap(false, true) {
+						if err := scenario.Reorg(r.ctx, r.url, 1+(round+1)%4); err != nil {
+							t.Error(err)
+						}
+						happened.Add(1)
+					}
+					return nil, nil, false
+				})
+				p = r.start()
+				p.caughtUp()
+				r.verify()
+				between.tell(honest)
+				r.newTraffic(int64(round) + 50)
+				r.steps(3)
+			}
+			if happened.Load() == 0 {
+				t.Error("no reorganisation came between two questions")
+			}
+		})
+	}
 }
 
 // A head that is lower than the log proves nothing; a chain that went back and

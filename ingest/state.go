@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -30,6 +31,7 @@ type coverage struct {
 	address common.Address
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
+	name    string // the configured display name in its newest record, empty for the contract's own
 }
 
 func (s *state) coverageOf(address common.Address) *coverage {
@@ -128,13 +130,17 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 		c.Head = s.head.record()
 	}
 	for _, v := range s.covered {
-		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to})
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name})
 	}
 	return c
 }
 
-// stateOf is the inverse of cursor, but for the window.
-func stateOf(c *event.Cursor) *state {
+// stateOf is the inverse of cursor, but for the window. It refuses what no
+// cursor can be.
+func stateOf(c *event.Cursor) (*state, error) {
+	if err := possible(c); err != nil {
+		return nil, refuse("the newest cursor of %s cannot be: %v; restore the topic and the log from the same backup", chainlog.CursorTopic(c.GetChainId()), err)
+	}
 	s := &state{
 		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),
 		frozen: c.GetFrozen(),
@@ -143,9 +149,35 @@ func stateOf(c *event.Cursor) *state {
 		s.head = headerOf(c.GetHead())
 	}
 	for _, v := range c.GetVaults() {
-		s.covered = append(s.covered, coverage{common.Address(v.GetAddress()), v.GetStartBlock(), v.GetCoveredTo()})
+		s.covered = append(s.covered, coverage{common.Address(v.GetAddress()), v.GetStartBlock(), v.GetCoveredTo(), v.GetConfiguredName()})
 	}
-	return s
+	return s, nil
+}
+
+// possible says what of a cursor contradicts itself.
+func possible(c *event.Cursor) error {
+	switch {
+	case len(c.GetLogId()) != 16 || len(c.GetGenesisHash()) != common.HashLength:
+		return fmt.Errorf("its log id has %d bytes and its genesis hash %d", len(c.GetLogId()), len(c.GetGenesisHash()))
+	case c.GetWindowSeq() > c.GetSeq() || c.GetWindowOffset() < 0:
+		return fmt.Errorf("its window begins at record %d, offset %d, of %d records", c.GetWindowSeq(), c.GetWindowOffset(), c.GetSeq())
+	case c.GetHead() != nil && !whole(c.GetHead()):
+		return fmt.Errorf("the hashes of its head, block %d, have %d and %d bytes", c.GetHead().GetNumber(), len(c.GetHead().GetHash()), len(c.GetHead().GetParentHash()))
+	}
+	seen := map[common.Address]bool{}
+	for _, v := range c.GetVaults() {
+		address := common.BytesToAddress(v.GetAddress())
+		if len(v.GetAddress()) != common.AddressLength || seen[address] || v.GetStartBlock() == 0 || v.GetCoveredTo() < v.GetStartBlock()-1 {
+			return fmt.Errorf("it covers the vault 0x%x from block %d to block %d", v.GetAddress(), v.GetStartBlock(), v.GetCoveredTo())
+		}
+		seen[address] = true
+	}
+	return nil
+}
+
+// whole says that a block's hashes are hashes.
+func whole(b *event.Block) bool {
+	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
 }
 
 func logFact(l *event.Log) *event.Record { return &event.Record{Fact: &event.Record_Log{Log: l}} }

@@ -1,15 +1,22 @@
 package ingest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -96,7 +103,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 	}
 	for seed := range seeds {
 		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*header{{}}, told: map[string]int{}, window: 6 + 10*(seed%3)}
-		s := &state{head: m.chain[0]}
+		s := &state{head: m.chain[0], logID: make([]byte, 16)}
 		for n := range 300 {
 			c := &change{}
 			depth := 1 + m.rng.IntN(5)
@@ -128,7 +135,10 @@ func TestRestoredStateIsTheState(t *testing.T) {
 }
 
 func (m *model) restore(cursor *event.Cursor) *state {
-	s := stateOf(proto.Clone(cursor).(*event.Cursor))
+	s, err := stateOf(proto.Clone(cursor).(*event.Cursor))
+	if err != nil {
+		panic(err)
+	}
 	for _, e := range m.records[cursor.GetWindowSeq()-min(cursor.GetWindowSeq(), 1):] {
 		s.window.apply(e)
 		s.offset = e.Offset
@@ -204,4 +214,111 @@ func TestReferralOf(t *testing.T) {
 	if a := referralOf(&event.Log{}); a != nil {
 		t.Errorf("a log without topics is %+v", a)
 	}
+}
+
+// Whatever bytes are in the cursor topic, they are a state, which has the same
+// cursor again, or an error.
+func FuzzCursor(f *testing.F) {
+	for _, file := range []string{"cursor-1.bin", "cursor-2.bin"} {
+		b, err := os.ReadFile("../schemas/event/testdata/" + file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+		f.Add(b[:len(b)/2])
+	}
+	vault := &event.Coverage{Address: make([]byte, 20), StartBlock: 1}
+	for _, c := range []*event.Cursor{
+		{},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32)},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 31)},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), WindowSeq: 2, Seq: 1},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), WindowOffset: -1},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), Head: &event.Block{Number: math.MaxUint64, Hash: make([]byte, 32)}},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), Vaults: []*event.Coverage{vault, vault}},
+		{LogId: make([]byte, 16), GenesisHash: make([]byte, 32), Vaults: []*event.Coverage{{Address: make([]byte, 20)}}},
+	} {
+		b, err := proto.Marshal(c)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := new(event.Cursor)
+		if proto.Unmarshal(b, c) != nil {
+			return
+		}
+		s, err := stateOf(c)
+		if err != nil {
+			var refusal *RefusedError
+			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "restore the topic") {
+				t.Errorf("the error is %v", err)
+			}
+			return
+		}
+		s.prune(1024)
+		s.toldTarget(3)
+		again, err := stateOf(s.cursor(c.GetChainId(), c.GetInstanceId()))
+		if err != nil {
+			t.Fatalf("the cursor of a state is refused: %v", err)
+		}
+		if !reflect.DeepEqual(again, s) {
+			t.Errorf("the state\n%+v\nhas a cursor with the state\n%+v", s, again)
+		}
+	})
+}
+
+// Whatever bytes are in the log, the window takes them or the record is refused.
+func FuzzTail(f *testing.F) {
+	files, err := filepath.Glob("../schemas/event/testdata/record-*.bin")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no records: %v", err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b, b)
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		var w window
+		for n, b := range [][]byte{first, second} {
+			record, err := chainlog.Decode(1, &kgo.Record{Value: b})
+			if err != nil || record.GetBlock() != nil && !whole(record.GetBlock()) {
+				return
+			}
+			record.Seq = uint64(n) + 1
+			w.apply(chainlog.Entry{Record: record})
+		}
+		w.hashes()
+		for _, lost := range w.above(0) {
+			retraction(lost)
+		}
+		w.due(0, math.MaxUint64, 0)
+		if w.prune(math.MaxUint64, math.MaxUint64, math.MaxUint64); len(w.entries) != 0 {
+			t.Errorf("%d records are left when everything is final", len(w.entries))
+		}
+	})
+}
+
+// The topics of a real ingest are refused when the cursor, or a block of the
+// log's tail, cannot be.
+func TestImpossibleRecordsAreRefused(t *testing.T) {
+	t.Run("cursor", func(t *testing.T) {
+		r := indexed(t)
+		broken := r.cursor()
+		broken.GenesisHash = broken.GetGenesisHash()[:31]
+		r.writeCursor(mustMarshal(t, broken))
+		r.refused("chain."+fmt.Sprint(r.config.ID)+".cursor", "genesis hash 31", "restore")
+	})
+	t.Run("log", func(t *testing.T) {
+		r := indexed(t)
+		record := blockFact(&header{Number: 1})
+		record.GetBlock().Hash = []byte{1}
+		record.Seq, record.ChainId = r.cursor().GetSeq()+1, r.config.ID
+		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})
+		r.refused("is corrupt", "hashes of block 1", "restore the topic")
+	})
 }

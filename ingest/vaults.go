@@ -37,33 +37,39 @@ func (i *Ingest) checkVaults(ctx context.Context, n *node) error {
 	return nil
 }
 
-// unknownVaults are configured but not in the log yet.
-func (s *session) unknownVaults() (unknown []vault) {
+// undescribed are the configured vaults that the log does not know, or knows
+// under another configured name.
+func (s *session) undescribed() (vaults []vault) {
 	for _, v := range s.ingest.vaults {
-		if s.coverageOf(v.address) == nil {
-			unknown = append(unknown, v)
+		if have := s.coverageOf(v.address); have == nil || have.name != v.name {
+			vaults = append(vaults, v)
 		}
 	}
-	return unknown
+	return vaults
 }
 
-// introduce appends the vault records of new vaults, as one unit. What a vault
-// said is kept until then, so that a failure on the way costs one vault's calls.
+// introduce appends the records of vaults that are new or renamed, as one unit.
+// What a vault said is kept until then, so that a failure on the way costs one
+// vault's calls.
 func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
 	for _, v := range vaults {
+		known := coverage{v.address, v.start, v.start - 1, v.name}
+		if have := s.coverageOf(v.address); have != nil {
+			known.start, known.to = have.start, have.to
+		}
 		fact := s.described[v.address]
 		if fact == nil {
 			var err error
-			if fact, err = s.describe(ctx, n, v); err != nil {
+			if fact, err = s.describe(ctx, n, v, known.start); err != nil {
 				return err
 			}
 			s.described[v.address] = fact
 		}
 		unit = append(unit, vaultFact(fact))
-		c.covered = append(c.covered, coverage{v.address, v.start, v.start - 1})
-		s.ingest.log.Info("a vault is new in the log", "vault", v.address, "name", fact.GetName(), "startBlock", v.start)
+		c.covered = append(c.covered, known)
+		s.ingest.log.Info("a vault is new in the log, or has another name", "vault", v.address, "name", fact.GetName(), "startBlock", known.start)
 	}
 	c.units = [][]*event.Record{unit}
 	return s.commit(ctx, c)
@@ -71,9 +77,9 @@ func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error 
 
 // describe reads what a vault says about itself. A missing name or symbol is
 // tolerated; without decimals or an asset its amounts mean nothing.
-func (s *session) describe(ctx context.Context, n *node, v vault) (*event.Vault, error) {
+func (s *session) describe(ctx context.Context, n *node, v vault, start uint64) (*event.Vault, error) {
 	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log}
-	fact := &event.Vault{Address: v.address[:], StartBlock: v.start, Name: v.name}
+	fact := &event.Vault{Address: v.address[:], StartBlock: start, Name: v.name}
 	if v.name == "" {
 		fact.Name = optional[string](&q, v.address, "name")
 	}

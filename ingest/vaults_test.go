@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -219,4 +220,41 @@ func TestNothingFinalYet(t *testing.T) {
 	r.mine(20)
 	p.until("new branch", func(st Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()
+}
+
+// Another display name in the configuration is another vault record, once, and
+// so is going back to the contract's own; nothing is read anew.
+func TestVaultIsRenamed(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	own := r.contracts.Vaults[1].Name
+	var want []string
+	for n, name := range []string{"", "Dollars", "Dollars", "More dollars", ""} {
+		r.config.Vaults[1].Name = name
+		if n > 0 {
+			r.config.Vaults[1].StartBlock++ // raised is without effect
+		}
+		p := r.start()
+		p.caughtUp()
+		p.halt()
+		shown := name
+		if name == "" {
+			shown = own
+		}
+		if len(want) == 0 || want[len(want)-1] != shown {
+			want = append(want, shown)
+		}
+		var got []string
+		for _, record := range r.verify() {
+			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == r.contracts.Vaults[1].Address {
+				got = append(got, v.GetName())
+				if v.GetStartBlock() != r.contracts.Vaults[1].StartBlock {
+					t.Errorf("the record %q has start block %d, want %d", v.GetName(), v.GetStartBlock(), r.contracts.Vaults[1].StartBlock)
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("after run %d with the name %q the records are %q, want %q", n, name, got, want)
+		}
+	}
 }

@@ -13,24 +13,29 @@ import (
 
 // feed reads the log ahead of the writer and cuts it into whole units.
 type feed struct {
-	reader *chainlog.Reader
-	limit  int
-	units  chan []chainlog.Entry // each ends with a boundary record
+	reader  *chainlog.Reader
+	chainID uint64
+	limit   int
+	units   chan []fact // each ends with a boundary record
 }
 
-func newFeed(reader *chainlog.Reader, maxRows int) *feed {
-	return &feed{reader: reader, limit: max(1, maxRows/4), units: make(chan []chainlog.Entry, 2)}
+func newFeed(reader *chainlog.Reader, chainID uint64, maxRows int) *feed {
+	return &feed{reader: reader, chainID: chainID, limit: max(1, maxRows/4), units: make(chan []fact, 2)}
 }
 
-// run reads until ctx ends or the log cannot be read.
+// run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
-	var pending []chainlog.Entry
+	var pending []fact
 	for {
-		entries, err := f.reader.Poll(ctx, f.limit)
+		raw, err := f.reader.PollRaw(ctx, f.limit)
 		if err != nil {
 			return err
 		}
-		pending = append(pending, entries...)
+		facts, err := decodeAll(f.chainID, raw)
+		if err != nil {
+			return err
+		}
+		pending = append(pending, facts...)
 		cut := lastBoundary(pending)
 		if cut == 0 {
 			continue
@@ -40,14 +45,14 @@ func (f *feed) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pending = append([]chainlog.Entry(nil), pending[cut:]...)
+		pending = append([]fact(nil), pending[cut:]...)
 	}
 }
 
-// lastBoundary is how many entries there are up to the last boundary record.
-func lastBoundary(entries []chainlog.Entry) int {
-	for i := len(entries) - 1; i >= 0; i-- {
-		if entries[i].GetBoundary() {
+// lastBoundary is how many facts there are up to the last boundary record.
+func lastBoundary(facts []fact) int {
+	for i := len(facts) - 1; i >= 0; i-- {
+		if facts[i].boundary {
 			return i + 1
 		}
 	}
@@ -56,8 +61,8 @@ func lastBoundary(entries []chainlog.Entry) int {
 
 // next waits for units and gives at least one, and about maxRows records at
 // most. It lingers for more while the batch is not full.
-func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) ([]chainlog.Entry, error) {
-	var batch []chainlog.Entry
+func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) ([]fact, error) {
+	var batch []fact
 	select {
 	case batch = <-f.units:
 	case <-ctx.Done():
@@ -146,18 +151,5 @@ func logEnd(ctx context.Context, chainID uint64, options []kgo.Opt) (int64, erro
 		return 0, fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	return committedEnd(ctx, kadm.NewClient(client), chainID)
-}
-
-func committedEnd(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
-	topic := chainlog.LogTopic(chainID)
-	ends, err := adm.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
-	if err != nil {
-		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
-	}
-	end, _ := ends.Lookup(topic, 0)
-	return end.Offset, nil
+	return chainlog.End(ctx, kadm.NewClient(client), chainID)
 }

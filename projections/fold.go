@@ -3,10 +3,6 @@ package projections
 import (
 	"errors"
 	"fmt"
-	"math/big"
-
-	"github.com/ethereum/go-ethereum/common"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -28,12 +24,12 @@ type folding struct {
 func (f *folding) fold(facts []fact) error {
 	for i := range facts {
 		if err := f.apply(&facts[i]); err != nil {
-			r := facts[i].record
-			return fmt.Errorf("fold record %d (%s %s, retracts %d): %w: compare with `navlog verify`, then `navlog projection rebuild`", r.GetSeq(), facts[i].kind, facts[i].name, r.GetRetracts(), err)
+			x := &facts[i]
+			return fmt.Errorf("fold record %d (%s %s, retracts %d): %w: compare with `navlog verify`, then `navlog projection rebuild`", x.seq, x.kind, x.name, x.retracts, err)
 		}
 	}
 	if n := len(facts); n > 0 {
-		f.out.progress(facts[n-1].record.GetSeq())
+		f.out.progress(facts[n-1].seq)
 	}
 	return nil
 }
@@ -41,78 +37,83 @@ func (f *folding) fold(facts []fact) error {
 var errNothing = errors.New("there is nothing left to take back")
 
 func (f *folding) apply(x *fact) error {
-	if err := f.record(x); err != nil {
-		return err
-	}
+	f.record(x)
 	if x.quarantined && x.sign > 0 {
 		f.quarantined(x.name)
 	}
-	switch e := x.event.(type) {
-	case contracts.DepositAccepted:
-		return f.deposit(x, e)
-	case contracts.WithdrawalRequested:
-		if err := f.request(x, e.RequestIndex); err != nil {
+	switch x.event {
+	case contracts.KindDepositAccepted:
+		return f.deposit(x)
+	case contracts.KindWithdrawalRequested:
+		if err := f.request(x); err != nil {
 			return err
 		}
-		return f.flow(x, e.Owner, flowRow{requests: x.sign, estimated: signed(x.sign, e.AssetsEstimate)}, true)
-	case contracts.WithdrawalClaimed:
-		if err := f.request(x, e.RequestIndex); err != nil {
+		return f.flow(x, flow{requests: x.sign, estimated: signed(x.sign, &x.args.assets)}, true)
+	case contracts.KindWithdrawalClaimed:
+		if err := f.request(x); err != nil {
 			return err
 		}
-		return f.flow(x, e.Owner, flowRow{withdrawn: signed(x.sign, e.Assets)}, false)
-	case contracts.WithdrawalFunded:
-		return f.request(x, e.RequestIndex)
-	case contracts.WithdrawalCancelled:
-		return f.request(x, e.RequestIndex)
-	case contracts.WithdrawalExpired:
-		return f.request(x, e.RequestIndex)
-	case contracts.NavUpdated:
-		f.out.navs = append(f.out.navs, navRow{id: x.id(), retracts: x.record.GetRetracts(), log: x.log,
-			navPerShare: e.NavPerShare, totalAssets: e.TotalAssets, totalSupply: e.TotalSupply})
-	case contracts.DepositsSwept:
-		f.sweep(x, e)
+		return f.flow(x, flow{withdrawn: signed(x.sign, &x.args.assets)}, false)
+	case contracts.KindWithdrawalFunded, contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired:
+		return f.request(x)
+	case contracts.KindNavUpdated:
+		f.nav(x)
+	case contracts.KindDepositsSwept:
+		f.sweep(x)
 	}
 	return nil
 }
 
-func (x *fact) id() id { return id{seq: x.record.GetSeq(), sign: x.sign} }
-
-func (f *folding) record(x *fact) error {
-	r := x.record
-	row := recordRow{id: x.id(), retracts: r.GetRetracts(), kind: x.kind, event: x.name,
-		boundary: r.GetBoundary(), quarantined: x.quarantined, log: x.log}
-	switch {
-	case r.GetLog() != nil:
-		row.hash = common.BytesToHash(r.GetLog().GetBlockHash())
-	case r.GetBlock() != nil:
-		b := r.GetBlock()
-		row.log.block, row.log.ts, row.hash = b.GetNumber(), seconds(b.GetTime()), common.BytesToHash(b.GetHash())
-	case r.GetVault() != nil:
-		row.log.vault = common.BytesToAddress(r.GetVault().GetAddress())
-	}
+func (f *folding) record(x *fact) {
+	t := &f.out.records
+	t.row(x.seq, 0, x.sign)
+	t.u64(x.retracts)
+	t.text(x.kind)
+	t.text(x.name)
+	t.flag(x.boundary)
+	t.flag(x.quarantined)
+	t.u64(x.log.block)
+	t.bytes(x.hash[:])
+	t.u32(x.log.ts)
+	t.bytes(x.log.vault[:])
+	t.bytes(x.log.tx[:])
+	t.u32(x.log.index)
 	if x.quarantined || x.kind == "vault" || x.kind == "decision" {
-		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
-		if err != nil {
-			return fmt.Errorf("encode it again: %w", err)
-		}
-		row.payload = payload
+		t.text(string(x.raw))
+	} else {
+		t.text("")
 	}
-	f.out.records = append(f.out.records, row)
-	return nil
 }
 
-func (f *folding) deposit(x *fact, e contracts.DepositAccepted) error {
-	row := depositRow{id: x.id(), retracts: x.record.GetRetracts(), log: x.log, depositID: e.DepositID.Uint64(),
-		user: e.Owner, sender: e.Sender, partner: e.PartnerID, assets: e.Assets, shares: e.Shares}
-	if e.PartnerID != 0 {
-		edge, ok := count(&f.state.partner(partnerKey{e.PartnerID, e.Owner}).deposits, x.sign)
-		if !ok {
+// where writes the end of the rows that show a log.
+func where(t *table, l *logged) {
+	t.u64(l.block)
+	t.u32(l.ts)
+	t.bytes(l.tx[:])
+	t.u32(l.index)
+}
+
+func (f *folding) deposit(x *fact) error {
+	var edge int8
+	if x.args.partner != 0 {
+		var ok bool
+		if edge, ok = count(&f.state.user(x.args.owner).tie(partnerTie, x.args.partner).live, x.sign); !ok {
 			return errNothing
 		}
-		row.partnerUser = edge
 	}
-	f.out.deposits = append(f.out.deposits, row)
-	return f.flow(x, e.Owner, flowRow{deposits: x.sign, deposited: signed(x.sign, e.Assets)}, true)
+	t := &f.out.deposits
+	t.row(x.seq, 0, x.sign)
+	t.u64(x.retracts)
+	t.bytes(x.log.vault[:])
+	t.u64(x.args.id)
+	t.bytes(x.args.owner[:])
+	t.bytes(x.args.other[:])
+	t.u32(x.args.partner)
+	t.amount(&x.args.assets)
+	t.amount(&x.args.shares)
+	t.u8(uint8(edge))
+	where(t, &x.log)
+	return f.flow(x, flow{deposits: x.sign, deposited: signed(x.sign, &x.args.assets)}, true)
 }
 
 // count moves a count of live things by sign. edge is +1 when it becomes 1, -1
@@ -135,91 +136,164 @@ func count(n *uint32, sign int8) (edge int8, ok bool) {
 	return edge, true
 }
 
+// flow is what a log does to a user in a vault, as differences.
+type flow struct {
+	deposits, requests              int8
+	deposited, estimated, withdrawn amount
+}
+
 // flow writes what a log did to a user in a vault, and the user's change of
 // state over all vaults where there is one. live says that the log is a deposit
 // or a request, which make somebody a user.
-func (f *folding) flow(x *fact, owner common.Address, row flowRow, live bool) error {
-	u := f.state.user(owner)
+func (f *folding) flow(x *fact, row flow, live bool) error {
+	u := f.state.user(x.args.owner)
 	before, was := u.totals()
-	row.id, row.vault, row.user, row.block = x.id(), x.log.vault, owner, x.log.block
+	var edge int8
+	var first int64
 	if live {
-		v := u.in(x.log.vault)
-		edge, ok := count(&v.live, x.sign)
+		v := u.tie(vaultTie, f.state.vault(x.log.vault))
+		var ok bool
+		edge, ok = count(&v.live, x.sign)
 		switch {
 		case !ok:
 			return errNothing
 		case edge > 0:
 			v.first = x.log.ts
-			row.vaultUser, row.firstTs = 1, int64(v.first)
+			first = int64(v.first)
 		case edge < 0:
-			row.vaultUser, row.firstTs = -1, -int64(v.first)
+			first = -int64(v.first)
 		}
 	}
-	if row.deposited != nil {
-		u.deposited = add(u.deposited, 1, row.deposited)
-	}
-	if row.withdrawn != nil {
-		u.withdrawn = add(u.withdrawn, 1, row.withdrawn)
-	}
-	f.out.flows = append(f.out.flows, row)
+	u.deposited.Add(&u.deposited, &row.deposited)
+	u.withdrawn.Add(&u.withdrawn, &row.withdrawn)
+	t := &f.out.flows
+	t.row(x.seq, 0, x.sign)
+	t.bytes(x.log.vault[:])
+	t.bytes(x.args.owner[:])
+	t.u8(uint8(row.deposits))
+	t.amount(&row.deposited)
+	t.u8(uint8(row.requests))
+	t.amount(&row.estimated)
+	t.amount(&row.withdrawn)
+	t.u8(uint8(edge))
+	t.u64(uint64(first))
+	t.u64(x.log.block)
 	after, is := u.totals()
-	if was && is && before.equal(after) {
+	if was && is && before == after {
 		return nil
 	}
 	if was {
-		f.out.users = append(f.out.users, userRow{id{row.seq, 0, -1}, owner, u.since, before})
+		f.user(x, 0, -1, u.since, &before)
 		u.since = 0
 	}
 	if is {
-		u.since = row.seq
-		f.out.users = append(f.out.users, userRow{id{row.seq, 1, 1}, owner, u.since, after})
+		u.since = x.seq
+		f.user(x, 1, 1, u.since, &after)
 	}
 	return nil
 }
 
+func (f *folding) user(x *fact, row uint8, sign int8, since uint64, s *totals) {
+	t := &f.out.users
+	t.row(x.seq, row, sign)
+	t.bytes(x.args.owner[:])
+	t.u64(since)
+	t.amount(&s.deposited)
+	t.amount(&s.withdrawn)
+	t.u32(s.first)
+}
+
 // request moves a withdrawal request: its old state is written with sign -1,
 // the new one with sign +1, each where it exists.
-func (f *folding) request(x *fact, index *big.Int) error {
-	key := requestKey{x.log.vault, index.Uint64()}
+func (f *folding) request(x *fact) error {
+	key := requestKey{x.log.vault, x.args.id}
 	known := f.state.request(key)
 	before := known.request
 	if x.sign > 0 {
 		if before.impossible(x.event) {
 			f.impossible(x.name)
 		}
-		known.made(x.record.GetSeq())
+		known.made(x.seq)
 	} else {
-		if before.since != x.record.GetRetracts() {
+		if before.since != x.retracts {
 			return errNothing // not the newest log of this request
 		}
 		known.unmade()
 	}
-	if !known.apply(x.event, x.sign, x.log) {
+	if !known.apply(x) {
 		return errNothing
 	}
 	if before.since != 0 {
-		f.out.requests = append(f.out.requests, requestRow{id{x.record.GetSeq(), 0, -1}, key, before, x.log.block})
+		f.change(x, 0, -1, key, &before)
 	}
 	if known.since != 0 {
-		f.out.requests = append(f.out.requests, requestRow{id{x.record.GetSeq(), 1, 1}, key, known.request, x.log.block})
+		f.change(x, 1, 1, key, &known.request)
 	}
 	return nil
 }
 
-// sweep writes a sweep as it was said. That ranges follow each other is left
-// to verify; a range that is none at all is noticed here.
-func (f *folding) sweep(x *fact, e contracts.DepositsSwept) {
-	row := sweepRow{id: x.id(), retracts: x.record.GetRetracts(), log: x.log,
-		from: e.FromDepositID.Uint64(), to: e.ToDepositID.Uint64(), assets: e.Assets}
-	if x.sign > 0 && (row.from == 0 || row.from > row.to) {
-		f.impossible(x.name)
-	}
-	f.out.sweeps = append(f.out.sweeps, row)
+// change writes a state of a request.
+func (f *folding) change(x *fact, row uint8, sign int8, k requestKey, r *request) {
+	t := &f.out.requests
+	t.row(x.seq, row, sign)
+	t.bytes(k.vault[:])
+	t.u64(k.index)
+	t.u64(r.since)
+	t.bytes(r.user[:])
+	t.bytes(r.receiver[:])
+	t.u32(r.partner)
+	t.amount(&r.shares)
+	t.amount(&r.estimate)
+	t.u64(r.expires)
+	t.u32(r.requested.count)
+	t.u32(r.requested.ts)
+	t.u64(r.requestedBlock)
+	t.bytes(r.tx[:])
+	t.u32(r.logIndex)
+	t.u32(r.funded.count)
+	t.u32(r.funded.ts)
+	t.amount(&r.fundedAssets)
+	t.u32(r.claimed.count)
+	t.u32(r.claimed.ts)
+	t.amount(&r.claimedAssets)
+	t.u32(r.cancelled.count)
+	t.u32(r.cancelled.ts)
+	t.u32(r.expired.count)
+	t.u32(r.expired.ts)
+	t.u64(x.log.block)
 }
 
-func signed(sign int8, v *big.Int) *big.Int {
-	if sign < 0 {
-		return new(big.Int).Neg(v)
+func (f *folding) nav(x *fact) {
+	t := &f.out.navs
+	t.row(x.seq, 0, x.sign)
+	t.u64(x.retracts)
+	t.bytes(x.log.vault[:])
+	t.amount(&x.args.nav)
+	t.amount(&x.args.assets)
+	t.amount(&x.args.shares)
+	where(t, &x.log)
+}
+
+// sweep writes a sweep as it was said. That ranges follow each other is left
+// to verify; a range that is none at all is noticed here.
+func (f *folding) sweep(x *fact) {
+	if x.sign > 0 && (x.args.id == 0 || x.args.id > x.args.to) {
+		f.impossible(x.name)
 	}
-	return v
+	t := &f.out.sweeps
+	t.row(x.seq, 0, x.sign)
+	t.u64(x.retracts)
+	t.bytes(x.log.vault[:])
+	t.u64(x.args.id)
+	t.u64(x.args.to)
+	t.amount(&x.args.assets)
+	where(t, &x.log)
+}
+
+func signed(sign int8, v *amount) (out amount) {
+	if sign < 0 {
+		out.Neg(v)
+		return out
+	}
+	return *v
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -91,7 +90,7 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (al
 // the registry knows nothing of belong to something else.
 func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
 	g := generation{1, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(1)}
-	if err := readmodel.Create(ctx, p.conn, g.database); err != nil {
+	if err := p.clickhouse.Create(ctx, p.conn, g.database); err != nil {
 		return err
 	}
 	for _, table := range readmodel.Tables {
@@ -116,29 +115,6 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 		return fmt.Errorf("create generation 1 in PostgreSQL: %w", err)
 	}
 	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
-	return nil
-}
-
-// brokenError says that a generation's rows cannot be a fold of the log.
-type brokenError struct {
-	database           string
-	rows, seqs, newest uint64
-}
-
-func (e *brokenError) Error() string {
-	return fmt.Sprintf("%s.records has %d rows of %d seqs up to %d, and must have one of each: rows were lost or doubled; the generation is marked bad, run `navlog projection rebuild`", e.database, e.rows, e.seqs, e.newest)
-}
-
-// checkContiguous proves that a generation has one row for every seq.
-func checkContiguous(ctx context.Context, conn driver.Conn, database string) error {
-	e := brokenError{database: database}
-	err := conn.QueryRow(ctx, question("contiguous", database)).Scan(&e.rows, &e.seqs, &e.newest)
-	if err != nil {
-		return fmt.Errorf("check that %s is contiguous: %w", database, err)
-	}
-	if e.rows != e.seqs || e.seqs != e.newest {
-		return &e
-	}
 	return nil
 }
 

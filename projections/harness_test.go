@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/projections/fold"
@@ -227,7 +228,7 @@ func reaches(t *testing.T, p *Projections, seq uint64) {
 // verify fails the test unless the live generation equals the log.
 func (w *world) verify(t *testing.T, seq uint64) *Report {
 	t.Helper()
-	r, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool)
+	r, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, VerifyOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,14 +254,23 @@ func failing(t *testing.T, p *Projections, words ...string) {
 	}
 }
 
-// entries are records as the log reader gives them.
-func entries(records []*event.Record) []chainlog.Entry {
-	out := make([]chainlog.Entry, len(records))
+// entries are records as the feed gives them.
+func entries(records []*event.Record) []fact {
+	out := make([]fact, len(records))
 	for i, r := range records {
-		out[i] = chainlog.Entry{Record: r, Offset: int64(r.GetSeq())}
+		value, err := proto.Marshal(r)
+		if err == nil {
+			out[i], err = decode(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
+		}
+		if err != nil {
+			panic(err) // a test's own record
+		}
 	}
 	return out
 }
+
+// atMost bounds the state of a writer.
+func atMost(n int) func() int { return func() int { return n } }
 
 // foldOf is the independent fold of records.
 func foldOf(t testing.TB, records []*event.Record) *fold.Fold {
@@ -294,4 +304,18 @@ func number(t testing.TB, conn driver.Conn, question string) (n uint64) {
 		t.Fatalf("%s: %v", question, err)
 	}
 	return n
+}
+
+// foldSampled is the books of a sample of records.
+func foldSampled(t testing.TB, s sample, records []*event.Record) *fold.Books {
+	t.Helper()
+	f := fold.Sampled(s.keeps)
+	for _, r := range records {
+		if err := f.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := f.Books(fold.Newest)
+	s.thin(b)
+	return b
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -144,19 +143,20 @@ func (k *keeper) wanted(ctx context.Context) error {
 // follow opens the generation and writes what the log has, and will have. It
 // never returns nil.
 func (k *keeper) follow(ctx context.Context) error {
-	if err := readmodel.Create(ctx, k.conn, k.database); err != nil {
+	if err := k.clickhouse.Create(ctx, k.conn, k.database); err != nil {
 		return err
 	}
-	if err := readmodel.CheckTables(ctx, k.conn, k.database); err != nil {
+	if err := k.clickhouse.CheckTables(ctx, k.conn, k.database); err != nil {
 		return err
 	}
 	if err := k.prove(ctx); err != nil {
 		return err
 	}
-	w, err := openWriter(ctx, k.conn, k.database, k.config.StateEntries, k.metrics, k.log)
+	w, err := openWriter(ctx, k.conn, k.database, k.share, k.metrics, k.log)
 	if err != nil {
 		return err
 	}
+	w.across(k.clickhouse.Processes())
 	offset, err := locate(ctx, k.chainID, w.position, k.kafka.Options())
 	if err != nil {
 		return err
@@ -168,26 +168,53 @@ func (k *keeper) follow(ctx context.Context) error {
 	defer reader.Close()
 	k.board.open(k.id, w.position)
 	k.log.Info("writing", "database", k.database, "after", w.position)
-	f := newFeed(reader, k.config.MaxRows)
+	f := newFeed(reader, k.chainID, k.config.MaxRows)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f) })
 	return group.Wait()
 }
 
-// write writes batch after batch, and proves the generation now and then.
+// write folds batch after batch while the one before is inserted, and audits
+// the generation now and then.
 func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
+	ready := make(chan *folded)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		for {
+			facts, err := f.next(ctx, k.config.MaxRows, k.config.Linger)
+			if err != nil {
+				return err
+			}
+			k.board.took()
+			batch, err := w.fold(ctx, facts)
+			if err != nil {
+				return err
+			}
+			select {
+			case ready <- batch:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	})
+	group.Go(func() error { return k.insert(ctx, w, ready) })
+	return group.Wait()
+}
+
+func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) error {
 	proven := time.Now()
 	for {
-		batch, err := f.next(ctx, k.config.MaxRows, k.config.Linger)
-		if err != nil {
+		var batch *folded
+		select {
+		case batch = <-ready:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if err := w.insert(ctx, batch); err != nil {
 			return err
 		}
-		k.board.took()
-		if err := w.write(ctx, batch); err != nil {
-			return err
-		}
-		k.board.wrote(batch)
+		k.board.wrote(batch.facts)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -200,10 +227,9 @@ func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
 	}
 }
 
-// prove checks that the generation has one row for every seq. One that has
-// not is marked bad.
+// prove audits the generation. One that lost or doubled a row is marked bad.
 func (k *keeper) prove(ctx context.Context) error {
-	err := checkContiguous(ctx, k.conn, k.database)
+	err := audit(ctx, k.conn, k.database)
 	var broken *brokenError
 	if !errors.As(err, &broken) {
 		return err

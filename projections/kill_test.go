@@ -86,7 +86,7 @@ func TestLostNewestPart(t *testing.T) {
 	m, log := quiet()
 	s := randomHistory(rand.New(rand.NewPCG(6, 6)), 20)
 	parts := units(s.records)
-	w, err := openWriter(ctx, conn, database, 1000, m, log)
+	w, err := openWriter(ctx, conn, database, atMost(1000), m, log)
 	must(t, err)
 	for _, unit := range parts[:len(parts)-1] {
 		must(t, w.write(ctx, entries(unit)))
@@ -100,7 +100,7 @@ func TestLostNewestPart(t *testing.T) {
 	c.Addr = engine.Addr
 	conn = open(t, c)
 	before := w.position
-	w, err = openWriter(ctx, conn, database, 1000, m, log)
+	w, err = openWriter(ctx, conn, database, atMost(1000), m, log)
 	must(t, err)
 	if w.position >= before {
 		t.Fatalf("position %d after the newest part up to %d went", w.position, before)
@@ -122,7 +122,7 @@ func TestFeed(t *testing.T) {
 		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, w.kafka.Options()...)
 		must(t, err)
 		defer reader.Close()
-		f := newFeed(reader, maxRows)
+		f := newFeed(reader, chainID, maxRows)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- f.run(ctx) }()
@@ -131,12 +131,12 @@ func TestFeed(t *testing.T) {
 			batch, err := f.next(ctx, maxRows, time.Millisecond)
 			must(t, err)
 			for _, e := range batch {
-				if seq++; e.GetSeq() != seq {
-					t.Fatalf("seq %d where %d belongs", e.GetSeq(), seq)
+				if seq++; e.seq != seq {
+					t.Fatalf("seq %d where %d belongs", e.seq, seq)
 				}
 			}
-			if last := batch[len(batch)-1]; !last.GetBoundary() {
-				t.Fatalf("a batch ends with seq %d, which is no boundary", last.GetSeq())
+			if last := batch[len(batch)-1]; !last.boundary {
+				t.Fatalf("a batch ends with seq %d, which is no boundary", last.seq)
 			}
 			if whole := units(s.records[seq-uint64(len(batch)) : seq]); maxRows == 1 && len(whole) != 1 {
 				t.Fatalf("%d units in a batch that was full with one", len(whole))

@@ -38,62 +38,53 @@ type loader struct {
 // load brings what exists of the keys of facts into the state.
 func (l loader) load(ctx context.Context, s *state, facts []fact) error {
 	s.batch++
-	if s.complete {
+	if s.tops == nil {
+		if err := l.tops(ctx, s); err != nil {
+			return fmt.Errorf("load the newest requests from %s: %w", l.database, err)
+		}
+	}
+	if s.allUsers && s.allRequests {
 		return nil
 	}
-	users, requests, partners := missing(s, facts)
+	users, requests := missing(s, facts)
 	if err := l.users(ctx, s, users); err != nil {
 		return fmt.Errorf("load users from %s: %w", l.database, err)
 	}
 	if err := l.requests(ctx, s, requests); err != nil {
 		return fmt.Errorf("load requests from %s: %w", l.database, err)
 	}
-	if err := l.partners(ctx, s, partners); err != nil {
-		return fmt.Errorf("load users of partners from %s: %w", l.database, err)
-	}
 	return nil
 }
 
 // missing makes an empty entry for every key of facts that the state lacks, and
-// lists those keys.
-func missing(s *state, facts []fact) (users []common.Address, requests []requestKey, partners []partnerKey) {
-	user := func(a common.Address) {
-		if s.users[a] == nil {
-			s.user(a)
-			users = append(users, a)
-		}
-	}
-	request := func(x *fact, index *big.Int) {
-		k := requestKey{x.log.vault, index.Uint64()}
-		if s.requests[k] == nil {
-			s.request(k)
-			requests = append(requests, k)
-		}
-	}
+// lists those of them that may exist.
+func missing(s *state, facts []fact) (users []common.Address, requests []requestKey) {
 	for i := range facts {
-		switch e := facts[i].event.(type) {
-		case contracts.DepositAccepted:
-			user(e.Owner)
-			k := partnerKey{e.PartnerID, e.Owner}
-			if e.PartnerID != 0 && s.partners[k] == nil {
-				s.partner(k)
-				partners = append(partners, k)
+		x := &facts[i]
+		switch x.event {
+		case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested, contracts.KindWithdrawalClaimed:
+			if u := s.users[x.args.owner]; u != nil {
+				u.used = s.batch
+			} else {
+				s.user(x.args.owner)
+				if !s.allUsers {
+					users = append(users, x.args.owner)
+				}
 			}
-		case contracts.WithdrawalRequested:
-			user(e.Owner)
-			request(&facts[i], e.RequestIndex)
-		case contracts.WithdrawalClaimed:
-			user(e.Owner)
-			request(&facts[i], e.RequestIndex)
-		case contracts.WithdrawalFunded:
-			request(&facts[i], e.RequestIndex)
-		case contracts.WithdrawalCancelled:
-			request(&facts[i], e.RequestIndex)
-		case contracts.WithdrawalExpired:
-			request(&facts[i], e.RequestIndex)
+		}
+		switch x.event {
+		case contracts.KindWithdrawalRequested, contracts.KindWithdrawalFunded, contracts.KindWithdrawalClaimed,
+			contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired:
+			k := requestKey{x.log.vault, x.args.id}
+			if s.requests[k] == nil {
+				if !s.fresh(k) {
+					requests = append(requests, k)
+				}
+				s.request(k)
+			}
 		}
 	}
-	return users, requests, partners
+	return users, requests
 }
 
 // ask runs a question about the keys in wanted and gives each row to scan.
@@ -136,10 +127,11 @@ func (l loader) users(ctx context.Context, s *state, keys []common.Address) erro
 			return err
 		}
 		u := s.users[common.Address(owner)]
-		v := u.in(common.Address(vault))
+		v := u.tie(vaultTie, s.vault(common.Address(vault)))
 		v.live, v.first = uint32(live), uint32(first)
-		u.deposited = add(u.deposited, 1, &deposited)
-		u.withdrawn = add(u.withdrawn, 1, &withdrawn)
+		d, w := amountOf(&deposited), amountOf(&withdrawn)
+		u.deposited.Add(&u.deposited, &d)
+		u.withdrawn.Add(&u.withdrawn, &w)
 		return nil
 	})
 	if err != nil {
@@ -148,7 +140,7 @@ func (l loader) users(ctx context.Context, s *state, keys []common.Address) erro
 	if table, err = wanted(); err != nil {
 		return err
 	}
-	return l.ask(ctx, "load_users", table, func(rows driver.Rows) error {
+	err = l.ask(ctx, "load_users", table, func(rows driver.Rows) error {
 		var since uint64
 		if err := rows.Scan(&owner, &since); err != nil {
 			return err
@@ -156,6 +148,51 @@ func (l loader) users(ctx context.Context, s *state, keys []common.Address) erro
 		s.users[common.Address(owner)].since = since
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	if table, err = wanted(); err != nil {
+		return err
+	}
+	return l.ask(ctx, "load_partners", table, func(rows driver.Rows) error {
+		var partner uint32
+		var live int64
+		if err := rows.Scan(&partner, &owner, &live); err != nil {
+			return err
+		}
+		s.users[common.Address(owner)].tie(partnerTie, partner).live = uint32(live)
+		return nil
+	})
+}
+
+// tops reads the highest index of a request of each vault.
+func (l loader) tops(ctx context.Context, s *state) error {
+	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"seq": fmt.Sprint(l.seq)}))
+	rows, err := l.conn.Query(ctx, question("load_tops", l.database))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	tops := map[common.Address]uint64{}
+	for rows.Next() {
+		var vault []byte
+		var top uint64
+		if err := rows.Scan(&vault, &top); err != nil {
+			return err
+		}
+		tops[common.Address(vault)] = top
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	s.tops = tops
+	return nil
+}
+
+// amountOf takes a number that ClickHouse has as Int256.
+func amountOf(v *big.Int) (out amount) {
+	out.SetFromBig(v)
+	return out
 }
 
 func (l loader) requests(ctx context.Context, s *state, keys []requestKey) error {
@@ -196,40 +233,18 @@ func (l loader) requests(ctx context.Context, s *state, keys []requestKey) error
 	}
 	return l.ask(ctx, "load_requests", table, func(rows driver.Rows) error {
 		var user, receiver, tx []byte
-		r := request{shares: new(big.Int), estimate: new(big.Int), fundedAssets: new(big.Int), claimedAssets: new(big.Int)}
-		err := rows.Scan(&vault, &index, &r.since, &user, &receiver, &r.partner, r.shares, r.estimate, &r.expires,
+		var r request
+		var shares, estimate, funded, claimed big.Int
+		err := rows.Scan(&vault, &index, &r.since, &user, &receiver, &r.partner, &shares, &estimate, &r.expires,
 			&r.requested.count, &r.requested.ts, &r.requestedBlock, &tx, &r.logIndex,
-			&r.funded.count, &r.funded.ts, r.fundedAssets, &r.claimed.count, &r.claimed.ts, r.claimedAssets,
+			&r.funded.count, &r.funded.ts, &funded, &r.claimed.count, &r.claimed.ts, &claimed,
 			&r.cancelled.count, &r.cancelled.ts, &r.expired.count, &r.expired.ts)
 		if err != nil {
 			return err
 		}
+		r.shares, r.estimate, r.fundedAssets, r.claimedAssets = amountOf(&shares), amountOf(&estimate), amountOf(&funded), amountOf(&claimed)
 		r.user, r.receiver, r.tx = common.Address(user), common.Address(receiver), common.Hash(tx)
 		s.requests[requestKey{common.Address(vault), index}].request = r
-		return nil
-	})
-}
-
-func (l loader) partners(ctx context.Context, s *state, keys []partnerKey) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	wanted, err := ext.NewTable("wanted", ext.Column("partner", "UInt32"), ext.Column("user", "FixedString(20)"))
-	for i := 0; err == nil && i < len(keys); i++ {
-		err = wanted.Append(keys[i].partner, keys[i].user[:])
-	}
-	if err != nil {
-		return err
-	}
-	return l.ask(ctx, "load_partners", wanted, func(rows driver.Rows) error {
-		var user []byte
-		var k partnerKey
-		var live int64
-		if err := rows.Scan(&k.partner, &user, &live); err != nil {
-			return err
-		}
-		k.user = common.Address(user)
-		s.partners[k].deposits = uint32(live)
 		return nil
 	})
 }

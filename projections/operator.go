@@ -137,7 +137,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	if live != nil && !bytes.Equal(g.logID, live.logID) {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)
 	}
-	if err := checkContiguous(ctx, o.conn, g.Database); err != nil {
+	if err := audit(ctx, o.conn, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live != nil && live.Seq != nil {
@@ -238,7 +238,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
 	}
 	defer lease.release()
-	if err := o.conn.Exec(ctx, "DROP DATABASE IF EXISTS "+g.Database); err != nil {
+	if err := o.clickhouse.Drop(ctx, o.conn, g.Database); err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left; run this again: %w", id, g.Database, err)
 	}
 	return nil

@@ -25,6 +25,9 @@ type Parity struct {
 	// does, and FirstRecord is what that record says.
 	FirstSeq    uint64 `json:"firstSeq,omitempty"`
 	FirstRecord string `json:"firstRecord,omitempty"`
+	// Events is what each generation says that the users and requests of that
+	// record did up to there, newest first, at most 20 lines of each.
+	Events []string `json:"events,omitempty"`
 }
 
 // Err is nil when the generations are equal, and names the first difference of
@@ -52,6 +55,9 @@ func (p *Parity) String() string {
 	}
 	if p.FirstSeq > 0 {
 		fmt.Fprintf(&b, "first difference: seq %d, %s\n", p.FirstSeq, p.FirstRecord)
+	}
+	for _, e := range p.Events {
+		fmt.Fprintf(&b, "  %s\n", e)
 	}
 	return b.String()
 }
@@ -222,6 +228,32 @@ func (c *comparer) tell(ctx context.Context) error {
 		if c.report.FirstRecord, err = scanLine(rows); err != nil {
 			return fmt.Errorf("read the record of seq %d: %w", c.report.FirstSeq, err)
 		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read the record of seq %d: %w", c.report.FirstSeq, err)
+	}
+	for _, s := range c.sides {
+		if err := c.events(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// events adds the rows that a generation has of the first seq that differs,
+// and which logs of the same users came before.
+func (c *comparer) events(ctx context.Context, s side) error {
+	rows, err := c.conn.Query(ctx, question("parity_events", s.database))
+	if err != nil {
+		return fmt.Errorf("read the events of seq %d from %s: %w", c.report.FirstSeq, s.database, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		line, err := scanLine(rows)
+		if err != nil {
+			return fmt.Errorf("read the events of seq %d from %s: %w", c.report.FirstSeq, s.database, err)
+		}
+		c.report.Events = append(c.report.Events, fmt.Sprintf("generation %d: %s", s.id, line))
 	}
 	return rows.Err()
 }

@@ -75,7 +75,7 @@ func TestEmptyLog(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool); err == nil || !strings.Contains(err.Error(), "no generation is live") {
+	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, VerifyOptions{}); err == nil || !strings.Contains(err.Error(), "no generation is live") {
 		t.Errorf("verify says %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -48,6 +49,8 @@ type Rebuilt struct {
 	// this log and schema, Verified is the comparison with the log itself.
 	Parity   *Parity `json:"parity,omitempty"`
 	Verified *Report `json:"verified,omitempty"`
+	// Accepted says that it was made live although it differs.
+	Accepted bool `json:"accepted,omitempty"`
 	// Live says that it is the live generation now.
 	Live bool `json:"live"`
 }
@@ -83,7 +86,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if err != nil {
 		return out, err
 	}
-	if err := checkContiguous(ctx, o.conn, g.Database); err != nil {
+	if err := audit(ctx, o.conn, g.Database); err != nil {
 		return out, err
 	}
 	if live == nil {
@@ -91,6 +94,9 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		err = o.judgeByLog(ctx, g, out)
 	} else {
 		err = o.judgeByLive(ctx, g, live, out, options.AcceptDiff)
+	}
+	if kept := o.keep(ctx, out); kept != nil {
+		return out, errors.Join(err, kept) // a difference is not accepted without a trace
 	}
 	if err != nil {
 		return out, err
@@ -104,7 +110,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 }
 
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
-	if out.Verified, err = verifyGeneration(ctx, o.chainID, o.kafka, o.conn, g.ID, g.Database); err != nil {
+	if out.Verified, err = verifyGeneration(ctx, o.chainID, o.kafka, o.conn, g.ID, g.Database, VerifyOptions{}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil {
@@ -118,10 +124,44 @@ func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Re
 	if err != nil {
 		return err
 	}
+	out.Accepted = accept && out.Parity.Err() != nil
 	if out.Parity.Err() != nil && !accept {
 		return fmt.Errorf("%w: generation %d is not equal to generation %d, which stays live; `navlog verify` tells whether that one is a fold of the log; then switch with `navlog projection rebuild --accept-diff`, or give the new one up with `navlog projection drop %d`", ErrDiffers, g.ID, live.ID, g.ID)
 	}
 	return nil
+}
+
+// keep writes what was compared beside the generation in PostgreSQL.
+func (o *Operator) keep(ctx context.Context, r *Rebuilt) error {
+	text, err := json.Marshal(r)
+	if err == nil {
+		err = db.New(o.pool).KeepGenerationReport(ctx, db.KeepGenerationReportParams{ID: r.Generation, Report: text})
+	}
+	if err != nil {
+		return fmt.Errorf("keep the report of generation %d in PostgreSQL: %w", r.Generation, err)
+	}
+	return nil
+}
+
+// Show gives what the last rebuild of a generation compared. Live is as the
+// list has it now.
+func (o *Operator) Show(ctx context.Context, id int32) (*Rebuilt, error) {
+	row, err := db.New(o.pool).GenerationReport(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("there is no generation %d: `navlog projection list` shows them", id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the report of generation %d from PostgreSQL: %w", id, err)
+	}
+	if row.Report == nil {
+		return nil, fmt.Errorf("generation %d has no report: it was compared with nothing, being the first one or not built yet", id)
+	}
+	out := new(Rebuilt)
+	if err := json.Unmarshal(row.Report, out); err != nil {
+		return nil, fmt.Errorf("read the report of generation %d: %w", id, err)
+	}
+	out.Live = row.State == registry.Live
+	return out, nil
 }
 
 // candidate finds the generation that an earlier rebuild left, or makes one.

@@ -186,9 +186,10 @@ func TestRebuild(t *testing.T) {
 func TestRebuildDiffers(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
+	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".deposits WHERE sign = 1")
 	wrong := func(p Progress) {
 		if p.AtEnd {
-			must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".deposits (seq, row, sign, partner, assets) VALUES (6, 9, 1, 7, 1)"))
+			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".deposits UPDATE assets = 1001 WHERE sign = 1 SETTINGS mutations_sync = 2"))
 		}
 	}
 	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: wrong})
@@ -196,21 +197,31 @@ func TestRebuildDiffers(t *testing.T) {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}
 	wantError(t, err, "generation 2 is not equal to generation 1, which stays live", "--accept-diff")
-	wantError(t, out.Parity.Err(), "deposits: rows: generation 1 has 1 rows and generation 2 has 2, the first difference is in the rows of seq 6",
-		`totals by partner: generation 1 has "7 1 1000 1", generation 2 has "7 2 1001 1"`)
-	if text := out.Parity.String(); !strings.Contains(text, "first difference: seq 6, ") || !strings.Contains(text, "of block ") || !strings.Contains(text, "DIFFERENT") {
+	wantError(t, out.Parity.Err(), fmt.Sprintf("deposits: rows: generation 1 has 1 rows and generation 2 has 1, the first difference is in the rows of seq %d", at),
+		`totals by partner: generation 1 has "7 1 1000 1", generation 2 has "7 1 1001 1"`)
+	if text := out.Parity.String(); !strings.Contains(text, fmt.Sprintf("first difference: seq %d, ", at)) || !strings.Contains(text, "of block ") || !strings.Contains(text, "DIFFERENT") {
 		t.Errorf("the report prints\n%s", text)
 	}
 	wantStates(t, o, "1 live, 2 building")
+	if kept, err := o.Show(t.Context(), 2); err != nil || kept.Live || kept.Accepted || kept.Parity.FirstSeq != at || len(kept.Parity.Events) < 2 {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
 	wantError(t, o.Switch(t.Context(), 2), "was not compared yet")
 	follows(t, p, 1, s.seq())
 
 	out, err = o.Rebuild(t.Context(), RebuildOptions{AcceptDiff: true})
-	if err != nil || out.Generation != 2 || !out.Continued || !out.Live || out.Parity.Err() == nil {
+	if err != nil || out.Generation != 2 || !out.Continued || !out.Live || !out.Accepted || out.Parity.Err() == nil {
 		t.Errorf("accepted %+v, %v", out, err)
 	}
 	wantStates(t, o, "1 standby, 2 live")
 	follows(t, p, 2, s.seq())
+	if kept, err := o.Show(t.Context(), 2); err != nil || !kept.Live || !kept.Accepted || kept.Parity.String() != out.Parity.String() {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	_, err = o.Show(t.Context(), 1)
+	wantError(t, err, "generation 1 has no report")
+	_, err = o.Show(t.Context(), 9)
+	wantError(t, err, "there is no generation 9")
 }
 
 // TestParityFindsDifferences: each table is compared, in both directions.

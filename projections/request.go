@@ -1,8 +1,6 @@
 package projections
 
 import (
-	"math/big"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/contracts"
@@ -22,14 +20,14 @@ type request struct {
 	since          uint64 // seq of the log that made this state, 0 for none
 	user, receiver common.Address
 	partner        uint32
-	shares         *big.Int
-	estimate       *big.Int
+	shares         amount
+	estimate       amount
 	expires        uint64 // Unix seconds, 0 for never
 	requestedBlock uint64
 	tx             common.Hash
 	logIndex       uint32
-	fundedAssets   *big.Int
-	claimedAssets  *big.Int // of all claims
+	fundedAssets   amount
+	claimedAssets  amount // of all claims
 
 	requested, funded, claimed, cancelled, expired step
 }
@@ -37,10 +35,6 @@ type request struct {
 // step is how often the chain said that something happened to a request, and
 // when it said so first.
 type step struct{ count, ts uint32 }
-
-func newRequest() request {
-	return request{shares: zero, estimate: zero, fundedAssets: zero, claimedAssets: zero}
-}
 
 // move counts an event up or down. first is true when the fields of its kind
 // are to be set (sign +1) or cleared (sign -1); ok is false when there is
@@ -65,70 +59,59 @@ func (s *step) move(sign int8, ts uint32) (first, ok bool) {
 
 // apply moves the request by one log; false when the log takes back what is
 // not there.
-func (r *request) apply(e contracts.Event, sign int8, l logged) bool {
-	var ok bool
-	switch e := e.(type) {
-	case contracts.WithdrawalRequested:
-		ok = r.ask(e, sign, l)
-	case contracts.WithdrawalFunded:
-		var first bool
-		if first, ok = r.funded.move(sign, l.ts); first {
-			r.fundedAssets = pick(sign, e.Assets)
+func (r *request) apply(x *fact) bool {
+	var ok, first bool
+	switch x.event {
+	case contracts.KindWithdrawalRequested:
+		ok = r.ask(x)
+	case contracts.KindWithdrawalFunded:
+		if first, ok = r.funded.move(x.sign, x.log.ts); first {
+			r.fundedAssets = amount{}
+			if x.sign > 0 {
+				r.fundedAssets = x.args.assets
+			}
 		}
-	case contracts.WithdrawalClaimed:
-		_, ok = r.claimed.move(sign, l.ts)
-		r.claimedAssets = add(r.claimedAssets, sign, e.Assets)
-	case contracts.WithdrawalCancelled:
-		_, ok = r.cancelled.move(sign, l.ts)
-	case contracts.WithdrawalExpired:
-		_, ok = r.expired.move(sign, l.ts)
+	case contracts.KindWithdrawalClaimed:
+		_, ok = r.claimed.move(x.sign, x.log.ts)
+		assets := signed(x.sign, &x.args.assets)
+		r.claimedAssets.Add(&r.claimedAssets, &assets)
+	case contracts.KindWithdrawalCancelled:
+		_, ok = r.cancelled.move(x.sign, x.log.ts)
+	case contracts.KindWithdrawalExpired:
+		_, ok = r.expired.move(x.sign, x.log.ts)
 	}
 	return ok
 }
 
-func (r *request) ask(e contracts.WithdrawalRequested, sign int8, l logged) bool {
-	first, ok := r.requested.move(sign, l.ts)
+func (r *request) ask(x *fact) bool {
+	first, ok := r.requested.move(x.sign, x.log.ts)
 	switch {
-	case first && sign > 0:
-		r.user, r.receiver, r.partner, r.expires = e.Owner, e.Receiver, e.PartnerID, e.ExpiresAt
-		r.shares, r.estimate = e.Shares, e.AssetsEstimate
-		r.requestedBlock, r.tx, r.logIndex = l.block, l.tx, l.index
+	case first && x.sign > 0:
+		r.user, r.receiver, r.partner, r.expires = x.args.owner, x.args.other, x.args.partner, x.args.expires
+		r.shares, r.estimate = x.args.shares, x.args.assets
+		r.requestedBlock, r.tx, r.logIndex = x.log.block, x.log.tx, x.log.index
 	case first:
 		r.user, r.receiver, r.partner, r.expires = common.Address{}, common.Address{}, 0, 0
-		r.shares, r.estimate = zero, zero
+		r.shares, r.estimate = amount{}, amount{}
 		r.requestedBlock, r.tx, r.logIndex = 0, common.Hash{}, 0
 	}
 	return ok
 }
 
-// impossible tells whether e cannot happen to a request in this state. Funding
-// after expiry can: a foreign vault may do it, and the request is claimable again.
-func (r *request) impossible(e contracts.Event) bool {
+// impossible tells whether an event cannot happen to a request in this state.
+// Funding after expiry can: a foreign vault may do it, and the request is
+// claimable again.
+func (r *request) impossible(e contracts.Kind) bool {
 	known, funded, ended := r.requested.count > 0, r.funded.count > 0, r.claimed.count+r.cancelled.count > 0
-	switch e.(type) {
-	case contracts.WithdrawalRequested:
+	switch e {
+	case contracts.KindWithdrawalRequested:
 		return known
-	case contracts.WithdrawalFunded:
+	case contracts.KindWithdrawalFunded:
 		return !known || funded || ended
-	case contracts.WithdrawalClaimed:
+	case contracts.KindWithdrawalClaimed:
 		return !known || !funded || ended
-	case contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
+	case contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired:
 		return !known || funded || ended || r.expired.count > 0
 	}
 	return false
-}
-
-func pick(sign int8, v *big.Int) *big.Int {
-	if sign < 0 {
-		return zero
-	}
-	return v
-}
-
-// add gives a + sign*b as a new number.
-func add(a *big.Int, sign int8, b *big.Int) *big.Int {
-	if sign < 0 {
-		return new(big.Int).Sub(a, b)
-	}
-	return new(big.Int).Add(a, b)
 }

@@ -173,3 +173,11 @@ func (p *Projections) hire(ctx context.Context, wanted map[int32]generation, liv
 	r.mu.Unlock()
 	return nil
 }
+
+// share is this generation's part of the bound of the state: all generations
+// of a process have the same.
+func (p *Projections) share() int {
+	p.roster.mu.Lock()
+	defer p.roster.mu.Unlock()
+	return p.config.StateEntries / max(1, len(p.roster.keepers))
+}

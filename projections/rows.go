@@ -1,210 +1,240 @@
 package projections
 
 import (
-	"math/big"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
 
-	"github.com/ethereum/go-ethereum/common"
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
 
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// The rows of a batch, one type per table of schemas/readmodel. values gives
-// the columns in the order of columns below; writer is added by the insert. The
-// numbers a row points to are never changed afterwards.
+// The rows of a batch are kept by column, each as ClickHouse's native format
+// has it: the values one after the other, the lowest byte first. They are
+// written there as the fold makes them and go from there to the engine, without
+// a value of their own in between.
 
-var columns = map[string]string{
-	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, address, tx, log_index, payload",
-	"deposits": "seq, row, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, partner_user, block, ts, tx, log_index",
-	"flows":    "seq, row, sign, writer, vault, user, deposits, deposited, requests, estimated, withdrawn, vault_user, first_ts, block",
-	"users":    "seq, row, sign, writer, user, since, deposited, withdrawn, first_ts",
-	"requests": "seq, row, sign, writer, vault, request_index, since, user, receiver, partner, shares, estimate, expires_ts, requested, requested_ts, requested_block, tx, log_index, funded, funded_ts, funded_assets, claimed, claimed_ts, claimed_assets, cancelled, cancelled_ts, expired, expired_ts, block",
-	"navs":     "seq, row, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index",
-	"sweeps":   "seq, row, sign, retracts, writer, vault, from_id, to_id, assets, block, ts, tx, log_index",
+// layouts names the columns of each table in the order in which the fold writes
+// them, with the bytes of a value; 0 for text. writer is added by the insert.
+var layouts = map[string][]layout{
+	"records": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"kind", 0}, {"event", 0}, {"boundary", 1}, {"quarantined", 1},
+		{"block", 8}, {"hash", 32}, {"ts", 4}, {"address", 20}, {"tx", 32}, {"log_index", 4}, {"payload", 0}},
+	"deposits": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"deposit_id", 8}, {"user", 20}, {"sender", 20},
+		{"partner", 4}, {"assets", 32}, {"shares", 32}, {"partner_user", 1}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
+	"flows": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"vault", 20}, {"user", 20}, {"deposits", 1}, {"deposited", 32}, {"requests", 1},
+		{"estimated", 32}, {"withdrawn", 32}, {"vault_user", 1}, {"first_ts", 8}, {"block", 8}},
+	"users": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"user", 20}, {"since", 8}, {"deposited", 32}, {"withdrawn", 32}, {"first_ts", 4}},
+	"requests": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"vault", 20}, {"request_index", 8}, {"since", 8}, {"user", 20}, {"receiver", 20},
+		{"partner", 4}, {"shares", 32}, {"estimate", 32}, {"expires_ts", 8}, {"requested", 4}, {"requested_ts", 4}, {"requested_block", 8},
+		{"tx", 32}, {"log_index", 4}, {"funded", 4}, {"funded_ts", 4}, {"funded_assets", 32}, {"claimed", 4}, {"claimed_ts", 4},
+		{"claimed_assets", 32}, {"cancelled", 4}, {"cancelled_ts", 4}, {"expired", 4}, {"expired_ts", 4}, {"block", 8}},
+	"navs": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"nav_per_share", 32}, {"total_assets", 32},
+		{"total_supply", 32}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
+	"sweeps": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"from_id", 8}, {"to_id", 8}, {"assets", 32},
+		{"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
+}
+
+type layout struct {
+	name  string
+	width int
 }
 
 // progressRow is the row number of a row that says nothing but its seq.
 const progressRow = 255
 
-// id is what every row begins with; (seq, row) is unique in a table.
-type id struct {
-	seq  uint64
-	row  uint8
-	sign int8
+// table is the rows of a batch for one table, in the order of seq. The values
+// of a row are written one after the other, in the order of the layout.
+type table struct {
+	name   string
+	layout []layout
+	data   [][]byte   // by column, nil for text
+	texts  [][]string // by column, nil for others
+	seqs   []uint64
+	next   int // column that the next value belongs to
 }
 
-func (i id) at() uint64 { return i.seq }
-
-type recordRow struct {
-	id
-	retracts              uint64
-	kind, event           string
-	boundary, quarantined bool
-	log                   logged
-	hash                  common.Hash
-	payload               []byte
+func newTable(name string) table {
+	l := layouts[name]
+	return table{name: name, layout: l, data: make([][]byte, len(l)), texts: make([][]string, len(l))}
 }
 
-func (r *recordRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, r.retracts, writer, r.kind, r.event, r.boundary, r.quarantined,
-		r.log.block, r.hash[:], r.log.ts, r.log.vault[:], r.log.tx[:], r.log.index, r.payload}
+// row begins a row with the values that every table has.
+func (t *table) row(seq uint64, row uint8, sign int8) {
+	t.next = 0
+	t.seqs = append(t.seqs, seq)
+	t.u64(seq)
+	t.u8(row)
+	t.u8(uint8(sign))
 }
 
-type depositRow struct {
-	id
-	retracts       uint64
-	log            logged
-	depositID      uint64
-	user, sender   common.Address
-	partner        uint32
-	assets, shares *big.Int
-	partnerUser    int8
+func (t *table) u8(v uint8) {
+	t.data[t.next] = append(t.data[t.next], v)
+	t.next++
 }
 
-func (r *depositRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, r.retracts, writer, r.log.vault[:], r.depositID, r.user[:], r.sender[:], r.partner,
-		r.assets, r.shares, r.partnerUser, r.log.block, r.log.ts, r.log.tx[:], r.log.index}
+func (t *table) u32(v uint32) {
+	t.data[t.next] = binary.LittleEndian.AppendUint32(t.data[t.next], v)
+	t.next++
 }
 
-type flowRow struct {
-	id
-	vault, user                     common.Address
-	deposits, requests              int8
-	deposited, estimated, withdrawn *big.Int // nil: 0
-	vaultUser                       int8
-	firstTs                         int64
-	block                           uint64
+func (t *table) u64(v uint64) {
+	t.data[t.next] = binary.LittleEndian.AppendUint64(t.data[t.next], v)
+	t.next++
 }
 
-func (r *flowRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, writer, r.vault[:], r.user[:], r.deposits, r.deposited, r.requests, r.estimated, r.withdrawn,
-		r.vaultUser, r.firstTs, r.block}
+func (t *table) flag(v bool) {
+	if v {
+		t.u8(1)
+	} else {
+		t.u8(0)
+	}
 }
 
-type userRow struct {
-	id
-	user  common.Address
-	since uint64
-	totals
+func (t *table) bytes(v []byte) {
+	t.data[t.next] = append(t.data[t.next], v...)
+	t.next++
 }
 
-func (r *userRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, writer, r.user[:], r.since, r.deposited, r.withdrawn, r.first}
+func (t *table) amount(v *amount) {
+	d := t.data[t.next]
+	for _, word := range v {
+		d = binary.LittleEndian.AppendUint64(d, word)
+	}
+	t.data[t.next] = d
+	t.next++
 }
 
-type requestRow struct {
-	id
-	requestKey
-	request
-	block uint64
+func (t *table) text(v string) {
+	t.texts[t.next] = append(t.texts[t.next], v)
+	t.next++
 }
 
-func (r *requestRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, writer, r.vault[:], r.index, r.since, r.user[:], r.receiver[:], r.partner,
-		r.shares, r.estimate, r.expires, r.requested.count, r.requested.ts, r.requestedBlock, r.tx[:], r.logIndex,
-		r.funded.count, r.funded.ts, r.fundedAssets, r.claimed.count, r.claimed.ts, r.claimedAssets,
-		r.cancelled.count, r.cancelled.ts, r.expired.count, r.expired.ts, r.block}
+// progress gives the table a row with that seq when it has none, so that a
+// quiet table is never mistaken for a late one.
+func (t *table) progress(last uint64) {
+	if n := len(t.seqs); n > 0 && t.seqs[n-1] == last {
+		return
+	}
+	var zeros [32]byte
+	t.row(last, progressRow, 0)
+	for t.next < len(t.layout) {
+		if width := t.layout[t.next].width; width > 0 {
+			t.bytes(zeros[:width])
+		} else {
+			t.text("")
+		}
+	}
 }
 
-type navRow struct {
-	id
-	retracts                              uint64
-	log                                   logged
-	navPerShare, totalAssets, totalSupply *big.Int
+func (t *table) len() int { return len(t.seqs) }
+
+// after is how many of the rows have a seq up to that one.
+func (t *table) after(seq uint64) int {
+	n, _ := slices.BinarySearch(t.seqs, seq+1)
+	return n
 }
 
-func (r *navRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, r.retracts, writer, r.log.vault[:], r.navPerShare, r.totalAssets, r.totalSupply,
-		r.log.block, r.log.ts, r.log.tx[:], r.log.index}
+func (t *table) reset() {
+	t.seqs = t.seqs[:0]
+	for i := range t.layout {
+		t.data[i] = t.data[i][:0]
+		clear(t.texts[i])
+		t.texts[i] = t.texts[i][:0]
+	}
 }
 
-type sweepRow struct {
-	id
-	retracts uint64
-	log      logged
-	from, to uint64
-	assets   *big.Int
+// names lists the columns for an INSERT.
+func (t *table) names() (list string) {
+	for _, l := range t.layout {
+		list += l.name + ", "
+	}
+	return list + "writer"
 }
 
-func (r *sweepRow) values(writer uint64) []any {
-	return []any{r.seq, r.row, r.sign, r.retracts, writer, r.log.vault[:], r.from, r.to, r.assets,
-		r.log.block, r.log.ts, r.log.tx[:], r.log.index}
+// fill gives the rows from the given one on to the columns of an INSERT, which
+// are those of names.
+func (t *table) fill(columns []column.Interface, from int, writer uint64) error {
+	n := t.len() - from
+	if len(columns) != len(t.layout)+1 {
+		return fmt.Errorf("%s has %d columns and not %d", t.name, len(columns), len(t.layout)+1)
+	}
+	var parts []io.Reader
+	for i, l := range t.layout {
+		if l.width > 0 {
+			if len(t.data[i]) != l.width*t.len() {
+				return fmt.Errorf("%s.%s holds %d bytes for %d rows of %d", t.name, l.name, len(t.data[i]), t.len(), l.width)
+			}
+			parts = append(parts, bytes.NewReader(t.data[i][from*l.width:]))
+		}
+	}
+	writers := make([]byte, 0, 8*n)
+	for range n {
+		writers = binary.LittleEndian.AppendUint64(writers, writer)
+	}
+	in := proto.NewReader(io.MultiReader(append(parts, bytes.NewReader(writers))...))
+	for i, c := range columns {
+		var err error
+		if i < len(t.layout) && t.layout[i].width == 0 {
+			_, err = c.Append(t.texts[i][from:])
+		} else {
+			err = c.Decode(in, n)
+		}
+		if err != nil {
+			return fmt.Errorf("fill %s.%s with %d rows: %w", t.name, c.Name(), n, err)
+		}
+	}
+	return nil
 }
-
-// rows of one table, in the order of seq.
-type rows interface {
-	len() int
-	seq(i int) uint64
-	values(i int, writer uint64) []any
-}
-
-type row[R any] interface {
-	*R
-	at() uint64
-	values(writer uint64) []any
-}
-
-type list[R any, P row[R]] []R
-
-func (l list[R, P]) len() int                          { return len(l) }
-func (l list[R, P]) seq(i int) uint64                  { return P(&l[i]).at() }
-func (l list[R, P]) values(i int, writer uint64) []any { return P(&l[i]).values(writer) }
 
 // output is what a batch adds to each table.
 type output struct {
-	records  list[recordRow, *recordRow]
-	deposits list[depositRow, *depositRow]
-	flows    list[flowRow, *flowRow]
-	users    list[userRow, *userRow]
-	requests list[requestRow, *requestRow]
-	navs     list[navRow, *navRow]
-	sweeps   list[sweepRow, *sweepRow]
+	records, deposits, flows, users, requests, navs, sweeps table
 }
 
-func (o *output) table(name string) rows {
+// outputs that were inserted, to be filled again: their memory is the most that
+// a writer needs beside its state.
+var outputs = sync.Pool{New: func() any {
+	return &output{newTable("records"), newTable("deposits"), newTable("flows"), newTable("users"), newTable("requests"), newTable("navs"), newTable("sweeps")}
+}}
+
+func newOutput() *output { return outputs.Get().(*output) }
+
+// free gives an output back.
+func (o *output) free() {
+	for _, name := range readmodel.Tables {
+		o.table(name).reset()
+	}
+	outputs.Put(o)
+}
+
+func (o *output) table(name string) *table {
 	switch name {
 	case "records":
-		return o.records
+		return &o.records
 	case "deposits":
-		return o.deposits
+		return &o.deposits
 	case "flows":
-		return o.flows
+		return &o.flows
 	case "users":
-		return o.users
+		return &o.users
 	case "requests":
-		return o.requests
+		return &o.requests
 	case "navs":
-		return o.navs
+		return &o.navs
 	case "sweeps":
-		return o.sweeps
+		return &o.sweeps
 	}
 	panic("no table " + name) // readmodel.Tables and this function go together; a test holds them so
 }
 
-// progress gives every table a row with the last seq of the batch, so that a
-// quiet table is never mistaken for a late one.
+// progress ends the batch in every table.
 func (o *output) progress(last uint64) {
-	p := id{seq: last, row: progressRow}
-	missing := func(table string) bool {
-		r := o.table(table)
-		return r.len() == 0 || r.seq(r.len()-1) != last
-	}
-	for _, table := range readmodel.Tables {
-		if !missing(table) {
-			continue
-		}
-		switch table {
-		case "deposits":
-			o.deposits = append(o.deposits, depositRow{id: p})
-		case "flows":
-			o.flows = append(o.flows, flowRow{id: p})
-		case "users":
-			o.users = append(o.users, userRow{id: p})
-		case "requests":
-			o.requests = append(o.requests, requestRow{id: p})
-		case "navs":
-			o.navs = append(o.navs, navRow{id: p})
-		case "sweeps":
-			o.sweeps = append(o.sweeps, sweepRow{id: p})
-		}
+	for _, name := range readmodel.Tables {
+		o.table(name).progress(last)
 	}
 }

@@ -1,54 +1,55 @@
 package projections
 
 import (
-	"math/big"
-
 	"github.com/ethereum/go-ethereum/common"
 )
 
-var zero = new(big.Int)
-
 // totals is the state of a user that the users table shows.
 type totals struct {
-	deposited, withdrawn *big.Int // nil: 0
-	first                uint32   // block time of the first live deposit or request
+	deposited, withdrawn amount
+	first                uint32 // block time of the first live deposit or request
 }
 
-// user is what the fold knows of a user. Its numbers are replaced, never
-// changed in place, because rows point to them.
+// user is what the fold knows of a user.
 type user struct {
-	deposited, withdrawn *big.Int
+	deposited, withdrawn amount
 	since                uint64 // seq of the live row in users, 0 for none
-	vaults               []vaultUser
+	ties                 []tie
 	used                 uint64
 }
 
-// vaultUser is a user's life in one vault.
-type vaultUser struct {
-	vault common.Address
-	live  uint32 // live deposits and requests
-	first uint32 // block time of the first of them; meaningless when live is 0
+// tie is a user's life in one vault, or how many live deposits there are of a
+// user for a partner. There are few of a user, and a million users.
+type tie struct {
+	kind  uint8
+	to    uint32 // number of the vault in the state, or partner
+	live  uint32 // live deposits and, in a vault, requests
+	first uint32 // block time of the first of them in a vault; meaningless when live is 0
 }
 
-func newUser() *user { return &user{deposited: zero, withdrawn: zero} }
+const (
+	vaultTie uint8 = iota
+	partnerTie
+)
 
-// in finds the user's entry of a vault, and makes it where it is missing.
-func (u *user) in(vault common.Address) *vaultUser {
-	for i := range u.vaults {
-		if u.vaults[i].vault == vault {
-			return &u.vaults[i]
+// tie finds a tie, and makes it where it is missing. It is good until the next call.
+func (u *user) tie(kind uint8, to uint32) *tie {
+	for i := range u.ties {
+		if u.ties[i].to == to && u.ties[i].kind == kind {
+			return &u.ties[i]
 		}
 	}
-	u.vaults = append(u.vaults, vaultUser{vault: vault})
-	return &u.vaults[len(u.vaults)-1]
+	u.ties = append(u.ties, tie{kind: kind, to: to})
+	return &u.ties[len(u.ties)-1]
 }
 
 // totals gives the user's state over all vaults; live is false when the user
 // has no live deposit or request. A vault added later may bring an earlier first.
 func (u *user) totals() (t totals, live bool) {
 	t.deposited, t.withdrawn = u.deposited, u.withdrawn
-	for _, v := range u.vaults {
-		if v.live == 0 {
+	for i := range u.ties {
+		v := &u.ties[i]
+		if v.kind != vaultTie || v.live == 0 {
 			continue
 		}
 		if !live || v.first < t.first {
@@ -59,25 +60,10 @@ func (u *user) totals() (t totals, live bool) {
 	return t, live
 }
 
-func (t totals) equal(o totals) bool {
-	return t.first == o.first && t.deposited.Cmp(o.deposited) == 0 && t.withdrawn.Cmp(o.withdrawn) == 0
-}
-
 // requestKey names a withdrawal request.
 type requestKey struct {
 	vault common.Address
 	index uint64
-}
-
-// partnerKey names a user of a partner.
-type partnerKey struct {
-	partner uint32
-	user    common.Address
-}
-
-type partnerUser struct {
-	deposits uint32 // live ones
-	used     uint64
 }
 
 // knownRequest is a request and the names of the states that it was in before,
@@ -106,30 +92,49 @@ func (k *knownRequest) unmade() {
 	}
 }
 
-// state is the part of the fold's state that is in memory. complete says that
-// what is not here does not exist.
+// state is the part of the fold's state that is in memory.
 type state struct {
-	complete bool
-	batch    uint64
-	users    map[common.Address]*user
-	requests map[requestKey]*knownRequest
-	partners map[partnerKey]*partnerUser
+	// allUsers says that a user who is not here does not exist, allRequests
+	// the same of requests.
+	allUsers, allRequests bool
+	batch                 uint64
+	users                 map[common.Address]*user
+	requests              map[requestKey]*knownRequest
+	// tops is the highest index of a request that there ever was in a vault: a
+	// higher one need not be looked for. nil: not known yet.
+	tops   map[common.Address]uint64
+	vaults map[common.Address]uint32
 }
 
-// newState is the state of an empty generation; one that is not empty is not complete.
-func newState(complete bool) *state {
-	return &state{
-		complete: complete,
+// newState is the state of an empty generation; of one that is not empty it
+// holds nothing yet.
+func newState(empty bool) *state {
+	s := &state{
+		allUsers: empty, allRequests: empty,
 		users:    map[common.Address]*user{},
 		requests: map[requestKey]*knownRequest{},
-		partners: map[partnerKey]*partnerUser{},
+		vaults:   map[common.Address]uint32{},
 	}
+	if empty {
+		s.tops = map[common.Address]uint64{}
+	}
+	return s
+}
+
+// vault is the number of a vault.
+func (s *state) vault(a common.Address) uint32 {
+	n, ok := s.vaults[a]
+	if !ok {
+		n = uint32(len(s.vaults))
+		s.vaults[a] = n
+	}
+	return n
 }
 
 func (s *state) user(a common.Address) *user {
 	u := s.users[a]
 	if u == nil {
-		u = newUser()
+		u = new(user)
 		s.users[a] = u
 	}
 	u.used = s.batch
@@ -139,44 +144,53 @@ func (s *state) user(a common.Address) *user {
 func (s *state) request(k requestKey) *knownRequest {
 	r := s.requests[k]
 	if r == nil {
-		r = &knownRequest{request: newRequest()}
+		r = new(knownRequest)
 		s.requests[k] = r
+		if top, ok := s.tops[k.vault]; !ok || k.index > top {
+			s.tops[k.vault] = k.index
+		}
 	}
 	r.used = s.batch
 	return r
 }
 
-func (s *state) partner(k partnerKey) *partnerUser {
-	p := s.partners[k]
-	if p == nil {
-		p = new(partnerUser)
-		s.partners[k] = p
-	}
-	p.used = s.batch
-	return p
+// fresh tells whether there never was a request of that name.
+func (s *state) fresh(k requestKey) bool {
+	top, ok := s.tops[k.vault]
+	return s.allRequests || !ok || k.index > top
 }
 
-func (s *state) size() int { return len(s.users) + len(s.requests) + len(s.partners) }
+// requestShare is which part of the bound is for requests: they are large, and
+// one that has come to its end is not heard of again but by a retraction.
+const requestShare = 8
 
-// trim forgets what the last batch did not touch when there is more than bound.
+// trim forgets what the last two batches did not touch, the newer of which may
+// be on its way into the tables, when there is more than bound.
 func (s *state) trim(bound int) {
-	if s.size() <= bound {
-		return
-	}
-	s.complete = false
-	for k, u := range s.users {
-		if u.used != s.batch {
-			delete(s.users, k)
+	old := func(used uint64) bool { return used+1 < s.batch }
+	if len(s.users) > bound {
+		s.allUsers = false
+		for k, u := range s.users {
+			if old(u.used) {
+				delete(s.users, k)
+			}
 		}
 	}
+	if len(s.requests) <= bound/requestShare {
+		return
+	}
+	s.allRequests = false
 	for k, r := range s.requests {
-		if r.used != s.batch {
+		if old(r.used) && r.claimed.count+r.cancelled.count+r.expired.count > 0 {
 			delete(s.requests, k)
 		}
 	}
-	for k, p := range s.partners {
-		if p.used != s.batch {
-			delete(s.partners, k)
+	if len(s.requests) <= bound/requestShare {
+		return
+	}
+	for k, r := range s.requests {
+		if old(r.used) {
+			delete(s.requests, k)
 		}
 	}
 }

@@ -50,8 +50,8 @@ type board struct {
 	// last look at the end of the log.
 	offset int64
 	moved  bool
-	// A batch is being written: the end of the log is not reached.
-	busy bool
+	// Batches that are being written: the end of the log is not reached.
+	busy int
 	// Seq at the last look, for the speed.
 	seen uint64
 	// When the engines last answered.
@@ -86,26 +86,26 @@ func (b *board) open(generation int32, seq uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime}
-	b.offset, b.moved, b.busy, b.seen, b.answered = -1, true, false, seq, time.Now()
+	b.offset, b.moved, b.busy, b.seen, b.answered = -1, true, 0, seq, time.Now()
 }
 
 // took tells that a batch is about to be written.
 func (b *board) took() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.busy = true
+	b.busy++
 }
 
 // wrote tells that the tables have a batch.
-func (b *board) wrote(entries []chainlog.Entry) {
-	last := entries[len(entries)-1]
+func (b *board) wrote(facts []fact) {
+	last := &facts[len(facts)-1]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.Seq, b.offset, b.moved, b.busy = last.GetSeq(), last.Offset, true, false
-	for i := len(entries) - 1; i >= 0; i-- {
-		if block := entries[i].GetBlock(); block != nil && entries[i].GetRetracts() == 0 {
-			at := time.Unix(int64(seconds(block.GetTime())), 0).UTC()
-			b.status.Block, b.status.BlockTime = block.GetNumber(), &at
+	b.status.Seq, b.offset, b.moved, b.busy = last.seq, last.offset, true, max(0, b.busy-1)
+	for i := len(facts) - 1; i >= 0; i-- {
+		if x := &facts[i]; x.kind == "block" && x.sign > 0 {
+			at := time.Unix(int64(x.log.ts), 0).UTC()
+			b.status.Block, b.status.BlockTime = x.log.block, &at
 			return
 		}
 	}
@@ -128,7 +128,7 @@ func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
 		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
 	}
 	s.Lag = max(0, end-b.offset-1)
-	if s.Lag <= 1 || !b.moved && !b.busy {
+	if s.Lag <= 1 || !b.moved && b.busy == 0 {
 		s.Lag = 0
 	}
 	if s.Lag == 0 {
@@ -161,7 +161,7 @@ func (p *Projections) observe(ctx context.Context) error {
 	adm := kadm.NewClient(client)
 	for last := time.Now(); pause(ctx, p.every) == nil; {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		end, err := committedEnd(limited, adm, p.chainID)
+		end, err := chainlog.End(limited, adm, p.chainID)
 		if err == nil {
 			err = p.conn.Ping(limited)
 		}

@@ -10,8 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/fold"
-	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -21,7 +19,7 @@ func TestBoard(t *testing.T) {
 	b := new(board)
 	b.open(3, 100)
 	wrote := func(seq uint64, offset int64) {
-		b.wrote([]chainlog.Entry{{Offset: offset, Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: seq, Time: 5}}}}})
+		b.wrote([]fact{{offset: offset, seq: seq, sign: 1, kind: "block", log: logged{block: seq, ts: 5}}})
 	}
 	for i, step := range []struct {
 		do    func()
@@ -105,32 +103,38 @@ func TestManyKeys(t *testing.T) {
 		s.mine(logs...)
 	}
 	for _, unit := range units(s.records) {
-		w, err := openWriter(t.Context(), conn, database, 0, m, log)
+		w, err := openWriter(t.Context(), conn, database, atMost(0), m, log)
 		must(t, err)
 		must(t, w.write(t.Context(), entries(unit)))
-		if w.state.complete {
+		if w.state.allUsers || w.state.allRequests {
 			t.Error("the state is complete after it was trimmed")
 		}
 	}
 	check(t, conn, database, s.records, fold.Newest)
 }
 
-// TestTrim: the state keeps what the last batch touched, and never says that
-// it is complete again.
+// TestTrim: the state keeps what the last two batches touched, and requests
+// that are open as long as it can, and knows what it no longer has.
 func TestTrim(t *testing.T) {
 	t.Parallel()
 	s := newState(true)
-	for i := range 10 {
+	for i := range 16 {
 		s.batch = uint64(i)
 		s.user(userAt(i))
-		s.request(requestKey{vaultA, uint64(i)})
-		s.partner(partnerKey{1, userAt(i)})
+		r := s.request(requestKey{vaultA, uint64(i)})
+		r.claimed.count = uint32(i % 2)
 	}
-	if s.trim(30); s.size() != 30 || !s.complete {
-		t.Errorf("%d entries, complete %t, within the bound", s.size(), s.complete)
+	if s.trim(128); len(s.users) != 16 || len(s.requests) != 16 || !s.allUsers || !s.allRequests {
+		t.Errorf("%d users, %d requests, within the bound", len(s.users), len(s.requests))
 	}
-	if s.trim(29); s.size() != 3 || s.complete || s.users[userAt(9)] == nil {
-		t.Errorf("%d entries, complete %t, over the bound", s.size(), s.complete)
+	if s.trim(100); len(s.users) != 16 || len(s.requests) != 9 || !s.allUsers || s.allRequests {
+		t.Errorf("%d users, %d requests, want those that are open or new", len(s.users), len(s.requests))
+	}
+	if s.trim(15); len(s.users) != 2 || len(s.requests) != 2 || s.allUsers || s.users[userAt(15)] == nil || s.users[userAt(14)] == nil {
+		t.Errorf("%d users, %d requests, over the bound", len(s.users), len(s.requests))
+	}
+	if s.fresh(requestKey{vaultA, 3}) || !s.fresh(requestKey{vaultA, 16}) || !s.fresh(requestKey{vaultB, 0}) {
+		t.Error("what was forgotten and what never was are not told apart")
 	}
 }
 
@@ -139,7 +143,7 @@ func TestGoneWrong(t *testing.T) {
 	t.Parallel()
 	conn, database := newGeneration(t)
 	m, log := quiet()
-	w, err := openWriter(t.Context(), conn, database, 0, m, log)
+	w, err := openWriter(t.Context(), conn, database, atMost(0), m, log)
 	must(t, err)
 	s := randomHistory(rand.New(rand.NewPCG(1, 1)), 5)
 	if err := w.write(t.Context(), entries(s.records[1:])); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {

@@ -52,6 +52,8 @@ type swapper struct {
 	cursor   cursor
 	outcome  func(string)
 	log      *slog.Logger
+	// processes is the table of the queries that are running.
+	processes string
 }
 
 func (s *swapper) name() string { return s.database + "." + s.table }
@@ -66,7 +68,7 @@ func (s *swapper) read(ctx context.Context) (cursor, error) {
 // swap inserts the rows after the cursor, whose last seq is last, exactly
 // once. It does nothing when the table has them already. A *fencedError means
 // that somebody else writes; any other error leaves open what was inserted.
-func (s *swapper) swap(ctx context.Context, all rows, last uint64) error {
+func (s *swapper) swap(ctx context.Context, all *table, last uint64) error {
 	if s.cursor.seq >= last {
 		return nil
 	}
@@ -122,7 +124,7 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 
 // insert sends the rows after the cursor as one block, then makes sure that
 // nothing of it is under way any more.
-func (s *swapper) insert(ctx context.Context, all rows, token string, absent int) error {
+func (s *swapper) insert(ctx context.Context, all *table, token string, absent int) error {
 	if absent > 0 {
 		token = fmt.Sprintf("%s:retry%d", token, absent)
 	}
@@ -139,19 +141,14 @@ func (s *swapper) insert(ctx context.Context, all rows, token string, absent int
 	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.name(), s.cursor.seq, err), s.settle(ctx, queryID))
 }
 
-func (s *swapper) send(ctx context.Context, all rows) error {
-	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", s.name(), columns[s.table]))
+func (s *swapper) send(ctx context.Context, all *table) error {
+	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", s.name(), all.names()))
 	if err != nil {
 		return err
 	}
 	defer batch.Close()
-	for i := range all.len() {
-		if all.seq(i) <= s.cursor.seq {
-			continue
-		}
-		if err := batch.Append(all.values(i, s.writer)...); err != nil {
-			return fmt.Errorf("row of seq %d: %w", all.seq(i), err)
-		}
+	if err := all.fill(batch.Columns(), all.after(s.cursor.seq), s.writer); err != nil {
+		return err
 	}
 	return batch.Send()
 }
@@ -160,7 +157,7 @@ func (s *swapper) send(ctx context.Context, all rows) error {
 func (s *swapper) settle(ctx context.Context, queryID string) error {
 	for time.Since(s.cursor.readAt) < cursorAge {
 		var running uint64
-		err := s.conn.QueryRow(ctx, "SELECT count() FROM system.processes WHERE query_id = {id:String}", clickhouse.Named("id", queryID)).Scan(&running)
+		err := s.conn.QueryRow(ctx, "SELECT count() FROM "+s.processes+" WHERE query_id = {id:String}", clickhouse.Named("id", queryID)).Scan(&running)
 		if err == nil && running == 0 {
 			return nil
 		}

@@ -80,7 +80,7 @@ func writeAll(t *testing.T, conn driver.Conn, database string, m *metrics) *scri
 	t.Helper()
 	s := randomHistory(rand.New(rand.NewPCG(21, 4)), 25)
 	_, log := quiet()
-	w, err := openWriter(t.Context(), conn, database, 1000, m, log)
+	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,11 +201,11 @@ func TestLateWriter(t *testing.T) {
 			m, log := quiet()
 			s := randomHistory(rand.New(rand.NewPCG(8, 2)), 20)
 			parts := units(s.records)
-			late, err := openWriter(t.Context(), conn, database, 1000, m, log)
+			late, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 			if err != nil {
 				t.Fatal(err)
 			}
-			other, err := openWriter(t.Context(), conn, database, 1000, m, log)
+			other, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -238,7 +238,7 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	s := randomHistory(rand.New(rand.NewPCG(8, 2)), 10)
 	parts := units(s.records)
 	conn := newFaultyConn(real, func(_ string, _ int, send func() error) error { return send() })
-	late, err := openWriter(t.Context(), conn, database, 1000, m, log)
+	late, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +248,7 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	if err := late.write(t.Context(), entries(parts[0])); err != nil {
 		t.Fatalf("nobody else wrote: %v", err)
 	}
-	other, err := openWriter(t.Context(), real, database, 1000, m, log)
+	other, err := openWriter(t.Context(), real, database, atMost(1000), m, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestWritersRace(t *testing.T) {
 		var writers [2]*writer
 		for i := range writers {
 			var err error
-			if writers[i], err = openWriter(t.Context(), conn, database, 1000, m, log); err != nil {
+			if writers[i], err = openWriter(t.Context(), conn, database, atMost(1000), m, log); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -308,7 +308,7 @@ func TestGivenUp(t *testing.T) {
 	real, database := newGeneration(t)
 	conn := newFaultyConn(real, func(string, int, func() error) error { return errors.New("disk full") })
 	m, log := quiet()
-	w, err := openWriter(t.Context(), conn, database, 1000, m, log)
+	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 	if err != nil {
 		t.Fatal(err)
 	}

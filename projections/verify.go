@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -20,25 +19,25 @@ import (
 
 // Report is what Verify compared and found.
 type Report struct {
-	Generation int32
-	Database   string
+	Generation int32  `json:"generation"`
+	Database   string `json:"database"`
 	// Seq at which the log and the tables were compared.
-	Seq    uint64
-	Checks []Check
+	Seq    uint64  `json:"seq"`
+	Checks []Check `json:"checks"`
 	// Quarantined is the live logs that are in no total, Impossible what the
 	// chain says and cannot be. Both are facts about the chain, not faults of
 	// the read model.
-	Quarantined []uint64
-	Impossible  []string
+	Quarantined []uint64 `json:"quarantined"`
+	Impossible  []string `json:"impossible"`
 }
 
 // Check is one comparison.
 type Check struct {
-	Name string
+	Name string `json:"name"`
 	// Compared is how many things were equal, up to the first difference.
-	Compared uint64
+	Compared uint64 `json:"compared"`
 	// Difference is the first one, in words; empty when there is none.
-	Difference string
+	Difference string `json:"difference,omitempty"`
 }
 
 // Err is nil when everything is equal, and names the first difference of each
@@ -75,12 +74,23 @@ func (r *Report) String() string {
 	return b.String()
 }
 
+// VerifyOptions say how much Verify compares.
+type VerifyOptions struct {
+	// Sample of n compares one user, request and block in n, chosen anew each
+	// time, and everything that there are few of; 0 and 1 compare all.
+	Sample uint64
+	// Node is the URL of a node of the chain; empty: the log is not compared
+	// with the chain.
+	Node string
+}
+
 // Verify proves that the live generation is a fold of the log: it reads the
 // log from its first record to the seq that all tables have, folds it in plain
-// maps, and compares. It runs beside live traffic and writes nothing. Its
-// memory grows with the log's length. The error says that it could not compare;
-// what it found is in the report.
-func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool) (*Report, error) {
+// maps, and compares; and that the log is what the chain says. It runs beside
+// live traffic and writes nothing. Its memory grows with the log's length, and
+// shrinks with the sample. The error says that it could not compare; what it
+// found is in the report.
+func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options VerifyOptions) (*Report, error) {
 	live, err := db.New(pool).LiveGeneration(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
@@ -93,17 +103,14 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 		return nil, err
 	}
 	defer conn.Close()
-	return verifyGeneration(ctx, chainID, kafka, conn, live.ID, ch.Database(live.ID))
+	return verifyGeneration(ctx, chainID, kafka, conn, live.ID, ch.Database(live.ID), options)
 }
 
-func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string) (*Report, error) {
-	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database, Seq: math.MaxUint64}}
-	for _, table := range readmodel.Tables {
-		seq, _, err := readmodel.Cursor(ctx, conn, database, table)
-		if err != nil {
-			return nil, err
-		}
-		v.report.Seq = min(v.report.Seq, seq)
+func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string, options VerifyOptions) (*Report, error) {
+	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database}, sample: newSample(options.Sample), node: options.Node}
+	var err error
+	if v.report.Seq, err = position(ctx, conn, database); err != nil {
+		return nil, err
 	}
 	if err := v.readLog(ctx, chainID, kafka); err != nil {
 		return nil, err
@@ -129,14 +136,35 @@ type verifier struct {
 	conn   driver.Conn
 	report *Report
 	books  *fold.Books
+	sample sample
+	node   string
 }
 
-// readLog folds the log up to the report's seq. A log that is broken is a
-// difference, not an error.
+// readLog folds the log up to the report's seq, and compares it with the chain.
+// A log that is broken is a difference, not an error.
 func (v *verifier) readLog(ctx context.Context, chainID uint64, kafka chainlog.Config) error {
 	check := Check{Name: "log: seq contiguous"}
-	defer func() { v.report.Checks = append(v.report.Checks, check) }()
 	f := fold.New()
+	if v.node == "" { // the chain's totals need every log
+		f = fold.Sampled(v.sample.keeps)
+	}
+	if err := v.follow(ctx, chainID, kafka, f, &check); err != nil {
+		return err
+	}
+	v.report.Checks = append(v.report.Checks, check)
+	if check.Difference != "" {
+		return nil
+	}
+	v.books = f.Books(fold.Newest)
+	v.sample.thin(v.books)
+	if v.node == "" {
+		return nil
+	}
+	return againstChain(ctx, v.node, chainID, f.Records(), v.sample.n, v.report)
+}
+
+// follow reads the log into f.
+func (v *verifier) follow(ctx context.Context, chainID uint64, kafka chainlog.Config, f *fold.Fold, check *Check) error {
 	if v.report.Seq > 0 {
 		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, kafka.Options()...)
 		if err != nil {
@@ -164,7 +192,6 @@ func (v *verifier) readLog(ctx context.Context, chainID uint64, kafka chainlog.C
 			}
 		}
 	}
-	v.books = f.Books(fold.Newest)
 	return nil
 }
 
@@ -188,7 +215,7 @@ func (v *verifier) rows(ctx context.Context, table string) error {
 }
 
 func (v *verifier) question(name, table string) string {
-	return strings.ReplaceAll(question(name, v.report.Database), "{table}", table)
+	return strings.ReplaceAll(v.sample.question(name, v.report.Database), "{table}", table)
 }
 
 func (v *verifier) parameters(ctx context.Context, block uint64) context.Context {

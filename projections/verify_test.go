@@ -45,7 +45,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 			}
 			into := strings.ReplaceAll(c.row, "{db}", database)
 			must(t, w.conn.Exec(t.Context(), "INSERT INTO "+database+"."+c.table+" "+into))
-			r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database)
+			r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database, VerifyOptions{})
 			must(t, err)
 			i := slices.IndexFunc(r.Checks, func(found Check) bool { return found.Name == c.check })
 			if i < 0 || !strings.Contains(r.Checks[i].Difference, c.words) {
@@ -62,7 +62,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		for _, table := range []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"} {
 			must(t, w.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s.%s (seq) VALUES (%d)", database, table, s.seq()+2)))
 		}
-		r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database)
+		r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database, VerifyOptions{})
 		must(t, err)
 		if err := r.Err(); err == nil || !strings.Contains(err.Error(), "records were lost") {
 			t.Errorf("a hole in the log: %v", err)

@@ -20,19 +20,20 @@ import (
 type writer struct {
 	conn     driver.Conn
 	database string
-	entries  int // bound of the state
+	entries  func() int // bound of the state
 	metrics  *metrics
 	tables   []*swapper
 	state    *state
+	folded   uint64 // the state has all records up to this seq
 	position uint64 // every table has all rows up to this seq
 }
 
 // openWriter reads where the tables of a generation stand.
-func openWriter(ctx context.Context, conn driver.Conn, database string, entries int, m *metrics, log *slog.Logger) (*writer, error) {
+func openWriter(ctx context.Context, conn driver.Conn, database string, entries func() int, m *metrics, log *slog.Logger) (*writer, error) {
 	w := &writer{conn: conn, database: database, entries: entries, metrics: m, position: math.MaxUint64}
 	id := rand.Uint64()
 	for _, table := range readmodel.Tables {
-		s := &swapper{conn: conn, database: database, table: table, writer: id, log: log,
+		s := &swapper{conn: conn, database: database, table: table, writer: id, log: log, processes: "system.processes",
 			outcome: func(outcome string) { m.inserts.WithLabelValues(table, outcome).Inc() }}
 		var err error
 		if s.cursor, err = s.read(ctx); err != nil {
@@ -41,61 +42,78 @@ func openWriter(ctx context.Context, conn driver.Conn, database string, entries 
 		w.tables = append(w.tables, s)
 		w.position = min(w.position, s.cursor.seq)
 	}
+	w.folded = w.position
 	w.state = newState(w.position == 0)
 	return w, nil
+}
+
+// across names the table of the queries that are running, where the generation
+// has replicas.
+func (w *writer) across(processes string) {
+	for _, s := range w.tables {
+		s.processes = processes
+	}
+}
+
+// folded is a batch of whole units as rows, on its way into the tables.
+type folded struct {
+	facts []fact
+	out   *output
+	last  uint64
 }
 
 // write folds whole units of the log, the next ones after the position, and
 // inserts their rows. After an error the writer is of no further use: its state
 // may be ahead of the tables.
-func (w *writer) write(ctx context.Context, entries []chainlog.Entry) error {
-	first, last := entries[0].GetSeq(), entries[len(entries)-1].GetSeq()
-	if first != w.position+1 {
-		return fmt.Errorf("a batch begins at seq %d where %s needs %d", first, w.database, w.position+1)
-	}
-	facts := make([]fact, len(entries))
-	for i := range entries {
-		facts[i] = decode(entries[i].Record)
-	}
-	if err := (loader{w.conn, w.database, w.position}).load(ctx, w.state, facts); err != nil {
+func (w *writer) write(ctx context.Context, facts []fact) error {
+	batch, err := w.fold(ctx, facts)
+	if err != nil {
 		return err
 	}
-	f := folding{state: w.state, out: new(output), impossible: w.metrics.impossible, quarantined: w.metrics.quarantined}
-	if err := f.fold(facts); err != nil {
-		return &permanentError{err}
-	}
-	if err := w.insert(ctx, f.out, last); err != nil {
-		return err
-	}
-	w.position = last
-	w.state.trim(w.entries)
-	w.metrics.batches.Inc()
-	return nil
+	return w.insert(ctx, batch)
 }
 
-// insert gives each table what it lacks, all tables at once. One that fails
-// does not stop the others: what they have need not be sent again.
-func (w *writer) insert(ctx context.Context, out *output, last uint64) error {
+// fold turns whole units of the log, the next ones after those folded before,
+// into rows. It may run while the batch before is being inserted: what that one
+// touched is in the state, and the rest is read as of the position.
+func (w *writer) fold(ctx context.Context, facts []fact) (*folded, error) {
+	first, last := facts[0].seq, facts[len(facts)-1].seq
+	if first != w.folded+1 {
+		return nil, fmt.Errorf("a batch begins at seq %d where %s needs %d", first, w.database, w.folded+1)
+	}
+	if err := (loader{w.conn, w.database, w.folded}).load(ctx, w.state, facts); err != nil {
+		return nil, err
+	}
+	f := folding{state: w.state, out: newOutput(), impossible: w.metrics.impossible, quarantined: w.metrics.quarantined}
+	if err := f.fold(facts); err != nil {
+		return nil, &permanentError{err}
+	}
+	w.folded = last
+	w.state.trim(w.entries())
+	return &folded{facts, f.out, last}, nil
+}
+
+// insert gives each table what it lacks of a batch, all tables at once. One
+// that fails does not stop the others: what they have need not be sent again.
+func (w *writer) insert(ctx context.Context, batch *folded) error {
 	var group errgroup.Group
 	for _, s := range w.tables {
 		group.Go(func() error {
-			all, before := out.table(s.table), s.cursor.seq
-			if err := s.swap(ctx, all, last); err != nil {
+			all, before := batch.out.table(s.table), s.cursor.seq
+			if err := s.swap(ctx, all, batch.last); err != nil {
 				return err
 			}
-			w.metrics.rows.WithLabelValues(s.table).Add(float64(after(all, before)))
+			w.metrics.rows.WithLabelValues(s.table).Add(float64(all.len() - all.after(before)))
 			return nil
 		})
 	}
-	return group.Wait()
-}
-
-// after counts the rows of a seq larger than seq.
-func after(all rows, seq uint64) (n int) {
-	for i := all.len() - 1; i >= 0 && all.seq(i) > seq; i-- {
-		n++
+	if err := group.Wait(); err != nil {
+		return err
 	}
-	return n
+	w.position = batch.last
+	w.metrics.batches.Inc()
+	batch.out.free()
+	return nil
 }
 
 // permanentError says that trying again cannot help.

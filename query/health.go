@@ -106,7 +106,7 @@ type endpointJSON struct {
 	State     string   `json:"state"`
 	InUse     bool     `json:"inUse"`
 	LatencyMs *float64 `json:"latencyMs"`
-	HeadBlock string   `json:"headBlock"`
+	HeadBlock *string  `json:"headBlock"`
 }
 
 type vaultStatusJSON struct {
@@ -153,7 +153,12 @@ func (q *Query) describePrograms(out *publicStatusJSON) {
 				out.FrozenReason = &report.Reason
 			}
 			for _, e := range report.Endpoints {
-				out.Endpoints = append(out.Endpoints, endpointJSON{e.Name, e.State, e.InUse, e.LatencyMs, decimal(e.HeadBlock)})
+				one := endpointJSON{Name: e.Name, State: e.State, InUse: e.InUse, LatencyMs: e.LatencyMs}
+				if e.HeadBlock > 0 {
+					head := decimal(e.HeadBlock)
+					one.HeadBlock = &head
+				}
+				out.Endpoints = append(out.Endpoints, one)
 			}
 		}
 	}

@@ -20,10 +20,11 @@ import (
 // order, so that it shares nothing with the code under test, nor with
 // projections.
 type ledger struct {
-	chainID uint64
-	records []entry // records[i] has seq i+1
-	rows    map[string][][]any
-	sinces  map[string]uint64
+	chainID      uint64
+	records      []entry // records[i] has seq i+1
+	rows         map[string][][]any
+	sinces       map[string]uint64
+	partnerUsers map[string]int // live deposits by partner and user
 }
 
 type kind string
@@ -67,7 +68,7 @@ type entry struct {
 func blockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
 
 func newLedger(chainID uint64) *ledger {
-	return &ledger{chainID: chainID, rows: map[string][][]any{}, sinces: map[string]uint64{}}
+	return &ledger{chainID: chainID, rows: map[string][][]any{}, sinces: map[string]uint64{}, partnerUsers: map[string]int{}}
 }
 
 func (l *ledger) seq() uint64 { return uint64(len(l.records)) }
@@ -258,7 +259,7 @@ func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
 		payload, _ = proto.Marshal(record)
 	case aDeposit:
 		l.row("deposits", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), f.id, f.user.Bytes(), f.other.Bytes(), f.partner,
-			big.NewInt(f.assets), big.NewInt(f.shares), int8(0), f.block, ts, f.tx.Bytes(), f.index)
+			big.NewInt(f.assets), big.NewInt(f.shares), l.partnerUser(f, sign), f.block, ts, f.tx.Bytes(), f.index)
 	case aNav:
 		l.row("navs", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), big.NewInt(f.price), big.NewInt(f.assets), big.NewInt(f.supply),
 			f.block, ts, f.tx.Bytes(), f.index)
@@ -268,6 +269,21 @@ func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
 	// boundary is only known when the unit is closed, see insert.
 	l.row("records", seq, uint8(0), sign, retracts, writer, recordKind, name, false, false, f.block, make([]byte, 32), ts,
 		f.vault.Bytes(), f.tx.Bytes(), f.index, string(payload))
+}
+
+// partnerUser is +1 when a deposit makes its owner a user of the partner, and -1
+// when the last one is taken back.
+func (l *ledger) partnerUser(f fact, sign int8) int8 {
+	if f.partner == 0 {
+		return 0
+	}
+	name := fmt.Sprint(f.partner, f.user)
+	was := l.partnerUsers[name]
+	l.partnerUsers[name] = was + int(sign)
+	if was == 0 || was+int(sign) == 0 {
+		return sign
+	}
+	return 0
 }
 
 func (l *ledger) writeFlow(f fact, seq uint64, sign int8, before, after states) {

@@ -32,21 +32,11 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	partner := named("partner", x.caller.id)
-	type row struct {
-		Vault    string   `ch:"vault"`
-		Deposits int64    `ch:"deposits"`
-		Volume   *big.Int `ch:"volume"`
-	}
-	rows, err := pinned[row](x, p, sqlPartnerStats, partner)
+	rows, users, err := x.volumes(p)
 	if err != nil {
 		return nil, err
 	}
-	users, err := total(x, p, sqlPartnerUsers, partner)
-	if err != nil {
-		return nil, err
-	}
-	slices.SortFunc(rows, func(a, b row) int { return p.rank(toAddress(a.Vault)) - p.rank(toAddress(b.Vault)) })
+	slices.SortFunc(rows, func(a, b volumeRow) int { return p.rank(toAddress(a.Vault)) - p.rank(toAddress(b.Vault)) })
 	out := partnerStatsJSON{PartnerID: x.caller.id, PartnerName: x.caller.name, UniqueUsers: users, ByVault: []vaultVolumeJSON{}}
 	volume := new(big.Int)
 	for _, r := range rows {
@@ -58,6 +48,35 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 	return &answer{data: out}, nil
 }
 
+type volumeRow struct {
+	Vault    string   `ch:"vault"`
+	Deposits int64    `ch:"deposits"`
+	Volume   *big.Int `ch:"volume"`
+	Users    int64    `ch:"users"` // of the newest state only
+}
+
+// volumes are what was deposited through the caller, by vault, and how many
+// users did.
+func (x *exchange) volumes(p *pin) ([]volumeRow, int64, error) {
+	partner := named("partner", x.caller.id)
+	rows, ok, err := newest[volumeRow](x, p, "deposits", sqlPartnerStatsNewest, partner)
+	if err != nil {
+		return nil, 0, err
+	}
+	if ok {
+		users := int64(0)
+		for _, r := range rows {
+			users += r.Users
+		}
+		return slices.DeleteFunc(rows, func(r volumeRow) bool { return r.Deposits <= 0 }), max(users, 0), nil
+	}
+	if rows, err = pinned[volumeRow](x, p, sqlPartnerStats, partner); err != nil {
+		return nil, 0, err
+	}
+	users, err := total(x, p, sqlPartnerUsers, partner)
+	return rows, users, err
+}
+
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
 	p, err := x.pin()
@@ -65,7 +84,7 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	partner := named("partner", x.caller.id)
-	count, err := total(x, p, sqlPartnerCount, partner)
+	count, err := newestTotal(x, p, "deposits", sqlPartnerCountNewest, sqlPartnerCount, partner)
 	if err != nil {
 		return nil, err
 	}

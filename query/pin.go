@@ -15,6 +15,7 @@ type pin struct {
 	block  uint64 // newest indexed block, or the one asked for by asOfBlock
 	time   uint64 // by which expiry is judged, Unix seconds
 	asOf   bool   // asOfBlock was given: facts of later blocks do not count
+	newest bool   // neither was given
 	vaults []vault
 	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 }
@@ -34,7 +35,7 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs, newest: seq == nil && block == nil}
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
 			return nil, err
@@ -84,7 +85,7 @@ func (p *pin) toBlock(ctx context.Context, block uint64) error {
 }
 
 func (p *pin) blockAt(ctx context.Context, block uint64) (blockRow, bool, error) {
-	row, ok, err := askOne[blockRow](ctx, p.generation, sqlIndexedBlock, named("seq", p.seq), named("block", block))
+	row, ok, err := indexedBlock(ctx, p.generation, p.seq, block)
 	if err != nil {
 		return blockRow{}, false, readFailure(err)
 	}
@@ -148,12 +149,44 @@ func pinnedOne[T any](x *exchange, p *pin, question string, args ...any) (T, err
 	return row, nil
 }
 
+// newest asks about the newest state without a bound by seq, for such a bound
+// keeps the engine from answering out of the totals that it holds in each part.
+// A table only grows, so that the rows are those of the pin when the table is
+// still at its seq afterwards. False: it has moved on, or the pin is another.
+func newest[T any](x *exchange, p *pin, table, question string, args ...any) ([]T, bool, error) {
+	if !p.newest {
+		return nil, false, nil
+	}
+	rows, err := ask[T](x.ctx, p.generation, question, args...)
+	if err != nil {
+		return nil, false, readFailure(err)
+	}
+	cursor, _, err := askOne[cursorRow](x.ctx, p.generation, sqlCursorOf[table])
+	if err != nil {
+		return nil, false, readFailure(err)
+	}
+	return rows, cursor.Seq == p.seq, nil
+}
+
+// newestTotal is total, by the way of newest where that goes.
+func newestTotal(x *exchange, p *pin, table, ofNewest, question string, args ...any) (int64, error) {
+	rows, ok, err := newest[totalRow](x, p, table, ofNewest, args...)
+	if err != nil {
+		return 0, err
+	}
+	if ok && len(rows) == 1 {
+		return max(rows[0].Total, 0), nil
+	}
+	return total(x, p, question, args...)
+}
+
+type totalRow struct {
+	Total int64 `ch:"total"`
+}
+
 // total is the answer to a counting question. Signed rows make it signed; a
 // negative one would be a broken read model and counts as nothing.
 func total(x *exchange, p *pin, question string, args ...any) (int64, error) {
-	type row struct {
-		Total int64 `ch:"total"`
-	}
-	r, err := pinnedOne[row](x, p, question, args...)
+	r, err := pinnedOne[totalRow](x, p, question, args...)
 	return max(r.Total, 0), err
 }

@@ -135,7 +135,7 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 
 // read makes the snapshot of a generation at seq.
 func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
-	block, ok, err := askOne[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", uint64(math.MaxUint64)))
+	block, ok, err := indexedBlock(ctx, g, seq, math.MaxUint64)
 	if err != nil {
 		return nil, fmt.Errorf("read the newest block of %s: %w", g.database, err)
 	}
@@ -160,6 +160,22 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
 		records: records, vaults: vaultsAt(records, seq), navs: navs,
 	}, nil
+}
+
+// blocksAtOnce is how many block records are looked at for a live one: more
+// than a reorganisation takes back.
+const blocksAtOnce = 1000
+
+// indexedBlock is the newest block up to block that is live at seq; false when
+// there is none.
+func indexedBlock(ctx context.Context, g generation, seq, block uint64) (blockRow, bool, error) {
+	for _, scan := range []uint64{blocksAtOnce, math.MaxInt64} {
+		row, ok, err := askOne[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block), named("scan", scan))
+		if err != nil || ok {
+			return row, ok, err
+		}
+	}
+	return blockRow{}, false, nil
 }
 
 func (r *vaultRecord) decode(chainID uint64) error {

@@ -59,6 +59,14 @@ var (
 	sqlPartnerCount  = question("partner_deposits_count", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
 	sqlPartnerUsers  = question("partner_users", nil)
+	sqlVaultUsers    = question("vault_users", nil)
+
+	// The same of the newest state: see newest.
+	sqlUsersCountNewest   = question("users_count_newest", nil)
+	sqlVaultUsersNewest   = question("vault_users_newest", nil)
+	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
+	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
+	sqlCursorOf           = map[string]string{"users": question("cursor_of", "users"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
 )
 
 // generation is one database of read models and the way to it.

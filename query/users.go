@@ -97,7 +97,7 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 // usersNow reads the first rows of the order, which hold dead states too, and
 // more of them until the page is full.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	count, err := total(x, p, sqlUsersCount)
+	count, err := newestTotal(x, p, "users", sqlUsersCountNewest, sqlUsersCount)
 	if err != nil {
 		return nil, 0, err
 	}

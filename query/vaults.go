@@ -102,7 +102,6 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	type row struct {
-		Users   int64  `ch:"users"`
 		Pending int64  `ch:"pending"`
 		Swept   uint32 `ch:"swept"`
 		Valued  uint32 `ch:"valued"`
@@ -111,9 +110,13 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	users, err := newestTotal(x, p, "flows", sqlVaultUsersNewest, sqlVaultUsers, hexParam("vault", address))
+	if err != nil {
+		return nil, err
+	}
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: stats.Users, PendingWithdrawals: stats.Pending,
+		UserCount: users, PendingWithdrawals: stats.Pending,
 		LastSweepAt: timeOrNull(uint64(stats.Swept)), LastNavAt: timeOrNull(uint64(stats.Valued)),
 	}}
 	return &answer{data: out}, nil

@@ -6,7 +6,8 @@
 //	dispatch   referral topics -> signed webhooks
 //	up         all four, with embedded engines and a development chain
 //
-// and the operator's commands: config, partner, projection, status, verify; and
+// and the operator's commands: config, partner, projection, status, verify,
+// webhook; and
 // faultproxy, for tests.
 // This package only ties the programs together: it reads the configuration,
 // opens the engines, and runs what was asked for until a signal comes.
@@ -33,6 +34,7 @@ type cli struct {
 	Serve      serveCmd      `cmd:"" help:"Answer the HTTP API from the read models."`
 	Dispatch   dispatchCmd   `cmd:"" help:"Send signed webhooks to partners."`
 	Partner    partnerCmd    `cmd:"" help:"Create partners, their keys and their signing secrets."`
+	Webhook    webhookCmd    `cmd:"" help:"List, show and replay deliveries; test, park and resume partners' webhooks."`
 	Projection projectionCmd `cmd:"" help:"List, rebuild, switch and drop the generations of the read models."`
 	Status     statusCmd     `cmd:"" help:"Show what each program says of itself."`
 	Verify     verifyCmd     `cmd:"" help:"Prove that the log is complete and that the read models equal it."`

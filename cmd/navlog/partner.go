@@ -24,7 +24,7 @@ type partnerCmd struct {
 	Disable      partnerDisableCmd      `cmd:"" help:"Refuse a partner's API calls and stop its webhooks."`
 	Enable       partnerEnableCmd       `cmd:"" help:"Undo disable."`
 	RotateKey    partnerRotateKeyCmd    `cmd:"" help:"Issue another API key; the oldest is revoked when two are live."`
-	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret; the next attempt uses the new one."`
+	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret, with a time in which attempts are signed with both."`
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
 }
 
@@ -323,11 +323,15 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *streams) error {
 
 type partnerRotateSecretCmd struct {
 	registryFlags
-	ID int64 `arg:"" help:"Partner id."`
+	ID      int64         `arg:"" help:"Partner id."`
+	Overlap time.Duration `default:"24h" help:"How long the old secret still signs, with the new signature in X-Service-Signature-Next beside it: up to 720h; 0s replaces a secret that leaked at once."`
 }
 
 // Run replaces the secret.
 func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.Overlap < 0 || cmd.Overlap > 720*time.Hour {
+		return fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap)
+	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
 		sealer, err := registry.NewSealer(c.SecretKey)
 		if err != nil {
@@ -342,7 +346,13 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
 			return fmt.Errorf("read partner %d: %w", cmd.ID, err)
 		}
 		secret := registry.NewSigningSecret()
-		if _, err := q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealer.Seal(cmd.ID, secret)}); err != nil {
+		sealed := sealer.Seal(cmd.ID, secret)
+		if cmd.Overlap > 0 {
+			_, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: cmd.ID, NextSecret: sealed, OverlapSeconds: int64(cmd.Overlap.Seconds())})
+		} else {
+			_, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealed})
+		}
+		if err != nil {
 			return fmt.Errorf("replace the secret of partner %d: %w", cmd.ID, err)
 		}
 		return newPartner{ID: cmd.ID, Name: p.Name, SigningSecret: secret}.print(s.out, cmd.JSON)

@@ -89,8 +89,18 @@ func TestPartnerLife(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != rotated.SigningSecret || secret == created.SigningSecret {
+	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != created.SigningSecret {
+		t.Errorf("the old secret does not sign during the overlap (%v)", err)
+	}
+	if secret, err := sealer.Open(7, endpoints[0].NextSecret); err != nil || secret != rotated.SigningSecret || secret == created.SigningSecret {
 		t.Errorf("the stored secret is not the one that was printed (%v)", err)
+	}
+	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
+	if endpoints, err = q.Endpoints(t.Context()); err != nil || len(endpoints[0].NextSecret) != 0 {
+		t.Fatalf("a rotation goes on after a replacement: %v", err)
+	}
+	if secret, err := sealer.Open(7, endpoints[0].Secret); err != nil || secret != rotated.SigningSecret {
+		t.Errorf("the replaced secret is not the one that was printed (%v)", err)
 	}
 
 	for _, args := range [][]string{{"partner", "disable", "7"}, {"partner", "set-limit", "7", "30"}} {

@@ -21,6 +21,7 @@ type projectionCmd struct {
 	Rebuild  projectionRebuildCmd  `cmd:"" help:"Make a new generation from the log, compare it with the live one, and switch to it when they are equal."`
 	Switch   projectionSwitchCmd   `cmd:"" help:"Make a standby generation the live one."`
 	Rollback projectionRollbackCmd `cmd:"" help:"Go back to the newest standby generation."`
+	Show     projectionShowCmd     `cmd:"" help:"Show what the rebuild of a generation compared, and what was different."`
 	Drop     projectionDropCmd     `cmd:"" help:"Remove a generation that is not live."`
 }
 
@@ -103,6 +104,9 @@ func (cmd projectionRebuildCmd) print(out io.Writer, r *projections.Rebuilt, fai
 	if r.Verified != nil {
 		fmt.Fprint(&text, r.Verified)
 	}
+	if r.Accepted {
+		fmt.Fprintf(&text, "the difference was accepted with --accept-diff\n")
+	}
 	switch {
 	case r.Live:
 		fmt.Fprintf(&text, "generation %d is live\n", r.Generation)
@@ -111,6 +115,22 @@ func (cmd projectionRebuildCmd) print(out io.Writer, r *projections.Rebuilt, fai
 	}
 	_, err := io.WriteString(out, text.String())
 	return err
+}
+
+type projectionShowCmd struct {
+	projectionFlags
+	ID int32 `arg:"" help:"Generation id."`
+}
+
+// Run prints the report that was kept.
+func (cmd projectionShowCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+		r, err := o.Show(ctx, cmd.ID)
+		if err != nil {
+			return err
+		}
+		return projectionRebuildCmd{projectionFlags: cmd.projectionFlags}.print(s.out, r, errors.New("shown"))
+	})
 }
 
 type projectionSwitchCmd struct {

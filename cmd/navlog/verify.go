@@ -11,13 +11,27 @@ import (
 	"github.com/navlog/navlog/projections"
 )
 
-type verifyCmd struct{ registryFlags }
+type verifyCmd struct {
+	registryFlags
+	Sample  uint64 `placeholder:"N" help:"Compare one user, request and block in N, chosen anew each time, with less memory and fewer questions to the node."`
+	NoChain bool   `help:"Ask the chain nothing: compare the log with itself and the read models with the log."`
+}
 
-// Run compares the log with itself (contiguous seq) and the live read model
-// with a fold of the log, prints what it compared, and fails on any difference.
+// Run compares the log with itself (contiguous seq), with the chain (the logs
+// of each block by its hash, and the vaults' own totals), and the live read
+// model with a fold of the log. It prints what it compared, and fails on any
+// difference.
 func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
-		report, err := projections.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool)
+		options := projections.VerifyOptions{Sample: cmd.Sample}
+		switch {
+		case cmd.NoChain:
+		case len(c.Chain.RPC) == 0:
+			return errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain")
+		default:
+			options.Node = c.Chain.RPC[0].URL
+		}
+		report, err := projections.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool, options)
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
@@ -27,7 +41,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 			_, err = fmt.Fprint(s.out, report)
 		}
 		if fault := report.Err(); fault != nil {
-			return errors.Join(err, fmt.Errorf("the read model differs from the log; rebuild it with `navlog projection rebuild`:\n%w", fault))
+			return errors.Join(err, fmt.Errorf("not everything is equal. Where the tables differ from the log, `navlog projection rebuild` makes them anew; where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault))
 		}
 		return err
 	}, needChainID, needKafka, needClickHouse)

@@ -102,7 +102,7 @@ func (b *Books) add(l Log, swept map[common.Address]uint64) {
 		flow.seen(l)
 		flow.Deposits++
 		flow.Deposited.Add(flow.Deposited, e.Assets)
-		b.addPartner(e)
+		b.AddPartner(e)
 	case contracts.WithdrawalRequested:
 		flow := b.flow(l.Vault, e.Owner)
 		flow.seen(l)
@@ -167,7 +167,8 @@ func (b *Books) addUsers() {
 	}
 }
 
-func (b *Books) addPartner(e contracts.DepositAccepted) {
+// AddPartner counts a deposit for its partner, and one without partner for none.
+func (b *Books) AddPartner(e contracts.DepositAccepted) {
 	if e.PartnerID == 0 {
 		return
 	}

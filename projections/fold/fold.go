@@ -22,10 +22,18 @@ import (
 type Fold struct {
 	live map[uint64]*event.Record
 	seq  uint64
+	keep func(*event.Record) bool
 }
 
 // New is the fold of the empty log.
-func New() *Fold { return &Fold{live: map[uint64]*event.Record{}} }
+func New() *Fold { return Sampled(func(*event.Record) bool { return true }) }
+
+// Sampled is the fold of the empty log that will hold only the records for
+// which keep is true. keep must judge a retraction like the record that it
+// takes back.
+func Sampled(keep func(*event.Record) bool) *Fold {
+	return &Fold{live: map[uint64]*event.Record{}, keep: keep}
+}
 
 // Seq of the last record applied.
 func (f *Fold) Seq() uint64 { return f.seq }
@@ -37,6 +45,9 @@ func (f *Fold) Apply(r *event.Record) error {
 		return fmt.Errorf("record %d does not follow %d", r.GetSeq(), f.seq)
 	}
 	f.seq = r.GetSeq()
+	if !f.keep(r) {
+		return nil
+	}
 	if r.GetRetracts() == 0 {
 		f.live[r.GetSeq()] = r
 		return nil
@@ -101,6 +112,10 @@ func read(r *event.Record) (l Log, ok, bad bool) {
 	return Log{r.GetSeq(), common.Address(raw.GetAddress()), raw.GetBlockNumber(), min(raw.GetBlockTime(), math.MaxUint32),
 		common.Hash(raw.GetTxHash()), raw.GetLogIndex(), e}, true, false
 }
+
+// Quarantines tells whether an event is in no total because an amount or an
+// id in it is too large; nil is not.
+func Quarantines(e contracts.Event) bool { return e != nil && tooLarge(e) }
 
 func tooLarge(e contracts.Event) bool {
 	id := func(v *big.Int) bool { return v.BitLen() > 64 }

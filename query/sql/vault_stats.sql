@@ -1,7 +1,5 @@
 -- The statistics of one vault; 0 for a time that never was.
 SELECT
-  (SELECT sum(vault_user) FROM {db:Identifier}.flows
-    WHERE vault = toFixedString(unhex({vault:String}), 20) AND seq <= {seq:UInt64} AND block <= {block:UInt64}) AS users,
   (SELECT sum(sign) FROM {db:Identifier}.requests
     WHERE vault = toFixedString(unhex({vault:String}), 20) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
       AND requested > 0 AND {{template "status"}} = 'queued') AS pending,

@@ -1,10 +1,12 @@
 package chainlog
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
@@ -31,9 +33,19 @@ func Encode(r *event.Record) (*kgo.Record, error) {
 	default:
 		return nil, fmt.Errorf("encode record %d: it holds no fact", r.GetSeq())
 	}
-	out.Headers = []kgo.RecordHeader{{Key: "type", Value: []byte(TypeOf(r))}}
+	out.Headers = typeHeaders[TypeOf(r)]
 	return out, nil
 }
+
+// typeHeaders are shared by all records: nothing writes to the headers of a
+// record that is produced.
+var typeHeaders = func() map[string][]kgo.RecordHeader {
+	headers := map[string][]kgo.RecordHeader{}
+	for _, t := range []string{"log", "block", "vault", "decision"} {
+		headers[t] = []kgo.RecordHeader{{Key: "type", Value: []byte(t)}}
+	}
+	return headers
+}()
 
 // Decode reads a record of chain.<chainID>.log. The error names the topic and
 // the offset; a record that cannot be decoded is never passed over, because
@@ -44,7 +56,7 @@ func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 	switch {
 	case err != nil:
 	case r.GetFact() == nil || r.GetSeq() == 0:
-		err = fmt.Errorf("it holds no fact or no seq")
+		err = errNoFact
 	case r.GetChainId() != chainID:
 		err = fmt.Errorf("it belongs to chain %d, not to %d", r.GetChainId(), chainID)
 	}
@@ -53,6 +65,65 @@ func Decode(chainID uint64, in *kgo.Record) (*event.Record, error) {
 	}
 	return r, nil
 }
+
+// Numbers of fields of Record in event.proto.
+const (
+	fieldSeq      = 1
+	fieldBoundary = 3
+	fieldChainID  = 4
+	fieldFact     = 8 // the first of the facts
+	fieldLastFact = 11
+)
+
+// peek reads what the order of records needs, and refuses what Decode would
+// refuse for it; the fact itself is not looked into.
+func peek(chainID uint64, in *kgo.Record) (Raw, error) {
+	out := Raw{Offset: in.Offset, Value: in.Value}
+	var chain uint64
+	fact, mangled := false, false
+	for m := in.Value; len(m) > 0 && !mangled; {
+		number, kind, n := protowire.ConsumeTag(m)
+		if mangled = n < 0; mangled {
+			break
+		}
+		m = m[n:]
+		var v uint64
+		if kind == protowire.VarintType {
+			v, n = protowire.ConsumeVarint(m)
+		} else {
+			n = protowire.ConsumeFieldValue(number, kind, m)
+		}
+		if mangled = n < 0; mangled {
+			break
+		}
+		m = m[n:]
+		switch {
+		case number == fieldSeq && kind == protowire.VarintType:
+			out.Seq = v
+		case number == fieldBoundary && kind == protowire.VarintType:
+			out.Boundary = v != 0
+		case number == fieldChainID && kind == protowire.VarintType:
+			chain = v
+		case number >= fieldFact && number <= fieldLastFact && kind == protowire.BytesType:
+			fact = true
+		}
+	}
+	var err error
+	switch {
+	case mangled:
+		err = errors.New("it is not the protobuf of a record")
+	case !fact || out.Seq == 0:
+		err = errNoFact
+	case chain != chainID:
+		err = fmt.Errorf("it belongs to chain %d, not to %d", chain, chainID)
+	}
+	if err != nil {
+		return Raw{}, &CorruptError{Topic: in.Topic, Partition: in.Partition, Offset: in.Offset, Err: err}
+	}
+	return out, nil
+}
+
+var errNoFact = errors.New("it holds no fact or no seq")
 
 // CorruptError says that a record of a topic cannot be what navlog wrote.
 type CorruptError struct {

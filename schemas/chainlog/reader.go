@@ -27,6 +27,15 @@ type Entry struct {
 	Offset int64
 }
 
+// Raw is a committed record as the log has it, with what a reader needs to put
+// records in order. Value may be kept, and must not be changed.
+type Raw struct {
+	Seq      uint64
+	Boundary bool
+	Offset   int64
+	Value    []byte
+}
+
 // Reader reads chain.<id>.log after a position, committed records only, and
 // proves on the way that seq is contiguous.
 type Reader struct {
@@ -71,8 +80,34 @@ func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
 	}
 }
 
+// PollRaw is Poll without decoding more than the order of the records needs.
+func (r *Reader) PollRaw(ctx context.Context, limit int) ([]Raw, error) {
+	for {
+		entries, err := r.pollRaw(ctx, limit)
+		if err != nil || len(entries) > 0 {
+			return entries, err
+		}
+	}
+}
+
 // poll fetches once, which may give nothing.
 func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
+	raw, err := r.pollRaw(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	entries := make([]Entry, len(raw))
+	for i, in := range raw {
+		record, err := Decode(r.chainID, &kgo.Record{Topic: LogTopic(r.chainID), Offset: in.Offset, Value: in.Value})
+		if err != nil {
+			return nil, err
+		}
+		entries[i] = Entry{record, in.Offset}
+	}
+	return entries, nil
+}
+
+func (r *Reader) pollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	fetches := r.client.PollRecords(ctx, limit)
 	if err := fetchError(ctx, fetches); err != nil {
 		return nil, fmt.Errorf("read %s after seq %d: %w", LogTopic(r.chainID), r.last, err)
@@ -80,23 +115,23 @@ func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
 	return r.accept(fetches.Records())
 }
 
-func (r *Reader) accept(records []*kgo.Record) ([]Entry, error) {
-	entries := make([]Entry, 0, len(records))
+func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
+	entries := make([]Raw, 0, len(records))
 	for _, in := range records {
 		r.next = in.Offset + 1
 		if in.Attrs.IsControl() {
 			continue
 		}
-		record, err := Decode(r.chainID, in)
+		record, err := peek(r.chainID, in)
 		if err != nil {
 			return nil, err
 		}
-		switch seq := record.GetSeq(); {
+		switch seq := record.Seq; {
 		case seq <= r.last:
 			continue // before the position: a hint may point a little early
 		case seq == r.last+1:
 			r.last, r.hinted = seq, false
-			entries = append(entries, Entry{record, in.Offset})
+			entries = append(entries, record)
 		case r.hinted:
 			// The hint pointed too far, as after a restored topic: read from the start.
 			r.hinted, r.next = false, 0
@@ -218,6 +253,24 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 
 type bounds struct{ first, last int64 }
 
+// End is the offset after the last committed record of a chain's log and the
+// marker that follows it.
+func End(ctx context.Context, adm *kadm.Client, chainID uint64) (int64, error) {
+	return endOf(ctx, adm, LogTopic(chainID))
+}
+
+func endOf(ctx context.Context, adm *kadm.Client, topic string) (int64, error) {
+	ends, err := adm.ListCommittedOffsets(ctx, topic)
+	if err == nil {
+		err = ends.Error()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
+	}
+	end, _ := ends.Lookup(topic, 0)
+	return end.Offset, nil
+}
+
 // committedEnd gives the offsets of the first record and of the last stable
 // offset of partition 0.
 func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds, error) {
@@ -234,16 +287,12 @@ func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds,
 	if err != nil {
 		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, err)
 	}
-	ends, err := adm.ListCommittedOffsets(ctx, topic)
-	if err == nil {
-		err = ends.Error()
-	}
+	last, err := endOf(ctx, adm, topic)
 	if err != nil {
-		return bounds{}, fmt.Errorf("read the end of %s: %w", topic, err)
+		return bounds{}, err
 	}
 	first, _ := starts.Lookup(topic, 0)
-	last, _ := ends.Lookup(topic, 0)
-	return bounds{first.Offset, last.Offset}, nil
+	return bounds{first.Offset, last}, nil
 }
 
 func fetchError(ctx context.Context, fetches kgo.Fetches) error {

@@ -71,6 +71,15 @@ func (k Kind) String() string {
 	return layouts[k].name
 }
 
+// Layout is how a log of this kind looks: how many topics it has, the signature included, and how many words of 32 bytes
+// of data. Zeros for KindUnknown.
+func (k Kind) Layout() (topics, words int) {
+	if k >= kindCount {
+		return 0, 0
+	}
+	return layouts[k].topics, layouts[k].words
+}
+
 // Signature gives the Solidity signature that the first topic is the Keccak-256 hash of, such as
 // "WithdrawalExpired(uint256,address,uint256)". It is empty for KindUnknown.
 func (k Kind) Signature() string {

@@ -830,9 +830,12 @@ type Coverage struct {
 	Address    []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	StartBlock uint64                 `protobuf:"varint,2,opt,name=start_block,json=startBlock,proto3" json:"start_block,omitempty"`
 	// Last block of this vault that is in the log.
-	CoveredTo     uint64 `protobuf:"varint,3,opt,name=covered_to,json=coveredTo,proto3" json:"covered_to,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CoveredTo uint64 `protobuf:"varint,3,opt,name=covered_to,json=coveredTo,proto3" json:"covered_to,omitempty"`
+	// The configured display name in its newest vault record; empty where that
+	// has the contract's name().
+	ConfiguredName string `protobuf:"bytes,4,opt,name=configured_name,json=configuredName,proto3" json:"configured_name,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Coverage) Reset() {
@@ -884,6 +887,13 @@ func (x *Coverage) GetCoveredTo() uint64 {
 		return x.CoveredTo
 	}
 	return 0
+}
+
+func (x *Coverage) GetConfiguredName() string {
+	if x != nil {
+		return x.ConfiguredName
+	}
+	return ""
 }
 
 // Referral is the value of referral.deposits and referral.withdrawals: the
@@ -1043,13 +1053,14 @@ const file_event_event_proto_rawDesc = "" +
 	"window_seq\x18\n" +
 	" \x01(\x04R\twindowSeq\x12#\n" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
-	"\x06frozen\x18\f \x01(\tR\x06frozen\"d\n" +
+	"\x06frozen\x18\f \x01(\tR\x06frozen\"\x8d\x01\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
 	"startBlock\x12\x1d\n" +
 	"\n" +
-	"covered_to\x18\x03 \x01(\x04R\tcoveredTo\"\x8e\x02\n" +
+	"covered_to\x18\x03 \x01(\x04R\tcoveredTo\x12'\n" +
+	"\x0fconfigured_name\x18\x04 \x01(\tR\x0econfiguredName\"\x8e\x02\n" +
 	"\bReferral\x12\x19\n" +
 	"\bchain_id\x18\x01 \x01(\x04R\achainId\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.navlog.event.v1.Referral.KindR\x04kind\x12\x1d\n" +

@@ -63,6 +63,10 @@ type Config struct {
 	TLS           bool   `yaml:"tls" env:"TLS"`
 	// Prefix of the databases: <prefix>_g1, <prefix>_g2, ...
 	Prefix string `yaml:"prefix" env:"PREFIX"`
+	// Cluster is the name of a cluster of one shard in the server's
+	// configuration, over whose replicas the tables are kept; empty: the server
+	// is alone. See cluster.go.
+	Cluster string `yaml:"cluster" env:"CLUSTER"`
 }
 
 // DefaultConfig has everything but the address.
@@ -82,6 +86,9 @@ func (c Config) Validate() error {
 	if !identifier.MatchString(c.Prefix) {
 		faults = append(faults, fmt.Errorf("clickhouse.prefix is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Prefix))
 	}
+	if c.Cluster != "" && !identifier.MatchString(c.Cluster) {
+		faults = append(faults, fmt.Errorf("clickhouse.cluster is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Cluster))
+	}
 	return errors.Join(faults...)
 }
 
@@ -90,7 +97,7 @@ func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefi
 
 // Open makes a pool for the writer. It does not connect yet.
 func (c Config) Open() (driver.Conn, error) {
-	return c.open(c.User, c.Password, clickhouse.Settings{
+	return c.open(c.User, c.Password, c.clustered(clickhouse.Settings{
 		"async_insert":                   0,
 		"insert_deduplicate":             1,
 		"max_insert_threads":             1,
@@ -104,7 +111,7 @@ func (c Config) Open() (driver.Conn, error) {
 		"max_memory_usage":               int64(2 << 30),
 		"max_execution_time":             60,
 		"max_bytes_before_external_sort": int64(1 << 30),
-	})
+	}))
 }
 
 // OpenReader makes a pool for query, with the read-only login where there is
@@ -136,6 +143,9 @@ func (c Config) open(user, password string, settings clickhouse.Settings) (drive
 		BlockBufferSize:  4,
 		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
 	}
+	if host, _, err := net.SplitHostPort(c.Addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
+		options.Compression = nil // on one machine it only takes both sides' time
+	}
 	if c.TLS {
 		options.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
@@ -165,15 +175,18 @@ func definition(table string) string {
 }
 
 // Create makes the database of a generation and its tables where they are
-// missing.
+// missing, on a server that is alone.
 func Create(ctx context.Context, conn driver.Conn, database string) error {
-	if err := conn.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+database+" ENGINE = Atomic"); err != nil {
-		return fmt.Errorf("create database %s: %w", database, err)
-	}
-	for _, table := range Tables {
-		ddl := strings.Replace(definition(table), "CREATE TABLE ", "CREATE TABLE IF NOT EXISTS "+database+".", 1)
+	return Config{}.Create(ctx, conn, database)
+}
+
+// Create makes the database of a generation and its tables where they are
+// missing, on all replicas of the cluster where there is one.
+func (c Config) Create(ctx context.Context, conn driver.Conn, database string) error {
+	for _, ddl := range c.DDL(database) {
 		if err := conn.Exec(ctx, ddl); err != nil {
-			return fmt.Errorf("create table %s.%s: %w", database, table, err)
+			what, _, _ := strings.Cut(ddl, "\n")
+			return fmt.Errorf("create %s (%s): %w", database, what, err)
 		}
 	}
 	return nil
@@ -223,6 +236,12 @@ func (e *TableError) Error() string {
 // CheckTables refuses a generation (*TableError) whose tables are missing or
 // were altered so that inserts are no longer exact.
 func CheckTables(ctx context.Context, conn driver.Conn, database string) error {
+	return Config{}.CheckTables(ctx, conn, database)
+}
+
+// CheckTables refuses a generation (*TableError) whose tables are not as Create
+// makes them.
+func (c Config) CheckTables(ctx context.Context, conn driver.Conn, database string) error {
 	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}", clickhouse.Named("database", database))
 	if err != nil {
 		return fmt.Errorf("read the tables of %s: %w", database, err)
@@ -240,7 +259,7 @@ func CheckTables(ctx context.Context, conn driver.Conn, database string) error {
 		return fmt.Errorf("read the tables of %s: %w", database, err)
 	}
 	for _, table := range Tables {
-		for _, want := range append([]string{"MergeTree ORDER BY"}, tableSettings...) {
+		for _, want := range c.required() {
 			if !strings.Contains(engines[table], want) {
 				return &TableError{database, table, want}
 			}

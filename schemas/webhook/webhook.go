@@ -41,6 +41,14 @@ const (
 	HeaderEventType = "X-Service-Event-Type"
 	HeaderTimestamp = "X-Service-Timestamp"
 	HeaderSignature = "X-Service-Signature"
+
+	// HeaderSequence numbers a partner's events from 1 without a gap, in the
+	// order of the pull stream; a test event has none. Attempts may overtake each
+	// other: a number that is still missing after the retries is a lost event.
+	HeaderSequence = "X-Service-Sequence"
+	// HeaderSignatureNext is there while a secret is rotated: the signature with
+	// the new secret, beside the one with the old secret.
+	HeaderSignatureNext = "X-Service-Signature-Next"
 )
 
 // Tolerance is how far the timestamp of a delivery may be from the receiver's

@@ -76,6 +76,7 @@ func (s *stack) stop() error {
 // settings are the ones of navlog in which the runs differ.
 type settings struct {
 	rpc          string
+	ws           string // where the node announces blocks; empty: it is polled
 	vault        string
 	startBlock   uint64
 	pollInterval time.Duration
@@ -90,9 +91,13 @@ func (s *stack) configure(c settings) error {
 	}
 	s.api = "http://" + ports[0]
 	s.ops = map[string]string{"ingest": ports[1], "project": ports[2]}
+	endpoint := map[string]any{"url": c.rpc}
+	if c.ws != "" {
+		endpoint["ws"] = c.ws
+	}
 	document := map[string]any{
 		"chain": map[string]any{
-			"id": chainID, "rpc": []string{c.rpc}, "pollInterval": c.pollInterval.String(),
+			"id": chainID, "rpc": []any{endpoint}, "pollInterval": c.pollInterval.String(),
 			"vaults": []map[string]any{{"address": c.vault, "startBlock": c.startBlock}},
 		},
 		"kafka":      map[string]any{"brokers": []string{s.kafka.Addr}},

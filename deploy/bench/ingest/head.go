@@ -26,7 +26,7 @@ const (
 type headResult struct {
 	Blocks       int       `json:"blocks"`
 	LogsPerBlock int       `json:"logsPerBlock"`
-	PollInterval string    `json:"pollInterval"`
+	Learns       string    `json:"learns"` // how navlog comes to know of a block
 	P50          float64   `json:"p50Ms"`
 	P90          float64   `json:"p90Ms"`
 	P99          float64   `json:"p99Ms"`
@@ -49,7 +49,11 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := s.configure(b.settings(c, c.URL)); err != nil {
+	settings := b.settings(c, c.URL)
+	if !b.NoWS {
+		settings.ws = c.WSURL
+	}
+	if err := s.configure(settings); err != nil {
 		return nil, err
 	}
 	run, err := startPrograms(b, s, "ingest", "project", "serve")
@@ -71,7 +75,10 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 }
 
 func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
-	r := &headResult{Blocks: len(delays), LogsPerBlock: b.HeadLogs, PollInterval: b.PollInterval.String()}
+	r := &headResult{Blocks: len(delays), LogsPerBlock: b.HeadLogs, Learns: "by WebSocket"}
+	if b.NoWS {
+		r.Learns = fmt.Sprintf("by asking each %s", b.PollInterval)
+	}
 	for _, d := range delays {
 		r.All = append(r.All, float64(d)/float64(time.Millisecond))
 	}

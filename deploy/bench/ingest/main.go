@@ -50,7 +50,8 @@ type benchmark struct {
 	HeadBlocks   int           `default:"200" help:"Blocks mined at the head."`
 	HeadLogs     int           `default:"20" help:"Logs in each of them, a multiple of 20."`
 	HeadInterval time.Duration `default:"250ms" help:"Time between them, on average."`
-	PollInterval time.Duration `default:"25ms" help:"chain.pollInterval of navlog, as an operator would set it for a chain with fast blocks."`
+	PollInterval time.Duration `default:"1s" help:"chain.pollInterval of navlog; the default is navlog's own."`
+	NoWS         bool          `name:"no-ws" help:"Let navlog poll the node at the head instead of subscribing to its blocks; for that, give a --poll-interval."`
 }
 
 // figures are everything that was measured; a part that was not run is missing.

@@ -50,7 +50,7 @@ func (f *figures) print(out io.Writer) {
 		row("calls of the node", "%s", s.Traffic)
 	}
 	if h := f.Head; h != nil {
-		fmt.Fprintf(w, "head: %d blocks of %d logs, node polled each %s\n", h.Blocks, h.LogsPerBlock, h.PollInterval)
+		fmt.Fprintf(w, "head: %d blocks of %d logs; navlog learns of a block %s\n", h.Blocks, h.LogsPerBlock, h.Learns)
 		row("announced to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", h.P50, h.P90, h.P99, h.Max)
 	}
 }

@@ -12,6 +12,60 @@ import (
 	"github.com/google/uuid"
 )
 
+const attemptLog = `-- name: AttemptLog :many
+SELECT number, url, endpoint_version, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
+FROM attempt WHERE event_id = $1 ORDER BY number
+`
+
+type AttemptLogRow struct {
+	Number          int32
+	Url             string
+	EndpointVersion int64
+	StartedAt       time.Time
+	DurationMs      int32
+	Status          *int32
+	Error           *string
+	Response        []byte
+	DnsUs           *int32
+	ConnectUs       *int32
+	TlsUs           *int32
+	FirstByteUs     *int32
+}
+
+// All that is known of the POSTs of an event.
+func (q *Queries) AttemptLog(ctx context.Context, eventID uuid.UUID) ([]AttemptLogRow, error) {
+	rows, err := q.db.Query(ctx, attemptLog, eventID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []AttemptLogRow
+	for rows.Next() {
+		var i AttemptLogRow
+		if err := rows.Scan(
+			&i.Number,
+			&i.Url,
+			&i.EndpointVersion,
+			&i.StartedAt,
+			&i.DurationMs,
+			&i.Status,
+			&i.Error,
+			&i.Response,
+			&i.DnsUs,
+			&i.ConnectUs,
+			&i.TlsUs,
+			&i.FirstByteUs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countDeliveries = `-- name: CountDeliveries :one
 SELECT count(*) FROM delivery WHERE partner_id = $1
 `
@@ -143,6 +197,42 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 	return items, nil
 }
 
+const getDelivery = `-- name: GetDelivery :one
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at
+FROM delivery WHERE event_id = $1
+`
+
+type GetDeliveryRow struct {
+	EventID    uuid.UUID
+	PartnerID  int64
+	Sequence   int64
+	Type       string
+	Body       []byte
+	State      string
+	Attempts   int32
+	DueAt      time.Time
+	CreatedAt  time.Time
+	FinishedAt *time.Time
+}
+
+func (q *Queries) GetDelivery(ctx context.Context, eventID uuid.UUID) (GetDeliveryRow, error) {
+	row := q.db.QueryRow(ctx, getDelivery, eventID)
+	var i GetDeliveryRow
+	err := row.Scan(
+		&i.EventID,
+		&i.PartnerID,
+		&i.Sequence,
+		&i.Type,
+		&i.Body,
+		&i.State,
+		&i.Attempts,
+		&i.DueAt,
+		&i.CreatedAt,
+		&i.FinishedAt,
+	)
+	return i, err
+}
+
 const lastFailure = `-- name: LastFailure :one
 SELECT a.started_at FROM attempt a JOIN delivery d ON d.event_id = a.event_id
 WHERE d.partner_id = $1 AND (a.status IS NULL OR a.status NOT BETWEEN 200 AND 299)
@@ -204,6 +294,63 @@ func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) 
 		var i ListDeliveriesRow
 		if err := rows.Scan(
 			&i.EventID,
+			&i.Sequence,
+			&i.Type,
+			&i.State,
+			&i.Attempts,
+			&i.DueAt,
+			&i.CreatedAt,
+			&i.FinishedAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listDeliveriesOf = `-- name: ListDeliveriesOf :many
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at
+FROM delivery d WHERE ($1::bigint = 0 OR partner_id = $1::bigint)
+  AND ($2::text = '' OR state = $2::text)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $3
+`
+
+type ListDeliveriesOfParams struct {
+	PartnerID int64
+	State     string
+	Limit     int32
+}
+
+type ListDeliveriesOfRow struct {
+	EventID    uuid.UUID
+	PartnerID  int64
+	Sequence   int64
+	Type       string
+	State      string
+	Attempts   int32
+	DueAt      time.Time
+	CreatedAt  time.Time
+	FinishedAt *time.Time
+}
+
+// For operators, newest first: of one partner or (0) of all, in one state or
+// (”) in all.
+func (q *Queries) ListDeliveriesOf(ctx context.Context, arg ListDeliveriesOfParams) ([]ListDeliveriesOfRow, error) {
+	rows, err := q.db.Query(ctx, listDeliveriesOf, arg.PartnerID, arg.State, arg.Limit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListDeliveriesOfRow
+	for rows.Next() {
+		var i ListDeliveriesOfRow
+		if err := rows.Scan(
+			&i.EventID,
+			&i.PartnerID,
 			&i.Sequence,
 			&i.Type,
 			&i.State,

@@ -12,19 +12,65 @@ import (
 	"github.com/google/uuid"
 )
 
+const advanceCommand = `-- name: AdvanceCommand :exec
+UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint
+WHERE id = $3
+`
+
+type AdvanceCommandParams struct {
+	FirstSequence int64
+	Deliveries    int64
+	ID            int64
+}
+
+// A part of a replay-range is done.
+func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) error {
+	_, err := q.db.Exec(ctx, advanceCommand, arg.FirstSequence, arg.Deliveries, arg.ID)
+	return err
+}
+
+const announce = `-- name: Announce :one
+
+WITH me AS (
+  INSERT INTO dispatcher (owner, until) VALUES ($1, now() + $2::bigint * interval '1 millisecond')
+  ON CONFLICT (owner) DO UPDATE SET until = excluded.until
+), gone AS (
+  DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> $1
+)
+SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> $1
+`
+
+type AnnounceParams struct {
+	Owner        uuid.UUID
+	Milliseconds int64
+}
+
+// Sharing partners between dispatchers.
+// Says that this dispatcher runs, and how many do.
+func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
+	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.Milliseconds)
+	var column_1 int32
+	err := row.Scan(&column_1)
+	return column_1, err
+}
+
 const claimCommands = `-- name: ClaimCommands :many
 
-SELECT id, partner_id, kind, event_id FROM command WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
+WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
 `
 
 type ClaimCommandsRow struct {
-	ID        int64
-	PartnerID int64
-	Kind      string
-	EventID   *uuid.UUID
+	ID            int64
+	PartnerID     int64
+	Kind          string
+	EventID       *uuid.UUID
+	FirstSequence *int64
+	LastSequence  *int64
+	OnlyState     *string
 }
 
-// Commands of query.
+// Commands of query and of `navlog webhook`.
 func (q *Queries) ClaimCommands(ctx context.Context) ([]ClaimCommandsRow, error) {
 	rows, err := q.db.Query(ctx, claimCommands)
 	if err != nil {
@@ -39,6 +85,9 @@ func (q *Queries) ClaimCommands(ctx context.Context) ([]ClaimCommandsRow, error)
 			&i.PartnerID,
 			&i.Kind,
 			&i.EventID,
+			&i.FirstSequence,
+			&i.LastSequence,
+			&i.OnlyState,
 		); err != nil {
 			return nil, err
 		}
@@ -56,6 +105,18 @@ SELECT count(*) FROM breaker
 
 func (q *Queries) CountBreakers(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, countBreakers)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const countLeases = `-- name: CountLeases :one
+SELECT count(*) FROM lease WHERE until > now()
+`
+
+// How many partners are being sent to, over all dispatchers.
+func (q *Queries) CountLeases(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, countLeases)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -112,7 +173,7 @@ func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
-SELECT due.event_id, due.type, due.body, due.state, due.attempts FROM (
+SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts FROM (
   (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
@@ -133,6 +194,7 @@ type DueDeliveriesParams struct {
 
 type DueDeliveriesRow struct {
 	EventID  uuid.UUID
+	Sequence *int64
 	Type     string
 	Body     []byte
 	State    string
@@ -152,6 +214,7 @@ func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([
 		var i DueDeliveriesRow
 		if err := rows.Scan(
 			&i.EventID,
+			&i.Sequence,
 			&i.Type,
 			&i.Body,
 			&i.State,
@@ -169,20 +232,25 @@ func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([
 
 const endpoints = `-- name: Endpoints :many
 
-SELECT e.partner_id, e.version, e.url::text AS url, e.secret
+SELECT e.partner_id, (e.version + CASE WHEN e.next_at <= now() THEN 1 ELSE 0 END)::bigint AS version, e.url::text AS url, e.held,
+  (CASE WHEN e.next_at <= now() THEN e.next_secret ELSE e.secret END)::bytea AS secret,
+  (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret
 FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.url IS NOT NULL AND NOT p.disabled
 `
 
 type EndpointsRow struct {
-	PartnerID int64
-	Version   int64
-	Url       string
-	Secret    []byte
+	PartnerID  int64
+	Version    int64
+	Url        string
+	Held       bool
+	Secret     []byte
+	NextSecret []byte
 }
 
 // Sending.
-// Every partner that can be told, with URL and secret as one snapshot.
+// Every partner that can be told, with URL and secrets as one snapshot. The end
+// of a rotation is a version of its own.
 func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 	rows, err := q.db.Query(ctx, endpoints)
 	if err != nil {
@@ -196,7 +264,9 @@ func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 			&i.PartnerID,
 			&i.Version,
 			&i.Url,
+			&i.Held,
 			&i.Secret,
+			&i.NextSecret,
 		); err != nil {
 			return nil, err
 		}
@@ -208,72 +278,111 @@ func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 	return items, nil
 }
 
-const finishAttempt = `-- name: FinishAttempt :one
-WITH done AS (
-  UPDATE delivery d SET state = $1, attempts = $2,
-    due_at = now() + $3::bigint * interval '1 millisecond',
-    finished_at = CASE WHEN $4::boolean THEN now() END
-  FROM lease l
-  WHERE d.event_id = $5 AND l.partner_id = d.partner_id
-    AND l.owner = $6 AND l.fence = $7
+const finishAttempts = `-- name: FinishAttempts :many
+WITH result AS MATERIALIZED (
+  SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
+    unnest($3::bigint[]) AS fence, unnest($4::text[]) AS state,
+    unnest($5::integer[]) AS attempts, unnest($6::bigint[]) AS wait_ms,
+    unnest($7::boolean[]) AS finished, unnest($8::text[]) AS url,
+    unnest($9::bigint[]) AS endpoint_version, unnest($10::timestamptz[]) AS started_at,
+    unnest($11::integer[]) AS duration_ms, unnest($12::integer[]) AS status,
+    unnest($13::text[]) AS error, unnest($14::bytea[]) AS response,
+    unnest($15::integer[]) AS dns_us, unnest($16::integer[]) AS connect_us,
+    unnest($17::integer[]) AS tls_us, unnest($18::integer[]) AS first_byte_us
+), done AS (
+  UPDATE delivery d SET state = r.state, attempts = r.attempts,
+    due_at = now() + r.wait_ms * interval '1 millisecond',
+    finished_at = CASE WHEN r.finished THEN now() END
+  FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $19 AND l.fence = r.fence
+  WHERE d.event_id = r.event_id
   RETURNING d.event_id
 ), logged AS (
-  INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response)
-  SELECT $5, coalesce(max(a.number), 0) + 1, $8, $9, $10,
-    $11, $12, $13, $14
-  FROM attempt a WHERE a.event_id = $5
+  INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
+    dns_us, connect_us, tls_us, first_byte_us)
+  SELECT r.event_id, 1 + coalesce((SELECT max(a.number) FROM attempt a WHERE a.event_id = r.event_id), 0),
+    r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+    nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
+  FROM result r
 )
-SELECT count(*) AS written FROM done
+SELECT event_id FROM done
 `
 
-type FinishAttemptParams struct {
-	State           string
-	Attempts        int32
-	WaitMs          int64
-	Finished        bool
-	EventID         uuid.UUID
-	Owner           uuid.UUID
-	Fence           int64
-	Url             string
-	EndpointVersion int64
-	StartedAt       time.Time
-	DurationMs      int32
-	Status          *int32
-	Error           *string
-	Response        []byte
+type FinishAttemptsParams struct {
+	EventIds         []uuid.UUID
+	PartnerIds       []int64
+	Fences           []int64
+	States           []string
+	Attempts         []int32
+	WaitMs           []int64
+	Finished         []bool
+	Urls             []string
+	EndpointVersions []int64
+	StartedAt        []time.Time
+	DurationMs       []int32
+	Statuses         []int32
+	Errors           []string
+	Responses        [][]byte
+	DnsUs            []int32
+	ConnectUs        []int32
+	TlsUs            []int32
+	FirstByteUs      []int32
+	Owner            uuid.UUID
 }
 
-// Writes what came of a POST: the attempt always, the new state only under the
-// fence. written = 0: another dispatcher owns the partner and will send it
-// again.
-func (q *Queries) FinishAttempt(ctx context.Context, arg FinishAttemptParams) (int64, error) {
-	row := q.db.QueryRow(ctx, finishAttempt,
-		arg.State,
+// Writes what came of POSTs: the attempts always, each new state only under the
+// fence. Names what was written; of what is missing another dispatcher owns the
+// partner and will send it again.
+func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
+	rows, err := q.db.Query(ctx, finishAttempts,
+		arg.EventIds,
+		arg.PartnerIds,
+		arg.Fences,
+		arg.States,
 		arg.Attempts,
 		arg.WaitMs,
 		arg.Finished,
-		arg.EventID,
-		arg.Owner,
-		arg.Fence,
-		arg.Url,
-		arg.EndpointVersion,
+		arg.Urls,
+		arg.EndpointVersions,
 		arg.StartedAt,
 		arg.DurationMs,
-		arg.Status,
-		arg.Error,
-		arg.Response,
+		arg.Statuses,
+		arg.Errors,
+		arg.Responses,
+		arg.DnsUs,
+		arg.ConnectUs,
+		arg.TlsUs,
+		arg.FirstByteUs,
+		arg.Owner,
 	)
-	var written int64
-	err := row.Scan(&written)
-	return written, err
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []uuid.UUID
+	for rows.Next() {
+		var event_id uuid.UUID
+		if err := rows.Scan(&event_id); err != nil {
+			return nil, err
+		}
+		items = append(items, event_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-const finishCommands = `-- name: FinishCommands :exec
-UPDATE command SET done_at = now() WHERE id = ANY($1::bigint[])
+const finishCommand = `-- name: FinishCommand :exec
+UPDATE command SET done_at = now(), deliveries = deliveries + $1::bigint WHERE id = $2
 `
 
-func (q *Queries) FinishCommands(ctx context.Context, ids []int64) error {
-	_, err := q.db.Exec(ctx, finishCommands, ids)
+type FinishCommandParams struct {
+	Deliveries int64
+	ID         int64
+}
+
+func (q *Queries) FinishCommand(ctx context.Context, arg FinishCommandParams) error {
+	_, err := q.db.Exec(ctx, finishCommand, arg.Deliveries, arg.ID)
 	return err
 }
 
@@ -477,6 +586,26 @@ func (q *Queries) KnownDeliveries(ctx context.Context, eventIds []uuid.UUID) ([]
 		return nil, err
 	}
 	return items, nil
+}
+
+const lastSequence = `-- name: LastSequence :one
+SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence
+`
+
+func (q *Queries) LastSequence(ctx context.Context, partnerID int64) (int64, error) {
+	row := q.db.QueryRow(ctx, lastSequence, partnerID)
+	var last_sequence int64
+	err := row.Scan(&last_sequence)
+	return last_sequence, err
+}
+
+const leave = `-- name: Leave :exec
+DELETE FROM dispatcher WHERE owner = $1
+`
+
+func (q *Queries) Leave(ctx context.Context, owner uuid.UUID) error {
+	_, err := q.db.Exec(ctx, leave, owner)
+	return err
 }
 
 const lockStreams = `-- name: LockStreams :many
@@ -758,6 +887,33 @@ type ReplayDeliveryParams struct {
 
 func (q *Queries) ReplayDelivery(ctx context.Context, arg ReplayDeliveryParams) (int64, error) {
 	result, err := q.db.Exec(ctx, replayDelivery, arg.EventID, arg.PartnerID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const replayRange = `-- name: ReplayRange :execrows
+UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
+WHERE partner_id = $1 AND sequence BETWEEN $2::bigint AND $3::bigint
+  AND state IN ('delivered', 'failed', 'no_endpoint') AND $4::text IN ('', state)
+`
+
+type ReplayRangeParams struct {
+	PartnerID     int64
+	FirstSequence int64
+	LastSequence  int64
+	OnlyState     string
+}
+
+// A state of ” stands for every finished one.
+func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64, error) {
+	result, err := q.db.Exec(ctx, replayRange,
+		arg.PartnerID,
+		arg.FirstSequence,
+		arg.LastSequence,
+		arg.OnlyState,
+	)
 	if err != nil {
 		return 0, err
 	}

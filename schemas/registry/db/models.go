@@ -29,6 +29,10 @@ type Attempt struct {
 	Status          *int32
 	Error           *string
 	Response        []byte
+	DnsUs           *int32
+	ConnectUs       *int32
+	TlsUs           *int32
+	FirstByteUs     *int32
 }
 
 type Breaker struct {
@@ -42,12 +46,16 @@ type Breaker struct {
 }
 
 type Command struct {
-	ID        int64
-	PartnerID int64
-	Kind      string
-	EventID   *uuid.UUID
-	CreatedAt time.Time
-	DoneAt    *time.Time
+	ID            int64
+	PartnerID     int64
+	Kind          string
+	EventID       *uuid.UUID
+	CreatedAt     time.Time
+	DoneAt        *time.Time
+	FirstSequence *int64
+	LastSequence  *int64
+	OnlyState     *string
+	Deliveries    int64
 }
 
 type DeadRecord struct {
@@ -74,12 +82,20 @@ type Delivery struct {
 	FinishedAt *time.Time
 }
 
+type Dispatcher struct {
+	Owner uuid.UUID
+	Until time.Time
+}
+
 type Endpoint struct {
-	PartnerID int64
-	Version   int64
-	Url       *string
-	Secret    []byte
-	UpdatedAt time.Time
+	PartnerID  int64
+	Version    int64
+	Url        *string
+	Secret     []byte
+	UpdatedAt  time.Time
+	NextSecret []byte
+	NextAt     *time.Time
+	Held       bool
 }
 
 type Generation struct {
@@ -88,6 +104,7 @@ type Generation struct {
 	Schema    string
 	State     string
 	CreatedAt time.Time
+	Report    []byte
 }
 
 type Lease struct {

@@ -12,6 +12,22 @@ import (
 	"github.com/google/uuid"
 )
 
+const commandResult = `-- name: CommandResult :one
+SELECT done_at, deliveries FROM command WHERE id = $1
+`
+
+type CommandResultRow struct {
+	DoneAt     *time.Time
+	Deliveries int64
+}
+
+func (q *Queries) CommandResult(ctx context.Context, id int64) (CommandResultRow, error) {
+	row := q.db.QueryRow(ctx, commandResult, id)
+	var i CommandResultRow
+	err := row.Scan(&i.DoneAt, &i.Deliveries)
+	return i, err
+}
+
 const createBucket = `-- name: CreateBucket :exec
 INSERT INTO rate_bucket (partner_id, policy, full_at) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING
 `
@@ -100,6 +116,31 @@ func (q *Queries) CreatePartnerWithID(ctx context.Context, arg CreatePartnerWith
 	return id, err
 }
 
+const createReplayRange = `-- name: CreateReplayRange :one
+INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state)
+VALUES ($1, 'replay-range', $2::bigint, $3::bigint, $4)
+RETURNING id
+`
+
+type CreateReplayRangeParams struct {
+	PartnerID     int64
+	FirstSequence int64
+	LastSequence  int64
+	OnlyState     *string
+}
+
+func (q *Queries) CreateReplayRange(ctx context.Context, arg CreateReplayRangeParams) (int64, error) {
+	row := q.db.QueryRow(ctx, createReplayRange,
+		arg.PartnerID,
+		arg.FirstSequence,
+		arg.LastSequence,
+		arg.OnlyState,
+	)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
 const drawTokens = `-- name: DrawTokens :one
 WITH bucket AS (
   SELECT greatest(b.full_at, $4::bigint) AS full_at FROM rate_bucket b
@@ -174,6 +215,23 @@ func (q *Queries) GetPartner(ctx context.Context, id int64) (GetPartnerRow, erro
 		&i.UpdatedAt,
 	)
 	return i, err
+}
+
+const holdEndpoint = `-- name: HoldEndpoint :execrows
+UPDATE endpoint SET held = $2 WHERE partner_id = $1
+`
+
+type HoldEndpointParams struct {
+	PartnerID int64
+	Held      bool
+}
+
+func (q *Queries) HoldEndpoint(ctx context.Context, arg HoldEndpointParams) (int64, error) {
+	result, err := q.db.Exec(ctx, holdEndpoint, arg.PartnerID, arg.Held)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const listLiveKeys = `-- name: ListLiveKeys :many
@@ -296,6 +354,29 @@ func (q *Queries) RevokeKey(ctx context.Context, id int64) error {
 	return err
 }
 
+const rotateSecret = `-- name: RotateSecret :execrows
+UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
+  next_secret = $1::bytea, next_at = now() + $2::bigint * interval '1 second',
+  version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
+WHERE partner_id = $3
+`
+
+type RotateSecretParams struct {
+	NextSecret     []byte
+	OverlapSeconds int64
+	PartnerID      int64
+}
+
+// With overlap. The secret that the last rotation was to end with is the old one
+// now.
+func (q *Queries) RotateSecret(ctx context.Context, arg RotateSecretParams) (int64, error) {
+	result, err := q.db.Exec(ctx, rotateSecret, arg.NextSecret, arg.OverlapSeconds, arg.PartnerID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const setPartnerDisabled = `-- name: SetPartnerDisabled :execrows
 UPDATE partner SET disabled = $2 WHERE id = $1
 `
@@ -331,7 +412,9 @@ func (q *Queries) SetPartnerRateLimit(ctx context.Context, arg SetPartnerRateLim
 }
 
 const setSecret = `-- name: SetSecret :execrows
-UPDATE endpoint SET secret = $2, version = version + 1, updated_at = now() WHERE partner_id = $1
+UPDATE endpoint SET secret = $2, next_secret = NULL, next_at = NULL,
+  version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
+WHERE partner_id = $1
 `
 
 type SetSecretParams struct {
@@ -339,6 +422,7 @@ type SetSecretParams struct {
 	Secret    []byte
 }
 
+// At once; a rotation under way ends with it.
 func (q *Queries) SetSecret(ctx context.Context, arg SetSecretParams) (int64, error) {
 	result, err := q.db.Exec(ctx, setSecret, arg.PartnerID, arg.Secret)
 	if err != nil {

@@ -40,19 +40,57 @@ func (q *Queries) DeleteOldStatus(ctx context.Context) error {
 	return err
 }
 
+const generationReport = `-- name: GenerationReport :one
+SELECT state, report FROM generation WHERE id = $1
+`
+
+type GenerationReportRow struct {
+	State  string
+	Report []byte
+}
+
+func (q *Queries) GenerationReport(ctx context.Context, id int32) (GenerationReportRow, error) {
+	row := q.db.QueryRow(ctx, generationReport, id)
+	var i GenerationReportRow
+	err := row.Scan(&i.State, &i.Report)
+	return i, err
+}
+
+const keepGenerationReport = `-- name: KeepGenerationReport :exec
+UPDATE generation SET report = $2 WHERE id = $1
+`
+
+type KeepGenerationReportParams struct {
+	ID     int32
+	Report []byte
+}
+
+func (q *Queries) KeepGenerationReport(ctx context.Context, arg KeepGenerationReportParams) error {
+	_, err := q.db.Exec(ctx, keepGenerationReport, arg.ID, arg.Report)
+	return err
+}
+
 const listGenerations = `-- name: ListGenerations :many
 SELECT id, log_id, schema, state, created_at FROM generation ORDER BY id
 `
 
-func (q *Queries) ListGenerations(ctx context.Context) ([]Generation, error) {
+type ListGenerationsRow struct {
+	ID        int32
+	LogID     []byte
+	Schema    string
+	State     string
+	CreatedAt time.Time
+}
+
+func (q *Queries) ListGenerations(ctx context.Context) ([]ListGenerationsRow, error) {
 	rows, err := q.db.Query(ctx, listGenerations)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Generation
+	var items []ListGenerationsRow
 	for rows.Next() {
-		var i Generation
+		var i ListGenerationsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.LogID,

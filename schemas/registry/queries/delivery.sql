@@ -31,3 +31,20 @@ ORDER BY a.started_at DESC LIMIT 1;
 
 -- name: DeliveryOwner :one
 SELECT partner_id FROM delivery WHERE event_id = $1;
+
+-- name: ListDeliveriesOf :many
+-- For operators, newest first: of one partner or (0) of all, in one state or
+-- ('') in all.
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at
+FROM delivery d WHERE (sqlc.arg(partner_id)::bigint = 0 OR partner_id = sqlc.arg(partner_id)::bigint)
+  AND (sqlc.arg(state)::text = '' OR state = sqlc.arg(state)::text)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit');
+
+-- name: GetDelivery :one
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at
+FROM delivery WHERE event_id = $1;
+
+-- name: AttemptLog :many
+-- All that is known of the POSTs of an event.
+SELECT number, url, endpoint_version, started_at, duration_ms, status, error, response, dns_us, connect_us, tls_us, first_byte_us
+FROM attempt WHERE event_id = $1 ORDER BY number;

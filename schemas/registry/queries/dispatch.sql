@@ -57,8 +57,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING;
 -- Sending.
 
 -- name: Endpoints :many
--- Every partner that can be told, with URL and secret as one snapshot.
-SELECT e.partner_id, e.version, e.url::text AS url, e.secret
+-- Every partner that can be told, with URL and secrets as one snapshot. The end
+-- of a rotation is a version of its own.
+SELECT e.partner_id, (e.version + CASE WHEN e.next_at <= now() THEN 1 ELSE 0 END)::bigint AS version, e.url::text AS url, e.held,
+  (CASE WHEN e.next_at <= now() THEN e.next_secret ELSE e.secret END)::bytea AS secret,
+  (CASE WHEN e.next_at > now() THEN e.next_secret ELSE '' END)::bytea AS next_secret
 FROM endpoint e JOIN partner p ON p.id = e.partner_id
 WHERE e.url IS NOT NULL AND NOT p.disabled;
 
@@ -106,7 +109,7 @@ UPDATE lease SET until = now() WHERE owner = $1 AND partner_id = $2;
 -- name: DueDeliveries :many
 -- The next in turn. The two states are asked apart, for only so does the index
 -- give each in its order.
-SELECT due.event_id, due.type, due.body, due.state, due.attempts FROM (
+SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts FROM (
   (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
@@ -129,25 +132,36 @@ SELECT coalesce((
   ) AS at) next WHERE next.at IS NOT NULL
 ), -1)::bigint AS milliseconds;
 
--- name: FinishAttempt :one
--- Writes what came of a POST: the attempt always, the new state only under the
--- fence. written = 0: another dispatcher owns the partner and will send it
--- again.
-WITH done AS (
-  UPDATE delivery d SET state = sqlc.arg(state), attempts = sqlc.arg(attempts),
-    due_at = now() + sqlc.arg(wait_ms)::bigint * interval '1 millisecond',
-    finished_at = CASE WHEN sqlc.arg(finished)::boolean THEN now() END
-  FROM lease l
-  WHERE d.event_id = sqlc.arg(event_id) AND l.partner_id = d.partner_id
-    AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
+-- name: FinishAttempts :many
+-- Writes what came of POSTs: the attempts always, each new state only under the
+-- fence. Names what was written; of what is missing another dispatcher owns the
+-- partner and will send it again.
+WITH result AS MATERIALIZED (
+  SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
+    unnest(sqlc.arg(fences)::bigint[]) AS fence, unnest(sqlc.arg(states)::text[]) AS state,
+    unnest(sqlc.arg(attempts)::integer[]) AS attempts, unnest(sqlc.arg(wait_ms)::bigint[]) AS wait_ms,
+    unnest(sqlc.arg(finished)::boolean[]) AS finished, unnest(sqlc.arg(urls)::text[]) AS url,
+    unnest(sqlc.arg(endpoint_versions)::bigint[]) AS endpoint_version, unnest(sqlc.arg(started_at)::timestamptz[]) AS started_at,
+    unnest(sqlc.arg(duration_ms)::integer[]) AS duration_ms, unnest(sqlc.arg(statuses)::integer[]) AS status,
+    unnest(sqlc.arg(errors)::text[]) AS error, unnest(sqlc.arg(responses)::bytea[]) AS response,
+    unnest(sqlc.arg(dns_us)::integer[]) AS dns_us, unnest(sqlc.arg(connect_us)::integer[]) AS connect_us,
+    unnest(sqlc.arg(tls_us)::integer[]) AS tls_us, unnest(sqlc.arg(first_byte_us)::integer[]) AS first_byte_us
+), done AS (
+  UPDATE delivery d SET state = r.state, attempts = r.attempts,
+    due_at = now() + r.wait_ms * interval '1 millisecond',
+    finished_at = CASE WHEN r.finished THEN now() END
+  FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
+  WHERE d.event_id = r.event_id
   RETURNING d.event_id
 ), logged AS (
-  INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response)
-  SELECT sqlc.arg(event_id), coalesce(max(a.number), 0) + 1, sqlc.arg(url), sqlc.arg(endpoint_version), sqlc.arg(started_at),
-    sqlc.arg(duration_ms), sqlc.narg(status), sqlc.narg(error), sqlc.arg(response)
-  FROM attempt a WHERE a.event_id = sqlc.arg(event_id)
+  INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
+    dns_us, connect_us, tls_us, first_byte_us)
+  SELECT r.event_id, 1 + coalesce((SELECT max(a.number) FROM attempt a WHERE a.event_id = r.event_id), 0),
+    r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+    nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
+  FROM result r
 )
-SELECT count(*) AS written FROM done;
+SELECT event_id FROM done;
 
 -- name: ParkDeliveries :execrows
 -- Parks what waits, except what is being sent. due_at stays: it is the turn.
@@ -208,10 +222,44 @@ SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 
 -- name: CountBreakers :one
 SELECT count(*) FROM breaker;
 
--- Commands of query.
+-- Commands of query and of `navlog webhook`.
 
 -- name: ClaimCommands :many
-SELECT id, partner_id, kind, event_id FROM command WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED;
+SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
+WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED;
 
--- name: FinishCommands :exec
-UPDATE command SET done_at = now() WHERE id = ANY(sqlc.arg(ids)::bigint[]);
+-- name: FinishCommand :exec
+UPDATE command SET done_at = now(), deliveries = deliveries + sqlc.arg(deliveries)::bigint WHERE id = sqlc.arg(id);
+
+-- name: AdvanceCommand :exec
+-- A part of a replay-range is done.
+UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint
+WHERE id = sqlc.arg(id);
+
+-- name: ReplayRange :execrows
+-- A state of '' stands for every finished one.
+UPDATE delivery SET state = 'pending', attempts = 0, due_at = now(), finished_at = NULL
+WHERE partner_id = sqlc.arg(partner_id) AND sequence BETWEEN sqlc.arg(first_sequence)::bigint AND sqlc.arg(last_sequence)::bigint
+  AND state IN ('delivered', 'failed', 'no_endpoint') AND sqlc.arg(only_state)::text IN ('', state);
+
+-- name: LastSequence :one
+SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence;
+
+-- Sharing partners between dispatchers.
+
+-- name: Announce :one
+-- Says that this dispatcher runs, and how many do.
+WITH me AS (
+  INSERT INTO dispatcher (owner, until) VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
+  ON CONFLICT (owner) DO UPDATE SET until = excluded.until
+), gone AS (
+  DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
+)
+SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> sqlc.arg(owner);
+
+-- name: Leave :exec
+DELETE FROM dispatcher WHERE owner = $1;
+
+-- name: CountLeases :one
+-- How many partners are being sent to, over all dispatchers.
+SELECT count(*) FROM lease WHERE until > now();

@@ -45,7 +45,21 @@ WHERE k.hash = $1 AND k.revoked_at IS NULL;
 UPDATE endpoint SET url = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
 
 -- name: SetSecret :execrows
-UPDATE endpoint SET secret = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
+-- At once; a rotation under way ends with it.
+UPDATE endpoint SET secret = $2, next_secret = NULL, next_at = NULL,
+  version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
+WHERE partner_id = $1;
+
+-- name: RotateSecret :execrows
+-- With overlap. The secret that the last rotation was to end with is the old one
+-- now.
+UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
+  next_secret = sqlc.arg(next_secret)::bytea, next_at = now() + sqlc.arg(overlap_seconds)::bigint * interval '1 second',
+  version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
+WHERE partner_id = sqlc.arg(partner_id);
+
+-- name: HoldEndpoint :execrows
+UPDATE endpoint SET held = $2 WHERE partner_id = $1;
 
 -- name: CreateCommand :one
 INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING id;
@@ -67,3 +81,11 @@ WITH bucket AS (
 UPDATE rate_bucket b SET full_at = drawn.full_at + drawn.tokens * sqlc.arg(interval_ns)::bigint
 FROM drawn WHERE b.partner_id = sqlc.arg(partner_id) AND b.policy = sqlc.arg(policy)
 RETURNING drawn.tokens::bigint AS tokens, b.full_at;
+
+-- name: CreateReplayRange :one
+INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state)
+VALUES (sqlc.arg(partner_id), 'replay-range', sqlc.arg(first_sequence)::bigint, sqlc.arg(last_sequence)::bigint, sqlc.narg(only_state))
+RETURNING id;
+
+-- name: CommandResult :one
+SELECT done_at, deliveries FROM command WHERE id = $1;

@@ -10,6 +10,12 @@ INSERT INTO generation (id, log_id, schema, state) VALUES ($1, $2, $3, $4);
 -- name: SetGenerationState :execrows
 UPDATE generation SET state = sqlc.arg(new_state) WHERE id = sqlc.arg(id) AND state = sqlc.arg(old_state);
 
+-- name: KeepGenerationReport :exec
+UPDATE generation SET report = $2 WHERE id = $1;
+
+-- name: GenerationReport :one
+SELECT state, report FROM generation WHERE id = $1;
+
 -- name: PutStatus :exec
 INSERT INTO program_status (program, instance, at, status) VALUES ($1, $2, now(), $3)
 ON CONFLICT (program, instance) DO UPDATE SET at = now(), status = excluded.status;

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+type webhookCmd struct {
+	List        webhookListCmd        `cmd:"" help:"List deliveries, newest first."`
+	Show        webhookShowCmd        `cmd:"" help:"Show one delivery and every attempt, with the time of each phase."`
+	Replay      webhookReplayCmd      `cmd:"" help:"Send a delivered, failed or unreachable event again, with the same id and body."`
+	ReplayRange webhookReplayRangeCmd `cmd:"" name:"replay-range" help:"Send a partner's events of a range of sequences again."`
+	Test        webhookTestCmd        `cmd:"" help:"Send a partner a signed test event."`
+	Park        webhookParkCmd        `cmd:"" help:"Stop sending to a partner; its events wait."`
+	Resume      webhookResumeCmd      `cmd:"" help:"Undo park."`
+}
+
+// deliveryRow is a delivery as operators see it. A test event has no sequence.
+type deliveryRow struct {
+	ID         uuid.UUID  `json:"id"`
+	PartnerID  int64      `json:"partnerId"`
+	Sequence   int64      `json:"sequence,omitempty"`
+	Type       string     `json:"type"`
+	State      string     `json:"state"`
+	Attempts   int32      `json:"attempts"`
+	CreatedAt  time.Time  `json:"createdAt"`
+	DueAt      time.Time  `json:"dueAt"`
+	FinishedAt *time.Time `json:"finishedAt"`
+}
+
+type webhookListCmd struct {
+	registryFlags
+	Partner int64  `help:"Only this partner's (default: everybody's)."`
+	State   string `help:"Only in this state: pending, parked, delivered, failed, no_endpoint."`
+	Limit   int32  `default:"50" help:"At most so many, 1 to 10000."`
+}
+
+// deliveryStates are the ones that --state takes.
+var deliveryStates = []string{registry.Pending, registry.Parked, registry.Delivered, registry.Failed, registry.NoEndpoint}
+
+func checkState(state string, allowed []string) error {
+	if state != "" && !slices.Contains(allowed, state) {
+		return fmt.Errorf("--state is %q and must be one of %s", state, strings.Join(allowed, ", "))
+	}
+	return nil
+}
+
+// Run lists deliveries.
+func (cmd webhookListCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.Limit < 1 || cmd.Limit > 10_000 {
+		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+	}
+	if err := checkState(cmd.State, deliveryStates); err != nil {
+		return err
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		found, err := db.New(pool).ListDeliveriesOf(ctx, db.ListDeliveriesOfParams{PartnerID: cmd.Partner, State: cmd.State, Limit: cmd.Limit})
+		if err != nil {
+			return fmt.Errorf("list deliveries: %w", err)
+		}
+		rows := make([]deliveryRow, len(found))
+		for i, d := range found {
+			rows[i] = deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(rows)
+		}
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
+		for _, d := range rows {
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
+		}
+		return w.Flush()
+	})
+}
+
+func orDash(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
+}
+
+func clock(t *time.Time) string {
+	if t == nil {
+		return "-"
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+type webhookShowCmd struct {
+	registryFlags
+	Event uuid.UUID `arg:"" help:"Event id."`
+}
+
+// attemptRow is a POST. Times are in milliseconds; null: the phase did not
+// happen, as on a connection that was open already.
+type attemptRow struct {
+	Number      int32     `json:"number"`
+	StartedAt   time.Time `json:"startedAt"`
+	URL         string    `json:"url"`
+	Status      *int32    `json:"status"`
+	Error       *string   `json:"error"`
+	DurationMs  int32     `json:"durationMs"`
+	DNSMs       *float64  `json:"dnsMs"`
+	ConnectMs   *float64  `json:"connectMs"`
+	TLSMs       *float64  `json:"tlsMs"`
+	FirstByteMs *float64  `json:"firstByteMs"`
+	Response    string    `json:"response"` // at most 4 KiB of it
+}
+
+// Run shows a delivery.
+func (cmd webhookShowCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		q := db.New(pool)
+		d, err := q.GetDelivery(ctx, cmd.Event)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return noEvent(cmd.Event)
+		}
+		if err != nil {
+			return fmt.Errorf("read event %s: %w", cmd.Event, err)
+		}
+		log, err := q.AttemptLog(ctx, cmd.Event)
+		if err != nil {
+			return fmt.Errorf("read the attempts of event %s: %w", cmd.Event, err)
+		}
+		attempts := make([]attemptRow, len(log))
+		for i, a := range log {
+			attempts[i] = attemptRow{
+				a.Number, a.StartedAt, a.Url, a.Status, a.Error, a.DurationMs,
+				inMs(a.DnsUs), inMs(a.ConnectUs), inMs(a.TlsUs), inMs(a.FirstByteUs), strings.ToValidUTF8(string(a.Response), "?"),
+			}
+		}
+		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(struct {
+				deliveryRow
+				Body json.RawMessage `json:"body"`
+				Log  []attemptRow    `json:"attemptLog"`
+			}{row, d.Body, attempts})
+		}
+		return row.print(s.out, d.Body, attempts)
+	})
+}
+
+func noEvent(id uuid.UUID) error {
+	return fmt.Errorf("there is no event %s: `navlog webhook list` shows them", id)
+}
+
+func inMs(us *int32) *float64 {
+	if us == nil {
+		return nil
+	}
+	ms := float64(*us) / 1000
+	return &ms
+}
+
+func (d deliveryRow) print(out io.Writer, body []byte, attempts []attemptRow) error {
+	fmt.Fprintf(out, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
+		d.ID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt), body)
+	if len(attempts) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "#\tSTARTED\tRESULT\tTOOK\tDNS\tCONNECT\tTLS\tFIRST BYTE\tURL")
+	for _, a := range attempts {
+		result := "no answer"
+		switch {
+		case a.Status != nil:
+			result = fmt.Sprint(*a.Status)
+		case a.Error != nil:
+			result = *a.Error
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
+			phase(a.DNSMs), phase(a.ConnectMs), phase(a.TLSMs), phase(a.FirstByteMs), a.URL)
+	}
+	return w.Flush()
+}
+
+func phase(ms *float64) string {
+	if ms == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f ms", *ms)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Whatever changes a delivery is done by dispatch, which alone writes them: these
+// commands leave it a row, and wait for its answer.
+
+// orderFlags are common to the commands that dispatch carries out.
+type orderFlags struct {
+	registryFlags
+	Wait time.Duration `default:"10s" help:"How long to wait for a dispatcher to carry it out; 0: not at all. It is carried out anyway."`
+}
+
+// order is what became of a command.
+type order struct {
+	Command    int64 `json:"command"`
+	PartnerID  int64 `json:"partnerId"`
+	Done       bool  `json:"done"`
+	Deliveries int64 `json:"deliveries"` // sent for it, so far
+}
+
+// await waits until the command is done.
+func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64) (order, error) {
+	o := order{Command: id, PartnerID: partner}
+	ctx, cancel := context.WithTimeout(ctx, f.Wait)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return o, nil
+		case <-tick.C:
+		}
+		r, err := q.CommandResult(ctx, id)
+		if ctx.Err() != nil {
+			return o, nil
+		}
+		if err != nil {
+			return o, fmt.Errorf("read command %d: %w", id, err)
+		}
+		if o.Done, o.Deliveries = r.DoneAt != nil, r.Deliveries; o.Done {
+			return o, nil
+		}
+	}
+}
+
+// report says what became of it.
+func (f orderFlags) report(s *streams, o order, what string) error {
+	if f.JSON {
+		return json.NewEncoder(s.out).Encode(o)
+	}
+	var err error
+	if o.Done {
+		_, err = fmt.Fprintf(s.out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
+	} else {
+		_, err = fmt.Fprintf(s.out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
+	}
+	return err
+}
+
+// created explains why a command could not be left.
+func created(partner int64, err error) error {
+	var refusal *pgconn.PgError
+	if errors.As(err, &refusal) && refusal.Code == "23503" {
+		return noPartner(partner)
+	}
+	return fmt.Errorf("leave a command for partner %d: %w", partner, err)
+}
+
+type webhookReplayCmd struct {
+	orderFlags
+	Event uuid.UUID `arg:"" help:"Event id."`
+}
+
+// Run replays an event.
+func (cmd webhookReplayCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		q := db.New(pool)
+		d, err := q.GetDelivery(ctx, cmd.Event)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return noEvent(cmd.Event)
+		case err != nil:
+			return fmt.Errorf("read event %s: %w", cmd.Event, err)
+		case d.State == registry.Pending || d.State == registry.Parked:
+			return fmt.Errorf("event %s is %s: it is sent anyway", cmd.Event, d.State)
+		}
+		id, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
+		if err != nil {
+			return created(d.PartnerID, err)
+		}
+		o, err := cmd.await(ctx, q, d.PartnerID, id)
+		if err != nil {
+			return err
+		}
+		return cmd.report(s, o, "replay of "+cmd.Event.String())
+	})
+}
+
+type webhookReplayRangeCmd struct {
+	orderFlags
+	Partner int64  `arg:"" help:"Partner id."`
+	From    int64  `arg:"" help:"First sequence, from 1."`
+	To      int64  `arg:"" help:"Last sequence."`
+	State   string `help:"Only events in this state: delivered, failed, no_endpoint (default: all three)."`
+}
+
+// Run replays a range.
+func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.From < 1 || cmd.To < cmd.From {
+		return fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To)
+	}
+	if err := checkState(cmd.State, []string{registry.Delivered, registry.Failed, registry.NoEndpoint}); err != nil {
+		return err
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		q := db.New(pool)
+		p := db.CreateReplayRangeParams{PartnerID: cmd.Partner, FirstSequence: cmd.From, LastSequence: cmd.To}
+		if cmd.State != "" {
+			p.OnlyState = &cmd.State
+		}
+		id, err := q.CreateReplayRange(ctx, p)
+		if err != nil {
+			return created(cmd.Partner, err)
+		}
+		o, err := cmd.await(ctx, q, cmd.Partner, id)
+		if err != nil {
+			return err
+		}
+		return cmd.report(s, o, fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To))
+	})
+}
+
+type webhookTestCmd struct {
+	orderFlags
+	Partner int64 `arg:"" help:"Partner id."`
+}
+
+// Run sends a test event.
+func (cmd webhookTestCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		q := db.New(pool)
+		id, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
+		if err != nil {
+			return created(cmd.Partner, err)
+		}
+		o, err := cmd.await(ctx, q, cmd.Partner, id)
+		if err != nil {
+			return err
+		}
+		return cmd.report(s, o, "test event")
+	})
+}
+
+type webhookParkCmd struct {
+	registryFlags
+	Partner int64 `arg:"" help:"Partner id."`
+}
+
+// Run parks a partner.
+func (cmd webhookParkCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.hold(ctx, s, cmd.Partner, true, "parked: its events wait for `navlog webhook resume`")
+}
+
+type webhookResumeCmd struct {
+	registryFlags
+	Partner int64 `arg:"" help:"Partner id."`
+}
+
+// Run resumes a partner.
+func (cmd webhookResumeCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.hold(ctx, s, cmd.Partner, false, "resumed")
+}
+
+func (f registryFlags) hold(ctx context.Context, s *streams, partner int64, held bool, what string) error {
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		n, err := db.New(pool).HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: partner, Held: held})
+		return f.changed(s, partner, n, err, what)
+	})
+}

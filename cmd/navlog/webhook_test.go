@@ -1,0 +1,103 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// The operator's commands against a registry in which nothing runs: what is left
+// for dispatch, what is shown of its work, and what each mistake says.
+func TestWebhookCommands(t *testing.T) {
+	c := newCommands(t)
+	var partner newPartner
+	c.json(&partner, "partner", "create", "Acme", "--id", "7")
+	postgres, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.Close()
+	event := uuid.New()
+	for _, sql := range []string{
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ('` + event.String() + `', 7, 1, 'deposit.referral', '{"a":1}', 'failed', 4, now())`,
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 2, 'deposit.referral', '{}', 'pending')`,
+		`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, error, response, dns_us, connect_us)
+			VALUES ('` + event.String() + `', 1, 'https://example.com/', 1, now(), 12, 'refused', NULL, 1500, 2500)`,
+	} {
+		if _, err := postgres.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	var rows []deliveryRow
+	c.json(&rows, "webhook", "list", "--partner", "7", "--state", "failed")
+	if len(rows) != 1 || rows[0].ID != event || rows[0].Sequence != 1 {
+		t.Errorf("listed %+v", rows)
+	}
+	if out, err := c.run("webhook", "list"); err != nil || strings.Count(out, "\n") != 3 || !strings.Contains(out, "SEQUENCE") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	var shown struct {
+		deliveryRow
+		Log []attemptRow `json:"attemptLog"`
+	}
+	c.json(&shown, "webhook", "show", event.String())
+	if len(shown.Log) != 1 || shown.Log[0].DNSMs == nil || *shown.Log[0].DNSMs != 1.5 || shown.Log[0].TLSMs != nil {
+		t.Errorf("shown %+v", shown)
+	}
+	if out, err := c.run("webhook", "show", event.String()); err != nil || !strings.Contains(out, "1.5 ms") || !strings.Contains(out, "refused") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+
+	for _, args := range [][]string{{"replay", event.String()}, {"replay-range", "7", "1", "2", "--state", "failed"}, {"test", "7"}} {
+		out, err := c.run(append(append([]string{"webhook"}, args...), "--wait", "0s")...)
+		if err != nil || !strings.Contains(out, "queued as command") {
+			t.Errorf("%v: %q, %v", args, out, err)
+		}
+	}
+	var kinds string
+	if err := postgres.QueryRow(t.Context(), "SELECT string_agg(kind || coalesce(only_state, ''), ' ' ORDER BY id) FROM command").Scan(&kinds); err != nil || kinds != "replay replay-rangefailed test" {
+		t.Errorf("commands %q, %v", kinds, err)
+	}
+	held := func() (held bool) {
+		if err := postgres.QueryRow(t.Context(), "SELECT held FROM endpoint").Scan(&held); err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	if _, err := c.run("webhook", "park", "7"); err != nil || !held() {
+		t.Errorf("park: %v, held %t", err, held())
+	}
+	if _, err := c.run("webhook", "resume", "7"); err != nil || held() {
+		t.Errorf("resume: %v, held %t", err, held())
+	}
+
+	for want, args := range map[string][]string{
+		"there is no event":     {"show", uuid.NewString()},
+		"no event":              {"replay", uuid.NewString()},
+		"there is no partner 8": {"test", "8"},
+		"no partner 9":          {"park", "9"},
+		"--state is":            {"list", "--state", "lost"},
+		"--limit is 0":          {"list", "--limit", "0"},
+		"the range is 3 to 2":   {"replay-range", "7", "3", "2"},
+		"sent anyway":           {"replay", pending(t, c)},
+	} {
+		if _, err := c.run(append([]string{"webhook"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+}
+
+func pending(t *testing.T, c commands) string {
+	t.Helper()
+	var rows []deliveryRow
+	c.json(&rows, "webhook", "list", "--state", "pending")
+	if len(rows) != 1 {
+		t.Fatalf("%d pending", len(rows))
+	}
+	return rows[0].ID.String()
+}

@@ -1,0 +1,176 @@
+// Command dispatch is the benchmark `make bench-dispatch`: how many webhooks a
+// second `navlog dispatch` delivers, how soon, and what partners that never
+// answer cost the others.
+//
+//	this process                      its own processes
+//	producer ──▶ Kafka ──────────────▶ navlog dispatch ◀──▶ PostgreSQL
+//	receiver ◀──────────── TLS ───────┘
+//
+// Receiver, broker, database and dispatcher share the machine. Every part starts
+// from partners of its own; a part whose events do not all arrive exactly as they
+// were, signed, ends the benchmark with an error instead of a figure.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/referrals"
+)
+
+// parts of the benchmark, in the order in which they run.
+var parts = []string{"rate", "latency", "drain", "parked"}
+
+// benchmark is what the command line says.
+type benchmark struct {
+	Data   string   `type:"path" default:"build/bench-dispatch" help:"Folder for the engines; what is in it goes at the end."`
+	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
+	Keep   bool     `help:"Leave the data and the dispatcher's log."`
+	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
+
+	Partners int           `default:"100" help:"Partners of each part."`
+	Events   int           `default:"100000" help:"Events of the closed loop."`
+	Rate     int           `default:"100" help:"Events a second where latency is measured."`
+	For      time.Duration `default:"30s" help:"How long each latency is measured, after 10 s that do not count."`
+	Outage   int           `default:"50000" help:"Events that wait when their partner comes back."`
+	Parked   int           `default:"1000000" help:"Parked events under which memory is measured."`
+
+	world    *referrals.World
+	receiver *receiver
+	next     int64 // partner id
+}
+
+func main() {
+	var b benchmark
+	kong.Parse(&b, kong.Name("bench-dispatch"), kong.Description("Measure navlog's webhooks."), kong.Vars{"parts": strings.Join(parts, ",")})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	bars, err := b.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-dispatch:", err)
+		os.Exit(1)
+	}
+	bench.Print(os.Stdout, bars...)
+}
+
+// run measures the parts that were asked for.
+func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
+	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
+		return nil, fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
+	}
+	dir, err := b.emptyDir()
+	if err != nil {
+		return nil, err
+	}
+	if b.receiver, err = startReceiver(filepath.Join(dir, "ca")); err != nil {
+		return nil, err
+	}
+	defer b.receiver.close()
+	if b.world, err = referrals.Start(ctx, dir); err != nil {
+		return nil, err
+	}
+	defer b.world.Close()
+	measures := map[string]func(context.Context) ([]bench.Bar, error){
+		"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked,
+	}
+	for _, part := range parts {
+		if !slices.Contains(b.Only, part) {
+			continue
+		}
+		measured, err := measures[part](ctx)
+		if err != nil {
+			return nil, fmt.Errorf("part %s: %w", part, err)
+		}
+		bars = append(bars, measured...)
+	}
+	return bars, nil
+}
+
+func (b *benchmark) emptyDir() (string, error) {
+	if err := os.MkdirAll(b.Data, 0o755); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	dir, err := os.MkdirTemp(b.Data, "run-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the engines: %w", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil || b.Keep {
+		return dir, err
+	}
+	return dir, local.RemoveAtExit(dir)
+}
+
+// dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
+func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *referrals.Dispatcher) error) error {
+	d, err := b.world.Dispatch(b.Navlog, b.receiver.caFile, "dispatch.log")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-d.Ended():
+			cancel(fmt.Errorf("the dispatcher ended: see dispatch.log in %s (--keep)", b.world.Dir))
+		case <-ctx.Done():
+		}
+	}()
+	err = do(ctx, d)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	if stopped := d.Stop(); err == nil {
+		err = stopped
+	}
+	return err
+}
+
+// partners makes n of them; those for which dead is true are never answered.
+func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) ([]uint32, error) {
+	ids := make([]uint32, n)
+	for i := range ids {
+		b.next++
+		url := b.receiver.url(b.next, dead(i))
+		secret, err := b.world.Partner(ctx, b.next, url)
+		if err != nil {
+			return nil, err
+		}
+		ids[i] = uint32(b.next)
+		b.receiver.know(b.next, secret)
+	}
+	return ids, nil
+}
+
+func nobody(int) bool { return false }
+
+// say tells a person at the terminal what takes so long.
+func (b *benchmark) say(format string, a ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, a...))
+}
+
+// until polls until done.
+func until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		if ok, err := done(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/referrals"
+)
+
+// rate: all events are in the topic when the dispatcher starts; it delivers as
+// fast as answers come.
+func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
+	ids, err := b.partners(ctx, b.Partners, nobody)
+	if err != nil {
+		return nil, err
+	}
+	b.receiver.forget()
+	size := 0
+	for from := 0; from < b.Events; from += 1000 {
+		var batch []referrals.Referral
+		for n := from; n < min(from+1000, b.Events); n++ {
+			r, err := referrals.Withdrawal(ids[n%len(ids)], n)
+			if err != nil {
+				return nil, err
+			}
+			batch, size = append(batch, r), size+len(r.Body)
+		}
+		b.receiver.expect(batch...)
+		if err := b.world.Produce(ctx, batch...); err != nil {
+			return nil, err
+		}
+	}
+	b.say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
+	var peak int64
+	err = b.dispatching(ctx, func(ctx context.Context, d *referrals.Dispatcher) error {
+		err := b.receiver.all(ctx, b.Events)
+		peak = d.Peak()
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	rate := float64(b.Events) / b.receiver.spread().Seconds()
+	b.say("rate: %.0f deliveries a second, dispatcher at most %d MiB", rate, peak>>20)
+	return []bench.Bar{{Name: "deliveries-per-s", Value: rate, Bound: 5000, Least: true}}, nil
+}
+
+// latency: a steady trickle to partners, of which some never answer. How soon
+// the others are told is compared with the run in which all answer.
+func (b *benchmark) latency(ctx context.Context) ([]bench.Bar, error) {
+	var bars []bench.Bar
+	var baseline time.Duration
+	for _, dead := range []int{0, 10, 20, 50, 30} { // of a hundred; 30 after 50, for a machine that grows warm
+		p99, err := b.trickle(ctx, dead)
+		if err != nil {
+			return nil, fmt.Errorf("with %d of 100 partners dead: %w", dead, err)
+		}
+		if dead == 0 {
+			baseline = p99
+			bars = append(bars, bench.Bar{Name: "append-to-receipt-p99-ms", Value: milliseconds(p99), Bound: 50})
+			continue
+		}
+		bars = append(bars, bench.Bar{Name: fmt.Sprintf("healthy-p99-ratio-%d-dead", dead), Value: float64(p99) / float64(baseline), Bound: 1.5})
+	}
+	return bars, nil
+}
+
+// warmUp does not count: connections are opened, and the breakers of the dead
+// have not yet seen enough.
+const warmUp = 10 * time.Second
+
+func (b *benchmark) trickle(ctx context.Context, dead int) (time.Duration, error) {
+	isDead := func(i int) bool { return i%100 < dead }
+	ids, err := b.partners(ctx, b.Partners, isDead)
+	if err != nil {
+		return 0, err
+	}
+	b.receiver.forget()
+	var counted []uuid.UUID
+	err = b.dispatching(ctx, func(ctx context.Context, _ *referrals.Dispatcher) error {
+		healthy := 0
+		tick := time.NewTicker(time.Second / time.Duration(b.Rate))
+		defer tick.Stop()
+		total := int((warmUp + b.For).Seconds() * float64(b.Rate))
+		for n := range total {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-tick.C:
+			}
+			// 37 and 100 have no common divisor: dead and healthy ones alternate.
+			i := n * 37 % len(ids)
+			r, err := referrals.Withdrawal(ids[i], n)
+			if err != nil {
+				return err
+			}
+			b.receiver.expect(r)
+			if err := b.world.Produce(ctx, r); err != nil {
+				return err
+			}
+			if !isDead(i) {
+				healthy++
+				if n >= int(warmUp.Seconds())*b.Rate {
+					counted = append(counted, r.ID)
+				}
+			}
+		}
+		return b.receiver.all(ctx, healthy)
+	})
+	if err != nil {
+		return 0, err
+	}
+	took := b.receiver.took(counted)
+	slices.Sort(took)
+	p50, p99 := took[len(took)/2], took[len(took)*99/100]
+	b.say("latency: %d of 100 partners dead: p50 %.1f ms, p99 %.1f ms, longest %.1f ms of %d", dead,
+		milliseconds(p50), milliseconds(p99), milliseconds(took[len(took)-1]), len(took))
+	return p99, nil
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// drain: a partner comes back after ten minutes, with its breaker open and
+// everything parked.
+func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
+	ids, err := b.partners(ctx, 1, nobody)
+	if err != nil {
+		return nil, err
+	}
+	b.receiver.forget()
+	if err := b.park(ctx, ids[0], b.Outage, "now()"); err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	err = b.dispatching(ctx, func(ctx context.Context, _ *referrals.Dispatcher) error {
+		return b.delivered(ctx, ids[0])
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.say("drain: %d parked events in %.1f s, at most %d at a time", b.Outage, time.Since(started).Seconds(), b.receiver.mostAtOnce())
+	return []bench.Bar{{Name: "drain-most-at-once", Value: float64(b.receiver.mostAtOnce()), Bound: 4}}, nil
+}
+
+// parked: a million events wait for partners that never answer.
+func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
+	ids, err := b.partners(ctx, 10, func(int) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if err := b.park(ctx, id, b.Parked/len(ids), "now() + interval '5 seconds'"); err != nil {
+			return nil, err
+		}
+	}
+	var peak int64
+	err = b.dispatching(ctx, func(ctx context.Context, d *referrals.Dispatcher) error {
+		b.say("parked: %d events, probes for 30 s", b.Parked)
+		watch, cancel := context.WithTimeout(ctx, 30*time.Second)
+		defer cancel()
+		<-watch.Done()
+		peak = d.Peak()
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.say("parked: the dispatcher took at most %d MiB", peak>>20)
+	return []bench.Bar{{Name: "rss-mib-1m-parked", Value: float64(peak >> 20), Bound: 256}}, nil
+}
+
+// park writes what ten minutes of outage leave behind, bodies of 700 bytes
+// included: parked deliveries, and a breaker that is open until openUntil.
+func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil string) error {
+	_, err := b.world.Pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, due_at, created_at)
+		SELECT gen_random_uuid(), $1, n, 'withdrawal.referral', convert_to(rpad('{"n":' || n, 699, ' ') || '}', 'UTF8'), 'parked',
+			now() - interval '10 minutes', now() - interval '10 minutes' FROM generate_series(1, $2::integer) n`, int64(partner), n)
+	if err == nil {
+		_, err = b.world.Pool.Exec(ctx, "INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", int64(partner), n)
+	}
+	if err == nil {
+		_, err = b.world.Pool.Exec(ctx, `INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+			SELECT partner_id, version, url, 'open', now() - interval '10 minutes', `+openUntil+`, 320000 FROM endpoint WHERE partner_id = $1`, int64(partner))
+	}
+	if err == nil {
+		_, err = b.world.Pool.Exec(ctx, "ANALYZE delivery")
+	}
+	if err != nil {
+		return fmt.Errorf("park %d events: %w", n, err)
+	}
+	return nil
+}
+
+func (b *benchmark) delivered(ctx context.Context, partner uint32) error {
+	return until(ctx, 200*time.Millisecond, func() (bool, error) {
+		var waiting bool
+		err := b.world.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))", int64(partner)).Scan(&waiting)
+		return !waiting, err
+	})
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	authority "github.com/navlog/navlog/deploy/receiver"
+	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// receiver is the server of all partners. /live/ answers 204 once body and
+// signature are right, /dead/ never.
+type receiver struct {
+	server  *http.Server
+	address string
+	caFile  string
+	closing chan struct{}
+
+	mu       sync.Mutex
+	secrets  map[int64]string
+	expected map[uuid.UUID]*expectation
+	arrived  int // expected events, each counted once
+	first    time.Time
+	last     time.Time
+	fault    error
+	now      int // POSTs in the handler
+	most     int
+}
+
+// expectation is an event under way.
+type expectation struct {
+	body     []byte
+	appended time.Time
+	took     time.Duration // 0 until it has arrived
+}
+
+func startReceiver(dir string) (*receiver, error) {
+	certificate, caFile, err := authority.Certificate(dir)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	r := &receiver{
+		address: listener.Addr().String(), caFile: caFile, closing: make(chan struct{}),
+		secrets: map[int64]string{}, expected: map[uuid.UUID]*expectation{},
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /live/{partner}", r.live)
+	mux.HandleFunc("POST /dead/{partner}", r.dead)
+	r.server = &http.Server{
+		Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	go r.server.ServeTLS(listener, "", "")
+	return r, nil
+}
+
+func (r *receiver) close() {
+	close(r.closing)
+	_ = r.server.Close()
+}
+
+func (r *receiver) url(partner int64, dead bool) string {
+	kind := "live"
+	if dead {
+		kind = "dead"
+	}
+	return fmt.Sprintf("https://%s/%s/%d", r.address, kind, partner)
+}
+
+func (r *receiver) know(partner int64, secret string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secrets[partner] = secret
+}
+
+func (r *receiver) dead(_ http.ResponseWriter, request *http.Request) {
+	_, _ = io.Copy(io.Discard, request.Body) // or the end of the connection is not noticed
+	select {
+	case <-request.Context().Done():
+	case <-r.closing:
+	}
+}
+
+func (r *receiver) live(w http.ResponseWriter, request *http.Request) {
+	at := time.Now()
+	r.enter(1)
+	defer r.enter(-1)
+	body, err := io.ReadAll(request.Body)
+	if err == nil {
+		err = r.take(at, request.PathValue("partner"), request.Header, body)
+	}
+	if err != nil {
+		r.mu.Lock()
+		r.fault = err
+		r.mu.Unlock()
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *receiver) enter(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now += n
+	r.most = max(r.most, r.now)
+}
+
+// take checks a delivery and notes its time.
+func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte) error {
+	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
+	if err != nil {
+		return fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
+	}
+	number, _ := strconv.ParseInt(partner, 10, 64)
+	r.mu.Lock()
+	secret, e := r.secrets[number], r.expected[id]
+	r.mu.Unlock()
+	if err := webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, at); err != nil {
+		return fmt.Errorf("event %s: %w", id, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e == nil {
+		return nil // of another part
+	}
+	if !bytes.Equal(body, e.body) {
+		return fmt.Errorf("event %s has another body", id)
+	}
+	if e.took == 0 {
+		e.took = max(at.Sub(e.appended), 1)
+		r.arrived++
+		r.last = at
+		if r.first.IsZero() {
+			r.first = at
+		}
+	}
+	return nil
+}
+
+// forget begins a new part.
+func (r *receiver) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.expected, r.arrived, r.first, r.last, r.most = map[uuid.UUID]*expectation{}, 0, time.Time{}, time.Time{}, r.now
+}
+
+// expect says what is going to be appended now.
+func (r *receiver) expect(events ...referrals.Referral) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	for _, e := range events {
+		r.expected[e.ID] = &expectation{body: e.Body, appended: now}
+	}
+}
+
+// all waits until n of what is expected has arrived.
+func (r *receiver) all(ctx context.Context, n int) error {
+	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return r.arrived >= n, r.fault
+	})
+}
+
+// spread is first and last arrival.
+func (r *receiver) spread() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last.Sub(r.first)
+}
+
+// took gives how long these events took from their append.
+func (r *receiver) took(events []uuid.UUID) []time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]time.Duration, 0, len(events))
+	for _, id := range events {
+		if e := r.expected[id]; e != nil && e.took > 0 {
+			all = append(all, e.took)
+		}
+	}
+	return all
+}
+
+func (r *receiver) mostAtOnce() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.most
+}

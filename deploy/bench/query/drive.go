@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// times are the latencies of one kind of question.
+type times struct {
+	mu     sync.Mutex
+	of     map[string][]time.Duration
+	failed map[string]int
+}
+
+func newTimes() *times {
+	return &times{of: map[string][]time.Duration{}, failed: map[string]int{}}
+}
+
+func (t *times) add(name string, took time.Duration, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of[name] = append(t.of[name], took)
+	if err != nil {
+		t.failed[name]++
+	}
+}
+
+// quantile is in milliseconds; q is 0 to 1.
+func quantile(all []time.Duration, q float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]) / float64(time.Millisecond)
+}
+
+func (t *times) print(w io.Writer, title string) {
+	fmt.Fprintf(w, "\n%s\n%-36s %7s %9s %9s %9s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "failed")
+	for _, name := range slices.Sorted(maps.Keys(t.of)) {
+		d := t.of[name]
+		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), quantile(d, 0.5), quantile(d, 0.99), quantile(d, 1), t.failed[name])
+	}
+}
+
+// worst is the largest quantile of any question that counts.
+func (t *times) worst(q float64, counts func(string) bool) float64 {
+	most := 0.0
+	for name, d := range t.of {
+		if counts(name) {
+			most = max(most, quantile(d, q))
+		}
+	}
+	return most
+}
+
+// asker sends requests to the API.
+type asker struct {
+	client *http.Client
+	base   string
+	key    string
+}
+
+func newAsker(base, key string) *asker {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost, transport.DisableCompression = 256, true
+	return &asker{&http.Client{Transport: transport, Timeout: 30 * time.Second}, base, key}
+}
+
+func (a *asker) ask(ctx context.Context, q question, path string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.base+path, nil)
+	if err != nil {
+		return err
+	}
+	if q.partner {
+		r.Header.Set("x-api-key", a.key)
+	}
+	resp, err := a.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound { // a user that was not there yet
+		return fmt.Errorf("%s: %s", path, resp.Status)
+	}
+	return nil
+}
+
+// pace sends perSecond requests a second whether or not the earlier ones were
+// answered; a latency counts from when the request was due, so that a stall
+// shows in all that it held up.
+func pace(ctx context.Context, a *asker, questions []question, perSecond int, for_ time.Duration, change func(string, *rand.Rand) string) *times {
+	t, rng := newTimes(), rand.New(rand.NewPCG(7, 7))
+	var group sync.WaitGroup
+	start := time.Now()
+	for i := range int(for_.Seconds() * float64(perSecond)) {
+		due := start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))
+		if !sleep(ctx, time.Until(due)) {
+			break
+		}
+		q := questions[i%len(questions)]
+		path := change(q.path(rng), rng)
+		group.Go(func() {
+			err := a.ask(ctx, q, path)
+			t.add(q.name, time.Since(due), err)
+		})
+	}
+	group.Wait()
+	return t
+}
+
+// saturate keeps clients busy.
+func saturate(ctx context.Context, a *asker, questions []question, clients int, for_ time.Duration) *times {
+	t := newTimes()
+	var group sync.WaitGroup
+	end := time.Now().Add(for_)
+	for c := range clients {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(c), 9))
+			for time.Now().Before(end) && ctx.Err() == nil {
+				q := questions[rng.IntN(len(questions))]
+				start := time.Now()
+				err := a.ask(ctx, q, q.path(rng))
+				t.add("all", time.Since(start), err)
+			}
+		})
+	}
+	group.Wait()
+	return t
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// hammer sends requests over connections as fast as they are answered, with a
+// client that does as little as it can, and gives the requests a second and
+// the latencies.
+func hammer(addr string, paths []string, connections int, for_ time.Duration) (float64, []time.Duration, error) {
+	var mu sync.Mutex
+	var all []time.Duration
+	var faults []error
+	var group sync.WaitGroup
+	start := time.Now()
+	for i := range connections {
+		group.Go(func() {
+			took, err := loop(addr, paths, i, start.Add(for_))
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, took...)
+			if err != nil {
+				faults = append(faults, err)
+			}
+		})
+	}
+	group.Wait()
+	return float64(len(all)) / time.Since(start).Seconds(), all, errors.Join(faults...)
+}
+
+func loop(addr string, paths []string, from int, end time.Time) ([]time.Duration, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	in := bufio.NewReaderSize(conn, 32<<10)
+	requests := make([][]byte, len(paths))
+	for i, p := range paths {
+		requests[i] = []byte("GET " + p + " HTTP/1.1\r\nHost: navlog\r\n\r\n")
+	}
+	var took []time.Duration
+	for i := from; ; i++ {
+		start := time.Now()
+		if start.After(end) {
+			return took, nil
+		}
+		if _, err := conn.Write(requests[i%len(requests)]); err != nil {
+			return took, err
+		}
+		if err := discardAnswer(in); err != nil {
+			return took, err
+		}
+		took = append(took, time.Since(start))
+	}
+}
+
+// discardAnswer reads an answer with a Content-Length, which must be 200.
+func discardAnswer(in *bufio.Reader) error {
+	length, first := -1, true
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if first && !strings.HasPrefix(string(line), "HTTP/1.1 200") {
+			return fmt.Errorf("answered %q", line)
+		}
+		first = false
+		if len(line) <= 2 {
+			break
+		}
+		if name, value, ok := strings.Cut(string(line), ":"); ok && len(name) == len("Content-Length") && strings.EqualFold(name, "Content-Length") {
+			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 {
+		return errors.New("an answer has no Content-Length")
+	}
+	_, err := in.Discard(length)
+	return err
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// server is a process that answers HTTP.
+type server struct {
+	cmd  *exec.Cmd
+	addr string
+}
+
+// serve starts bin/navlog serve on the data set and waits until it is ready.
+func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*server, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, binary, "serve")
+	cmd.Dir = w.dir
+	cmd.Env = append(os.Environ(), "NAVLOG_CHAIN_ID="+strconv.Itoa(chainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
+		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+numbered(0xee, 0).Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
+		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
+	return start(ctx, cmd, addr, "/readyz")
+}
+
+// bare starts a handler that does nothing but write these bytes.
+func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
+	file := w.dir + "/bare.json"
+	if err := os.WriteFile(file, body, 0o644); err != nil {
+		return nil, err
+	}
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return start(ctx, exec.CommandContext(ctx, self, "-bare", file, "-listen", addr), addr, "/")
+}
+
+// runBare is the other side of bare.
+func runBare(file, addr string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return http.ListenAndServe(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		_, _ = w.Write(body)
+	}))
+}
+
+func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, error) {
+	log, err := os.Create(fmt.Sprintf("%s/server-%s.log", os.TempDir(), strings.ReplaceAll(addr, ":", "-")))
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(log.Name())
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 15 * time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	s := &server{cmd, addr}
+	for range 300 {
+		resp, err := http.Get("http://" + addr + path)
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return s, nil
+			}
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			break
+		}
+	}
+	said, _ := os.ReadFile(log.Name())
+	return nil, fmt.Errorf("%s is not ready within 30 s: %s", cmd.Path, said)
+}
+
+// memory is the most that the process had resident, in MiB.
+func (s *server) memory() (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("no VmHWM of process %d", s.cmd.Process.Pid)
+}
+
+func (s *server) stop() {
+	_ = s.cmd.Process.Signal(os.Interrupt)
+	_ = s.cmd.Wait()
+}
+
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// fetch gives the body of one answer.
+func fetch(url string) ([]byte, error) {
+	resp, err := http.Get(url)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(resp.Body)
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// bare inserts the rows of generation 2 up to last into the same tables of a
+// database of its own, all tables at once, a chunk of records after the other,
+// and gives the time that the inserts took.
+func (e *engines) bare(ctx context.Context, b *benchmark, last uint64) (took time.Duration, rows uint64, err error) {
+	const database = "bare"
+	if err := readmodel.Create(ctx, e.conn, database); err != nil {
+		return 0, 0, err
+	}
+	for after := uint64(0); after < last; after += uint64(b.Chunk) {
+		to := min(after+uint64(b.Chunk), last)
+		answers := make([]driver.Rows, len(readmodel.Tables))
+		for i, table := range readmodel.Tables {
+			ask := fmt.Sprintf("SELECT * FROM %s.%s WHERE seq > %d AND seq <= %d ORDER BY seq, row SETTINGS max_block_size = 10000000, max_threads = 1", e.ch.Database(2), table, after, to)
+			if answers[i], err = e.conn.Query(ctx, ask); err != nil {
+				return 0, 0, fmt.Errorf("read the rows of %s: %w", table, err)
+			}
+			answers[i].Next() // the block is here now
+		}
+		began := time.Now()
+		var group sync.WaitGroup
+		faults := make([]error, len(answers))
+		for i, table := range readmodel.Tables {
+			group.Go(func() { faults[i] = e.send(ctx, database+"."+table, answers[i]) })
+		}
+		group.Wait()
+		took += time.Since(began)
+		if err := errors.Join(faults...); err != nil {
+			return 0, 0, err
+		}
+	}
+	for _, table := range readmodel.Tables {
+		var n, want uint64
+		ask := fmt.Sprintf("SELECT (SELECT count() FROM bare.%s), (SELECT count() FROM %s.%s WHERE seq <= %d)", table, e.ch.Database(2), table, last)
+		if err := e.conn.QueryRow(ctx, ask).Scan(&n, &want); err != nil {
+			return 0, 0, err
+		}
+		if n != want {
+			return 0, 0, fmt.Errorf("the bare insert put %d rows into %s and not %d: it is no comparison", n, table, want)
+		}
+		rows += n
+	}
+	return took, rows, nil
+}
+
+func (e *engines) send(ctx context.Context, table string, rows driver.Rows) error {
+	defer rows.Close()
+	batch, err := e.conn.PrepareBatch(ctx, "INSERT INTO "+table)
+	if err != nil {
+		return err
+	}
+	defer batch.Close()
+	if err := batch.Append(rows); err != nil {
+		return err
+	}
+	return batch.Send()
+}
+
+// newestSeq is the seq of the log's last record.
+func newestSeq(ctx context.Context, addr string) (seq uint64, err error) {
+	c := kafkaConfig(addr)
+	client, err := kgo.NewClient(c.Options()...)
+	if err != nil {
+		return 0, err
+	}
+	defer client.Close()
+	end, err := chainlog.End(ctx, kadm.NewClient(client), chainID)
+	if err != nil {
+		return 0, err
+	}
+	reader, err := kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{chainlog.LogTopic(chainID): {0: kgo.NewOffset().At(max(0, end-20))}}),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+	}, c.Options()...)...)
+	if err != nil {
+		return 0, err
+	}
+	defer reader.Close()
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	fetches := reader.PollFetches(limited)
+	for _, in := range fetches.Records() {
+		r, err := chainlog.Decode(chainID, in)
+		if err != nil {
+			return 0, err
+		}
+		seq = r.GetSeq()
+	}
+	return seq, fetches.Err()
+}
+
+const liveLogs = 20
+
+// live appends blocks, which stay in the cached log, each when the one before is visible, and gives the times
+// from the commit to the rows in every table, in ascending order.
+func (e *engines) live(ctx context.Context, b *benchmark, last uint64) ([]time.Duration, error) {
+	g, err := newGenerator(e.kafka.Addr, b.Users)
+	if err != nil {
+		return nil, err
+	}
+	defer g.client.Close()
+	g.seq, g.block = last, last // no block of the log has a higher number than a record
+	for i := range g.vaults {
+		g.vaults[i] = vaultLife{deposits: 1 << 40, swept: 1 << 40, requests: 1 << 40, funded: 1 << 40, claimed: 1 << 40}
+	}
+	var waits []time.Duration
+	for range b.Blocks {
+		g.mine(0)
+		g.unit = slices.Concat(g.unit[:liveLogs], g.unit[len(g.unit)-1:])
+		for i, r := range g.unit {
+			r.Seq = last + uint64(i) + 1
+		}
+		last += liveLogs + 1
+		g.seq = last
+		if err := g.commit(ctx); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		for {
+			at, err := e.newest(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if at >= last {
+				break
+			}
+		}
+		waits = append(waits, time.Since(began))
+	}
+	slices.Sort(waits)
+	return waits, e.untouched(ctx, last)
+}
+
+// newest is the position of the live generation, in one question.
+func (e *engines) newest(ctx context.Context) (seq uint64, err error) {
+	var parts []string
+	for _, table := range readmodel.Tables {
+		parts = append(parts, "SELECT max(seq) AS m FROM "+e.ch.Database(2)+"."+table)
+	}
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
+	err = e.conn.QueryRow(ctx, "SELECT min(m) FROM ("+strings.Join(parts, " UNION ALL ")+")").Scan(&seq)
+	return seq, err
+}
+
+// untouched checks that each live block is there once.
+func (e *engines) untouched(ctx context.Context, last uint64) error {
+	var rows, seqs uint64
+	if err := e.conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".records").Scan(&rows, &seqs); err != nil {
+		return err
+	}
+	if rows != last || seqs != last {
+		return fmt.Errorf("the live generation has %d rows of %d seqs and must have %d: what was measured is no result", rows, seqs, last)
+	}
+	return nil
+}
+
+// cpu is the processor time that a process has used.
+func cpu(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of navlog project: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, i := range []int{11, 12} { // utime, stime
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the processor time of navlog project: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
+}
+
+// peak is the largest resident memory of a process so far, in bytes; 0 where the system does not tell it.
+func peak(pid int) int64 {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "VmHWM:" {
+			kib, _ := strconv.ParseInt(fields[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

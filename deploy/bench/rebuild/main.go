@@ -1,0 +1,275 @@
+// Command rebuild is the benchmark `make bench-rebuild`: how fast navlog makes
+// its read models anew from a log, beside what ClickHouse takes for the same
+// rows when they only have to be inserted, and how soon a new block is visible.
+//
+//	log (embedded Kafka, cached) ─┬─ `navlog project`: builds the first generation
+//	                              ├─ `navlog projection rebuild`: the next one, to the switch   ◀─ timed
+//	                              ├─ bare: the rows of that generation into the same tables     ◀─ timed
+//	                              └─ live: one block after the other, until all tables have it  ◀─ timed
+//
+// The rows of the bare insert are read back from the generation as native
+// blocks, which is not timed, and sent as they are: no insert can do less.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+type benchmark struct {
+	Data   string `type:"path" default:"build/bench-rebuild" help:"Folder for the cached log and the engines of a run."`
+	Navlog string `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
+	Events int    `default:"10000000" help:"Records of the log."`
+	Users  int    `default:"1000000" help:"Users that the log names."`
+	Blocks int    `default:"200" help:"Live blocks to time, of 20 logs each."`
+	Chunk  int    `default:"50000" help:"Records whose rows the bare insert sends at once."`
+}
+
+func main() {
+	var b benchmark
+	kong.Parse(&b, kong.Name("bench-rebuild"), kong.Description("Measure how navlog rebuilds its read models."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := b.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench-rebuild:", err)
+		os.Exit(1)
+	}
+}
+
+func (b *benchmark) say(format string, a ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, a...))
+}
+
+// engines of one run. The log outlives them.
+type engines struct {
+	dir        string
+	kafka      *local.Kafka
+	clickHouse *local.ClickHouse
+	postgres   *local.Postgres
+	config     string
+	ch         readmodel.Config
+	conn       driver.Conn
+}
+
+func (b *benchmark) start(ctx context.Context) (e *engines, err error) {
+	if err := os.MkdirAll(b.Data, 0o755); err != nil {
+		return nil, fmt.Errorf("make the data folder: %w", err)
+	}
+	e = new(engines)
+	if e.kafka, err = openLog(ctx, b); err != nil {
+		return nil, err
+	}
+	if e.dir, err = os.MkdirTemp(b.Data, "run-"); err == nil {
+		err = errors.Join(os.Chmod(e.dir, 0o755), local.RemoveAtExit(e.dir)) // PostgreSQL may run as another user
+	}
+	if err == nil {
+		e.clickHouse, err = local.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
+	}
+	if err == nil {
+		e.postgres, err = local.StartPostgres(ctx, filepath.Join(e.dir, "postgres"), 0)
+	}
+	if err == nil {
+		err = e.configure()
+	}
+	if err != nil {
+		return nil, errors.Join(err, e.stop())
+	}
+	return e, nil
+}
+
+// configure writes navlog.yaml and connects.
+func (e *engines) configure() error {
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"chain":      map[string]any{"id": chainID},
+		"kafka":      map[string]any{"brokers": []string{e.kafka.Addr}},
+		"clickhouse": map[string]any{"addr": e.clickHouse.Addr},
+		"postgres":   map[string]any{"url": e.postgres.URL},
+		"ops":        map[string]any{"listen": port},
+	})
+	if err != nil {
+		return err
+	}
+	e.config = filepath.Join(e.dir, "navlog.yaml")
+	if err := os.WriteFile(e.config, text, 0o600); err != nil {
+		return err
+	}
+	e.ch = readmodel.DefaultConfig()
+	e.ch.Addr = e.clickHouse.Addr
+	e.conn, err = e.ch.Open()
+	return err
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+func (e *engines) stop() error {
+	var faults []error
+	if e.conn != nil {
+		faults = append(faults, e.conn.Close())
+	}
+	if e.clickHouse != nil {
+		faults = append(faults, e.clickHouse.Close())
+	}
+	if e.postgres != nil {
+		faults = append(faults, e.postgres.Close())
+	}
+	if e.kafka != nil {
+		faults = append(faults, e.kafka.Close())
+	}
+	return errors.Join(append(faults, os.RemoveAll(e.dir))...)
+}
+
+func (b *benchmark) run(ctx context.Context) (err error) {
+	e, err := b.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.stop()) }()
+	said, err := os.Create(filepath.Join(b.Data, "project.log"))
+	if err != nil {
+		return err
+	}
+	defer said.Close()
+	project := exec.Command(b.Navlog, "project", "--config", e.config)
+	project.Stdout, project.Stderr = said, said
+	if err := project.Start(); err != nil {
+		return fmt.Errorf("start navlog project: %w", err)
+	}
+	defer func() {
+		_ = project.Process.Signal(syscall.SIGTERM)
+		_ = project.Wait() // its end decides nothing any more
+	}()
+
+	last, err := newestSeq(ctx, e.kafka.Addr)
+	if err != nil {
+		return err
+	}
+	b.say("building the first generation of %d records", last)
+	first, err := e.reaches(ctx, 1, last)
+	if err != nil {
+		return err
+	}
+	used, err := cpu(project.Process.Pid)
+	if err != nil {
+		return err
+	}
+	rate := func(d time.Duration) float64 { return float64(last) / d.Seconds() }
+	fmt.Printf("first generation: %.1f s, %.0f records/s, %.2f microseconds of CPU a record in navlog project\n", first.Seconds(), rate(first), used.Seconds()*1e6/float64(last))
+
+	b.say("rebuilding beside it")
+	began := time.Now()
+	rebuild := exec.CommandContext(ctx, b.Navlog, "projection", "rebuild", "--config", e.config)
+	rebuild.Stdout, rebuild.Stderr = os.Stderr, os.Stderr
+	if err := rebuild.Run(); err != nil {
+		return fmt.Errorf("navlog projection rebuild: %w", err)
+	}
+	rebuilt := time.Since(began)
+	after, err := cpu(project.Process.Pid)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("rebuild to the switch: %.1f s, %.0f records/s, %.2f microseconds of CPU a record in navlog project\n", rebuilt.Seconds(), rate(rebuilt), (after-used).Seconds()*1e6/float64(last))
+
+	b.say("timing live blocks")
+	waits, err := e.live(ctx, b, last)
+	if err != nil {
+		return err
+	}
+	p99 := waits[(len(waits)*99+99)/100-1]
+	fmt.Printf("live blocks of %d logs, from commit to all tables: p50 %.1f ms, p99 %.1f ms, of %d\n", liveLogs, ms(waits[len(waits)/2]), ms(p99), len(waits))
+	memory := peak(project.Process.Pid)
+
+	b.say("inserting the same rows bare")
+	bare, rows, err := e.bare(ctx, b, last)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("bare insert of the same %d rows: %.1f s, %.0f records/s\n", rows, bare.Seconds(), rate(bare))
+	if err := e.kafkaEngine(ctx); err != nil {
+		return err
+	}
+	bench.Print(os.Stdout,
+		bench.Bar{Name: "rebuild-ratio", Value: rebuilt.Seconds() / bare.Seconds(), Bound: 1.4},
+		bench.Bar{Name: "rebuild-events-s", Value: rate(rebuilt), Bound: 200_000, Least: true},
+		bench.Bar{Name: "first-build-events-s", Value: rate(first), Bound: 200_000, Least: true},
+		bench.Bar{Name: "project-rss-mib", Value: float64(memory) / (1 << 20), Bound: 512},
+		bench.Bar{Name: "live-visible-p99-ms", Value: ms(p99), Bound: 50},
+	)
+	return nil
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// reaches waits until every table of a generation has a seq, and tells how long it took.
+func (e *engines) reaches(ctx context.Context, id int32, seq uint64) (time.Duration, error) {
+	began := time.Now()
+	for {
+		at, err := e.position(ctx, id)
+		if err == nil && at >= seq {
+			return time.Since(began), nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+		if time.Since(began) > 30*time.Minute {
+			return 0, fmt.Errorf("generation %d is at seq %d after 30 minutes, and not at %d: %w", id, at, seq, err)
+		}
+	}
+}
+
+// position is how far every table of a generation is.
+func (e *engines) position(ctx context.Context, id int32) (uint64, error) {
+	var all []uint64
+	for _, table := range readmodel.Tables {
+		seq, _, err := readmodel.Cursor(ctx, e.conn, e.ch.Database(id), table)
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, seq)
+	}
+	return slices.Min(all), nil
+}
+
+// kafkaEngine says whether ClickHouse's own Kafka engine can be compared with.
+func (e *engines) kafkaEngine(ctx context.Context) error {
+	var there uint64
+	if err := e.conn.QueryRow(ctx, "SELECT count() FROM system.table_engines WHERE name = 'Kafka'").Scan(&there); err != nil {
+		return fmt.Errorf("look for ClickHouse's Kafka engine: %w", err)
+	}
+	if there == 0 {
+		fmt.Println("ClickHouse's Kafka table engine: this build has none, nothing is compared with it")
+		return nil
+	}
+	fmt.Println("ClickHouse's Kafka table engine: this build has it, and it is not compared with: it would have to fold in SQL what the projector folds")
+	return nil
+}

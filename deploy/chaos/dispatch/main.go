@@ -1,0 +1,99 @@
+// Command dispatch is `make chaos-dispatch`: it kills what sends webhooks, again
+// and again, and counts what arrives.
+//
+//	producer ──▶ Kafka ──▶ navlog dispatch (two) ◀──▶ PostgreSQL
+//	                             │  ▲ SIGKILL            ▲ SIGKILL, leases taken away, positions set to zero
+//	receiver ◀────── TLS ────────┘
+//
+// A seed decides what happens and when. At the end of each, every event must
+// have been acknowledged by its receiver, with the id and the bytes that follow
+// from the event alone; what came more often than its answers explain must be no
+// more than what the lanes had under way when something was killed. The last
+// line is
+//
+//	seeds=N events=M lost=0 extra=K in_flight_bound=B
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/referrals"
+)
+
+// chaos is what the command line says.
+type chaos struct {
+	Data   string `type:"path" default:"build/chaos-dispatch" help:"Folder for the engines; what is in it goes at the end, unless something was wrong."`
+	Navlog string `type:"existingfile" default:"bin/navlog" help:"The binary to test."`
+	Seeds  int    `default:"50" help:"How many seeds, from --first on."`
+	First  uint64 `default:"1" help:"The first seed."`
+	Events int    `default:"300" help:"Events of each seed."`
+
+	world    *referrals.World
+	receiver *receiver
+}
+
+// tally is what one seed, or all, came to.
+type tally struct{ events, lost, extra, bound int }
+
+func main() {
+	var c chaos
+	kong.Parse(&c, kong.Name("chaos-dispatch"), kong.Description("Kill what sends webhooks and count what arrives."))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	sum, err := c.run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos-dispatch:", err)
+	}
+	fmt.Printf("seeds=%d events=%d lost=%d extra=%d in_flight_bound=%d\n", c.Seeds, sum.events, sum.lost, sum.extra, sum.bound)
+	if err != nil || sum.lost > 0 || sum.extra > sum.bound {
+		os.Exit(1)
+	}
+}
+
+func (c *chaos) run(ctx context.Context) (sum tally, err error) {
+	if c.Seeds < 1 || c.Events < partners {
+		return sum, fmt.Errorf("--seeds is %d and must be 1 or more, --events %d and must be %d or more", c.Seeds, c.Events, partners)
+	}
+	dir, err := c.emptyDir()
+	if err != nil {
+		return sum, err
+	}
+	if c.receiver, err = startReceiver(filepath.Join(dir, "ca")); err != nil {
+		return sum, err
+	}
+	defer c.receiver.close()
+	if c.world, err = referrals.Start(ctx, dir); err != nil {
+		return sum, err
+	}
+	defer c.world.Close()
+	for i := range c.Seeds {
+		seed, started := c.First+uint64(i), time.Now()
+		one, err := c.seed(ctx, seed)
+		sum.events, sum.lost, sum.extra, sum.bound = sum.events+one.events, sum.lost+one.lost, sum.extra+one.extra, sum.bound+one.bound
+		if err != nil {
+			return sum, fmt.Errorf("seed %d: %w; logs are in %s", seed, err, dir)
+		}
+		fmt.Fprintf(os.Stderr, "seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s\n", seed, one.events, one.lost, one.extra, one.bound, time.Since(started).Seconds())
+	}
+	return sum, local.RemoveAtExit(dir)
+}
+
+func (c *chaos) emptyDir() (string, error) {
+	if err := os.MkdirAll(c.Data, 0o755); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	dir, err := os.MkdirTemp(c.Data, "run-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the engines: %w", err)
+	}
+	return dir, os.Chmod(dir, 0o755)
+}

@@ -1,0 +1,65 @@
+// Package referrals is the world of dispatch without a chain: referral records
+// as ingest writes them, a Kafka and a PostgreSQL of their own, partners, and
+// `navlog dispatch` as a process. The benchmark and the chaos run of dispatch
+// are made of it.
+package referrals
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// ChainID of all referrals.
+const ChainID = 31337
+
+// large makes a body of about 700 bytes.
+var large, _ = new(big.Int).SetString("90071992547409931234567890123456789012345678901234567890123456789012345678", 10)
+
+// A Referral is a record and what must arrive of it.
+type Referral struct {
+	Partner uint32
+	ID      uuid.UUID
+	Body    []byte // exactly as it is to be posted
+	Value   []byte // of the record
+}
+
+// Withdrawal makes the n-th withdrawal request of a partner's user. The same
+// arguments give the same bytes.
+func Withdrawal(partner uint32, n int) (Referral, error) {
+	topics, data, err := contracts.Encode(contracts.WithdrawalRequested{
+		RequestIndex: new(big.Int).Add(large, big.NewInt(int64(n))), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
+		Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
+	})
+	if err != nil {
+		return Referral{}, fmt.Errorf("encode withdrawal %d of partner %d: %w", n, partner, err)
+	}
+	tx := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(int64(partner)), 64), big.NewInt(int64(n)))
+	log := &event.Log{
+		Address: common.BigToAddress(big.NewInt(0x5fbdb)).Bytes(), Data: data, BlockNumber: 1000 + uint64(n), BlockHash: make([]byte, 32),
+		BlockTime: 1_700_000_000 + uint64(n), TxHash: common.BigToHash(tx).Bytes(), LogIndex: 3,
+	}
+	for _, topic := range topics {
+		log.Topics = append(log.Topics, topic.Bytes())
+	}
+	record := &event.Referral{ChainId: ChainID, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: partner, Seq: uint64(n), Log: log}
+	envelope, err := webhook.FromReferral(record)
+	if err != nil {
+		return Referral{}, fmt.Errorf("withdrawal %d of partner %d: %w", n, partner, err)
+	}
+	r := Referral{Partner: partner, ID: envelope.ID}
+	if r.Body, err = envelope.Body(); err != nil {
+		return Referral{}, err
+	}
+	if r.Value, err = proto.Marshal(record); err != nil {
+		return Referral{}, fmt.Errorf("encode withdrawal %d of partner %d: %w", n, partner, err)
+	}
+	return r, nil
+}

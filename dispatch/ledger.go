@@ -1,0 +1,139 @@
+package dispatch
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+const (
+	// ledgerWriters is how many transactions write results at a time: while one
+	// waits for the disk, the next is filled.
+	ledgerWriters = 2
+	// ledgerBatch is the number of results of one transaction at most.
+	ledgerBatch  = 500
+	writeTimeout = 5 * time.Second
+)
+
+// ledger writes what came of POSTs, many in one transaction: whatever ended
+// while the last one was written. Nothing waits for a batch to fill.
+//
+// The order of writes is the same as with one transaction each: a result is
+// written after its POST, and its lane hears of the end of the POST, and so
+// starts another, after its result is written. What a crash can repeat is what
+// the lanes have under way, whether or not it has been answered.
+type ledger struct {
+	d       *Dispatch
+	entries chan entry
+}
+
+// entry is a result on its way into PostgreSQL.
+type entry struct {
+	attempt attempt
+	fence   int64
+	result  result
+	written chan<- outcomeOfWrite // holds one
+}
+
+type outcomeOfWrite struct {
+	fenced bool // the attempt is logged, and the delivery left to its new owner
+	err    error
+}
+
+func newLedger(d *Dispatch) *ledger { return &ledger{d: d, entries: make(chan entry)} }
+
+// run writes until entries is closed.
+func (l *ledger) run() {
+	for first := range l.entries {
+		batch := append(make([]entry, 0, 16), first)
+	gather:
+		for len(batch) < ledgerBatch {
+			select {
+			case e, ok := <-l.entries:
+				if !ok {
+					break gather
+				}
+				batch = append(batch, e)
+			default:
+				break gather
+			}
+		}
+		l.write(batch)
+	}
+}
+
+// write writes a batch. Where PostgreSQL refuses it, one result may be at fault,
+// which must not hold back those of other partners: then each is written alone.
+func (l *ledger) write(batch []entry) {
+	done, err := l.finish(batch)
+	var refusal *pgconn.PgError
+	if len(batch) > 1 && errors.As(err, &refusal) {
+		for _, e := range batch {
+			l.write([]entry{e})
+		}
+		return
+	}
+	for _, e := range batch {
+		_, written := done[e.attempt.delivery.EventID]
+		e.written <- outcomeOfWrite{fenced: err == nil && !written, err: err}
+	}
+}
+
+// finish writes results in one transaction and names those whose fence still
+// held.
+func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
+	// One order for everybody: a partner's former owner writes the same events.
+	slices.SortFunc(batch, func(a, b entry) int {
+		return bytes.Compare(a.attempt.delivery.EventID[:], b.attempt.delivery.EventID[:])
+	})
+	rows := db.FinishAttemptsParams{Owner: l.d.owner}
+	for _, e := range batch {
+		appendResult(&rows, e)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
+	defer cancel()
+	ids, err := l.d.queries.FinishAttempts(ctx, rows)
+	l.d.metrics.writes.Observe(float64(len(batch)))
+	done := make(map[uuid.UUID]struct{}, len(ids))
+	for _, id := range ids {
+		done[id] = struct{}{}
+	}
+	return done, err
+}
+
+func appendResult(rows *db.FinishAttemptsParams, e entry) {
+	v, r := e.attempt.verdict, e.result
+	rows.EventIds = append(rows.EventIds, e.attempt.delivery.EventID)
+	rows.PartnerIds = append(rows.PartnerIds, e.attempt.partner)
+	rows.Fences = append(rows.Fences, e.fence)
+	rows.States = append(rows.States, v.state)
+	rows.Attempts = append(rows.Attempts, v.attempts)
+	rows.WaitMs = append(rows.WaitMs, v.wait.Milliseconds())
+	rows.Finished = append(rows.Finished, v.finished)
+	rows.Urls = append(rows.Urls, e.attempt.endpoint.url)
+	rows.EndpointVersions = append(rows.EndpointVersions, e.attempt.endpoint.version)
+	rows.StartedAt = append(rows.StartedAt, r.started)
+	rows.DurationMs = append(rows.DurationMs, int32(r.took.Milliseconds()))
+	rows.Statuses = append(rows.Statuses, int32(r.status))
+	rows.Errors = append(rows.Errors, r.err)
+	rows.Responses = append(rows.Responses, r.response)
+	rows.DnsUs = append(rows.DnsUs, microseconds(r.phases.dns))
+	rows.ConnectUs = append(rows.ConnectUs, microseconds(r.phases.connect))
+	rows.TlsUs = append(rows.TlsUs, microseconds(r.phases.tls))
+	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.phases.firstByte))
+}
+
+// microseconds of a phase; -1 for one that did not happen.
+func microseconds(d time.Duration) int32 {
+	if d < 0 {
+		return -1
+	}
+	return int32(d.Microseconds())
+}

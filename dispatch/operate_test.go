@@ -1,0 +1,247 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// specifiedSignature is computed here a second time, from the specification.
+func specifiedSignature(secret, timestamp string, body []byte) string {
+	h := hmac.New(sha256.New, []byte(secret))
+	h.Write([]byte(timestamp + "." + string(body)))
+	return "sha256=" + hex.EncodeToString(h.Sum(nil))
+}
+
+// standardSignature is one of Standard Webhooks.
+func standardSignature(t *testing.T, secret, id, timestamp string, body []byte) string {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(secret[len("whsec_"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(id + "." + timestamp + "." + string(body)))
+	return "v1," + base64.StdEncoding.EncodeToString(h.Sum(nil))
+}
+
+// While a secret is rotated, the specified header is signed with the old one and
+// the additional one with the new; afterwards there is only the new one, and
+// each step is a version of the endpoint.
+func TestRotationWithOverlap(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	next := registry.NewSigningSecret()
+	_, err := f.queries.RotateSecret(t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600})
+	f.check(err)
+	f.deposits(7, 0, 1)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.exec("UPDATE endpoint SET next_at = now()")
+	versions := f.number("SELECT max(endpoint_version) FROM attempt")
+	f.eventually("the change is known", func() bool {
+		e, known, err := f.known(7)
+		return err == nil && known && e.secret == next && e.next == "" && e.version == versions+1
+	})
+	// A dispatcher may be as late as endpointsAge.
+	f.start(func(d *Dispatch) { d.endpoints.expire() })
+	f.eventually("signed with the new secret", func() bool {
+		n := len(r.got())
+		f.deposits(7, n, n+1)
+		f.eventually("delivered", f.in(registry.Delivered, n+1))
+		c := r.got()[n]
+		return c.header.Get("X-Service-Signature") == specifiedSignature(next, c.header.Get("X-Service-Timestamp"), c.body)
+	})
+
+	calls := r.got()
+	during, after := calls[0], calls[len(calls)-1]
+	at := during.header.Get("X-Service-Timestamp")
+	if got := during.header.Get("X-Service-Signature"); got != specifiedSignature(testSecret, at, during.body) {
+		t.Errorf("during the overlap the specified header is %s", got)
+	}
+	if got := during.header.Get("X-Service-Signature-Next"); got != specifiedSignature(next, at, during.body) {
+		t.Errorf("during the overlap the additional header is %s", got)
+	}
+	want := standardSignature(t, testSecret, during.id(), at, during.body) + " " + standardSignature(t, next, during.id(), at, during.body)
+	if got := during.header.Get("Webhook-Signature"); got != want || during.header.Get("Webhook-Id") != during.id() || during.header.Get("Webhook-Timestamp") != at {
+		t.Errorf("Standard Webhooks: %s, want %s", got, want)
+	}
+	if got := after.header.Get("X-Service-Signature-Next"); got != "" {
+		t.Errorf("after the overlap there is still %s", got)
+	}
+	before := f.number("SELECT version FROM endpoint")
+	_, err = f.queries.SetSecret(t.Context(), db.SetSecretParams{PartnerID: 7, Secret: f.sealer.Seal(7, testSecret)})
+	f.check(err)
+	if e, _, err := f.known(7); err != nil || e.version != before+2 || e.secret != testSecret {
+		t.Errorf("after the next change: version %d, %v", e.version, err)
+	}
+}
+
+// known is what a dispatcher that has just started would know of a partner.
+func (f *fixture) known(partner int64) (endpoint, bool, error) {
+	e := &endpoints{queries: f.queries, sealer: f.sealer}
+	return e.get(context.WithoutCancel(f.Context()), partner)
+}
+
+// The header numbers a partner's events without a gap, and a test event has no
+// number.
+func TestSequenceHeader(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	f.deposits(7, 0, 20)
+	f.exec("INSERT INTO command (partner_id, kind) VALUES (7, 'test')")
+	f.eventually("delivered", f.in(registry.Delivered, 21))
+	seen := map[string]bool{}
+	for _, c := range r.got() {
+		seen[c.header.Get("X-Service-Sequence")] = true
+		if (c.header.Get("X-Service-Event-Type") == "webhook.test") != (c.header.Get("X-Service-Sequence") == "") {
+			t.Errorf("event %s has sequence %q", c.header.Get("X-Service-Event-Type"), c.header.Get("X-Service-Sequence"))
+		}
+	}
+	if len(seen) != 21 || !seen["1"] || !seen["20"] {
+		t.Errorf("sequences %v", seen)
+	}
+}
+
+// An operator parks a partner: nothing is sent and nothing is lost, through a
+// restart too; then it resumes.
+func TestOperatorParksAndResumes(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	_, err := f.queries.HoldEndpoint(t.Context(), db.HoldEndpointParams{PartnerID: 7, Held: true})
+	f.check(err)
+	stop := f.run(f.dispatcher(nil))
+	f.deposits(7, 0, 10)
+	f.eventually("parked", f.in(registry.Parked, 10))
+	stop()
+	f.start(nil)
+	f.deposits(7, 10, 20)
+	f.eventually("parked", f.in(registry.Parked, 20))
+	if n := len(r.got()); n != 0 || f.number("SELECT sum(attempts) FROM delivery") != 0 {
+		t.Errorf("%d requests to a parked partner", n)
+	}
+	_, err = f.queries.HoldEndpoint(t.Context(), db.HoldEndpointParams{PartnerID: 7, Held: false})
+	f.check(err)
+	f.eventually("delivered", f.in(registry.Delivered, 20))
+}
+
+// A range is replayed with the same ids, only in the state that was asked for,
+// and says how many it sent.
+func TestReplayRange(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	f.deposits(7, 0, 20)
+	f.eventually("delivered", f.in(registry.Delivered, 20))
+	f.exec("UPDATE delivery SET state = 'failed' WHERE sequence IN (5, 6, 19)")
+	failed := registry.Failed
+	for _, p := range []db.CreateReplayRangeParams{
+		{PartnerID: 7, FirstSequence: 2, LastSequence: 1 << 40, OnlyState: &failed},
+		{PartnerID: 7, FirstSequence: 100, LastSequence: 200},
+	} {
+		_, err := f.queries.CreateReplayRange(t.Context(), p)
+		f.check(err)
+	}
+	f.eventually("done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
+	f.eventually("delivered", f.in(registry.Delivered, 20))
+	if n := len(r.got()); n != 23 {
+		t.Errorf("%d requests for 20 events and 3 replays", n)
+	}
+	if n := f.number("SELECT deliveries FROM command WHERE first_sequence = 2"); n != 3 {
+		t.Errorf("the command says %d", n)
+	}
+}
+
+// The log has the phases of the first POST over a connection, and not those that
+// a kept connection skips.
+func TestPhases(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	for n := range 2 {
+		f.deposits(7, n, n+1)
+		f.eventually("delivered", f.in(registry.Delivered, n+1))
+	}
+	const first, kept = "connect_us > 0 AND tls_us > 0 AND first_byte_us > tls_us", "connect_us IS NULL AND tls_us IS NULL AND first_byte_us > 0"
+	if f.number("SELECT count(*) FROM attempt WHERE dns_us IS NULL AND "+first) != 1 || f.number("SELECT count(*) FROM attempt WHERE "+kept) != 1 {
+		t.Error(f.text("SELECT json_agg(attempt)::text FROM attempt"))
+	}
+}
+
+// One result that PostgreSQL refuses is written again and again; those of other
+// partners in the same batch are not held back.
+func TestRefusedResultHoldsNobodyBack(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.partner_id = 7 AND NEW.state = 'delivered' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
+	f.exec("CREATE TRIGGER refuse BEFORE UPDATE ON delivery FOR EACH ROW EXECUTE FUNCTION refuse()")
+	f.start(nil)
+	f.deposits(7, 0, 10)
+	f.deposits(8, 10, 110)
+	f.eventually("the other has all", f.in(registry.Delivered, 100))
+	f.exec("DROP TRIGGER refuse ON delivery")
+	f.eventually("delivered", f.in(registry.Delivered, 110))
+	if n := len(r.got()); n != 110 {
+		t.Errorf("%d requests for 110 events", n)
+	}
+}
+
+// A dispatcher that comes later gets its share of the partners, and nothing is
+// sent twice for it.
+func TestPartnersAreShared(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	const partners = 10
+	for id := range int64(partners) {
+		f.partner(id+1, r.url)
+	}
+	sent := 0
+	send := func() {
+		for id := range uint32(partners) {
+			f.deposits(id+1, sent, sent+1)
+			sent++
+		}
+	}
+	first := f.start(nil)
+	send()
+	f.eventually("delivered", f.in(registry.Delivered, sent))
+	second := f.start(nil)
+	f.eventually("both have some", func() bool {
+		if len(second.allLanes()) < 3 {
+			send()
+			f.eventually("delivered", f.in(registry.Delivered, sent))
+		}
+		return len(second.allLanes()) >= 3 && len(first.allLanes()) >= 3
+	})
+	if n := len(r.got()); n != sent {
+		t.Errorf("%d requests for %d events", n, sent)
+	}
+	if n := f.number("SELECT count(*) FROM dispatcher WHERE until > now()"); n != 2 {
+		t.Errorf("%d dispatchers run", n)
+	}
+}
+
+// What a stopwatch was never told did not happen.
+func TestStopwatchWithoutNews(t *testing.T) {
+	var s stopwatch
+	s.watch(t.Context())
+	if got := s.read(); got != noPhases() || microseconds(got.dns) != -1 || microseconds(1500*time.Nanosecond) != 1 {
+		t.Errorf("%+v", got)
+	}
+}

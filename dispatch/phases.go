@@ -1,0 +1,62 @@
+package dispatch
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// phases says how long each part of a POST took. A part that did not happen is
+// -1: a connection that was open already needs no name, connect or TLS.
+type phases struct {
+	dns, connect, tls time.Duration
+	firstByte         time.Duration // from the start of the POST
+}
+
+func noPhases() phases { return phases{-1, -1, -1, -1} }
+
+// stopwatch takes the times of one POST. net/http calls it from several
+// goroutines, some of which outlive the POST.
+type stopwatch struct {
+	mu                            sync.Mutex
+	started                       time.Time
+	dnsFrom, connectFrom, tlsFrom time.Time
+	phases                        phases
+}
+
+// watch gives a context under which net/http tells the stopwatch.
+func (s *stopwatch) watch(ctx context.Context) context.Context {
+	s.started, s.phases = time.Now(), noPhases()
+	from := func(at *time.Time) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if at.IsZero() { // of several addresses, the first begins
+			*at = time.Now()
+		}
+	}
+	to := func(at *time.Time, phase *time.Duration) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !at.IsZero() {
+			*phase = time.Since(*at)
+		}
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		DNSStart:             func(httptrace.DNSStartInfo) { from(&s.dnsFrom) },
+		DNSDone:              func(httptrace.DNSDoneInfo) { to(&s.dnsFrom, &s.phases.dns) },
+		ConnectStart:         func(string, string) { from(&s.connectFrom) },
+		ConnectDone:          func(string, string, error) { to(&s.connectFrom, &s.phases.connect) },
+		TLSHandshakeStart:    func() { from(&s.tlsFrom) },
+		TLSHandshakeDone:     func(tls.ConnectionState, error) { to(&s.tlsFrom, &s.phases.tls) },
+		GotFirstResponseByte: func() { to(&s.started, &s.phases.firstByte) },
+	})
+}
+
+// read gives what is known now.
+func (s *stopwatch) read() phases {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phases
+}

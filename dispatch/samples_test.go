@@ -1,0 +1,181 @@
+package dispatch
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+const samples = "../schemas/webhook/samples"
+
+// needs skips where the machine lacks something, but not in CI, which has it.
+func needs(t *testing.T, what string, err error) {
+	t.Helper()
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
+		t.Fatalf("%s is missing: %v", what, err)
+	default:
+		t.Skipf("%s is missing: %v (`make samples` fetches npm packages)", what, err)
+	}
+}
+
+// Each sample receives real deliveries: it accepts them, tells a repeat, sees a
+// gap, refuses another secret, and accepts both secrets of a rotation.
+func TestSampleReceivers(t *testing.T) {
+	for name, command := range map[string]func(*testing.T) []string{
+		"go":         goSample,
+		"typescript": typescriptSample,
+		"python":     pythonSample,
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			s := f.sample(testSecret, command(t)...)
+			f.partner(7, s.url)
+			f.start(nil)
+			f.deposits(7, 0, 3)
+			f.eventually("delivered", f.in(registry.Delivered, 3))
+			f.exec("INSERT INTO command (partner_id, kind, event_id) SELECT 7, 'replay', event_id FROM delivery WHERE sequence = 2")
+			f.eventually("the repeat is told", func() bool { return strings.Count(s.said(), "repeat ") == 1 })
+			f.eventually("delivered", f.in(registry.Delivered, 3))
+
+			// Sequence 4 never leaves: the receiver notices.
+			f.exec("UPDATE stream SET last_sequence = 4")
+			f.deposits(7, 3, 4)
+			f.eventually("the gap is told", func() bool { return strings.Contains(s.said(), "missing 1") })
+
+			// The receiver has the secret that the partner is about to get rid of.
+			next := registry.NewSigningSecret()
+			_, err := f.queries.RotateSecret(t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600})
+			f.check(err)
+			f.deposits(7, 4, 5)
+			f.eventually("delivered", f.in(registry.Delivered, 5))
+
+			// Another has the new one already.
+			s = f.sample(next, command(t)...)
+			f.setURL(7, s.url)
+			f.eventually("the new URL is known", func() bool {
+				e, known, err := f.known(7)
+				return err == nil && known && e.url == s.url
+			})
+			f.deposits(7, 5, 6)
+			f.eventually("delivered", f.in(registry.Delivered, 6))
+
+			wrong := f.sample(registry.NewSigningSecret(), command(t)...)
+			f.partner(8, wrong.url)
+			f.deposits(8, 6, 7)
+			f.eventually("refused", f.in(registry.Failed, 1))
+			if n := f.number("SELECT count(*) FROM attempt WHERE status = 401"); n < 4 {
+				t.Errorf("%d attempts with another secret were refused", n)
+			}
+		})
+	}
+}
+
+func goSample(t *testing.T) []string {
+	binary := filepath.Join(t.TempDir(), "receiver")
+	if out, err := exec.Command("go", "build", "-o", binary, samples+"/go").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return []string{binary}
+}
+
+var compiled sync.Once
+
+func typescriptSample(t *testing.T) []string {
+	node, err := exec.LookPath("node")
+	needs(t, "node", err)
+	_, err = os.Stat(samples + "/node_modules/typescript")
+	needs(t, "the npm package typescript", err)
+	compiled.Do(func() {
+		if out, err := exec.Command(node, samples+"/node_modules/typescript/bin/tsc", "-p", samples).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	})
+	return []string{node, samples + "/typescript/receiver.js"}
+}
+
+func pythonSample(t *testing.T) []string {
+	python, err := exec.LookPath("python3")
+	needs(t, "python3", err)
+	return []string{python, samples + "/python/receiver.py"}
+}
+
+// sample is a receiver as a process.
+type sample struct {
+	url string
+	out *lockedBuffer
+}
+
+func (s *sample) said() string { return s.out.String() }
+
+func (f *fixture) sample(secret string, command ...string) *sample {
+	f.Helper()
+	dir := f.TempDir()
+	trusted := f.receiver(ok) // whose certificate the dispatchers trust
+	key, err := x509.MarshalPKCS8PrivateKey(trusted.TLS.Certificates[0].PrivateKey)
+	f.check(err)
+	f.check(os.WriteFile(filepath.Join(dir, "cert.pem"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: trusted.Certificate().Raw}), 0o600))
+	f.check(os.WriteFile(filepath.Join(dir, "key.pem"), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Env = append(os.Environ(), "WEBHOOK_SECRET="+secret, "TLS_CERT="+filepath.Join(dir, "cert.pem"), "TLS_KEY="+filepath.Join(dir, "key.pem"), "PORT=0")
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	f.check(err)
+	f.check(cmd.Start())
+	lines := bufio.NewReader(stdout)
+	first, err := lines.ReadString('\n')
+	f.check(err)
+	s := &sample{out: &lockedBuffer{}, url: "https://127.0.0.1:" + strings.TrimSpace(strings.TrimPrefix(first, "listening ")) + "/"}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = lines.WriteTo(s.out)
+	}()
+	f.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+	})
+	return s
+}
+
+// Libraries that know nothing of navlog accept what it sends: Stripe's and
+// GitHub's once the header is put together in their way, that of Standard
+// Webhooks as it is.
+func TestForeignLibrariesVerify(t *testing.T) {
+	node, err := exec.LookPath("node")
+	needs(t, "node", err)
+	_, err = os.Stat(samples + "/node_modules/standardwebhooks")
+	needs(t, "the npm package standardwebhooks", err)
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	f.deposits(7, 1, 2)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	c := r.got()[0]
+	headers := map[string]string{}
+	for name := range c.header {
+		headers[name] = c.header.Get(name)
+	}
+	input, err := json.Marshal(map[string]any{"headers": headers, "body": string(c.body), "secret": testSecret})
+	f.check(err)
+	cmd := exec.Command(node, samples+"/verify.mjs")
+	cmd.Stdin = bytes.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	if err != nil || string(out) != "stripe\noctokit\nstandardwebhooks\n" {
+		t.Errorf("%v: %s", err, out)
+	}
+}

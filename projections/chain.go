@@ -1,0 +1,301 @@
+package projections
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// vaultBooks is what the live logs of one vault add up to, in the terms of the
+// vault's own views. Amounts are in native units.
+type vaultBooks struct {
+	deposits, navs, sweeps, settlements uint64
+	sweptTo                             *big.Int
+	deposited, claimed                  *big.Int
+	// worth is totalAssets: the newest valuation, plus deposits and minus
+	// settlements after it.
+	worth *big.Int
+	queue map[uint64]*queued
+}
+
+// queued is a request as the vault's view gives it: states by the number of
+// the contract's enum.
+type queued struct {
+	owner    common.Address
+	state    uint8
+	shares   *big.Int
+	estimate *big.Int
+	assets   *big.Int
+}
+
+const (
+	pending uint8 = iota
+	funded
+	claimed
+	cancelled
+	expired
+)
+
+// chainCheck compares the log with the chain at the newest indexed block.
+type chainCheck struct {
+	client *ethclient.Client
+	report *Report
+	head   *event.Block
+	vaults map[common.Address]*vaultBooks
+	// Live logs by block hash, in the order of the chain.
+	logs   map[common.Hash][]*event.Log
+	blocks []*event.Block
+}
+
+// againstChain compares live records, oldest first, with what a node says: the
+// logs of each block, or of a sample of one block in so many, by the block's
+// hash, and each vault's totals, queue and valuation by eth_call at the newest
+// indexed block. A node that does not answer is an error, a difference is not.
+func againstChain(ctx context.Context, url string, chainID uint64, records []*event.Record, sample uint64, report *Report) error {
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		return fmt.Errorf("connect to the chain's node: %w", err)
+	}
+	defer client.Close()
+	id, err := client.ChainID(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the chain's node for its chain id: %w", err)
+	}
+	if !id.IsUint64() || id.Uint64() != chainID {
+		return fmt.Errorf("the chain's node is of chain %s and the log of chain %d: give another chain.rpc", id, chainID)
+	}
+	c := &chainCheck{client: client, report: report, vaults: map[common.Address]*vaultBooks{}, logs: map[common.Hash][]*event.Log{}}
+	for _, r := range records {
+		c.add(r)
+	}
+	if err := c.compareLogs(ctx, sample); err != nil {
+		return err
+	}
+	for _, address := range slices.SortedFunc(maps.Keys(c.vaults), common.Address.Cmp) {
+		if err := c.compareVault(ctx, address, c.vaults[address]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *chainCheck) add(r *event.Record) {
+	switch {
+	case r.GetVault() != nil:
+		a := common.Address(r.GetVault().GetAddress())
+		if c.vaults[a] == nil {
+			c.vaults[a] = &vaultBooks{sweptTo: new(big.Int), deposited: new(big.Int), claimed: new(big.Int), worth: new(big.Int), queue: map[uint64]*queued{}}
+		}
+	case r.GetBlock() != nil:
+		c.blocks = append(c.blocks, r.GetBlock())
+		if c.head == nil || r.GetBlock().GetNumber() >= c.head.GetNumber() {
+			c.head = r.GetBlock()
+		}
+	case r.GetLog() != nil:
+		l := r.GetLog()
+		hash := common.Hash(l.GetBlockHash())
+		c.logs[hash] = append(c.logs[hash], l)
+		topics := make([]common.Hash, len(l.GetTopics()))
+		for i, t := range l.GetTopics() {
+			topics[i] = common.BytesToHash(t)
+		}
+		e, err := contracts.Decode(topics, l.GetData())
+		if v := c.vaults[common.Address(l.GetAddress())]; v != nil && err == nil && e != nil {
+			v.add(e)
+		}
+	}
+}
+
+// add follows the contract's own rules. What they do not allow is reported as
+// a difference of the totals.
+func (v *vaultBooks) add(e contracts.Event) {
+	move := func(index *big.Int, state uint8) *queued {
+		q := v.queue[index.Uint64()]
+		if q == nil {
+			q = &queued{shares: new(big.Int), estimate: new(big.Int), assets: new(big.Int)}
+			v.queue[index.Uint64()] = q
+		}
+		q.state = state
+		return q
+	}
+	switch e := e.(type) {
+	case contracts.DepositAccepted:
+		v.deposits++
+		v.deposited.Add(v.deposited, e.Assets)
+		v.worth = new(big.Int).Add(v.worth, e.Assets)
+	case contracts.WithdrawalRequested:
+		q := move(e.RequestIndex, pending)
+		q.owner, q.shares, q.estimate = e.Owner, e.Shares, e.AssetsEstimate
+	case contracts.WithdrawalFunded:
+		move(e.RequestIndex, funded).assets = e.Assets
+	case contracts.WithdrawalClaimed:
+		move(e.RequestIndex, claimed)
+		v.claimed.Add(v.claimed, e.Assets)
+	case contracts.WithdrawalCancelled:
+		move(e.RequestIndex, cancelled)
+	case contracts.WithdrawalExpired:
+		move(e.RequestIndex, expired)
+	case contracts.NavUpdated:
+		v.navs++
+		v.worth = e.TotalAssets
+	case contracts.DepositsSwept:
+		v.sweeps++
+		v.sweptTo = e.ToDepositID
+	case contracts.WithdrawalsSettled:
+		v.settlements++
+		v.worth = new(big.Int).Sub(v.worth, e.Assets)
+	}
+}
+
+// compareLogs asks for the logs of blocks by hash: of those that have logs and
+// of those that are said to be indexed.
+func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
+	check := Check{Name: "chain: logs by block hash"}
+	defer func() { c.report.Checks = append(c.report.Checks, check) }()
+	hashes := map[common.Hash]uint64{}
+	for _, b := range c.blocks {
+		hashes[common.Hash(b.GetHash())] = b.GetNumber()
+	}
+	for hash, logs := range c.logs {
+		hashes[hash] = logs[0].GetBlockNumber()
+	}
+	addresses := slices.Collect(maps.Keys(c.vaults))
+	order := slices.SortedFunc(maps.Keys(hashes), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(hashes[a], hashes[b]), a.Cmp(b)) })
+	for _, hash := range order {
+		if sample > 1 && rand.Uint64N(sample) != 0 {
+			continue
+		}
+		said, err := c.client.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})
+		var refused rpc.Error
+		switch {
+		case errors.As(err, &refused):
+			check.Difference = fmt.Sprintf("block %d with hash %s: the node says %q: it is not of this chain any more", hashes[hash], hash, refused.Error())
+			return nil
+		case err != nil:
+			return fmt.Errorf("ask for the logs of block %d: %w", hashes[hash], err)
+		}
+		if check.Difference = differ(c.logs[hash], said); check.Difference != "" {
+			check.Difference = fmt.Sprintf("block %d with hash %s: %s", hashes[hash], hash, check.Difference)
+			return nil
+		}
+		check.Compared++
+	}
+	return nil
+}
+
+// differ compares the logs of one block and gives the first difference, empty for none.
+func differ(kept []*event.Log, said []types.Log) string {
+	slices.SortFunc(kept, func(a, b *event.Log) int { return cmp.Compare(a.GetLogIndex(), b.GetLogIndex()) })
+	for i, l := range kept {
+		if i >= len(said) {
+			return fmt.Sprintf("the chain has %d logs, and the log one of index %d more", len(said), l.GetLogIndex())
+		}
+		s := said[i]
+		same := uint32(s.Index) == l.GetLogIndex() && bytes.Equal(s.Address[:], l.GetAddress()) && bytes.Equal(s.Data, l.GetData()) &&
+			bytes.Equal(s.TxHash[:], l.GetTxHash()) && s.BlockNumber == l.GetBlockNumber() && len(s.Topics) == len(l.GetTopics())
+		for j := 0; same && j < len(s.Topics); j++ {
+			same = bytes.Equal(s.Topics[j][:], l.GetTopics()[j])
+		}
+		if !same {
+			return fmt.Sprintf("log %d of the log and log %d of the chain are not the same", l.GetLogIndex(), s.Index)
+		}
+	}
+	if len(said) > len(kept) {
+		return fmt.Sprintf("the log lacks the chain's log %d of %s", said[len(kept)].Index, said[len(kept)].Address)
+	}
+	return ""
+}
+
+// requestPage is how many requests are asked for at once.
+const requestPage = 200
+
+// compareVault asks a vault for its totals at the newest indexed block. One
+// that has no such views is another contract, and compared by its logs alone.
+func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v *vaultBooks) error {
+	check := Check{Name: fmt.Sprintf("chain: totals of %s", address.Hex()[:10])}
+	defer func() { c.report.Checks = append(c.report.Checks, check) }()
+	if c.head == nil {
+		return nil
+	}
+	vault, err := reference.NewReferenceVaultCaller(address, c.client)
+	if err != nil {
+		return fmt.Errorf("bind vault %s: %w", address, err)
+	}
+	at := &bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}
+	for _, view := range []struct {
+		name string
+		ask  func(*bind.CallOpts) (*big.Int, error)
+		want *big.Int
+	}{
+		{"totalDeposited", vault.TotalDeposited, v.deposited},
+		{"totalClaimed", vault.TotalClaimed, v.claimed},
+		{"totalAssets", vault.TotalAssets, v.worth},
+		{"depositCount", vault.DepositCount, new(big.Int).SetUint64(v.deposits)},
+		{"sweptTo", vault.SweptTo, v.sweptTo},
+		{"requestCount", vault.RequestCount, new(big.Int).SetUint64(uint64(len(v.queue)))},
+		{"navCount", vault.NavCount, new(big.Int).SetUint64(v.navs)},
+		{"sweepCount", vault.SweepCount, new(big.Int).SetUint64(v.sweeps)},
+		{"settlementCount", vault.SettlementCount, new(big.Int).SetUint64(v.settlements)},
+	} {
+		got, err := view.ask(at)
+		if absent(err) && check.Compared == 0 {
+			check.Name += " (no such views)"
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("ask vault %s for %s at block %d: %w; a pruned node may not have it", address, view.name, c.head.GetNumber(), err)
+		}
+		if got.Cmp(view.want) != 0 {
+			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d and %s by the log", view.name, got, c.head.GetNumber(), view.want)
+			return nil
+		}
+		check.Compared++
+	}
+	return c.compareQueue(at, vault, address, v, &check)
+}
+
+// compareQueue compares every request of a vault.
+func (c *chainCheck) compareQueue(at *bind.CallOpts, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
+	for first := 0; first < len(v.queue); first += requestPage {
+		page, err := vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))
+		if err != nil {
+			return fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err)
+		}
+		for i, said := range page {
+			q := v.queue[uint64(first+i)]
+			if q == nil {
+				check.Difference = fmt.Sprintf("the log lacks request %d", first+i)
+				return nil
+			}
+			if q.owner != said.Owner || q.state != said.Status || q.shares.Cmp(said.Shares) != 0 || q.estimate.Cmp(said.AssetsEstimate) != 0 || q.assets.Cmp(said.Assets) != 0 {
+				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s shares, %s estimated, %s funded", first+i, said, q.owner, q.state, q.shares, q.estimate, q.assets)
+				return nil
+			}
+			check.Compared++
+		}
+	}
+	return nil
+}
+
+// absent tells whether a call failed because the contract has no such view.
+func absent(err error) bool {
+	var refused rpc.Error
+	return errors.Is(err, bind.ErrNoCode) || errors.As(err, &refused) && refused.ErrorCode() == 3 || err != nil && err.Error() == "execution reverted"
+}

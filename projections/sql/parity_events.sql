@@ -1,0 +1,17 @@
+-- What the users and requests of a record did up to it, newest first.
+SELECT line FROM (
+  SELECT seq, concat('flows: seq ', toString(seq), ', sign ', toString(sign), ', vault ', lower(hex(vault)), ', user ', lower(hex(user)), ', block ', toString(block),
+    ', deposited ', toString(deposited), ', requests ', toString(requests), ', withdrawn ', toString(withdrawn)) AS line
+  FROM {database}.flows
+  WHERE sign != 0 AND seq <= {seq:UInt64} AND user IN (SELECT user FROM {database}.flows WHERE seq = {seq:UInt64} AND sign != 0)
+  UNION ALL
+  SELECT seq, concat('requests: seq ', toString(seq), ', sign ', toString(sign), ', vault ', lower(hex(vault)), ', request ', toString(request_index), ', block ', toString(block),
+    ', state of seq ', toString(since)) AS line
+  FROM {database}.requests
+  WHERE sign != 0 AND seq <= {seq:UInt64} AND (vault, request_index) IN (SELECT vault, request_index FROM {database}.requests WHERE seq = {seq:UInt64} AND sign != 0)
+  UNION ALL
+  SELECT seq, concat('deposits: seq ', toString(seq), ', sign ', toString(sign), ', deposit ', toString(deposit_id), ', partner ', toString(partner), ', assets ', toString(assets)) AS line
+  FROM {database}.deposits WHERE sign != 0 AND seq = {seq:UInt64}
+)
+ORDER BY seq DESC, line
+LIMIT 20

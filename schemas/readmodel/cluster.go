@@ -1,0 +1,96 @@
+package readmodel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// On a cluster every table is a ReplicatedMergeTree of one shard. The promises
+// of a server that is alone hold by other means: an insert is acknowledged when
+// a quorum of replicas has its part, one insert at a time; the cursor is read
+// from a replica that has every acknowledged part; tokens are remembered by
+// Keeper, in number and in time more than a writer can be away.
+//
+//	alone:    non_replicated_deduplication_window
+//	cluster:  replicated_deduplication_window, replicated_deduplication_window_seconds,
+//	          insert_quorum, insert_quorum_parallel, select_sequential_consistency
+
+const (
+	aloneWindow   = "non_replicated_deduplication_window = 100000"
+	clusterWindow = "replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000"
+	aloneEngine   = "ENGINE = MergeTree ORDER BY"
+	// The path has the table's UUID, which is another one when a database of that name is made again.
+	clusterEngine = "ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY"
+)
+
+// on is the clause that makes a statement run on every replica.
+func (c Config) on() string {
+	if c.Cluster == "" {
+		return ""
+	}
+	return " ON CLUSTER " + c.Cluster
+}
+
+// DDL is the statements that make the database of a generation and its tables
+// where they are missing.
+func (c Config) DDL(database string) []string {
+	out := []string{"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic"}
+	for _, table := range Tables {
+		ddl := definition(table)
+		if c.Cluster != "" {
+			ddl = strings.NewReplacer(aloneEngine, clusterEngine, aloneWindow, clusterWindow).Replace(ddl)
+		}
+		out = append(out, strings.Replace(ddl, "CREATE TABLE "+table, "CREATE TABLE IF NOT EXISTS "+database+"."+table+c.on(), 1))
+	}
+	return out
+}
+
+// Drop removes the database of a generation, on every replica.
+func (c Config) Drop(ctx context.Context, conn driver.Conn, database string) error {
+	statement := "DROP DATABASE IF EXISTS " + database + c.on()
+	if c.Cluster != "" {
+		statement += " SYNC"
+	}
+	if err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("drop database %s: %w", database, err)
+	}
+	return nil
+}
+
+// Processes is the table of the queries that are running, of all replicas
+// where there are several.
+func (c Config) Processes() string {
+	if c.Cluster == "" {
+		return "system.processes"
+	}
+	return "clusterAllReplicas(" + c.Cluster + ", system.processes)"
+}
+
+// clustered adds the settings of a writer that has replicas.
+func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
+	if c.Cluster != "" {
+		settings["insert_quorum"] = "auto"
+		settings["insert_quorum_parallel"] = 0
+		settings["select_sequential_consistency"] = 1
+		settings["distributed_ddl_task_timeout"] = 60
+	}
+	return settings
+}
+
+// required is what the definition of every table must have.
+func (c Config) required() []string {
+	if c.Cluster == "" {
+		return append([]string{"MergeTree ORDER BY"}, tableSettings...)
+	}
+	out := []string{"ReplicatedMergeTree("}
+	for _, setting := range append(strings.Split(clusterWindow, ", "), tableSettings...) {
+		if setting != aloneWindow {
+			out = append(out, setting)
+		}
+	}
+	return out
+}

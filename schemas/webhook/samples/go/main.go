@@ -1,0 +1,100 @@
+// Command go receives navlog's webhooks: see ../README.md. It uses nothing but
+// the standard library, as a partner's receiver would.
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	tolerance = 300 * time.Second
+	maxBody   = 64 << 10
+)
+
+// receiver remembers what it has seen; a real one does so in its database.
+type receiver struct {
+	secret []byte
+
+	mu        sync.Mutex
+	seen      map[string]bool
+	sequences map[int64]bool
+	highest   int64
+}
+
+// genuine tells whether the body was signed with our secret, not long ago.
+func (r *receiver) genuine(h http.Header, body []byte) bool {
+	timestamp := h.Get("X-Service-Timestamp")
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if err != nil || time.Since(time.Unix(seconds, 0)).Abs() > tolerance {
+		return false
+	}
+	mac := hmac.New(sha256.New, r.secret)
+	mac.Write([]byte(timestamp + "."))
+	mac.Write(body)
+	want := []byte("sha256=" + hex.EncodeToString(mac.Sum(nil)))
+	// While the secret is rotated there are two signatures: ours is one of them.
+	return hmac.Equal([]byte(h.Get("X-Service-Signature")), want) || hmac.Equal([]byte(h.Get("X-Service-Signature-Next")), want)
+}
+
+// note tells a new event from a repeat, and how many sequences are missing below
+// the highest.
+func (r *receiver) note(id, sequence string) (news string, missing int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	news = "new"
+	if r.seen[id] {
+		news = "repeat"
+	}
+	r.seen[id] = true
+	if n, err := strconv.ParseInt(sequence, 10, 64); err == nil {
+		r.sequences[n] = true
+		r.highest = max(r.highest, n)
+	}
+	return news, r.highest - int64(len(r.sequences))
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxBody))
+	if err != nil {
+		http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+		return
+	}
+	if !r.genuine(request.Header, body) {
+		http.Error(w, "not genuine", http.StatusUnauthorized)
+		return
+	}
+	id := request.Header.Get("X-Service-Event-Id")
+	news, missing := r.note(id, request.Header.Get("X-Service-Sequence"))
+	fmt.Println(news, id, request.Header.Get("X-Service-Event-Type"), "missing", missing)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func main() {
+	secret := os.Getenv("WEBHOOK_SECRET")
+	if secret == "" {
+		log.Fatal("WEBHOOK_SECRET is not set")
+	}
+	port := os.Getenv("PORT")
+	if port == "" {
+		port = "0"
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("listening", listener.Addr().(*net.TCPAddr).Port)
+	r := &receiver{secret: []byte(secret), seen: map[string]bool{}, sequences: map[int64]bool{}}
+	server := &http.Server{Handler: r, ReadTimeout: 10 * time.Second}
+	log.Fatal(server.ServeTLS(listener, os.Getenv("TLS_CERT"), os.Getenv("TLS_KEY")))
+}
