@@ -14,15 +14,16 @@ type Config struct {
 	// Linger is how long a batch that is not full waits for more records.
 	// 0 to 10 s. What arrives during an insert waits anyway.
 	Linger time.Duration `yaml:"linger" env:"LINGER"`
-	// StateEntries bounds how many users, requests and partners' users are
-	// kept in memory (250 bytes each, roughly); others are read when needed.
-	// At least 1000.
+	// StateEntries bounds how many users the process keeps in memory (200 bytes
+	// each, roughly), in equal parts for each generation that it writes, and an
+	// eighth as many requests (500 bytes each). Others are read for each batch
+	// that names them. At least 1000.
 	StateEntries int `yaml:"stateEntries" env:"STATE_ENTRIES"`
 }
 
 // DefaultConfig is good for a machine of two cores.
 func DefaultConfig() Config {
-	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond, StateEntries: 1_000_000}
+	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond, StateEntries: 2_000_000}
 }
 
 // Validate reports every mistake at once.

@@ -114,7 +114,7 @@ func (o *Operator) find(ctx context.Context, id int32) (g, live *Generation, err
 }
 
 // catchUp is how long a switch waits for a generation that is a little behind.
-const catchUp = 10 * time.Second
+const catchUp = 30 * time.Second
 
 // Switch makes a standby generation the live one, and the live one standby.
 func (o *Operator) Switch(ctx context.Context, id int32) error {
@@ -140,8 +140,8 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	if err := audit(ctx, o.conn, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
-	if live != nil && live.Seq != nil {
-		if err := o.reaches(ctx, g, *live.Seq); err != nil {
+	if live != nil {
+		if err := o.follows(ctx, g, live); err != nil {
 			return err
 		}
 	}

@@ -25,8 +25,8 @@ type Parity struct {
 	// does, and FirstRecord is what that record says.
 	FirstSeq    uint64 `json:"firstSeq,omitempty"`
 	FirstRecord string `json:"firstRecord,omitempty"`
-	// Events is what each generation says that the users and requests of that
-	// record did up to there, newest first, at most 20 lines of each.
+	// Events is what each generation says of that record, and of what its users
+	// and requests did up to there, newest first, at most 20 lines of each.
 	Events []string `json:"events,omitempty"`
 }
 

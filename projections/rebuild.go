@@ -104,9 +104,23 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if options.NoSwitch {
 		return out, move(ctx, db.New(o.pool), id, registry.Building, registry.Standby)
 	}
+	if live != nil {
+		if err := o.follows(ctx, g, live); err != nil {
+			return out, err
+		}
+	}
 	err = o.promote(ctx, id, registry.Building)
 	out.Live = err == nil
 	return out, err
+}
+
+// follows waits until a generation has what the live one has now.
+func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
+	seq, err := o.seq(ctx, live.Database)
+	if err != nil || seq == nil {
+		return err
+	}
+	return o.reaches(ctx, g, *seq)
 }
 
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
@@ -227,11 +241,17 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 	return nil
 }
 
+// near is how many records a generation may be behind the live one to be
+// compared with it as soon as it has what that one has now. A log that is
+// written all the time has no end that could be waited for.
+const near = 10_000
+
 // replayed waits until a projector has brought the generation to the end of
-// the log. It gives the live generation too when it can be compared with it.
+// the log, or to where the live one was when it came near. It gives the live
+// generation too when it can be compared with it.
 func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, told := time.Now(), false
-	var first *uint64
+	var first, target *uint64
 	for {
 		g, live, err = o.find(ctx, id)
 		if err != nil {
@@ -258,8 +278,14 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 				first, began = g.Seq, time.Now()
 			}
 			p := progressOf(id, *g.Seq, *g.Seq-min(*first, *g.Seq), time.Since(began), s)
+			if live != nil && live.Seq != nil {
+				if target == nil && (p.AtEnd || *g.Seq+near >= *live.Seq) {
+					target = live.Seq
+				}
+				p.AtEnd = target != nil && *g.Seq >= *target
+			}
 			options.Progress(p)
-			if p.AtEnd && (live == nil || live.Seq == nil || *g.Seq >= *live.Seq) {
+			if p.AtEnd {
 				return g, live, nil
 			}
 		}
