@@ -42,6 +42,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	final = max(final, s.final) // what was final stays so, also under another chain.finality
 	if s.head != nil {
 		other, err := s.otherBranch(ctx, n, tip)
 		if err != nil {
