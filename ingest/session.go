@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
@@ -27,7 +27,7 @@ type session struct {
 	doubts       doubts
 	lateness     lateness
 	noFinalNoted bool
-	described    map[common.Address]*event.Vault // not yet in the log
+	heard        map[view]hexutil.Bytes // what vaults have answered, for nodes that fail between two questions
 }
 
 // session fences every other writer, restores the state and advances until ctx
@@ -66,7 +66,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 }
 
 func (i *Ingest) newSession(client *kgo.Client) *session {
-	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: newBackoff()}, described: map[common.Address]*event.Vault{}}
+	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: newBackoff()}, heard: map[view]hexutil.Bytes{}}
 }
 
 // transactional makes the client of the chain's one writer.

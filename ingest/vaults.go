@@ -49,8 +49,7 @@ func (s *session) undescribed() (vaults []vault) {
 }
 
 // introduce appends the records of vaults that are new or renamed, as one unit.
-// What a vault said is kept until then, so that a failure on the way costs one
-// vault's calls.
+// What a vault has answered is kept, so that a failure on the way costs one call.
 func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
@@ -59,13 +58,9 @@ func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error 
 		if have := s.coverageOf(v.address); have != nil {
 			known.start, known.to = have.start, have.to
 		}
-		fact := s.described[v.address]
-		if fact == nil {
-			var err error
-			if fact, err = s.describe(ctx, n, v, known.start); err != nil {
-				return err
-			}
-			s.described[v.address] = fact
+		fact, err := s.describe(ctx, n, v, known.start)
+		if err != nil {
+			return err
 		}
 		unit = append(unit, vaultFact(fact))
 		c.covered = append(c.covered, known)
@@ -78,7 +73,7 @@ func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error 
 // describe reads what a vault says about itself. A missing name or symbol is
 // tolerated; without decimals or an asset its amounts mean nothing.
 func (s *session) describe(ctx context.Context, n *node, v vault, start uint64) (*event.Vault, error) {
-	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log}
+	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log, heard: s.heard}
 	fact := &event.Vault{Address: v.address[:], StartBlock: start, Name: v.name}
 	if v.name == "" {
 		fact.Name = optional[string](&q, v.address, "name")
@@ -101,7 +96,14 @@ type questions struct {
 	node  *node
 	vault common.Address
 	log   *slog.Logger
+	heard map[view]hexutil.Bytes // answers that are not asked for again
 	err   error
+}
+
+// view is a view function of a contract.
+type view struct {
+	of     common.Address
+	method string
 }
 
 // errNoAnswer says that a contract, not the node, is why a call gave nothing.
@@ -111,7 +113,7 @@ func needed[T any](q *questions, of common.Address, method string) (answer T) {
 	if q.err != nil {
 		return answer
 	}
-	answer, err := ask[T](q.ctx, q.node, of, method)
+	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
 		err = refuse("vault %s cannot be indexed: %s() of %s: %v: is it an ERC-4626 vault? check chain.vaults", q.vault, method, of, err)
 	}
@@ -123,7 +125,7 @@ func optional[T any](q *questions, of common.Address, method string) (answer T) 
 	if q.err != nil {
 		return answer
 	}
-	answer, err := ask[T](q.ctx, q.node, of, method)
+	answer, err := ask[T](q, view{of, method})
 	if errors.Is(err, errNoAnswer) {
 		q.log.Warn("a vault's record stays without an answer", "vault", q.vault, "of", of, "method", method, "error", err)
 		return answer
@@ -133,25 +135,28 @@ func optional[T any](q *questions, of common.Address, method string) (answer T) 
 }
 
 // ask calls a view function without arguments at the newest block.
-func ask[T any](ctx context.Context, n *node, of common.Address, method string) (answer T, err error) {
+func ask[T any](q *questions, v view) (answer T, err error) {
 	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
 	if err != nil {
 		return answer, fmt.Errorf("parse the ABI of a vault: %w", err)
 	}
-	data, err := parsed.Pack(method)
+	data, err := parsed.Pack(v.method)
 	if err != nil {
-		return answer, fmt.Errorf("encode a call of %s(): %w", method, err)
+		return answer, fmt.Errorf("encode a call of %s(): %w", v.method, err)
 	}
-	var output hexutil.Bytes
-	if err := n.call(ctx, &output, "eth_call", map[string]any{"to": of, "data": hexutil.Bytes(data)}, "latest"); err != nil {
-		if reverted(err) {
-			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+	output, heard := q.heard[v]
+	if !heard {
+		if err := q.node.call(q.ctx, &output, "eth_call", map[string]any{"to": v.of, "data": hexutil.Bytes(data)}, "latest"); err != nil {
+			if reverted(err) {
+				err = fmt.Errorf("%w: %w", errNoAnswer, err)
+			}
+			return answer, err
 		}
-		return answer, err
 	}
-	values, err := parsed.Unpack(method, output)
+	values, err := parsed.Unpack(v.method, output)
 	if err == nil {
 		if value, ok := values[0].(T); ok {
+			q.heard[v] = output
 			return value, nil
 		}
 		err = fmt.Errorf("it gives a %T", values[0])

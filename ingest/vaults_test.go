@@ -133,6 +133,40 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	r.verify()
 }
 
+// TestVaultsAreAskedOnce: what a vault has answered is not asked for again when
+// the node fails at the next question.
+func TestVaultsAreAskedOnce(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(3)
+	var mu sync.Mutex
+	calls, answered := 0, map[string]int{}
+	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method != "eth_call" {
+			return nil, nil, false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if calls++; calls%6 == 0 {
+			return nil, errHangUp, true
+		}
+		answered[string(params[0])]++
+		return nil, nil, false
+	})
+	r.config.RPC = Endpoints(failing.URL)
+	r.start().caughtUp()
+	r.verify()
+	mu.Lock()
+	defer mu.Unlock()
+	if calls <= len(answered) {
+		t.Error("no question failed")
+	}
+	for question, times := range answered {
+		if times > 1 {
+			t.Errorf("%s was answered %d times", question, times)
+		}
+	}
+}
+
 // TestLateVaultUnderAnotherFinality adds a vault together with a rule by which
 // less is final than the log says already: the window has forgotten those blocks,
 // so they must come as final ones.
