@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"runtime/debug"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -121,8 +123,15 @@ func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
 
 type projectCmd struct{ common }
 
+// projectMemory is where the garbage collector begins to work harder, in bytes.
+// What is in use may be more.
+const projectMemory = 400 << 20
+
 // Run keeps the read models up to date until a signal comes.
 func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
+	if os.Getenv("GOMEMLIMIT") == "" { // else the garbage of a replay is let grow to twice what is needed
+		debug.SetMemoryLimit(projectMemory)
+	}
 	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
 }
 
