@@ -199,6 +199,11 @@ func newOutput() *output {
 	return &output{newTable("records"), newTable("deposits"), newTable("flows"), newTable("users"), newTable("requests"), newTable("navs"), newTable("sweeps")}
 }
 
+// roomy tells whether the memory is much more than the rows need.
+func (o *output) roomy() bool {
+	return cap(o.records.seqs) > 4096 && o.records.len() < cap(o.records.seqs)/8
+}
+
 // reset takes all rows out and keeps the memory.
 func (o *output) reset() {
 	for _, name := range readmodel.Tables {

@@ -60,9 +60,9 @@ func (w *writer) across(processes string) {
 
 // folded is a batch of whole units as rows, on its way into the tables.
 type folded struct {
-	facts []fact
 	out   *output
 	last  uint64
+	wrote progress
 }
 
 // write folds whole units of the log, the next ones after the position, and
@@ -93,7 +93,7 @@ func (w *writer) fold(ctx context.Context, facts []fact) (*folded, error) {
 	}
 	w.folded = last
 	w.state.trim(w.entries())
-	return &folded{facts, f.out, last}, nil
+	return &folded{f.out, last, reached(facts)}, nil
 }
 
 // output is an empty one.
@@ -125,10 +125,12 @@ func (w *writer) insert(ctx context.Context, batch *folded) error {
 	}
 	w.position = batch.last
 	w.metrics.batches.Inc()
-	batch.out.reset()
-	select {
-	case w.spare <- batch.out:
-	default:
+	if !batch.out.roomy() { // else the replay is over, and its memory is given back
+		batch.out.reset()
+		select {
+		case w.spare <- batch.out:
+		default:
+		}
 	}
 	return nil
 }

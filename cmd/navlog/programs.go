@@ -123,14 +123,15 @@ func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
 
 type projectCmd struct{ common }
 
-// projectMemory is where the garbage collector begins to work harder, in bytes.
-// What is in use may be more.
-const projectMemory = 400 << 20
+// projectGarbage is how much garbage there may be beside what is in use, in
+// percent: a replay makes large pieces of it, and little that has to be looked
+// through to find them.
+const projectGarbage = 50
 
 // Run keeps the read models up to date until a signal comes.
 func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
-	if os.Getenv("GOMEMLIMIT") == "" { // else the garbage of a replay is let grow to twice what is needed
-		debug.SetMemoryLimit(projectMemory)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(projectGarbage)
 	}
 	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
 }
