@@ -31,7 +31,7 @@ func (f *fixture) contiguous(partner, n int64) {
 
 // Reading a topic again sends nothing again: neither from the start, nor when
 // the topic was made anew, with its records in another order and place.
-func TestTopicReadAgain(t *testing.T) {
+func TestFullTopicReplay(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)

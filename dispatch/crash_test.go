@@ -106,7 +106,7 @@ func runChild(text string) {
 // A dispatcher is killed with SIGKILL by its own receiver, before and after the
 // answer, again and again: every event arrives, what arrives twice is the same,
 // and there are no more doubles than POSTs under way at each kill.
-func TestKilledWhileSending(t *testing.T) {
+func TestKillBetweenPostAndRecord(t *testing.T) {
 	f := newFixture(t)
 	const events, kills = 60, 4
 	var mu sync.Mutex

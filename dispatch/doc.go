@@ -23,7 +23,10 @@
 // number of POSTs in flight, so that a slow or dead partner takes nothing from
 // any other. All lanes share one large number of sockets, in turns. A lane works
 // under a lease with a fence number; the result of a POST is written only while
-// the fence is still the one it was started under.
+// the fence is still the one it was started under. Results are written many in
+// one transaction (ledger.go), and a lane starts another POST only after the
+// last one's result is written. Dispatchers share the partners evenly
+// (share.go).
 //
 // A delivery:
 //

@@ -60,8 +60,13 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	return newFixtureOn(t, localtest.Kafka(t))
+}
+
+func newFixtureOn(t *testing.T, brokers []string) *fixture {
+	t.Helper()
 	kafka := chainlog.DefaultConfig()
-	kafka.Brokers, kafka.ReferralPartitions = localtest.Kafka(t), 3
+	kafka.Brokers, kafka.ReferralPartitions = brokers, 3
 	f := &fixture{T: t, kafka: kafka, url: localtest.Postgres(t), logged: &lockedBuffer{}}
 	f.pool = f.openPool()
 	f.queries = db.New(f.pool)

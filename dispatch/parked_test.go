@@ -13,7 +13,7 @@ import (
 // The life of a breaker: it opens, its partner's events are parked without
 // losing attempts, probes come one at a time and take turns, and when one is
 // answered everything drains within the bound.
-func TestParkProbeDrain(t *testing.T) {
+func TestBreakerLife(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)

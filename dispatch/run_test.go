@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -58,7 +59,7 @@ func TestWaitsForTopics(t *testing.T) {
 }
 
 // PostgreSQL does not take a result: the write is repeated, never the POST.
-func TestResultWriteIsRepeated(t *testing.T) {
+func TestPostgresTrouble(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
@@ -78,7 +79,7 @@ func TestResultWriteIsRepeated(t *testing.T) {
 }
 
 // A batch whose transaction fails is read again, whole; nothing of it is passed.
-func TestFailedTransactionIsRepeated(t *testing.T) {
+func TestOffsetNeverPassesAFailedRecord(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
@@ -93,6 +94,26 @@ func TestFailedTransactionIsRepeated(t *testing.T) {
 	f.contiguous(7, 50)
 	if n := len(r.got()); n != 50 {
 		t.Errorf("%d requests for 50 events", n)
+	}
+}
+
+// Apache Kafka itself, with its own markers of aborted transactions: everything
+// arrives, and what is read again is not sent again.
+func TestApacheKafka(t *testing.T) {
+	f := newFixtureOn(t, localtest.ApacheKafka(t))
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	stop := f.run(f.dispatcher(nil))
+	f.deposits(7, 0, 50)
+	f.eventually("delivered", f.in(registry.Delivered, 50))
+	stop()
+	f.exec("DELETE FROM position")
+	f.start(nil)
+	f.deposits(7, 50, 60)
+	f.eventually("delivered", f.in(registry.Delivered, 60))
+	f.contiguous(7, 60)
+	if n := len(r.got()); n != 60 {
+		t.Errorf("%d requests for 60 events", n)
 	}
 }
 

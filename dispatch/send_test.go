@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"compress/gzip"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -151,13 +153,15 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 
 // An answer that does not come in time, for whatever reason, is a failure; a
 // body that does not end is none.
-func TestHostileAnswers(t *testing.T) {
+func TestHostileBodies(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  func(f *fixture, w http.ResponseWriter)
 		outcome string
 	}{
 		"silence":       {func(f *fixture, _ http.ResponseWriter) { <-f.released }, outcomeTimeout},
 		"endless body":  {drip, outcomeAccepted},
+		"flood":         {flood, outcomeAccepted},
+		"packed":        {packed, outcomeAccepted},
 		"huge headers":  {func(_ *fixture, w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, outcomeNetwork},
 		"cut":           {func(*fixture, http.ResponseWriter) { panic(http.ErrAbortHandler) }, outcomeNetwork},
 		"switching":     {switching, outcomeError},
@@ -205,6 +209,28 @@ func drip(f *fixture, w http.ResponseWriter) {
 	<-f.released
 }
 
+// flood never stops writing.
+func flood(_ *fixture, w http.ResponseWriter) {
+	for chunk := make([]byte, 64<<10); ; {
+		if _, err := w.Write(chunk); err != nil {
+			return
+		}
+	}
+}
+
+// packed is small, and 50 MB for one who unpacks it.
+func packed(f *fixture, w http.ResponseWriter) {
+	w.Header().Set("Content-Encoding", "gzip")
+	z := gzip.NewWriter(w)
+	for range 800 {
+		_, err := z.Write(make([]byte, 64<<10))
+		if err != nil {
+			return // the sender has read enough
+		}
+	}
+	_ = z.Close()
+}
+
 func switching(f *fixture, w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -220,6 +246,53 @@ func earlyHints(_ *fixture, w http.ResponseWriter) {
 	for range 1000 {
 		w.Header().Set("Link", strings.Repeat("x", 100))
 		w.WriteHeader(http.StatusEarlyHints)
+	}
+}
+
+// No redirect is followed, whatever its code and wherever it leads: one request,
+// and nothing for the address in it.
+func TestRedirects(t *testing.T) {
+	f := newFixture(t)
+	elsewhere := f.receiver(ok)
+	codes := []int{301, 302, 303, 307, 308}
+	targets := []string{elsewhere.url, "http://127.0.0.1/", "https://169.254.169.254/latest/meta-data", "/hook", elsewhere.url}
+	r := f.receiver(func(w http.ResponseWriter, n, _ int) {
+		w.Header().Set("Location", targets[n-1])
+		w.WriteHeader(codes[n-1])
+	})
+	f.partner(7, r.url)
+	f.start(func(d *Dispatch) { d.timing.retries, d.config.PerPartnerConcurrency = nil, 1 })
+	f.deposits(7, 0, len(codes))
+	f.eventually("failed", f.in(registry.Failed, len(codes)))
+	if here, there := len(r.got()), len(elsewhere.got()); here != len(codes) || there != 0 {
+		t.Errorf("%d requests here and %d elsewhere", here, there)
+	}
+	if n := f.number("SELECT count(DISTINCT status) FROM attempt WHERE status BETWEEN 301 AND 308"); n != int64(len(codes)) {
+		t.Errorf("%d codes are in the log", n)
+	}
+}
+
+// What signatures and bodies are made of: a body's bytes are signed as they are,
+// and a replay long after is signed anew, within the tolerance, over the same
+// bytes.
+func TestSignatureBytesAndClocks(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	odd := "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
+	id := uuid.New()
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
+		VALUES ($1, 7, 1, 'deposit.referral', $2, 'delivered', now() - interval '30 days', now() - interval '30 days', now() - interval '30 days')`, id, []byte(odd))
+	f.start(nil)
+	f.check(Replay(t.Context(), f.pool, 7, id))
+	f.eventually("sent", func() bool { return len(r.got()) == 1 })
+	c := r.got()[0]
+	f.verify(c, testSecret)
+	if string(c.body) != odd {
+		t.Errorf("sent %q, stored %q", c.body, odd)
+	}
+	if got := c.header.Get("X-Service-Signature"); got != specifiedSignature(testSecret, c.header.Get("X-Service-Timestamp"), []byte(odd)) {
+		t.Errorf("signature %s", got)
 	}
 }
 
@@ -265,7 +338,7 @@ func TestTransport(t *testing.T) {
 
 // A kept connection that dies after the request was read: what arrived twice
 // would have no attempt of its own in the log.
-func TestNothingIsSentTwiceSilently(t *testing.T) {
+func TestHiddenDuplicates(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
 		if n > 1 {
@@ -285,7 +358,7 @@ func TestNothingIsSentTwiceSilently(t *testing.T) {
 
 // The URL and the secret change between two attempts: the retry uses both new
 // ones.
-func TestEndpointChangesBetweenAttempts(t *testing.T) {
+func TestOverwriteWhileRetrying(t *testing.T) {
 	f := newFixture(t)
 	before, after := f.receiver(status(http.StatusInternalServerError)), f.receiver(ok)
 	f.partner(7, before.url)
@@ -304,7 +377,7 @@ func TestEndpointChangesBetweenAttempts(t *testing.T) {
 
 // A partner that never answers takes nothing from another: all of the other's
 // events arrive while not one attempt of the first has ended.
-func TestDeadPartnerDelaysNobody(t *testing.T) {
+func TestOneDeadPartner(t *testing.T) {
 	f := newFixture(t)
 	hole := f.receiver(func(http.ResponseWriter, int, int) { <-f.released })
 	healthy := f.receiver(ok)

@@ -42,6 +42,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	final = max(final, s.final) // what was final stays so, also under another chain.finality
 	if s.head != nil {
 		other, err := s.otherBranch(ctx, n, tip)
 		if err != nil {
@@ -223,7 +224,7 @@ func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64,
 	h, err := n.finalized(ctx)
 	if err == nil {
 		s.ingest.note(func(st *Status) { st.Warning = "" })
-		return min(h.Number, tip.Number), nil
+		return s.agreedFinal(ctx, n, tip, h)
 	}
 	if !namesNoFinal(err) {
 		return 0, err
@@ -235,6 +236,29 @@ func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64,
 		s.ingest.log.Warn(warning, "error", err)
 	}
 	return 0, nil
+}
+
+// agreedFinal is the final block that the log may rely on. tip was read before
+// it, and a chain that was reorganised in between would make ours final with the
+// number of another branch: a final block that is not in our chain is no news,
+// and neither is one above a tip that has left its chain.
+func (s *session) agreedFinal(ctx context.Context, n *node, tip, final *header) (uint64, error) {
+	if ours, known := s.window.hashAt(final.Number); known && ours != final.Hash {
+		return s.final, nil
+	}
+	if final.Number < tip.Number {
+		return final.Number, nil
+	}
+	if final.Number > tip.Number {
+		var err error
+		if final, err = n.byNumber(ctx, tip.Number); err != nil {
+			return 0, err
+		}
+	}
+	if final.Hash != tip.Hash {
+		return s.final, nil
+	}
+	return tip.Number, nil
 }
 
 // namesNoFinal says that a node has no finalized block or does not know the

@@ -293,6 +293,12 @@ func TestPrunedHistory(t *testing.T) {
 			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
 				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
 			}
+			fromReceipts := chain.reading(ProofHead)
+			if err := fromReceipts.all(2, nil); err != nil {
+				t.Fatalf("the receipts are there, but: %v", err)
+			}
+			fromReceipts.whole()
+
 			chain.pruned = 20
 			var d doubts
 			var refused *RefusedError

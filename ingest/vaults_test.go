@@ -133,6 +133,28 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	r.verify()
 }
 
+// TestLateVaultUnderAnotherFinality adds a vault together with a rule by which
+// less is final than the log says already: the window has forgotten those blocks,
+// so they must come as final ones.
+func TestLateVaultUnderAnotherFinality(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults, r.config.Finality = all[1:], Finality{Depth: 2}
+	r.steps(20)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	final := r.cursor().GetFinalBlock()
+	r.config.Vaults, r.config.Finality = all, Finality{Depth: 500}
+	p = r.start()
+	p.caughtUp()
+	r.verify()
+	if now := r.cursor().GetFinalBlock(); now != final || now == 0 {
+		t.Errorf("block %d is final now, and it was %d before", now, final)
+	}
+}
+
 // lines are what a program logs.
 type lines struct {
 	mu   sync.Mutex

@@ -91,6 +91,16 @@ func (w *window) hashes() map[uint64]common.Hash {
 	return hashes
 }
 
+// hashAt gives the hash of one block of the window.
+func (w *window) hashAt(number uint64) (hash common.Hash, known bool) {
+	for _, e := range slices.Backward(w.entries) {
+		if b := e.GetBlock(); b != nil && b.GetNumber() == number {
+			return common.Hash(b.GetHash()), true
+		}
+	}
+	return hash, false
+}
+
 // blockOf gives the block that a record belongs to; vault records and
 // decisions belong to none.
 func blockOf(r *event.Record) (number uint64, ok bool) {

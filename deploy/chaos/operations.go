@@ -277,9 +277,11 @@ func (w *world) rival(o Op) error {
 	case <-old.done: // no endpoint answered it
 		w.sup.start()
 		return nil
-	case <-time.After(indulgence):
+	case <-time.After(indulgence): // it has not come so far: it would be a newer ingest than its rival
+		old.kill()
+		w.sup.start()
+		return nil
 	}
-	old.signal(syscall.SIGSTOP)
 	w.count("SIGSTOP and a rival")
 	before := w.cursor().GetInstanceId()
 	w.sup.start()

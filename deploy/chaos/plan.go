@@ -157,10 +157,16 @@ func (d dice) one(n int) bool { return d.IntN(n) == 0 }
 
 func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
 
+// endpoint draws what one endpoint does wrong: any kind of thing now and then, or only logs and ranges and those often,
+// for questions about logs are few.
 func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 	e := Endpoint{
-		Seed: d.Uint64(), Rate: pick(d, 0.02, 0.05, 0.1, 0.2), Behind: pick[uint64](d, 1, 3, 20),
+		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20),
 		RangeLimit: pick[uint64](d, 1, 3, 10), ResultLimit: pick(d, 2, 5, 20),
+	}
+	if d.one(2) {
+		e.Rate = pick(d, 0.1, 0.3, 0.5)
+		faults = slices.DeleteFunc(slices.Clone(faults), func(f faultproxy.Fault) bool { return !slices.Contains(aboutLogs, f) })
 	}
 	share := pick(d, 3, 6, 10)
 	for _, f := range faults {
@@ -169,6 +175,12 @@ func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
 		}
 	}
 	return e
+}
+
+var aboutLogs = []faultproxy.Fault{
+	faultproxy.Stale, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.WrongHash,
+	faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+	faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413, faultproxy.BlockOverLimit,
 }
 
 func (d dice) death() Death {
@@ -222,7 +234,7 @@ func (d dice) op(name string) Op {
 	case opFinality:
 		o.N = pick(d, 3, 6, 12)
 	case opRate:
-		o.N = pick(d, 0, 1, 10, 30)
+		o.N = pick(d, 0, 1, 5, 15)
 	}
 	return o
 }

@@ -56,7 +56,7 @@ type world struct {
 	sup       *supervisor
 	witness   witness
 
-	floor uint64 // no block up to here may be reorganised: ingest may hold it for final, or have forgotten it
+	floor uint64 // no block up to here may be reorganised: it deploys the contracts, or ingest may hold it for final or have forgotten it
 	top   uint64 // the highest head that there was
 	least uint64 // the fewest confirmations that were ever enough; 0: only final blocks
 
@@ -87,6 +87,11 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	if w.contracts, err = scenario.Deploy(ctx, w.anvil.URL); err != nil {
 		return w, err
 	}
+	deployed, err := w.block("latest")
+	if err != nil {
+		return w, err
+	}
+	w.floor = uint64(deployed.Number)
 	w.kafka.Brokers = brokers
 	if len(brokers) == 0 {
 		if w.broker, err = local.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {

@@ -57,7 +57,9 @@ echo "== Redocly Respect"
 grep -E 'Steps:|Checks:' "$work/respect.log"
 
 echo "== Schemathesis"
-"$tools/bin/st" --config-file schemathesis.toml run "$document" --url "$api" --header "x-api-key: $key" \
+here=$PWD
+cd "$work" # where it keeps its own notes
+"$tools/bin/st" --config-file "$here/schemathesis.toml" run "$document" --url "$api" --header "x-api-key: $key" \
   --seed 1 --max-examples "${EXAMPLES:-10}" --max-failures 50 --no-color --report-junit-path "$work/schemathesis.xml" >"$work/schemathesis.log" 2>&1 ||
   { sed -n '/FAILURES/,$p' "$work/schemathesis.log" | cut -c1-400 | head -200; exit 1; }
 grep -A1 'Test cases:' "$work/schemathesis.log"

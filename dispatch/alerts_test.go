@@ -1,0 +1,40 @@
+package dispatch
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// The alerts ask for metrics that there are. An alert about one that does not
+// exist would never come.
+func TestAlertsNameMetrics(t *testing.T) {
+	text, err := os.ReadFile("../deploy/alerts/dispatch.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := prometheus.NewRegistry()
+	m := newMetrics(reg)
+	m.show(Status{Deliveries: map[string]int64{}}, 0)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, f := range families {
+		known[f.GetName()] = true
+	}
+	named := regexp.MustCompile(`navlog_\w+`).FindAllString(string(text), -1)
+	if len(named) < 8 {
+		t.Errorf("the alerts name %v", named)
+	}
+	for _, name := range named {
+		if !known[name] {
+			t.Errorf("an alert asks for %s; there are %v", name, slices.Sorted(maps.Keys(known)))
+		}
+	}
+}
