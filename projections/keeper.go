@@ -214,7 +214,7 @@ func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) er
 		if err := w.insert(ctx, batch); err != nil {
 			return err
 		}
-		k.board.wrote(batch.facts)
+		k.board.wrote(batch.wrote)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"sync"
 
 	"github.com/ClickHouse/ch-go/proto"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/column"
@@ -196,20 +195,20 @@ type output struct {
 	records, deposits, flows, users, requests, navs, sweeps table
 }
 
-// outputs that were inserted, to be filled again: their memory is the most that
-// a writer needs beside its state.
-var outputs = sync.Pool{New: func() any {
+func newOutput() *output {
 	return &output{newTable("records"), newTable("deposits"), newTable("flows"), newTable("users"), newTable("requests"), newTable("navs"), newTable("sweeps")}
-}}
+}
 
-func newOutput() *output { return outputs.Get().(*output) }
+// roomy tells whether the memory is much more than the rows need.
+func (o *output) roomy() bool {
+	return cap(o.records.seqs) > 4096 && o.records.len() < cap(o.records.seqs)/8
+}
 
-// free gives an output back.
-func (o *output) free() {
+// reset takes all rows out and keeps the memory.
+func (o *output) reset() {
 	for _, name := range readmodel.Tables {
 		o.table(name).reset()
 	}
-	outputs.Put(o)
 }
 
 func (o *output) table(name string) *table {

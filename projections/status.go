@@ -96,18 +96,33 @@ func (b *board) took() {
 	b.busy++
 }
 
-// wrote tells that the tables have a batch.
-func (b *board) wrote(facts []fact) {
+// progress is how far a batch brings the tables.
+type progress struct {
+	seq    uint64
+	offset int64
+	block  *logged // newest block record of the batch, nil for none
+}
+
+func reached(facts []fact) progress {
 	last := &facts[len(facts)-1]
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.status.Seq, b.offset, b.moved, b.busy = last.seq, last.offset, true, max(0, b.busy-1)
+	p := progress{seq: last.seq, offset: last.offset}
 	for i := len(facts) - 1; i >= 0; i-- {
 		if x := &facts[i]; x.kind == "block" && x.sign > 0 {
-			at := time.Unix(int64(x.log.ts), 0).UTC()
-			b.status.Block, b.status.BlockTime = x.log.block, &at
-			return
+			p.block = &logged{block: x.log.block, ts: x.log.ts}
+			return p
 		}
+	}
+	return p
+}
+
+// wrote tells that the tables have a batch.
+func (b *board) wrote(p progress) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.status.Seq, b.offset, b.moved, b.busy = p.seq, p.offset, true, max(0, b.busy-1)
+	if p.block != nil {
+		at := time.Unix(int64(p.block.ts), 0).UTC()
+		b.status.Block, b.status.BlockTime = p.block.block, &at
 	}
 }
 

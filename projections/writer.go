@@ -26,11 +26,14 @@ type writer struct {
 	state    *state
 	folded   uint64 // the state has all records up to this seq
 	position uint64 // every table has all rows up to this seq
+	// spare are outputs that were inserted, to be filled again: their memory is
+	// most of what a writer needs beside its state.
+	spare chan *output
 }
 
 // openWriter reads where the tables of a generation stand.
 func openWriter(ctx context.Context, conn driver.Conn, database string, entries func() int, m *metrics, log *slog.Logger) (*writer, error) {
-	w := &writer{conn: conn, database: database, entries: entries, metrics: m, position: math.MaxUint64}
+	w := &writer{conn: conn, database: database, entries: entries, metrics: m, position: math.MaxUint64, spare: make(chan *output, 2)}
 	id := rand.Uint64()
 	for _, table := range readmodel.Tables {
 		s := &swapper{conn: conn, database: database, table: table, writer: id, log: log, processes: "system.processes",
@@ -57,9 +60,9 @@ func (w *writer) across(processes string) {
 
 // folded is a batch of whole units as rows, on its way into the tables.
 type folded struct {
-	facts []fact
 	out   *output
 	last  uint64
+	wrote progress
 }
 
 // write folds whole units of the log, the next ones after the position, and
@@ -84,13 +87,23 @@ func (w *writer) fold(ctx context.Context, facts []fact) (*folded, error) {
 	if err := (loader{w.conn, w.database, w.folded}).load(ctx, w.state, facts); err != nil {
 		return nil, err
 	}
-	f := folding{state: w.state, out: newOutput(), impossible: w.metrics.impossible, quarantined: w.metrics.quarantined}
+	f := folding{state: w.state, out: w.output(), impossible: w.metrics.impossible, quarantined: w.metrics.quarantined}
 	if err := f.fold(facts); err != nil {
 		return nil, &permanentError{err}
 	}
 	w.folded = last
 	w.state.trim(w.entries())
-	return &folded{facts, f.out, last}, nil
+	return &folded{f.out, last, reached(facts)}, nil
+}
+
+// output is an empty one.
+func (w *writer) output() *output {
+	select {
+	case out := <-w.spare:
+		return out
+	default:
+		return newOutput()
+	}
 }
 
 // insert gives each table what it lacks of a batch, all tables at once. One
@@ -112,7 +125,13 @@ func (w *writer) insert(ctx context.Context, batch *folded) error {
 	}
 	w.position = batch.last
 	w.metrics.batches.Inc()
-	batch.out.free()
+	if !batch.out.roomy() { // else the replay is over, and its memory is given back
+		batch.out.reset()
+		select {
+		case w.spare <- batch.out:
+		default:
+		}
+	}
 	return nil
 }
 

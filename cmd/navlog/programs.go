@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"runtime/debug"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -121,8 +123,16 @@ func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
 
 type projectCmd struct{ common }
 
+// projectGarbage is how much garbage there may be beside what is in use, in
+// percent: a replay makes large pieces of it, and little that has to be looked
+// through to find them.
+const projectGarbage = 50
+
 // Run keeps the read models up to date until a signal comes.
 func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(projectGarbage)
+	}
 	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
 }
 

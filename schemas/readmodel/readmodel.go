@@ -129,13 +129,17 @@ func (c Config) OpenReader() (driver.Conn, error) {
 	})
 }
 
+// dialTimeout bounds the making of a connection.
+const dialTimeout = 5 * time.Second
+
 func (c Config) open(user, password string, settings clickhouse.Settings) (driver.Conn, error) {
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Username: user, Password: password},
 		Settings:         settings,
 		Compression:      &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
-		DialTimeout:      5 * time.Second,
+		DialTimeout:      dialTimeout,
+		DialContext:      dial,
 		ReadTimeout:      90 * time.Second,
 		MaxOpenConns:     16,
 		MaxIdleConns:     16,
@@ -147,6 +151,7 @@ func (c Config) open(user, password string, settings clickhouse.Settings) (drive
 		options.Compression = nil // on one machine it only takes both sides' time
 	}
 	if c.TLS {
+		options.DialContext = nil // the driver's own, which knows TLS
 		options.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	conn, err := clickhouse.Open(options)
