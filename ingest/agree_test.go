@@ -42,7 +42,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			}
 			h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
 			return h, nil, true
-		}, "the endpoints disagree"},
+		}, "disagree"}, // as another head, or as another branch where the liar is the one in use
 		"it does not have the block": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, nil, method == "eth_getBlockByNumber" && string(params[0]) != `"0x0"` && string(params[0]) != `"latest"`
 		}, "waits for a second endpoint"},

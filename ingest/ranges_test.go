@@ -260,6 +260,9 @@ func TestLossyRanges(t *testing.T) {
 			return logs[:max(0, len(logs)-1)]
 		}},
 	} {
+		if testing.Short() { // the proofs differ in what they read, not in how
+			c.proof = c.proof[:1]
+		}
 		for _, proof := range c.proof {
 			t.Run(name+" "+string(proof), func(t *testing.T) {
 				chain := newFakeChain(t, 13, 200, func(rng *rand.Rand, i int) int { return rng.IntN(140) })

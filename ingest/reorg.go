@@ -33,6 +33,7 @@ func (s *session) otherBranch(ctx context.Context, n *node, tip *header) (*heade
 // taken back before they do.
 func (s *session) believe(ctx context.Context, n *node, other *header) (more bool, err error) {
 	if keeper := s.keeper(ctx, n); keeper != nil {
+		s.ingest.metrics.disagreements.WithLabelValues(keeper.name).Inc()
 		s.ingest.note(func(st *Status) {
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is believed when they agree",
 				n.name, keeper.name, other.Number, n.name, other.Hash, keeper.name, s.head.Hash)

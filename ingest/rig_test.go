@@ -48,10 +48,13 @@ type rig struct {
 // partners that the traffic is attributed to.
 var partners = []uint32{7, 42}
 
-// onEachBroker runs a test against the embedded broker and Apache Kafka.
+// onEachBroker runs a test against the embedded broker and Apache Kafka; with
+// -short, as under the race detector, against the embedded one.
 func onEachBroker(t *testing.T, test func(t *testing.T, brokers func(testing.TB) []string)) {
 	t.Run("kfake", func(t *testing.T) { test(t, localtest.Kafka) })
-	t.Run("apache", func(t *testing.T) { test(t, localtest.ApacheKafka) })
+	if !testing.Short() {
+		t.Run("apache", func(t *testing.T) { test(t, localtest.ApacheKafka) })
+	}
 }
 
 // kfake is the embedded broker, for tests that need not be run on both.
