@@ -66,10 +66,10 @@ func decode(in chainlog.Raw) (f fact, err error) {
 	}
 	switch kind {
 	case recordLog:
-		f.kind = "log"
+		f.kind = aLog
 		err = f.decodeLog(body)
 	case recordBlock:
-		f.kind = "block"
+		f.kind = aBlock
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
 			switch n {
 			case blockNumber:
@@ -81,14 +81,14 @@ func decode(in chainlog.Raw) (f fact, err error) {
 			}
 		})
 	case recordVault:
-		f.kind = "vault"
+		f.kind = aVault
 		err = fields(body, func(n protowire.Number, _ uint64, b []byte) {
 			if n == vaultAddress {
 				f.log.vault = common.BytesToAddress(b)
 			}
 		})
 	case recordDecision:
-		f.kind = "decision"
+		f.kind = aDecision
 	default:
 		err = errMangled
 	}
@@ -171,7 +171,7 @@ func (f *fact) decodeLog(m []byte) error {
 	if count > 0 {
 		f.event = contracts.KindOf(common.BytesToHash(topics[0]))
 	}
-	f.name = f.event.String()
+	f.named, f.name = f.event, f.event.String()
 	if f.event == contracts.KindUnknown {
 		return nil
 	}

@@ -23,15 +23,37 @@ type fact struct {
 	offset        int64
 	boundary      bool
 	sign          int8
-	kind          string // log, block, vault, decision
-	name          string // Solidity event name, "Unknown", or "" when kind is not log
-	// event is KindUnknown for what is no log, none of navlog's, or quarantined.
-	event       contracts.Kind
-	quarantined bool
-	log         logged
-	hash        common.Hash // of the block
-	args        args
-	raw         []byte // the record as the log has it
+	kind          kind
+	name          string // Solidity event name, "Unknown", or "" when kind is not aLog
+	// named is the event that the log says it is; event is KindUnknown for what
+	// is no log, none of navlog's, or quarantined.
+	named, event contracts.Kind
+	quarantined  bool
+	log          logged
+	hash         common.Hash // of the block
+	args         args
+	raw          []byte // the record as the log has it
+}
+
+// kind is what a record tells, by the numbers that the table records gives them.
+type kind uint8
+
+const (
+	aLog kind = iota
+	aBlock
+	aVault
+	aDecision
+)
+
+func (k kind) String() string { return [...]string{"log", "block", "vault", "decision"}[k] }
+
+// eventNumber is what the table records calls the event of a log; 0 for what is
+// no log. It keeps the name of a quarantined one.
+func (f *fact) eventNumber() uint8 {
+	if f.kind != aLog {
+		return 0
+	}
+	return 1 + uint8(f.named)
 }
 
 // logged is where and when a log was emitted. A block record has block and ts,

@@ -90,6 +90,7 @@ func compareGenerations(ctx context.Context, conn driver.Conn, live, fresh side)
 		{"totals by user", "verify_users"},
 		{"totals by partner", "verify_partners"},
 		{"states of requests", "verify_requests"},
+		{"queue by vault", "verify_queue"},
 		{"quarantined logs", "verify_records"},
 	} {
 		if err := c.lines(ctx, lines.name, lines.question); err != nil {

@@ -107,7 +107,7 @@ func reached(facts []fact) progress {
 	last := &facts[len(facts)-1]
 	p := progress{seq: last.seq, offset: last.offset}
 	for i := len(facts) - 1; i >= 0; i-- {
-		if x := &facts[i]; x.kind == "block" && x.sign > 0 {
+		if x := &facts[i]; x.kind == aBlock && x.sign > 0 {
 			p.block = &logged{block: x.log.block, ts: x.log.ts}
 			return p
 		}
