@@ -46,9 +46,10 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
-// decode reads a record of the log. The fact keeps the bytes.
+// decode reads a record of the log. The fact keeps the bytes of those that no
+// table says otherwise.
 func decode(in chainlog.Raw) (f fact, err error) {
-	f = fact{seq: in.Seq, boundary: in.Boundary, offset: in.Offset, raw: in.Value, sign: 1}
+	f = fact{seq: in.Seq, boundary: in.Boundary, offset: in.Offset, sign: 1}
 	var body []byte
 	var kind protowire.Number
 	err = fields(in.Value, func(n protowire.Number, v uint64, b []byte) {
@@ -91,6 +92,9 @@ func decode(in chainlog.Raw) (f fact, err error) {
 		f.kind = aDecision
 	default:
 		err = errMangled
+	}
+	if f.quarantined || f.kind == aVault || f.kind == aDecision {
+		f.raw = in.Value
 	}
 	return f, err
 }
@@ -171,7 +175,7 @@ func (f *fact) decodeLog(m []byte) error {
 	if count > 0 {
 		f.event = contracts.KindOf(common.BytesToHash(topics[0]))
 	}
-	f.named, f.name = f.event, f.event.String()
+	f.named = f.event
 	if f.event == contracts.KindUnknown {
 		return nil
 	}

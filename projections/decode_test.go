@@ -43,8 +43,8 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 // sameFact compares a fact with what the libraries say.
 func sameFact(r *event.Record, f *fact) error {
 	kind, name, e, quarantined := want(r)
-	if f.kind.String() != kind || f.name != name || f.quarantined != quarantined || f.retracts != r.GetRetracts() {
-		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d", f.kind, f.name, f.quarantined, f.retracts, kind, name, quarantined, r.GetRetracts())
+	if f.kind.String() != kind || f.name() != name || f.quarantined != quarantined || f.retracts != r.GetRetracts() {
+		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d", f.kind, f.name(), f.quarantined, f.retracts, kind, name, quarantined, r.GetRetracts())
 	}
 	if l := r.GetLog(); l != nil {
 		if f.log != (logged{common.BytesToAddress(l.GetAddress()), l.GetBlockNumber(), seconds(l.GetBlockTime()), common.BytesToHash(l.GetTxHash()), l.GetLogIndex()}) || f.hash != common.BytesToHash(l.GetBlockHash()) {

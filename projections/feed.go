@@ -21,7 +21,7 @@ type feed struct {
 
 // slice is whole units of the log. The last fact is a boundary record.
 type slice struct {
-	facts []fact
+	facts facts
 	more  bool // there was more in the log when these were read
 }
 
@@ -31,27 +31,30 @@ func newFeed(reader *chainlog.Reader, chainID uint64, maxRows int) *feed {
 
 // run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
-	var pending []fact
+	var pending facts // no boundary yet
 	for {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
 		if err != nil {
 			return err
 		}
-		facts, err := decodeAll(f.chainID, raw)
+		read, err := decodeAll(f.chainID, raw)
 		if err != nil {
 			return err
 		}
-		pending = append(pending, facts...)
-		cut := lastBoundary(pending)
+		cut := lastBoundary(read)
 		if cut == 0 {
+			pending = append(pending, read)
 			continue
 		}
 		select {
-		case f.units <- slice{pending[:cut:cut], f.reader.Left() > 1}:
+		case f.units <- slice{append(pending, read[:cut]), f.reader.Left() > 1}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pending = append([]fact(nil), pending[cut:]...)
+		pending = nil
+		if cut < len(read) {
+			pending = facts{read[cut:]}
+		}
 	}
 }
 
@@ -71,18 +74,14 @@ const surely = time.Second
 // next waits for units and gives at least one, and about maxRows records at
 // most. It lingers for more while the batch is not full, and at the end of the
 // log no longer than that.
-func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) ([]fact, error) {
-	var batch []fact
+func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (facts, error) {
+	var batch facts
 	lingering := false
 	for wait := (<-chan time.Time)(nil); ; {
 		select {
 		case more := <-f.units:
-			if batch == nil {
-				batch = more.facts
-			} else {
-				batch = append(batch, more.facts...)
-			}
-			if len(batch) >= maxRows {
+			batch = append(batch, more.facts...)
+			if batch.len() >= maxRows {
 				return batch, nil
 			}
 			switch {

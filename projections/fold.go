@@ -21,16 +21,13 @@ type folding struct {
 // fold turns the facts of a batch into rows. The state must hold all keys of
 // the facts that exist (load). An error means that the log takes back what is
 // not there: the generation and the log do not belong together.
-func (f *folding) fold(facts []fact) error {
-	for i := range facts {
-		if err := f.apply(&facts[i]); err != nil {
-			x := &facts[i]
-			return fmt.Errorf("fold record %d (%s %s, retracts %d): %w: compare with `navlog verify`, then `navlog projection rebuild`", x.seq, x.kind, x.name, x.retracts, err)
+func (f *folding) fold(facts facts) error {
+	for x := range facts.all() {
+		if err := f.apply(x); err != nil {
+			return fmt.Errorf("fold record %d (%s %s, retracts %d): %w: compare with `navlog verify`, then `navlog projection rebuild`", x.seq, x.kind, x.name(), x.retracts, err)
 		}
 	}
-	if n := len(facts); n > 0 {
-		f.out.progress(facts[n-1].seq)
-	}
+	f.out.progress(facts.last().seq)
 	return nil
 }
 
@@ -39,7 +36,7 @@ var errNothing = errors.New("there is nothing left to take back")
 func (f *folding) apply(x *fact) error {
 	f.record(x)
 	if x.quarantined && x.sign > 0 {
-		f.quarantined(x.name)
+		f.quarantined(x.name())
 	}
 	switch x.event {
 	case contracts.KindDepositAccepted:
@@ -76,11 +73,7 @@ func (f *folding) record(x *fact) {
 	t.bytes(x.hash[:])
 	t.u32(x.log.ts)
 	t.u32(x.log.index)
-	if x.quarantined || x.kind == aVault || x.kind == aDecision {
-		t.text(string(x.raw))
-	} else {
-		t.text("")
-	}
+	t.text(string(x.raw))
 }
 
 // where writes the end of the rows that show a log.
@@ -217,7 +210,7 @@ func (f *folding) place(x *fact, row uint8, sign int8, list uint8, key *amount) 
 func (f *folding) request(x *fact) error {
 	r := f.state.request(requestKey{x.log.vault, x.args.id})
 	if x.sign > 0 && r.impossible(x.event) {
-		f.impossible(x.name)
+		f.impossible(x.name())
 	}
 	opened, waited := r.open(), r.waiting()
 	if !r.apply(x) {
@@ -284,7 +277,7 @@ func (f *folding) nav(x *fact) {
 // to verify; a range that is none at all is noticed here.
 func (f *folding) sweep(x *fact) {
 	if x.sign > 0 && (x.args.id == 0 || x.args.id > x.args.to) {
-		f.impossible(x.name)
+		f.impossible(x.name())
 	}
 	t := &f.out.sweeps
 	t.row(x.seq, 0, x.sign)

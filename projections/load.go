@@ -36,7 +36,7 @@ type loader struct {
 }
 
 // load brings what exists of the keys of facts into the state.
-func (l loader) load(ctx context.Context, s *state, facts []fact) error {
+func (l loader) load(ctx context.Context, s *state, facts facts) error {
 	s.batch++
 	if s.tops == nil {
 		if err := l.tops(ctx, s); err != nil {
@@ -58,9 +58,8 @@ func (l loader) load(ctx context.Context, s *state, facts []fact) error {
 
 // missing makes an empty entry for every key of facts that the state lacks, and
 // lists those of them that may exist.
-func missing(s *state, facts []fact) (users []common.Address, requests []requestKey) {
-	for i := range facts {
-		x := &facts[i]
+func missing(s *state, facts facts) (users []common.Address, requests []requestKey) {
+	for x := range facts.all() {
 		switch x.event {
 		case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested, contracts.KindWithdrawalClaimed:
 			if u := s.users[x.args.owner]; u != nil {

@@ -127,9 +127,8 @@ func TestCutsDoNotMatter(t *testing.T) {
 		for _, unit := range units(s.records) {
 			for len(unit) > 0 {
 				n := min(size, len(unit))
-				facts := entries(unit[:n])
-				for i := range facts {
-					if err := f.apply(&facts[i]); err != nil {
+				for x := range entries(unit[:n]).all() {
+					if err := f.apply(x); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -114,6 +114,10 @@ func (w *world) more(t *testing.T, s *script) {
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
+	from := s.seq()
+	s.mine(said{vaultA, requested(3, bob)}) // stays in the queue
+	w.append(t, s.records[from:])
+	reaches(t, p, s.seq())
 	var ends atomic.Int64
 	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: func(p Progress) {
 		if p.AtEnd && p.Seq == s.seq() && p.Generation == 2 {

@@ -19,7 +19,7 @@ func TestBoard(t *testing.T) {
 	b := new(board)
 	b.open(3, 100)
 	wrote := func(seq uint64, offset int64) {
-		b.wrote(reached([]fact{{offset: offset, seq: seq, sign: 1, kind: aBlock, log: logged{block: seq, ts: 5}}}))
+		b.wrote(reached(facts{{{offset: offset, seq: seq, sign: 1, kind: aBlock, log: logged{block: seq, ts: 5}}}}))
 	}
 	for i, step := range []struct {
 		do    func()
