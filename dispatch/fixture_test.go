@@ -65,9 +65,14 @@ func newFixture(t *testing.T) *fixture {
 
 func newFixtureOn(t *testing.T, brokers []string) *fixture {
 	t.Helper()
+	return newFixtureIn(t, brokers, localtest.Postgres(t))
+}
+
+func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {
+	t.Helper()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers, kafka.ReferralPartitions = brokers, 3
-	f := &fixture{T: t, kafka: kafka, url: localtest.Postgres(t), logged: &lockedBuffer{}}
+	f := &fixture{T: t, kafka: kafka, url: postgres, logged: &lockedBuffer{}}
 	f.pool = f.openPool()
 	f.queries = db.New(f.pool)
 	f.released = make(chan struct{})
@@ -115,6 +120,15 @@ func (f *fixture) admin() *kadm.Client {
 func (f *fixture) makeTopics() {
 	f.Helper()
 	f.check(chainlog.EnsureTopics(f.Context(), f.admin(), testChain, f.kafka.Topology()))
+}
+
+// onePartition makes the topics anew, so that every record is behind every other.
+func (f *fixture) onePartition() {
+	f.Helper()
+	_, err := f.admin().DeleteTopics(f.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	f.check(err)
+	f.kafka.ReferralPartitions = 1
+	f.makeTopics()
 }
 
 // quick shortens what would make a test slow, in the proportions of the

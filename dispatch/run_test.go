@@ -78,22 +78,36 @@ func TestPostgresTrouble(t *testing.T) {
 	}
 }
 
-// A batch whose transaction fails is read again, whole; nothing of it is passed.
-func TestOffsetNeverPassesAFailedRecord(t *testing.T) {
+// A batch whose transaction fails is read again, whole; nothing of it is passed,
+// not by the records behind it either.
+func TestOffsetPassesAFailedRecord(t *testing.T) {
 	f := newFixture(t)
+	f.onePartition()
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.event_id = '` + depositID + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
 	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON delivery FOR EACH ROW EXECUTE FUNCTION refuse()")
 	d := f.start(nil)
-	f.deposits(7, 0, 50) // the one with depositID is among them
+	f.deposits(7, 100, 105)
+	f.eventually("those before it are delivered", f.in(registry.Delivered, 5))
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	f.check(err)
+	end, _ := ends.Lookup(chainlog.ReferralDeposits, 0)
+	bad := end.Offset + 2 // behind an aborted record and its marker
+	f.deposits(7, 1, 2)   // depositID
+	for from := range 5 { // in transactions, and so batches, of their own
+		f.deposits(7, 2+10*from, 12+10*from)
+	}
 	f.eventually("it says so", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
+	if n := f.number("SELECT max(next_offset) FROM position"); n > bad {
+		t.Errorf("the position is %d and record %d is not written", n, bad)
+	}
 	f.exec("DROP TRIGGER refuse ON delivery")
-	f.eventually("all delivered", f.in(registry.Delivered, 50))
-	f.contiguous(7, 50)
-	if n := len(r.got()); n != 50 {
-		t.Errorf("%d requests for 50 events", n)
+	f.eventually("all delivered", f.in(registry.Delivered, 56))
+	f.contiguous(7, 56)
+	if n := len(r.got()); n != 56 {
+		t.Errorf("%d requests for 56 events", n)
 	}
 }
 
