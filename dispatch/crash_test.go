@@ -67,6 +67,8 @@ type child struct {
 	Config Config
 	Kafka  chainlog.Config
 	URL    string
+	Guard  guard.Config
+	Once   bool // no retries
 }
 
 const childVariable = "NAVLOG_TEST_DISPATCHER"
@@ -91,12 +93,15 @@ func runChild(text string) {
 	rc.URL = c.URL
 	pool, err := registry.Open(context.Background(), rc)
 	fail(err)
-	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}})
+	g, err := guard.New(c.Guard)
 	fail(err)
 	sealer, err := registry.NewSealer(sealKey)
 	fail(err)
 	d := New(c.Config, c.Kafka, pool, sealer, g, prometheus.NewRegistry(), slog.Default())
 	d.timing = quick()
+	if c.Once {
+		d.timing.retries = nil
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the parent is gone when standard input ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -237,16 +242,22 @@ func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
 // child starts a dispatcher in a process of its own.
 func (f *fixture) child() *exec.Cmd {
 	f.Helper()
-	c := child{Config: DefaultConfig(), Kafka: f.kafka, URL: f.url}
+	return f.childWith(func(*child) {})
+}
+
+func (f *fixture) childWith(change func(*child), environment ...string) *exec.Cmd {
+	f.Helper()
+	c := child{Config: DefaultConfig(), Kafka: f.kafka, URL: f.url, Guard: guard.Config{AllowNetworks: []string{"127.0.0.0/8"}}}
 	c.Config.ChainID, c.Config.LeaseSeconds = testChain, 1
 	c.Config.CAFile = filepath.Join(f.TempDir(), "ca.pem")
 	f.check(os.WriteFile(c.Config.CAFile, f.caFiles, 0o600))
+	change(&c)
 	text, err := json.Marshal(c)
 	f.check(err)
 	exe, err := os.Executable()
 	f.check(err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Env = append(append(os.Environ(), childVariable+"="+string(text)), environment...)
 	cmd.Stdout, cmd.Stderr = f.logged, f.logged
 	cmd.WaitDelay = 10 * time.Second
 	stdin, err := cmd.StdinPipe()

@@ -8,12 +8,14 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -338,6 +340,8 @@ type receiver struct {
 	*httptest.Server
 	url string
 
+	accepted, open atomic.Int64 // connections: all, and those that are not closed
+
 	mu      sync.Mutex
 	calls   []call
 	byEvent map[string]int
@@ -364,6 +368,15 @@ func (f *fixture) receiverWith(answer func(w http.ResponseWriter, n, ofEvent int
 	r.Server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	if change != nil {
 		change(r.Server)
+	}
+	r.Server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			r.accepted.Add(1)
+			r.open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			r.open.Add(-1)
+		}
 	}
 	r.StartTLS()
 	f.Cleanup(r.Close)
