@@ -188,6 +188,14 @@ func (f *fixture) start(change func(*Dispatch)) *Dispatch {
 // eventually waits for a condition.
 func (f *fixture) eventually(what string, holds func() bool) {
 	f.Helper()
+	if !f.until(holds) {
+		f.Fatalf("never happened: %s; deliveries %v\n%s", what, f.states(), f.logged)
+	}
+}
+
+// until waits for a condition without asking PostgreSQL, and tells whether it
+// came.
+func (f *fixture) until(holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -195,10 +203,11 @@ func (f *fixture) eventually(what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			f.Fatalf("never happened: %s; deliveries %v\n%s", what, f.states(), f.logged)
+			return false
 		case <-tick.C:
 		}
 	}
+	return true
 }
 
 // partner makes one with the test secret; without URL when url is empty.

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -56,26 +54,6 @@ func TestWaitsForTopics(t *testing.T) {
 	f.eventually("its status is in the registry", func() bool {
 		return f.number("SELECT count(*) FROM program_status WHERE program = 'dispatch' AND status->>'state' = 'reading'") == 1
 	})
-}
-
-// PostgreSQL does not take a result: the write is repeated, never the POST.
-func TestPostgresTrouble(t *testing.T) {
-	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
-	f.exec("ALTER TABLE attempt RENAME TO attempt_away")
-	d := f.start(nil)
-	f.deposits(7, 0, 1)
-	f.eventually("the write is repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 3 })
-	if d.Ready() == nil {
-		t.Error("ready while results cannot be written")
-	}
-	f.exec("ALTER TABLE attempt_away RENAME TO attempt")
-	f.eventually("delivered", f.in(registry.Delivered, 1))
-	f.eventually("ready", func() bool { return d.Ready() == nil })
-	if n := len(r.got()); n != 1 {
-		t.Errorf("%d requests", n)
-	}
 }
 
 // A batch whose transaction fails is read again, whole; nothing of it is passed,

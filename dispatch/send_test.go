@@ -162,7 +162,7 @@ func TestHostileBodies(t *testing.T) {
 		"endless body":  {drip, outcomeAccepted},
 		"flood":         {flood, outcomeAccepted},
 		"packed":        {packed, outcomeAccepted},
-		"huge headers":  {func(_ *fixture, w http.ResponseWriter) { w.Header().Set("X", strings.Repeat("x", 64<<10)) }, outcomeNetwork},
+		"huge headers":  {hugeHeaders, outcomeNetwork},
 		"cut":           {func(*fixture, http.ResponseWriter) { panic(http.ErrAbortHandler) }, outcomeNetwork},
 		"switching":     {switching, outcomeError},
 		"redirect":      {redirect("https://127.0.0.1:1/elsewhere"), outcomeRedirect},
@@ -243,7 +243,7 @@ func switching(f *fixture, w http.ResponseWriter) {
 }
 
 func earlyHints(_ *fixture, w http.ResponseWriter) {
-	for range 1000 {
+	for range 5000 {
 		w.Header().Set("Link", strings.Repeat("x", 100))
 		w.WriteHeader(http.StatusEarlyHints)
 	}
@@ -338,7 +338,7 @@ func TestTransport(t *testing.T) {
 
 // A kept connection that dies after the request was read: what arrived twice
 // would have no attempt of its own in the log.
-func TestHiddenDuplicates(t *testing.T) {
+func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
 		if n > 1 {
@@ -375,23 +375,71 @@ func TestOverwriteWhileRetrying(t *testing.T) {
 	f.verify(after.got()[0], secret)
 }
 
-// A partner that never answers takes nothing from another: all of the other's
-// events arrive while not one attempt of the first has ended.
-func TestOneDeadPartner(t *testing.T) {
+// URL and secret change a thousand times while events fail once and are tried
+// again: each request has the secret that belongs to its URL.
+func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
+	const changes, events = 1000, 400
 	f := newFixture(t)
-	hole := f.receiver(func(http.ResponseWriter, int, int) { <-f.released })
-	healthy := f.receiver(ok)
-	f.partner(1, hole.url)
-	f.partner(2, healthy.url)
-	f.start(nil)
-	f.deposits(1, 0, 40)
-	f.eventually("the hole is full", func() bool { return len(hole.got()) == 4 })
-	f.deposits(2, 40, 60)
-	f.eventually("the healthy partner has all", f.in(registry.Delivered, 20))
-	if n := f.number("SELECT count(*) FROM attempt a JOIN delivery d USING (event_id) WHERE d.partner_id = 1"); n != 0 {
-		t.Errorf("%d attempts of the dead partner had ended by then", n)
+	failOnce := func(w http.ResponseWriter, _, ofEvent int) {
+		if ofEvent == 1 {
+			w.WriteHeader(http.StatusNotFound)
+		}
 	}
-	f.release()
+	places := []*receiver{f.receiver(failOnce), f.receiver(failOnce)}
+	secrets := []string{testSecret, registry.NewSigningSecret()}
+	f.partner(7, places[0].url)
+	d := f.start(nil)
+	f.deposits(7, 0, events)
+	for n := range changes {
+		f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7",
+			places[n%2].url, f.sealer.Seal(7, secrets[n%2]))
+		d.endpoints.expire() // or only one change a second would be seen
+	}
+	f.eventually("delivered", f.in(registry.Delivered, events))
+	for i, r := range places {
+		calls := r.got()
+		for _, c := range calls {
+			f.verify(c, secrets[i])
+		}
+		if len(calls) < events/10 {
+			t.Errorf("only %d requests came to URL %d", len(calls), i)
+		}
+	}
+	if n := f.number("SELECT count(DISTINCT endpoint_version) FROM attempt"); n < 20 {
+		t.Errorf("attempts saw %d versions", n)
+	}
+}
+
+// Partners that never answer take nothing from the others: all of their events
+// arrive while not one attempt of the dead has ended, whose sockets are bounded.
+// What that is in milliseconds, `make bench-dispatch` says.
+func TestOneDeadPartner(t *testing.T) {
+	for name, dead := range map[string]int{"one of two": 1, "three of four": 3} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			hole := f.receiver(func(http.ResponseWriter, int, int) { <-f.released })
+			healthy := f.receiver(ok)
+			for p := range dead {
+				f.partner(int64(p+2), hole.url)
+			}
+			f.partner(1, healthy.url)
+			f.start(nil)
+			for p := range dead {
+				f.deposits(uint32(p+2), 40*p, 40*p+40)
+			}
+			full := dead * DefaultConfig().PerPartnerConcurrency
+			f.eventually("the hole is full", func() bool { return len(hole.got()) == full })
+			f.deposits(1, 200, 220)
+			f.eventually("the healthy partner has all", f.in(registry.Delivered, 20))
+			if n := f.number("SELECT count(*) FROM attempt a JOIN delivery d USING (event_id) WHERE d.partner_id > 1"); n != 0 {
+				t.Errorf("%d attempts of the dead had ended by then", n)
+			}
+			if n := hole.accepted.Load(); n != int64(full) {
+				t.Errorf("%d sockets lead to the dead, not %d", n, full)
+			}
+			f.release()
+		})
+	}
 }
 
 func TestTestEvent(t *testing.T) {
