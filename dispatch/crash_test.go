@@ -67,8 +67,8 @@ type child struct {
 	Config Config
 	Kafka  chainlog.Config
 	URL    string
-	Guard  guard.Config
-	Once   bool // no retries
+	Allow  []string // networks, of the guard
+	Once   bool     // no retries
 }
 
 const childVariable = "NAVLOG_TEST_DISPATCHER"
@@ -93,7 +93,7 @@ func runChild(text string) {
 	rc.URL = c.URL
 	pool, err := registry.Open(context.Background(), rc)
 	fail(err)
-	g, err := guard.New(c.Guard)
+	g, err := guard.New(guard.Config{AllowNetworks: c.Allow})
 	fail(err)
 	sealer, err := registry.NewSealer(sealKey)
 	fail(err)
@@ -247,7 +247,7 @@ func (f *fixture) child() *exec.Cmd {
 
 func (f *fixture) childWith(change func(*child), environment ...string) *exec.Cmd {
 	f.Helper()
-	c := child{Config: DefaultConfig(), Kafka: f.kafka, URL: f.url, Guard: guard.Config{AllowNetworks: []string{"127.0.0.0/8"}}}
+	c := child{Config: DefaultConfig(), Kafka: f.kafka, URL: f.url, Allow: []string{"127.0.0.0/8"}}
 	c.Config.ChainID, c.Config.LeaseSeconds = testChain, 1
 	c.Config.CAFile = filepath.Join(f.TempDir(), "ca.pem")
 	f.check(os.WriteFile(c.Config.CAFile, f.caFiles, 0o600))

@@ -234,7 +234,7 @@ func TestHostSpellings(t *testing.T) {
 		f.partner(int64(i+1), "https://"+host+":"+inside.port()+"/hook")
 	}
 	for _, resolver := range []string{"go", "cgo"} { // cgo is what it says only in a build with it (make race)
-		process := f.childWith(func(c *child) { c.Guard, c.Once = guard.DefaultConfig(), true },
+		process := f.childWith(func(c *child) { c.Allow, c.Once = nil, true },
 			"GODEBUG=netdns="+resolver, "HTTPS_PROXY=http://"+proxy.Listener.Addr().String(), "https_proxy=http://"+proxy.Listener.Addr().String(),
 			"ALL_PROXY=http://"+proxy.Listener.Addr().String(), "NO_PROXY=", "no_proxy=")
 		for i := range hosts {
