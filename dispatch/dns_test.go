@@ -22,6 +22,7 @@ const (
 	publicAddr   = "127.0.0.1"
 	movedAddr    = "127.0.0.3"
 	internalAddr = "127.0.0.2"
+	proxyAddr    = "127.0.0.4" // which the guard would let pass
 )
 
 // nameServer answers every A and AAAA question over UDP from a script: the
@@ -141,7 +142,7 @@ func TestDNSGames(t *testing.T) {
 	f.check(err)
 	_, err = g.CheckURL(t.Context(), url)
 	f.check(err)
-	f.start(func(d *Dispatch) {
+	d := f.start(func(d *Dispatch) {
 		d.guard, d.timing.retries, d.timing.deadline = g, nil, time.Second
 		d.config.PerPartnerConcurrency = 1
 	})
@@ -212,7 +213,7 @@ func TestDNSGames(t *testing.T) {
 	f.eventually("finished", func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
 	names.say(movedAddr)
 	f.setURL(7, url)
-	f.eventually("the change is known", func() bool { return public.open.Load() == 0 })
+	d.endpoints.expire()
 	deliver("moved", registry.Delivered, moved)
 	if n := len(internal.got()); n != 0 || internal.accepted.Load() != 0 {
 		t.Errorf("%d requests and %d connections inside", n, internal.accepted.Load())
@@ -224,8 +225,7 @@ func TestDNSGames(t *testing.T) {
 // connection is made, neither to them nor to a proxy that the environment names.
 func TestHostSpellings(t *testing.T) {
 	f := newFixture(t)
-	inside := f.receiver(ok)
-	proxy := f.receiver(ok)
+	inside, proxy := f.receiver(ok), f.at(proxyAddr, nil)
 	hosts := strings.Fields(`2130706433 0x7f000001 017700000001 127.1 0177.0.0.1 0x7f.0.0.1 0 127.0.0.1 127.0.0.1. localhost localhost.
 		[::1] [::] [::ffff:127.0.0.1] [0:0:0:0:0:ffff:7f00:1] [::1%25lo] 1.2.3.4@127.0.0.1 １２７.０.０.１ 127。0。0。1 127.0.0.1%00.example.com
 		10.0.0.1 100.64.0.1 169.254.169.254 168.63.129.16 192.0.0.192 224.0.0.1 255.255.255.255 0.0.0.0 [64:ff9b::7f00:1] [2002:7f00:1::1]
@@ -234,7 +234,7 @@ func TestHostSpellings(t *testing.T) {
 		f.partner(int64(i+1), "https://"+host+":"+inside.port()+"/hook")
 	}
 	for _, resolver := range []string{"go", "cgo"} { // cgo is what it says only in a build with it (make race)
-		process := f.childWith(func(c *child) { c.Allow, c.Once = nil, true },
+		process := f.childWith(func(c *child) { c.Allow, c.Once = []string{proxyAddr + "/32"}, true },
 			"GODEBUG=netdns="+resolver, "HTTPS_PROXY=http://"+proxy.Listener.Addr().String(), "https_proxy=http://"+proxy.Listener.Addr().String(),
 			"ALL_PROXY=http://"+proxy.Listener.Addr().String(), "NO_PROXY=", "no_proxy=")
 		for i := range hosts {
