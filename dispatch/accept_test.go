@@ -133,8 +133,12 @@ func TestDeadRecords(t *testing.T) {
 		}
 	}
 
-	// The same event with another content: the first stays.
+	// The same event with another content, as when its transaction was mined again in
+	// another block after fewer confirmations than finality: the partner was told
+	// once, and the first body stays.
 	other := deposit(t, 7, 1)
+	other.Log.BlockNumber++
+	other.Log.BlockHash[0]++
 	other.Log.BlockTime++
 	f.produce(chainlog.ReferralDeposits, encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })

@@ -272,6 +272,19 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// oddBody is JSON that no two encoders write alike.
+const oddBody = "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
+
+// oddDelivery makes one that was delivered 30 days ago.
+func (f *fixture) oddDelivery(partner int64) uuid.UUID {
+	f.Helper()
+	id := uuid.New()
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
+		VALUES ($1, $2, 1, 'deposit.referral', $3, 'delivered', now() - interval '30 days', now() - interval '30 days', now() - interval '30 days')`, id, partner, []byte(oddBody))
+	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, 1)", partner)
+	return id
+}
+
 // What signatures and bodies are made of: a body's bytes are signed as they are,
 // and a replay long after is signed anew, within the tolerance, over the same
 // bytes.
@@ -279,19 +292,16 @@ func TestSignatureBytesAndClocks(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	odd := "{\"<&>\":\"\u2028 \U0001F600 \\u0000\",\"n\":9223372036854775808,\"n\":1}"
-	id := uuid.New()
-	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
-		VALUES ($1, 7, 1, 'deposit.referral', $2, 'delivered', now() - interval '30 days', now() - interval '30 days', now() - interval '30 days')`, id, []byte(odd))
+	id := f.oddDelivery(7)
 	f.start(nil)
 	f.check(Replay(t.Context(), f.pool, 7, id))
 	f.eventually("sent", func() bool { return len(r.got()) == 1 })
 	c := r.got()[0]
 	f.verify(c, testSecret)
-	if string(c.body) != odd {
-		t.Errorf("sent %q, stored %q", c.body, odd)
+	if string(c.body) != oddBody {
+		t.Errorf("sent %q, stored %q", c.body, oddBody)
 	}
-	if got := c.header.Get("X-Service-Signature"); got != specifiedSignature(testSecret, c.header.Get("X-Service-Timestamp"), []byte(odd)) {
+	if got := c.header.Get("X-Service-Signature"); got != specifiedSignature(testSecret, c.header.Get("X-Service-Timestamp"), []byte(oddBody)) {
 		t.Errorf("signature %s", got)
 	}
 }
