@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,41 +14,40 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Two hundred partners are down together and come back together: no more POSTs
-// than there are slots at a time, nobody gets more than its bound, and what
-// failed together does not return together.
+// Two hundred partners are down together, for two attempts of each of their
+// events, and come back together: no more POSTs than there are slots at a time,
+// and what failed together does not return together.
 func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 	const partners, each, slots = 200, 6, 32
 	f := newFixture(t)
-	var down atomic.Bool
-	down.Store(true)
-	r := f.receiver(func(w http.ResponseWriter, _, _ int) {
-		if down.Load() {
+	r := f.receiver(func(w http.ResponseWriter, _, ofEvent int) {
+		if ofEvent <= 2 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
 	for p := range int64(partners) {
 		f.partner(p+1, r.url)
 	}
-	f.start(func(d *Dispatch) {
-		d.slots = make(chan struct{}, slots)
-		d.timing.retries = []time.Duration{10 * time.Millisecond, 2 * time.Second, 2 * time.Second}
-	})
+	f.exec("CREATE TABLE wait (ms double precision)")
+	f.exec(`CREATE FUNCTION wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		INSERT INTO wait VALUES (extract(epoch FROM NEW.due_at - now()) * 1000); RETURN NULL; END $$`)
+	f.exec("CREATE TRIGGER wait AFTER UPDATE ON delivery FOR EACH ROW WHEN (NEW.state = 'pending' AND NEW.attempts = 2) EXECUTE FUNCTION wait()")
 	for n := range each {
 		f.depositsOfAll(partners, n*partners)
 	}
-	f.eventually("all are parked or wait", func() bool { return len(r.got()) >= 2*partners*each })
-	spread := f.number("SELECT (extract(epoch FROM max(due_at) - min(due_at)) * 1000)::bigint FROM delivery WHERE attempts = 2 AND state = 'pending'")
-	if spread < 200 {
-		t.Errorf("the second retries are spread over %d ms only", spread)
-	}
-	down.Store(false)
+	f.start(func(d *Dispatch) {
+		d.slots = make(chan struct{}, slots)
+		d.timing.retries = []time.Duration{10 * time.Millisecond, time.Second, time.Second}
+	})
 	f.eventually("all delivered", f.in(registry.Delivered, partners*each))
+	if n := f.number("SELECT count(DISTINCT width_bucket(ms, 1000, 1200, 10)) FROM wait WHERE ms BETWEEN 1000 AND 1200"); n != 10 {
+		t.Errorf("the second retries use %d of 10 parts of the jitter", n)
+	}
 	if n := r.mostAtOnce(); n > slots {
 		t.Errorf("%d requests at a time with %d slots", n, slots)
 	}
-	if n := f.number("SELECT count(*) FROM attempt"); n != int64(len(r.got())) {
-		t.Errorf("%d attempts in the log, %d on the wire", n, len(r.got()))
+	if wire, logged := len(r.got()), f.number("SELECT count(*) FROM attempt"); wire != 3*partners*each || int64(wire) != logged {
+		t.Errorf("%d requests and %d attempts for %d events that are refused twice", wire, logged, partners*each)
 	}
 }
 
