@@ -30,7 +30,7 @@ func (f *fixture) contiguous(partner, n int64) {
 	}
 }
 
-var replayEvents = flag.Int("replay-events", 1000, "events of TestFullTopicReplay")
+var replayEvents = flag.Int("replay-events", 500, "events of TestFullTopicReplay")
 
 // Reading a topic again sends nothing again: neither from the start, nor when
 // the topic was made anew, with its records in another order and place.

@@ -258,14 +258,15 @@ func (f *fixture) produce(topic string, values ...[]byte) {
 	defer client.Close()
 	for _, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
 		f.check(client.BeginTransaction())
+		records := make([]*kgo.Record, len(values))
 		for i, v := range values {
 			if !end { // to be seen as poison, if it is ever seen
 				v = []byte("aborted")
 			}
 			// The partner's id would be the key; here the records are spread.
-			r := &kgo.Record{Topic: topic, Key: []byte{byte(i)}, Value: v}
-			f.check(client.ProduceSync(f.Context(), r).FirstErr())
+			records[i] = &kgo.Record{Topic: topic, Key: []byte{byte(i)}, Value: v}
 		}
+		f.check(client.ProduceSync(f.Context(), records...).FirstErr())
 		f.check(client.Flush(f.Context()))
 		f.check(client.EndTransaction(f.Context(), end))
 	}
