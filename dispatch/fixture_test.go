@@ -1,8 +1,32 @@
+// The hardest cases of webhook delivery have tests of their names, which go on
+// with what is special in each:
+//
+//	 1  offset passes a failed record    TestOffsetPassesAFailedRecord
+//	 2  SIGKILL between POST and record  TestSIGKILLBetweenPostAndRecord (-kills)
+//	 3  SIGKILL between insert, commit   TestSIGKILLBetweenInsertAndCommit
+//	 4  full topic replay                TestFullTopicReplay (-replay-events)
+//	 5  rebalance during 10 s POSTs      TestRebalanceDuring10sPOSTs (-rebalances)
+//	 6  one dead partner                 TestOneDeadPartner; times by make bench-dispatch
+//	 7  hostile bodies                   TestHostileBodies...
+//	 8  DNS games                        TestDNSGames
+//	 9  redirects                        TestRedirects
+//	10  host spellings                   TestHostSpellings
+//	11  overwrite while retrying         TestOverwriteWhileRetrying...
+//	12  breaker life                     TestBreakerLife...; 50,000 parked by make bench-dispatch
+//	13  signature bytes and clocks       TestSignatureBytesAndClocks, TestForeignLibrariesVerify
+//	14  PostgreSQL in trouble            TestPostgresTrouble...
+//	15  hidden duplicates and herds      TestHiddenDuplicatesAndHerds...
+//
+// Many events or blows, as before a release:
+//
+//	go test ./dispatch -timeout 60m -patience 10m -run 'SIGKILL|FullTopicReplay|Rebalance' -kills 50 -replay-events 100000 -rebalances 90
+
 package dispatch
 
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"log/slog"
 	"math/big"
@@ -179,6 +203,8 @@ func (f *fixture) start(change func(*Dispatch)) *Dispatch {
 	return d
 }
 
+var patience = flag.Duration("patience", time.Minute, "how long a test waits for what has to happen: more for more events")
+
 // eventually waits for a condition.
 func (f *fixture) eventually(what string, holds func() bool) {
 	f.Helper()
@@ -190,7 +216,7 @@ func (f *fixture) eventually(what string, holds func() bool) {
 // until waits for a condition without asking PostgreSQL, and tells whether it
 // came.
 func (f *fixture) until(holds func() bool) bool {
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(f.Context(), *patience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -60,7 +60,7 @@ func TestBreakerLife(t *testing.T) {
 }
 
 // A probe that hangs ends with the deadline and does not hold the rest for ever.
-func TestHangingProbe(t *testing.T) {
+func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
@@ -82,7 +82,7 @@ func TestHangingProbe(t *testing.T) {
 
 // A restart does not forget an open breaker: the parked events stay parked, and
 // no herd is let loose.
-func TestBreakerSurvivesRestart(t *testing.T) {
+func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
