@@ -129,8 +129,16 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	}
 	s.seen, s.cache = now, newCache(q.cfg.CacheBytes)
 	was := q.snapshot.Swap(s)
+	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
+		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))
+	}
 	q.warm(ctx, was, s)
 	return nil
+}
+
+// unlikeAssets tells whether a sum over vaults adds units of different size.
+func (s *snapshot) unlikeAssets() bool {
+	return slices.ContainsFunc(s.vaults, func(v vault) bool { return v.asset.decimals != s.vaults[0].asset.decimals })
 }
 
 // read makes the snapshot of a generation at seq.
