@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -35,6 +36,8 @@ type snapshot struct {
 	navs    map[common.Address]navRow // the newest of each vault
 	cache   *cache
 	seen    time.Time // when the cursors were last read
+
+	position http.Header // what an answer about it says of where it is
 }
 
 // vault is what the newest record about a vault says of it.
@@ -166,7 +169,7 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 	}
 	return &snapshot{
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
-		records: records, vaults: vaultsAt(records, seq), navs: navs,
+		records: records, vaults: vaultsAt(records, seq), navs: navs, position: position(g, seq, block.Block),
 	}, nil
 }
 
