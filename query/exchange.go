@@ -122,6 +122,9 @@ func (q *Query) send(w http.ResponseWriter, r *http.Request, f *finished) {
 		form = f.zipped()
 	}
 	maps.Copy(h, form.header)
+	if r.Method == http.MethodPost {
+		delete(h, "Etag") // a tag is of what can be asked for again
+	}
 	w.WriteHeader(f.status)
 	_, _ = w.Write(form.body) // a client that went away is not our error
 }

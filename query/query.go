@@ -22,6 +22,10 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
+// maxHeader is the bytes that the header of a request may have, its first line
+// included; a longer one is 431.
+const maxHeader = 32 << 10
+
 // CheckURL judges a webhook URL and gives its canonical form. Its error is a
 // *guard.Refusal, or something that has nothing to do with the URL.
 // (*guard.Guard).CheckURL is one.
@@ -110,7 +114,7 @@ func (q *Query) Run(ctx context.Context) error {
 		ReadTimeout:       q.cfg.ReadTimeout,
 		WriteTimeout:      q.cfg.WriteTimeout,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
+		MaxHeaderBytes:    maxHeader - 4<<10, // which net/http adds
 		ErrorLog:          slog.NewLogLogger(q.log.Handler(), slog.LevelDebug),
 	}
 	group, ctx := errgroup.WithContext(ctx)
