@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -46,7 +47,7 @@ func (x *exchange) pin() (*pin, error) {
 			return nil, err
 		}
 	}
-	x.setPosition(p)
+	maps.Copy(x.header, position(p.generation, p.seq, p.block))
 	return p, nil
 }
 
