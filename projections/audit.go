@@ -2,18 +2,48 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // brokenError says that a generation's rows cannot be a fold of the log.
 type brokenError struct{ what string }
 
-func (e *brokenError) Error() string {
-	return e.what + ": rows were lost or doubled; the generation is marked bad, run `navlog projection rebuild`"
+func (e *brokenError) Error() string { return e.what + ": rows were lost or doubled" }
+
+// prove audits a generation, and marks one bad that lost or doubled a row,
+// whatever it is used for: better no answer than a wrong one. The projector does
+// it when it opens a generation and then every hour, an operator before a
+// generation is made live or compared with, and Verify. It gives a *brokenError,
+// wrapped in what to do, when the proof fails and the mark is made.
+func prove(ctx context.Context, conn driver.Conn, pool *pgxpool.Pool, id int32, database string) error {
+	err := audit(ctx, conn, database)
+	if broken := new(brokenError); !errors.As(err, &broken) {
+		return err
+	}
+	if failed := markBad(ctx, pool, id); failed != nil {
+		return fmt.Errorf("%v, and generation %d is not marked bad yet, try again: %w", err, id, failed)
+	}
+	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", err, id)
+}
+
+// markBad takes a broken generation out of service, whatever it was used for.
+func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
+	for _, was := range []string{registry.Live, registry.Standby, registry.Building} {
+		_, err := db.New(pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: was, NewState: registry.Bad})
+		if err != nil {
+			return fmt.Errorf("mark generation %d bad: %w", id, err)
+		}
+	}
+	return nil
 }
 
 // audited are the events that give a table a row, one for each log and one for

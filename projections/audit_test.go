@@ -24,7 +24,7 @@ func TestAuditFindsLostParts(t *testing.T) {
 	s := randomHistory(rand.New(rand.NewPCG(31, 2)), 30)
 	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 	must(t, err)
-	for _, unit := range units(s.records) {
+	for _, unit := range units(s.Records) {
 		must(t, w.write(t.Context(), entries(unit)))
 	}
 	must(t, audit(t.Context(), conn, database))
@@ -36,7 +36,7 @@ func TestAuditFindsLostParts(t *testing.T) {
 		}
 		var part string
 		ask := "SELECT any(_part) FROM " + database + "." + table + " WHERE " + saying + " AND seq < {last:UInt64}"
-		must(t, conn.QueryRow(clickhouse.Context(t.Context(), clickhouse.WithParameters(clickhouse.Parameters{"last": fmt.Sprint(s.seq() - 3)})), ask).Scan(&part))
+		must(t, conn.QueryRow(clickhouse.Context(t.Context(), clickhouse.WithParameters(clickhouse.Parameters{"last": fmt.Sprint(s.Seq() - 3)})), ask).Scan(&part))
 		must(t, conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" DETACH PART '"+part+"'"))
 		var broken *brokenError
 		if err := audit(t.Context(), conn, database); !errors.As(err, &broken) {
@@ -56,11 +56,11 @@ func TestSample(t *testing.T) {
 	s := randomHistory(rand.New(rand.NewPCG(31, 3)), 40)
 	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 	must(t, err)
-	must(t, w.write(t.Context(), entries(s.records)))
+	must(t, w.write(t.Context(), entries(s.Records)))
 	samples := func() (faults int, compared uint64) {
 		for k := range uint64(3) {
-			f := foldSampled(t, sample{3, k}, s.records)
-			v := verifier{conn: conn, report: &Report{Database: database, Seq: s.seq()}, sample: sample{3, k}, books: f}
+			f := foldSampled(t, sample{3, k}, s.Records)
+			v := verifier{conn: conn, report: &Report{Database: database, Seq: s.Seq()}, sample: sample{3, k}, books: f}
 			for _, c := range comparisons(v.books) {
 				must(t, v.compare(t.Context(), c, 1<<63))
 			}
@@ -75,7 +75,7 @@ func TestSample(t *testing.T) {
 		}
 		return faults, compared
 	}
-	whole := foldOf(t, s.records).Books(1 << 63)
+	whole := foldOf(t, s.Records).Books(1 << 63)
 	if faults, compared := samples(); faults != 0 || compared != uint64(len(whole.Users)+len(whole.Requests)) {
 		t.Errorf("%d of 3 samples differ, and they compared %d users and requests of %d", faults, compared, len(whole.Users)+len(whole.Requests))
 	}

@@ -95,7 +95,7 @@ func TestDecode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	read, refused, quarantined := 0, 0, 0
 	for range 20 {
-		for _, r := range randomHistory(rng, 40).records {
+		for _, r := range randomHistory(rng, 40).Records {
 			r = proto.Clone(r).(*event.Record)
 			if l := r.GetLog(); l != nil {
 				spoil(rng, l)

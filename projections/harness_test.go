@@ -158,17 +158,6 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	}
 }
 
-// units cuts records after each boundary.
-func units(records []*event.Record) (out [][]*event.Record) {
-	for start, i := 0, 0; i < len(records); i++ {
-		if records[i].GetBoundary() {
-			out = append(out, records[start:i+1])
-			start = i + 1
-		}
-	}
-	return out
-}
-
 // projector makes a projector that looks often, and its metrics.
 func (w *world) projector(t *testing.T) (*Projections, *prometheus.Registry) {
 	t.Helper()

@@ -17,12 +17,12 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	stop := start(t, p)
-	reaches(t, p, s.seq())
+	reaches(t, p, s.Seq())
 	must(t, stop())
-	if text := w.verify(t, s.seq()).String(); !strings.Contains(text, "generation 1 (") || !strings.Contains(text, "equal") || strings.Contains(text, "DIFFERENT") {
+	if text := w.verify(t, s.Seq()).String(); !strings.Contains(text, "generation 1 (") || !strings.Contains(text, "equal") || strings.Contains(text, "DIFFERENT") {
 		t.Errorf("the report prints\n%s", text)
 	}
 	for _, c := range []struct{ table, row, check, words string }{
@@ -58,10 +58,10 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		})
 	}
 	t.Run("log", func(t *testing.T) { // goes last: the log is broken from here on
-		w.transaction(t, []*event.Record{{Seq: s.seq() + 2, ChainId: chainID, Boundary: true, Fact: s.records[1].Fact}}, kgo.TryCommit)
+		w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}}, kgo.TryCommit)
 		database := w.ch.Database(2)
 		for _, table := range []string{"records", "deposits", "flows", "rankings", "requests", "navs", "sweeps"} {
-			must(t, w.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s.%s (seq) VALUES (%d)", database, table, s.seq()+2)))
+			must(t, w.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s.%s (seq) VALUES (%d)", database, table, s.Seq()+2)))
 		}
 		r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database, VerifyOptions{})
 		must(t, err)

@@ -31,8 +31,12 @@ func (x *exchange) pin() (*pin, error) {
 		}
 		return nil, unavailable("The read model is not there yet.", nil)
 	}
-	block := x.params.height("asOfBlock", 0, s.block, fmt.Sprintf("must be a block from the first indexed one to %d", s.block))
 	seq := x.params.height("asOfSeq", 1, s.seq, fmt.Sprintf("must be an integer from 1 to %d", s.seq))
+	highest := s.block
+	if seq != nil {
+		highest = math.MaxUint64 // the chain may have been longer then: toBlock judges
+	}
+	block := x.params.height("asOfBlock", 0, highest, fmt.Sprintf("must be a block from the first indexed one to %d", s.block))
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
