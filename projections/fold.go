@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -213,7 +215,8 @@ func (f *folding) request(x *fact) error {
 		f.impossible(x.name())
 	}
 	opened, waited := r.open(), r.waiting()
-	if !r.apply(x) {
+	first, ok := r.apply(x)
+	if !ok {
 		return errNothing
 	}
 	open, waiting := edge(opened, r.open()), edge(waited, r.waiting())
@@ -224,18 +227,22 @@ func (f *folding) request(x *fact) error {
 	t.u64(x.args.id)
 	t.u8(stepNumber(x.event))
 	var none args
+	var nobody common.Address
 	var nothing amount
-	asked, estimate, expires, assets := &none, &nothing, uint64(0), &nothing
+	asked, user, estimate, expires, assets := &none, &nobody, &nothing, uint64(0), &nothing
 	switch x.event {
 	case contracts.KindWithdrawalRequested:
 		asked, estimate, expires = &x.args, &x.args.assets, x.args.expires
+		if first {
+			user = &x.args.owner
+		}
 	case contracts.KindWithdrawalFunded, contracts.KindWithdrawalClaimed:
 		assets = &x.args.assets
 	}
 	if waiting != 0 {
 		estimate, expires = &r.estimate, r.expires
 	}
-	t.bytes(asked.owner[:])
+	t.bytes(user[:])
 	t.bytes(asked.other[:])
 	t.u32(asked.partner)
 	t.amount(&asked.shares)

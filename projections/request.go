@@ -49,14 +49,14 @@ func (r *request) count(e contracts.Kind) *uint32 {
 	}
 }
 
-// apply moves the request by one log; false when the log takes back what is
-// not there.
-func (r *request) apply(x *fact) bool {
+// apply moves the request by one log. first tells that the log is the only one
+// of its kind, or was; ok is false when it takes back what is not there.
+func (r *request) apply(x *fact) (first, ok bool) {
 	edge, ok := count(r.count(x.event), x.sign)
 	if x.event == contracts.KindWithdrawalRequested && edge > 0 {
 		r.estimate, r.expires = x.args.assets, x.args.expires
 	}
-	return ok
+	return edge != 0, ok
 }
 
 // impossible tells whether an event cannot happen to a request in this state.

@@ -351,7 +351,10 @@ func (l *ledger) writeRequest(f fact, seq uint64, sign int8, retracts uint64, be
 	var expires uint64
 	switch f.kind {
 	case aRequest:
-		user, receiver, partner, shares, estimate, expires = f.user, f.other, f.partner, f.shares, f.assets, f.expires
+		receiver, partner, shares, estimate, expires = f.other, f.partner, f.shares, f.assets, f.expires
+		if before.request.requested+after.request.requested == 1 { // another of the same index is in nobody's list
+			user = f.user
+		}
 	case aFunding, aClaim:
 		assets = f.assets
 	}

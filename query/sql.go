@@ -53,6 +53,8 @@ var (
 	sqlQueue         = question("queue", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
+	sqlByStatus      = question("user_withdrawals_by_status", nil)
+	sqlByStatusCount = question("user_withdrawals_by_status_count", nil)
 	sqlQueued        = question("queued", asOf{})
 	sqlPartnerDeps   = question("partner_deposits", nil)
 	sqlPartnerCount  = question("partner_deposits_count", nil)

@@ -80,11 +80,15 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("user", user), vaultParam(vault), named("status", status)}
-	count, err := total(x, p, sqlWithdrawCount, args...)
+	rowsOf, countOf := sqlWithdrawals, sqlWithdrawCount
+	if status != "" {
+		rowsOf, countOf = sqlByStatus, sqlByStatusCount
+	}
+	count, err := total(x, p, countOf, args...)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pinned[requestRow](x, p, sqlWithdrawals, append(args, page.args()...)...)
+	rows, err := pinned[requestRow](x, p, rowsOf, append(args, page.args()...)...)
 	if err != nil {
 		return nil, err
 	}

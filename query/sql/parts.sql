@@ -1,3 +1,7 @@
+{{define "due_bucket"}}if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)){{end}}
+
+{{define "now_bucket"}}if({now:UInt64} = 0, 0, 1 + intDiv({now:UInt64}, 65536)){{end}}
+
 {{define "due"}}expires_ts != 0 AND expires_ts <= {now:UInt64}{{end}}
 
 {{define "status" -}}
@@ -26,8 +30,14 @@ multiIf(claimed > 0, 'claimed', cancelled > 0, 'cancelled', funded > 0, 'queued'
 {{end}}
 
 {{define "user_withdrawals" -}}
-user = toFixedString(unhex({user:String}), 20) AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))
-  AND ({status:String} = '' OR status = {status:String})
+FROM {db:Identifier}.requests
+WHERE user = toFixedString(unhex({user:String}), 20) AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))
+  AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+{{- end}}
+
+{{define "user_wanted" -}}
+SELECT vault, request_index {{template "user_withdrawals"}} AND sign = 1
+  AND seq NOT IN (SELECT retracts FROM {db:Identifier}.requests WHERE user = toFixedString(unhex({user:String}), 20) AND sign = -1 AND seq <= {seq:UInt64})
 {{- end}}
 
 {{define "deposit" -}}

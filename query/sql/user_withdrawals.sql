@@ -1,9 +1,8 @@
--- A page of one user's withdrawal requests, newest first.
+-- A page of one user's withdrawal requests, newest first: which ones, by the
+-- projection keys_user, and then their states.
 WITH wanted AS (
-    SELECT vault, request_index
-    FROM {db:Identifier}.requests
-    WHERE user = toFixedString(unhex({user:String}), 20)
+    {{template "user_wanted"}}
+    ORDER BY block DESC, log_index DESC LIMIT {limit:UInt64} OFFSET {offset:UInt64}
   )
 SELECT *, {{template "status"}} AS status FROM ({{template "request_states"}})
-WHERE {{template "user_withdrawals"}}
-ORDER BY requested_block DESC, log_index DESC LIMIT {limit:UInt64} OFFSET {offset:UInt64}
+ORDER BY requested_block DESC, log_index DESC

@@ -164,8 +164,10 @@ func (w *world) loadFacts(ctx context.Context) error {
 		{"deposit", []string{"vault", "deposit_id", "owner", "partner", "assets", "block", "log_index", "ts"},
 			`SELECT vault, toInt64(deposit_id), user, toInt64(partner), toString(assets), toInt64(block), toInt32(log_index), toInt64(ts) FROM ` + from + `.deposits WHERE sign = 1`},
 		{"request", []string{"vault", "request_index", "owner", "estimate", "expires", "funded", "claimed", "cancelled", "claimed_assets", "block", "log_index"},
-			`SELECT vault, toInt64(request_index), user, toString(argMax(estimate, since)), toInt64(argMax(expires_ts, since)), argMax(funded, since) > 0 AS f, argMax(claimed, since) > 0 AS c,
-			   argMax(cancelled, since) > 0 AS x, toString(argMax(claimed_assets, since)), toInt64(any(requested_block)), toInt32(any(log_index)) FROM ` + from + `.requests WHERE sign = 1 AND requested > 0 GROUP BY vault, request_index, user`},
+			`SELECT vault, toInt64(request_index), anyIf(user, kind = 'requested'), toString(anyIf(estimate, kind = 'requested')), toInt64(anyIf(expires_ts, kind = 'requested')),
+			   countIf(kind = 'funded') > 0, countIf(kind = 'claimed') > 0, countIf(kind = 'cancelled') > 0, toString(sumIf(assets, kind = 'claimed')),
+			   toInt64(anyIf(block, kind = 'requested')), toInt32(anyIf(log_index, kind = 'requested'))
+			 FROM ` + from + `.requests WHERE sign = 1 GROUP BY vault, request_index HAVING countIf(kind = 'requested') > 0`},
 		{"sweep", []string{"vault", "to_id"}, `SELECT vault, toInt64(to_id) FROM ` + from + `.sweeps WHERE sign = 1`},
 	} {
 		rows, err := w.conn.Query(ctx, c.query)

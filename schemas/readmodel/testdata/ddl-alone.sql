@@ -123,8 +123,9 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- that no row with sign -1 retracts): the first of a kind says what was asked,
 -- and when it was funded, claimed, cancelled or expired.
 --
--- user, receiver, partner and shares are of kind requested; assets were funded
--- or claimed. open is +1 where the log put the request into the queue (asked
+-- user, receiver, partner and shares are of kind requested (user is 0 in a
+-- request that was there already, so that it is in nobody's list twice); assets
+-- were funded or claimed. open is +1 where the log put the request into the queue (asked
 -- for, not claimed, not cancelled, not expired unless it was funded) and -1
 -- where it took it out; waiting the same for the part of the queue that is not
 -- funded yet. estimate and expires_ts are those of the request in the rows of
@@ -156,10 +157,13 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests (
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION queue (
     SELECT vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)),
-      sum(open), sum(waiting), sum(waiting * estimate)
+      sum(open), sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested')
     GROUP BY vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536))
   ),
-  PROJECTION keys_user (SELECT user, vault, request_index ORDER BY user)
+  PROJECTION keys_user (
+    SELECT user, block, log_index, seq, sign, retracts, vault, request_index
+    ORDER BY user, block, log_index
+  )
 ) ENGINE = MergeTree ORDER BY (vault, request_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
