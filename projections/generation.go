@@ -117,14 +117,3 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
 	return nil
 }
-
-// markBad takes a broken generation out of service, whatever it was used for.
-func (p *Projections) markBad(ctx context.Context, id int32) error {
-	for _, was := range []string{registry.Live, registry.Standby, registry.Building} {
-		_, err := db.New(p.pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: was, NewState: registry.Bad})
-		if err != nil {
-			return fmt.Errorf("mark generation %d bad: %w", id, err)
-		}
-	}
-	return nil
-}

@@ -158,17 +158,6 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	}
 }
 
-// units cuts records after each boundary.
-func units(records []*event.Record) (out [][]*event.Record) {
-	for start, i := 0, 0; i < len(records); i++ {
-		if records[i].GetBoundary() {
-			out = append(out, records[start:i+1])
-			start = i + 1
-		}
-	}
-	return out
-}
-
 // projector makes a projector that looks often, and its metrics.
 func (w *world) projector(t *testing.T) (*Projections, *prometheus.Registry) {
 	t.Helper()
@@ -255,7 +244,7 @@ func failing(t *testing.T, p *Projections, words ...string) {
 }
 
 // entries are records as the feed gives them.
-func entries(records []*event.Record) []fact {
+func entries(records []*event.Record) facts {
 	out := make([]fact, len(records))
 	for i, r := range records {
 		value, err := proto.Marshal(r)
@@ -266,7 +255,7 @@ func entries(records []*event.Record) []fact {
 			panic(err) // a test's own record
 		}
 	}
-	return out
+	return facts{out}
 }
 
 // atMost bounds the state of a writer.

@@ -227,15 +227,11 @@ func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) er
 	}
 }
 
-// prove audits the generation. One that lost or doubled a row is marked bad.
+// prove audits the generation. A broken one is not written any more.
 func (k *keeper) prove(ctx context.Context) error {
-	err := audit(ctx, k.conn, k.database)
-	var broken *brokenError
-	if !errors.As(err, &broken) {
-		return err
+	err := prove(ctx, k.conn, k.pool, k.id, k.database)
+	if broken := new(brokenError); errors.As(err, &broken) {
+		return &permanentError{err}
 	}
-	if err := k.markBad(ctx, k.id); err != nil {
-		return err
-	}
-	return &permanentError{broken}
+	return err
 }

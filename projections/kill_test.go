@@ -40,13 +40,13 @@ func TestClickHouseKilled(t *testing.T) {
 	must(t, err)
 	w := newWorldAt(t, engine.Addr)
 	s := randomHistory(rand.New(rand.NewPCG(77, 1)), 700)
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	p.config.MaxRows = 20
 	start(t, p)
 	const kills = 3
 	for i := range uint64(kills) {
-		want := (i + 1) * s.seq() / (kills + 2)
+		want := (i + 1) * s.Seq() / (kills + 2)
 		eventually(t, func() error {
 			if got := p.Status().Seq; got < want {
 				return fmt.Errorf("at seq %d, want %d before the next kill", got, want)
@@ -54,14 +54,14 @@ func TestClickHouseKilled(t *testing.T) {
 			return nil
 		})
 		engine.Kill()
-		if got := p.Status().Seq; got == s.seq() {
+		if got := p.Status().Seq; got == s.Seq() {
 			t.Fatalf("the log was at its end before kill %d: it was not in mid-stream", i+1)
 		}
 		engine, err = local.StartClickHouse(ctx, dir, port)
 		must(t, err)
 	}
-	reaches(t, p, s.seq())
-	w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestLostNewestPart: the newest part of a table goes while the engine is down,
@@ -85,7 +85,7 @@ func TestLostNewestPart(t *testing.T) {
 	}
 	m, log := quiet()
 	s := randomHistory(rand.New(rand.NewPCG(6, 6)), 20)
-	parts := units(s.records)
+	parts := units(s.Records)
 	w, err := openWriter(ctx, conn, database, atMost(1000), m, log)
 	must(t, err)
 	for _, unit := range parts[:len(parts)-1] {
@@ -105,11 +105,11 @@ func TestLostNewestPart(t *testing.T) {
 	if w.position >= before {
 		t.Fatalf("position %d after the newest part up to %d went", w.position, before)
 	}
-	must(t, w.write(ctx, entries(s.records[w.position:])))
+	must(t, w.write(ctx, entries(s.Records[w.position:])))
 	if n := outcomes(m, "flows", "absent"); n != 1 {
 		t.Errorf("%v alarms, want 1", n)
 	}
-	check(t, conn, database, s.records, fold.Newest)
+	check(t, conn, database, s.Records, fold.Newest)
 }
 
 // TestFeed: units come whole and in order, however few records a poll gives.
@@ -117,7 +117,7 @@ func TestFeed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := randomHistory(rand.New(rand.NewPCG(9, 9)), 60)
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	for _, maxRows := range []int{1, 30, 100_000} {
 		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, w.kafka.Options()...)
 		must(t, err)
@@ -127,18 +127,18 @@ func TestFeed(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- f.run(ctx) }()
 		var seq uint64
-		for seq < s.seq() {
+		for seq < s.Seq() {
 			batch, err := f.next(ctx, maxRows, time.Millisecond)
 			must(t, err)
-			for _, e := range batch {
+			for e := range batch.all() {
 				if seq++; e.seq != seq {
 					t.Fatalf("seq %d where %d belongs", e.seq, seq)
 				}
 			}
-			if last := batch[len(batch)-1]; !last.boundary {
+			if last := batch.last(); !last.boundary {
 				t.Fatalf("a batch ends with seq %d, which is no boundary", last.seq)
 			}
-			if whole := units(s.records[seq-uint64(len(batch)) : seq]); maxRows == 1 && len(whole) != 1 {
+			if whole := units(s.Records[seq-uint64(batch.len()) : seq]); maxRows == 1 && len(whole) != 1 {
 				t.Fatalf("%d units in a batch that was full with one", len(whole))
 			}
 		}
@@ -156,9 +156,9 @@ func TestLocate(t *testing.T) {
 	w := newWorld(t)
 	rng := rand.New(rand.NewPCG(4, 4))
 	s := randomHistory(rng, 120)
-	for _, unit := range units(s.records) {
+	for _, unit := range units(s.Records) {
 		if rng.IntN(3) == 0 {
-			w.transaction(t, s.records[:1+rng.IntN(30)], kgo.TryAbort)
+			w.transaction(t, s.Records[:1+rng.IntN(30)], kgo.TryAbort)
 		}
 		w.transaction(t, unit, kgo.TryCommit)
 	}
@@ -166,17 +166,17 @@ func TestLocate(t *testing.T) {
 	must(t, err)
 	defer reader.Close()
 	offsets := map[uint64]int64{}
-	for uint64(len(offsets)) < s.seq() {
+	for uint64(len(offsets)) < s.Seq() {
 		got, err := reader.Poll(t.Context(), 1000)
 		must(t, err)
 		for _, e := range got {
 			offsets[e.GetSeq()] = e.Offset
 		}
 	}
-	if gaps := offsets[s.seq()] - int64(s.seq()); gaps < 100 {
+	if gaps := offsets[s.Seq()] - int64(s.Seq()); gaps < 100 {
 		t.Fatalf("the log has %d gaps only, the test proves little", gaps)
 	}
-	for _, seq := range []uint64{1, 2, s.seq() / 3, s.seq() / 2, s.seq() - 1, s.seq()} {
+	for _, seq := range []uint64{1, 2, s.Seq() / 3, s.Seq() / 2, s.Seq() - 1, s.Seq()} {
 		offset, err := locate(t.Context(), chainID, seq, w.kafka.Options())
 		if err != nil || offset != offsets[seq] {
 			t.Errorf("seq %d is found at offset %d (%v), it is at %d", seq, offset, err, offsets[seq])
@@ -185,7 +185,7 @@ func TestLocate(t *testing.T) {
 	if offset, err := locate(t.Context(), chainID, 0, w.kafka.Options()); err != nil || offset != 0 {
 		t.Errorf("the start is found at offset %d, %v", offset, err)
 	}
-	if _, err := locate(t.Context(), chainID, s.seq()*3, w.kafka.Options()); !permanent(err) {
+	if _, err := locate(t.Context(), chainID, s.Seq()*3, w.kafka.Options()); !permanent(err) {
 		t.Errorf("a seq after the end of the log: %v", err)
 	}
 }

@@ -137,7 +137,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	if live != nil && !bytes.Equal(g.logID, live.logID) {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)
 	}
-	if err := audit(ctx, o.conn, g.Database); err != nil {
+	if err := prove(ctx, o.conn, o.pool, id, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live != nil {

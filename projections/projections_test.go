@@ -36,19 +36,19 @@ func requested(index int64, owner common.Address) contracts.Event {
 // everyEvent is one of each event, and of each other kind of record.
 func everyEvent() *script {
 	s := newScript()
-	s.vault(vaultA)
-	s.mine()
-	s.mine(said{vaultA, deposit(1, alice, 7, whole(1000))}, said{vaultA, requested(0, alice)}, said{vaultA, requested(1, alice)}, said{vaultA, requested(2, bob)})
-	s.mine(said{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
+	s.Vault(vaultA)
+	s.Mine()
+	s.Mine(said{vaultA, deposit(1, alice, 7, whole(1000))}, said{vaultA, requested(0, alice)}, said{vaultA, requested(1, alice)}, said{vaultA, requested(2, bob)})
+	s.Mine(said{vaultA, contracts.WithdrawalFunded{RequestIndex: whole(0), Owner: alice, SettlementID: whole(1), Shares: whole(10), Assets: whole(12)}},
 		said{vaultA, contracts.WithdrawalsSettled{SettlementID: whole(1), Funder: bob, RequestCount: whole(1), Shares: whole(10), Assets: whole(12), NavPerShare: whole(1)}})
-	s.mine(said{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
+	s.Mine(said{vaultA, contracts.WithdrawalClaimed{RequestIndex: whole(0), Owner: alice, Receiver: bob, Shares: whole(10), Assets: whole(12)}},
 		said{vaultA, contracts.WithdrawalCancelled{RequestIndex: whole(1), Owner: alice, Shares: whole(10)}},
 		said{vaultA, contracts.WithdrawalExpired{RequestIndex: whole(2), Owner: bob, Shares: whole(10)}})
-	s.mine(said{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
+	s.Mine(said{vaultA, contracts.NavUpdated{NavID: whole(1), Updater: bob, NavPerShare: power(60, 0), TotalAssets: whole(5), TotalSupply: whole(6)}},
 		said{vaultA, contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(1), ToDepositID: whole(1), Assets: whole(1000)}})
-	s.raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // none of ours
-	s.decision("accept-reorg:open")
-	s.mine()
+	s.Raw(&event.Log{Address: vaultA.Bytes(), Topics: [][]byte{make([]byte, 32)}, TxHash: make([]byte, 32)}) // none of ours
+	s.Decision("accept-reorg:open")
+	s.Mine()
 	return s
 }
 
@@ -84,20 +84,20 @@ func TestEveryEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, reg := w.projector(t)
 	stop := start(t, p)
-	reaches(t, p, s.seq())
-	r := w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	r := w.verify(t, s.Seq())
 	if len(r.Impossible)+len(r.Quarantined) != 0 {
 		t.Errorf("nothing is wrong with this log:\n%s", r)
 	}
 	got := p.Status()
-	if got.Generation != 1 || got.Block != s.number || got.BlockTime == nil || uint64(got.BlockTime.Unix()) != s.time || got.Lag != 0 {
-		t.Errorf("status is %+v, want block %d at %d", got, s.number, s.time)
+	if got.Generation != 1 || got.Block != s.Number || got.BlockTime == nil || uint64(got.BlockTime.Unix()) != s.Time || got.Lag != 0 {
+		t.Errorf("status is %+v, want block %d at %d", got, s.Number, s.Time)
 	}
 	live, err := db.New(w.pool).LiveGeneration(t.Context())
-	if err != nil || live.ID != 1 || !bytes.Equal(live.LogID, s.records[0].GetOrigin().GetLogId()) || live.Schema != readmodel.Schema() {
+	if err != nil || live.ID != 1 || !bytes.Equal(live.LogID, s.Records[0].GetOrigin().GetLogId()) || live.Schema != readmodel.Schema() {
 		t.Errorf("generation is %+v, %v", live, err)
 	}
 	compareLines(t, w, "records", "kind, event, quarantined, length(payload) > 0", []string{
@@ -116,28 +116,28 @@ func TestEveryEvent(t *testing.T) {
 	if n, err := testutil.GatherAndCount(reg, "navlog_projections_rows_total"); err != nil || n != len(readmodel.Tables) {
 		t.Errorf("rows are counted for %d tables, %v", n, err)
 	}
-	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.seq()) {
-		t.Errorf("%v rows of records are counted, want %d", got, s.seq())
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.Seq()) {
+		t.Errorf("%v rows of records are counted, want %d", got, s.Seq())
 	}
 	eventually(t, func() error {
-		if got := testutil.ToFloat64(p.measured().seq); got != float64(s.seq()) {
+		if got := testutil.ToFloat64(p.measured().seq); got != float64(s.Seq()) {
 			return fmt.Errorf("metric seq is %v", got)
 		}
 		return nil
 	})
 	// The log goes on, then the projector starts anew.
-	s.mine(said{vaultB, deposit(1, alice, 0, whole(1))})
-	w.append(t, s.records[s.seq()-2:])
-	reaches(t, p, s.seq())
+	s.Mine(said{vaultB, deposit(1, alice, 0, whole(1))})
+	w.append(t, s.Records[s.Seq()-2:])
+	reaches(t, p, s.Seq())
 	if err := stop(); err != nil {
 		t.Fatalf("Run: %v", err)
 	}
-	s.mine(said{vaultB, deposit(2, bob, 0, whole(1))})
-	w.append(t, s.records[s.seq()-2:])
+	s.Mine(said{vaultB, deposit(2, bob, 0, whole(1))})
+	w.append(t, s.Records[s.Seq()-2:])
 	p, _ = w.projector(t)
 	start(t, p)
-	reaches(t, p, s.seq())
-	w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // compareLines compares a question about a table, sorted, with lines.
@@ -166,23 +166,23 @@ func TestQuarantine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := newScript()
-	s.mine(said{vaultA, deposit(1, alice, 7, power(191, -1))}, said{vaultA, deposit(2, alice, 7, power(191, -1))})
-	s.mine(said{vaultA, deposit(3, alice, 7, power(191, 0))}, said{vaultA, deposit(4, bob, 7, power(256, -1))})
-	s.mine(said{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1), Shares: whole(1)}},
+	s.Mine(said{vaultA, deposit(1, alice, 7, power(191, -1))}, said{vaultA, deposit(2, alice, 7, power(191, -1))})
+	s.Mine(said{vaultA, deposit(3, alice, 7, power(191, 0))}, said{vaultA, deposit(4, bob, 7, power(256, -1))})
+	s.Mine(said{vaultA, contracts.DepositAccepted{DepositID: power(64, 0), Owner: bob, Sender: bob, Assets: whole(1), Shares: whole(1)}},
 		said{vaultA, contracts.WithdrawalFunded{RequestIndex: power(64, 0), Owner: bob, SettlementID: whole(1), Shares: whole(1), Assets: whole(1)}})
 	cut := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(5, bob, 7, whole(1))})
 	cut.Data = cut.Data[:40]
-	s.raw(cut)
+	s.Raw(cut)
 	short := logOf(0, 0, common.Hash{}, 0, said{vaultA, deposit(6, bob, 7, whole(1))})
 	short.Address = short.Address[:19]
-	s.raw(short)
-	s.raw(&event.Log{Address: vaultA.Bytes()}) // not even a topic
-	s.mine(said{vaultA, deposit(7, alice, 0, whole(0))}, said{vaultA, deposit(8, alice, 0, whole(1))})
-	w.append(t, s.records)
+	s.Raw(short)
+	s.Raw(&event.Log{Address: vaultA.Bytes()}) // not even a topic
+	s.Mine(said{vaultA, deposit(7, alice, 0, whole(0))}, said{vaultA, deposit(8, alice, 0, whole(1))})
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
-	reaches(t, p, s.seq())
-	r := w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	r := w.verify(t, s.Seq())
 	if len(r.Quarantined) != 6 {
 		t.Errorf("%d logs are quarantined, want 6:\n%s", len(r.Quarantined), r)
 	}
@@ -200,11 +200,11 @@ func TestQuarantine(t *testing.T) {
 		t.Errorf("%d quarantined records keep their bytes, want 6", n)
 	}
 	// They can be taken back like anything else.
-	s.retract(6)
-	s.mine()
-	w.append(t, s.records[p.Status().Seq:])
-	reaches(t, p, s.seq())
-	if r := w.verify(t, s.seq()); len(r.Quarantined) != 0 {
+	s.Retract(6)
+	s.Mine()
+	w.append(t, s.Records[p.Status().Seq:])
+	reaches(t, p, s.Seq())
+	if r := w.verify(t, s.Seq()); len(r.Quarantined) != 0 {
 		t.Errorf("quarantined logs that are gone are still listed:\n%s", r)
 	}
 }
@@ -215,25 +215,25 @@ func TestThereAndBack(t *testing.T) {
 	w := newWorld(t)
 	s := everyEvent()
 	rng := rand.New(rand.NewPCG(1, 2))
-	a := s.retract(4)
+	a := s.Retract(4)
 	var logs []said
 	for range 12 {
 		logs = append(logs, anything(rng, 2, 3))
 	}
-	s.enter(s.make(12, logs...))
-	s.boundary()
-	s.retract(1)
+	s.Enter(s.Make(12, logs...))
+	s.Boundary()
+	s.Retract(1)
 	for _, b := range a {
-		s.enter(b)
+		s.Enter(b)
 	}
-	s.boundary()
-	w.append(t, s.records)
+	s.Boundary()
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
-	reaches(t, p, s.seq())
-	w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
 	straight := everyEvent()
-	got, want := foldOf(t, s.records).Books(s.number), foldOf(t, straight.records).Books(straight.number)
+	got, want := foldOf(t, s.Records).Books(s.Number), foldOf(t, straight.Records).Books(straight.Number)
 	for _, lines := range []func(*fold.Books) []string{requestLines, flowLines, userLines, partnerLines} {
 		if a, b := lines(got), lines(want); !slices.Equal(a, b) || len(a) == 0 {
 			t.Errorf("back on branch A there is\n%q\nbefore there was\n%q", a, b)
@@ -250,14 +250,14 @@ func TestImpossibleLogs(t *testing.T) {
 	sweep := func(from, to int64) contracts.Event {
 		return contracts.DepositsSwept{SweepID: whole(1), Custodian: bob, FromDepositID: whole(from), ToDepositID: whole(to), Assets: whole(1)}
 	}
-	s.mine(said{vaultA, claim}, said{vaultA, fund}, said{vaultA, sweep(1, 2)}, said{vaultA, sweep(4, 5)}, said{vaultA, sweep(6, 5)})
-	s.mine(said{vaultA, requested(1, alice)}, said{vaultA, requested(1, bob)})
-	s.mine(said{vaultA, claim})
-	w.append(t, s.records)
+	s.Mine(said{vaultA, claim}, said{vaultA, fund}, said{vaultA, sweep(1, 2)}, said{vaultA, sweep(4, 5)}, said{vaultA, sweep(6, 5)})
+	s.Mine(said{vaultA, requested(1, alice)}, said{vaultA, requested(1, bob)})
+	s.Mine(said{vaultA, claim})
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
-	reaches(t, p, s.seq())
-	r := w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	r := w.verify(t, s.Seq())
 	if len(r.Impossible) != 6 {
 		t.Errorf("verify lists %d logs that cannot be, want 6:\n%s", len(r.Impossible), r)
 	}
@@ -276,8 +276,8 @@ func TestTwoProjectors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := randomHistory(rand.New(rand.NewPCG(2, 9)), 40)
-	parts := units(s.records)
-	w.append(t, s.records[:len(parts[0])])
+	parts := units(s.Records)
+	w.append(t, s.Records[:len(parts[0])])
 	var all [2]*Projections
 	var stops [2]func() error
 	for i := range all {
@@ -300,8 +300,8 @@ func TestTwoProjectors(t *testing.T) {
 		t.Fatalf("Run: %v", err)
 	}
 	w.append(t, slices.Concat(parts[len(parts)/2:]...))
-	reaches(t, all[1-leader], s.seq())
-	w.verify(t, s.seq())
+	reaches(t, all[1-leader], s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestLeaseLost: PostgreSQL ends the session that holds the lease.
@@ -309,10 +309,10 @@ func TestLeaseLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
-	reaches(t, p, s.seq())
+	reaches(t, p, s.Seq())
 	if _, err := w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass)); err != nil {
 		t.Fatal(err)
 	}
@@ -322,11 +322,11 @@ func TestLeaseLost(t *testing.T) {
 		}
 		return nil
 	})
-	reaches(t, p, s.seq())
-	s.mine(said{vaultA, deposit(2, bob, 7, whole(1))})
-	w.append(t, s.records[p.Status().Seq:])
-	reaches(t, p, s.seq())
-	w.verify(t, s.seq())
+	reaches(t, p, s.Seq())
+	s.Mine(said{vaultA, deposit(2, bob, 7, whole(1))})
+	w.append(t, s.Records[p.Status().Seq:])
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // registered puts a generation into the registry by hand.
@@ -340,7 +340,7 @@ func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state s
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
-	logID := s.records[0].GetOrigin().GetLogId()
+	logID := s.Records[0].GetOrigin().GetLogId()
 	ctx := context.Background()
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, w *world)
@@ -382,7 +382,7 @@ func TestRefusals(t *testing.T) {
 			}
 		}, []string{"ends before seq 1000", "replaced by an older copy"}},
 		"a corrupt record": {func(t *testing.T, w *world) {
-			r, err := chainlog.Encode(s.records[0])
+			r, err := chainlog.Encode(s.Records[0])
 			must(t, err)
 			r.Value = []byte("not a record")
 			must(t, w.producer.BeginTransaction())
@@ -390,17 +390,17 @@ func TestRefusals(t *testing.T) {
 			must(t, w.producer.EndTransaction(ctx, kgo.TryCommit))
 		}, []string{"is corrupt", "chain.31337.log"}},
 		"a hole in the log": {func(t *testing.T, w *world) {
-			w.transaction(t, []*event.Record{{Seq: s.seq() + 2, ChainId: chainID, Boundary: true, Fact: s.records[1].Fact}}, kgo.TryCommit)
+			w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}}, kgo.TryCommit)
 		}, []string{"records were lost"}},
 		"a retraction of nothing": {func(t *testing.T, w *world) {
 			l := logOf(1, 1, common.Hash{}, 0, said{vaultB, deposit(1, bob, 0, whole(1))})
-			w.transaction(t, []*event.Record{{Seq: s.seq() + 1, Retracts: 2, ChainId: chainID, Boundary: true, Fact: &event.Record_Log{Log: l}}}, kgo.TryCommit)
+			w.transaction(t, []*event.Record{{Seq: s.Seq() + 1, Retracts: 2, ChainId: chainID, Boundary: true, Fact: &event.Record_Log{Log: l}}}, kgo.TryCommit)
 		}, []string{"nothing left to take back", "navlog verify"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.append(t, s.records)
+			w.append(t, s.Records)
 			c.prepare(t, w)
 			p, _ := w.projector(t)
 			failing(t, p, c.words...)

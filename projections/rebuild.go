@@ -86,11 +86,14 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if err != nil {
 		return out, err
 	}
-	if err := audit(ctx, o.conn, g.Database); err != nil {
+	if err := prove(ctx, o.conn, o.pool, id, g.Database); err != nil {
+		return out, fmt.Errorf("generation %d cannot be live: %w", id, err)
+	}
+	if live, err = o.sound(ctx, live, options); err != nil {
 		return out, err
 	}
 	if live == nil {
-		options.Notice("no generation of this log and schema is live: comparing with the log itself")
+		options.Notice("no sound generation of this log and schema is live: comparing with the log itself")
 		err = o.judgeByLog(ctx, g, out)
 	} else {
 		err = o.judgeByLive(ctx, g, live, out, options.AcceptDiff)
@@ -112,6 +115,20 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	err = o.promote(ctx, id, registry.Building)
 	out.Live = err == nil
 	return out, err
+}
+
+// sound gives the live generation where it can be compared with, and nil where
+// there is none, or one that lost or doubled a row: nothing can be equal to it.
+func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildOptions) (*Generation, error) {
+	if live == nil {
+		return nil, nil
+	}
+	err := prove(ctx, o.conn, o.pool, live.ID, live.Database)
+	if broken := new(brokenError); errors.As(err, &broken) {
+		options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
+		return nil, nil
+	}
+	return live, err
 }
 
 // follows waits until a generation has what the live one has now.

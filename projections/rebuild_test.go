@@ -94,19 +94,19 @@ func running(t *testing.T) (*world, *script, *Projections, *Operator) {
 	t.Helper()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	start(t, p)
-	reaches(t, p, s.seq())
+	reaches(t, p, s.Seq())
 	return w, s, p, w.operator(t)
 }
 
 // more appends a block with a deposit to the log.
 func (w *world) more(t *testing.T, s *script) {
 	t.Helper()
-	from := s.seq()
-	s.mine(said{vaultA, deposit(int64(from), bob, 9, whole(5))})
-	w.append(t, s.records[from:])
+	from := s.Seq()
+	s.Mine(said{vaultA, deposit(int64(from), bob, 9, whole(5))})
+	w.append(t, s.Records[from:])
 }
 
 // TestRebuild is the life of two generations: built, compared, switched, both
@@ -114,14 +114,18 @@ func (w *world) more(t *testing.T, s *script) {
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
+	from := s.Seq()
+	s.Mine(said{vaultA, requested(3, bob)}) // stays in the queue
+	w.append(t, s.Records[from:])
+	reaches(t, p, s.Seq())
 	var ends atomic.Int64
 	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: func(p Progress) {
-		if p.AtEnd && p.Seq == s.seq() && p.Generation == 2 {
+		if p.AtEnd && p.Seq == s.Seq() && p.Generation == 2 {
 			ends.Add(1)
 		}
 	}})
 	must(t, err)
-	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.seq() || ends.Load() == 0 {
+	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
 		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
 	}
 	for _, c := range out.Parity.Checks {
@@ -130,19 +134,19 @@ func TestRebuild(t *testing.T) {
 		}
 	}
 	wantStates(t, o, "1 standby, 2 live")
-	follows(t, p, 2, s.seq())
+	follows(t, p, 2, s.Seq())
 	if w.servedBy(t) != 2 {
 		t.Errorf("query is pointed to %d", w.servedBy(t))
 	}
 	w.more(t, s)
-	follows(t, p, 2, s.seq())
-	w.wantAt(t, 1, s.seq())
-	w.verify(t, s.seq())
+	follows(t, p, 2, s.Seq())
+	w.wantAt(t, 1, s.Seq())
+	w.verify(t, s.Seq())
 	if others := p.Status().Others; len(others) != 1 || others[0].Generation != 1 {
 		t.Errorf("beside the live generation there is %+v", others)
 	}
-	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.seq()) {
-		t.Errorf("%v rows of records are counted for generation 2, want %d", got, s.seq())
+	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.Seq()) {
+		t.Errorf("%v rows of records are counted for generation 2, want %d", got, s.Seq())
 	}
 
 	back, err := o.Rollback(t.Context())
@@ -151,9 +155,9 @@ func TestRebuild(t *testing.T) {
 	}
 	wantStates(t, o, "1 live, 2 standby")
 	w.more(t, s)
-	follows(t, p, 1, s.seq())
-	w.wantAt(t, 2, s.seq())
-	w.verify(t, s.seq())
+	follows(t, p, 1, s.Seq())
+	w.wantAt(t, 2, s.Seq())
+	w.verify(t, s.Seq())
 	must(t, o.Switch(t.Context(), 2))
 	must(t, o.Switch(t.Context(), 1))
 
@@ -164,7 +168,7 @@ func TestRebuild(t *testing.T) {
 	}
 	wantStates(t, o, "1 live, 2 dropped")
 	w.more(t, s)
-	follows(t, p, 1, s.seq())
+	follows(t, p, 1, s.Seq())
 	eventually(t, func() error {
 		if others := p.Status().Others; len(others) != 0 {
 			return fmt.Errorf("still written: %+v", others)
@@ -207,14 +211,14 @@ func TestRebuildDiffers(t *testing.T) {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
 	wantError(t, o.Switch(t.Context(), 2), "was not compared yet")
-	follows(t, p, 1, s.seq())
+	follows(t, p, 1, s.Seq())
 
 	out, err = o.Rebuild(t.Context(), RebuildOptions{AcceptDiff: true})
 	if err != nil || out.Generation != 2 || !out.Continued || !out.Live || !out.Accepted || out.Parity.Err() == nil {
 		t.Errorf("accepted %+v, %v", out, err)
 	}
 	wantStates(t, o, "1 standby, 2 live")
-	follows(t, p, 2, s.seq())
+	follows(t, p, 2, s.Seq())
 	if kept, err := o.Show(t.Context(), 2); err != nil || !kept.Live || !kept.Accepted || kept.Parity.String() != out.Parity.String() {
 		t.Errorf("kept %+v, %v", kept, err)
 	}
@@ -235,8 +239,8 @@ func TestParityFindsDifferences(t *testing.T) {
 	wantStates(t, o, "1 live, 2 standby")
 	for _, c := range []struct{ table, row, words string }{
 		{"flows", "(seq, row, sign, withdrawn) VALUES (5, 9, 1, 1)", "totals by vault: "},
-		{"users", "(seq, row, sign, user, since) VALUES (5, 9, 1, 'x', 3)", "totals by user: "},
-		{"requests", "(seq, row, sign, since) VALUES (5, 9, 1, 3)", "states of requests: "},
+		{"rankings", "(seq, row, sign, list, user) VALUES (5, 9, 1, 'first', 'x')", "totals by user: "},
+		{"requests", "(seq, row, sign, kind) VALUES (5, 9, 1, 'funded')", "states of requests: "},
 		{"records", "(seq, row, sign, quarantined) VALUES (5, 9, 1, true)", "quarantined logs: "},
 		{"navs", "(seq, row, sign) VALUES (5, 9, 1)", "navs: rows: "},
 		{"sweeps", "(seq, row, sign) VALUES (5, 9, 1)", "sweeps: rows: "},
@@ -247,7 +251,7 @@ func TestParityFindsDifferences(t *testing.T) {
 			r, err := compareGenerations(t.Context(), w.conn, sides[0], sides[1])
 			must(t, err)
 			wantError(t, r.Err(), c.words, c.table+": rows: ")
-			if r.FirstSeq != 5 || r.Seq != s.seq() {
+			if r.FirstSeq != 5 || r.Seq != s.Seq() {
 				t.Errorf("%s: the first difference is at seq %d of %d, want 5", c.table, r.FirstSeq, r.Seq)
 			}
 		}
@@ -266,8 +270,8 @@ func TestRebuildInterrupted(t *testing.T) {
 	}
 	wantStates(t, o, "1 live, 2 building")
 	w.more(t, s)
-	follows(t, p, 1, s.seq())
-	w.wantAt(t, 2, s.seq())
+	follows(t, p, 1, s.Seq())
+	w.wantAt(t, 2, s.Seq())
 	var told []string
 	out, err = o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { told = append(told, sentence) }})
 	if err != nil || out.Generation != 2 || !out.Continued || !out.Live {
@@ -286,10 +290,10 @@ func TestRebuildOfBad(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	stop := start(t, p)
-	reaches(t, p, s.seq())
+	reaches(t, p, s.Seq())
 	must(t, stop())
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq, row) VALUES (2, 9)"))
 	p, _ = w.projector(t)
@@ -305,11 +309,11 @@ func TestRebuildOfBad(t *testing.T) {
 			start(t, next)
 		}
 	}})
-	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.seq() || told.Load() != 1 {
+	if err != nil || out.Generation != 2 || !out.Live || out.Parity != nil || out.Verified == nil || out.Verified.Seq != s.Seq() || told.Load() != 1 {
 		t.Fatalf("rebuilt %+v, %v, told %d times", out, err, told.Load())
 	}
 	wantStates(t, o, "1 bad, 2 live")
-	follows(t, next, 2, s.seq())
+	follows(t, next, 2, s.Seq())
 	must(t, o.Drop(t.Context(), 1))
 	wantStates(t, o, "1 dropped, 2 live")
 }
@@ -320,8 +324,8 @@ func TestPatient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
-	w.registered(t, 1, s.records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
+	w.append(t, s.Records)
+	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
 	p, _ := w.projector(t)
 	p.WaitForRebuild()
 	start(t, p)
@@ -338,7 +342,7 @@ func TestPatient(t *testing.T) {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}
 	wantStates(t, o, "1 standby, 2 live")
-	follows(t, p, 2, s.seq())
+	follows(t, p, 2, s.Seq())
 }
 
 // TestLiveBreaks: with a generation in standby the projector goes on when the
@@ -348,7 +352,7 @@ func TestLiveBreaks(t *testing.T) {
 	w, s, p, o := running(t)
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	must(t, err)
-	follows(t, p, 2, s.seq())
+	follows(t, p, 2, s.Seq())
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".records (seq, row) VALUES (2, 9)"))
 	// Its lease is lost, and it is proven again when it is opened again.
 	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
@@ -361,10 +365,10 @@ func TestLiveBreaks(t *testing.T) {
 	})
 	wantError(t, p.Ready(), "bad: ", "marked bad")
 	w.more(t, s)
-	w.wantAt(t, 1, s.seq())
+	w.wantAt(t, 1, s.Seq())
 	_, err = o.Rollback(t.Context())
 	must(t, err)
-	follows(t, p, 1, s.seq())
+	follows(t, p, 1, s.Seq())
 	wantStates(t, o, "1 live, 2 bad")
 }
 
@@ -374,7 +378,7 @@ func TestBrokenBeside(t *testing.T) {
 	w, s, p, o := running(t)
 	must(t, readmodel.Create(t.Context(), w.conn, w.ch.Database(2)))
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(2)+".records (seq) VALUES (1), (3)"))
-	w.registered(t, 2, s.records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
+	w.registered(t, 2, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	wantError(t, err, "generation 2")
 	eventually(t, func() error {
@@ -384,7 +388,7 @@ func TestBrokenBeside(t *testing.T) {
 		return nil
 	})
 	w.more(t, s)
-	follows(t, p, 1, s.seq())
+	follows(t, p, 1, s.Seq())
 }
 
 // TestOperatorRefusals: what would serve wrong answers, or pull the tables away
@@ -396,10 +400,10 @@ func TestOperatorRefusals(t *testing.T) {
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	wantError(t, err, "nothing to rebuild from")
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	_, err = o.Rebuild(t.Context(), RebuildOptions{})
 	wantError(t, err, "there is no generation yet")
-	logID := s.records[0].GetOrigin().GetLogId()
+	logID := s.Records[0].GetOrigin().GetLogId()
 	w.registered(t, 1, logID, readmodel.Schema(), registry.Live)
 	must(t, w.conn.Exec(t.Context(), "CREATE DATABASE "+w.ch.Database(2)+" ENGINE = Atomic"))
 	_, err = o.Rebuild(t.Context(), RebuildOptions{})

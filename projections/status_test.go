@@ -19,7 +19,7 @@ func TestBoard(t *testing.T) {
 	b := new(board)
 	b.open(3, 100)
 	wrote := func(seq uint64, offset int64) {
-		b.wrote(reached([]fact{{offset: offset, seq: seq, sign: 1, kind: "block", log: logged{block: seq, ts: 5}}}))
+		b.wrote(reached(facts{{{offset: offset, seq: seq, sign: 1, kind: aBlock, log: logged{block: seq, ts: 5}}}}))
 	}
 	for i, step := range []struct {
 		do    func()
@@ -62,15 +62,15 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	s := everyEvent()
-	w.append(t, s.records)
+	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	p.audit = 0
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()
-	reaches(t, p, s.seq())
+	reaches(t, p, s.Seq())
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq, row) VALUES (2, 9)"))
-	s.mine()
-	w.append(t, s.records[p.Status().Seq:])
+	s.Mine()
+	w.append(t, s.Records[p.Status().Seq:])
 	select {
 	case err := <-done:
 		if err == nil || !strings.Contains(err.Error(), "navlog projection rebuild") {
@@ -100,9 +100,9 @@ func TestManyKeys(t *testing.T) {
 			logs = append(logs, said{vaultAt(i % 6), deposit(int64(i)+1+round*users, owner, uint32(1+i%50), whole(int64(i)))},
 				said{vaultAt(i % 6), requested(int64(i)+round, owner)})
 		}
-		s.mine(logs...)
+		s.Mine(logs...)
 	}
-	for _, unit := range units(s.records) {
+	for _, unit := range units(s.Records) {
 		w, err := openWriter(t.Context(), conn, database, atMost(0), m, log)
 		must(t, err)
 		must(t, w.write(t.Context(), entries(unit)))
@@ -110,7 +110,7 @@ func TestManyKeys(t *testing.T) {
 			t.Error("the state is complete after it was trimmed")
 		}
 	}
-	check(t, conn, database, s.records, fold.Newest)
+	check(t, conn, database, s.Records, fold.Newest)
 }
 
 // TestTrim: the state keeps what the last two batches touched, and requests
@@ -122,7 +122,7 @@ func TestTrim(t *testing.T) {
 		s.batch = uint64(i)
 		s.user(userAt(i))
 		r := s.request(requestKey{vaultA, uint64(i)})
-		r.claimed.count = uint32(i % 2)
+		r.claimed = uint32(i % 2)
 	}
 	if s.trim(128); len(s.users) != 16 || len(s.requests) != 16 || !s.allUsers || !s.allRequests {
 		t.Errorf("%d users, %d requests, within the bound", len(s.users), len(s.requests))
@@ -146,7 +146,7 @@ func TestGoneWrong(t *testing.T) {
 	w, err := openWriter(t.Context(), conn, database, atMost(0), m, log)
 	must(t, err)
 	s := randomHistory(rand.New(rand.NewPCG(1, 1)), 5)
-	if err := w.write(t.Context(), entries(s.records[1:])); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {
+	if err := w.write(t.Context(), entries(s.Records[1:])); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {
 		t.Errorf("got %v", err)
 	}
 }

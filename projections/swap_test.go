@@ -84,7 +84,7 @@ func writeAll(t *testing.T, conn driver.Conn, database string, m *metrics) *scri
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, unit := range units(s.records) {
+	for _, unit := range units(s.Records) {
 		if err := w.write(t.Context(), entries(unit)); err != nil {
 			t.Fatal(err)
 		}
@@ -112,11 +112,11 @@ func TestFailedInsertIsSentAgainOnce(t *testing.T) {
 		if n, want := outcomes(m, table, "failed"), 1.0; n != want {
 			t.Errorf("%s: %v failed inserts, want %v", table, n, want)
 		}
-		if n, want := outcomes(m, table, "ok"), float64(len(units(s.records))); n != want {
+		if n, want := outcomes(m, table, "ok"), float64(len(units(s.Records))); n != want {
 			t.Errorf("%s: %v inserts, want %v", table, n, want)
 		}
 	}
-	check(t, real, database, s.records, fold.Newest)
+	check(t, real, database, s.Records, fold.Newest)
 }
 
 // TestLostAnswer: the engine has the block and its answer does not arrive.
@@ -132,11 +132,11 @@ func TestLostAnswer(t *testing.T) {
 	m, _ := quiet()
 	s := writeAll(t, conn, database, m)
 	for _, table := range readmodel.Tables {
-		if sent, want := conn.inserts[table], len(units(s.records)); sent != want {
+		if sent, want := conn.inserts[table], len(units(s.Records)); sent != want {
 			t.Errorf("%s: %d inserts for %d batches: one was sent although the engine had it", table, sent, want)
 		}
 	}
-	check(t, real, database, s.records, fold.Newest)
+	check(t, real, database, s.Records, fold.Newest)
 }
 
 // TestAcknowledgedAndAbsent: the engine says that it has the block and has not,
@@ -155,7 +155,7 @@ func TestAcknowledgedAndAbsent(t *testing.T) {
 	if n := outcomes(m, "flows", "absent"); n != 1 {
 		t.Errorf("%v alarms, want 1", n)
 	}
-	check(t, real, database, s.records, fold.Newest)
+	check(t, real, database, s.Records, fold.Newest)
 }
 
 // TestStillRunning: the insert goes on in the engine after the writer gave up
@@ -185,10 +185,10 @@ func TestStillRunning(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the writer went on without the late insert")
 	}
-	if sent, want := conn.inserts["requests"], len(units(s.records)); sent != want {
+	if sent, want := conn.inserts["requests"], len(units(s.Records)); sent != want {
 		t.Errorf("%d inserts for %d batches", sent, want)
 	}
-	check(t, real, database, s.records, fold.Newest)
+	check(t, real, database, s.Records, fold.Newest)
 }
 
 // TestLateWriter: a writer that slept through the work of another one wakes up.
@@ -200,7 +200,7 @@ func TestLateWriter(t *testing.T) {
 			conn, database := newGeneration(t)
 			m, log := quiet()
 			s := randomHistory(rand.New(rand.NewPCG(8, 2)), 20)
-			parts := units(s.records)
+			parts := units(s.Records)
 			late, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 			if err != nil {
 				t.Fatal(err)
@@ -224,7 +224,7 @@ func TestLateWriter(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			check(t, conn, database, s.records, fold.Newest)
+			check(t, conn, database, s.Records, fold.Newest)
 		})
 	}
 }
@@ -236,7 +236,7 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	real, database := newGeneration(t)
 	m, log := quiet()
 	s := randomHistory(rand.New(rand.NewPCG(8, 2)), 10)
-	parts := units(s.records)
+	parts := units(s.Records)
 	conn := newFaultyConn(real, func(_ string, _ int, send func() error) error { return send() })
 	late, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
 	if err != nil {
@@ -265,7 +265,7 @@ func TestOldCursorIsReadAgain(t *testing.T) {
 	if n := conn.inserts["records"]; n != 1 {
 		t.Errorf("%d inserts, want the first one only", n)
 	}
-	check(t, real, database, s.records[:len(parts[0])+len(parts[1])], fold.Newest)
+	check(t, real, database, s.Records[:len(parts[0])+len(parts[1])], fold.Newest)
 }
 
 // TestWritersRace: two writers with the same batch at the same time, again and
@@ -275,7 +275,7 @@ func TestWritersRace(t *testing.T) {
 	conn, database := newGeneration(t)
 	s := randomHistory(rand.New(rand.NewPCG(5, 9)), 25)
 	m, log := quiet()
-	for _, unit := range units(s.records) {
+	for _, unit := range units(s.Records) {
 		var wait sync.WaitGroup
 		answers := make([]error, 2)
 		var writers [2]*writer
@@ -299,7 +299,7 @@ func TestWritersRace(t *testing.T) {
 			t.Fatal("both writers say that they wrote the same batch")
 		}
 	}
-	check(t, conn, database, s.records, fold.Newest)
+	check(t, conn, database, s.Records, fold.Newest)
 }
 
 // TestGivenUp: an engine that refuses every insert is not asked for ever.
@@ -315,8 +315,8 @@ func TestGivenUp(t *testing.T) {
 	w.tables = w.tables[:1]
 	w.tables[0].cursor.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
 	s := newScript()
-	s.mine()
-	err = w.write(t.Context(), entries(s.records))
+	s.Mine()
+	err = w.write(t.Context(), entries(s.Records))
 	if !errors.Is(err, errGivenUp) {
 		t.Fatalf("got %v, want to give up", err)
 	}

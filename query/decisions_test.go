@@ -358,3 +358,23 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 		}
 	})
 }
+
+// TestPastOfALongerChain: a block that the chain has lost can be asked for as of a seq that had it.
+func TestPastOfALongerChain(t *testing.T) {
+	w := newWorld(t)
+	block := func(number uint64) fact { return fact{kind: aBlock, block: number} }
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1))
+	for number := uint64(1); number <= 5; number++ {
+		w.ledger.append(block(number))
+	}
+	longest := w.ledger.seq()
+	w.ledger.retract(2)
+	w.ledger.append(block(3))
+	w.publish()
+	pinned := fmt.Sprintf("/api/v1/vaults?asOfSeq=%d&asOfBlock=", longest)
+	if got := w.get(pinned + "5"); got.Code != 200 || got.Header().Get("X-Indexed-Block") != "5" {
+		t.Errorf("block 5 at seq %d: %d, X-Indexed-Block %s: %s", longest, got.Code, got.Header().Get("X-Indexed-Block"), got.Body)
+	}
+	w.get(pinned+"6").failed(t, 400, "INVALID_PARAMETER")
+	w.get("/api/v1/vaults?asOfBlock=5").failed(t, 400, "INVALID_PARAMETER")
+}

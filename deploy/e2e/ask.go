@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A client asks the API questions and compares.
-type client struct {
+// A Client asks the API questions and compares.
+type Client struct {
 	base string // of the API: http://host:port
 	http *http.Client
 	sent atomic.Int64
@@ -29,7 +29,7 @@ type asked struct {
 }
 
 // ask asks all questions, some at the same time, and collects every difference. The error is one of the connection.
-func (c *client) ask(ctx context.Context, list []question) (asked, error) {
+func (c *Client) ask(ctx context.Context, list []Question) (asked, error) {
 	differences, seqs := make([][]string, len(list)), make([]string, len(list))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
@@ -60,7 +60,7 @@ func (c *client) ask(ctx context.Context, list []question) (asked, error) {
 }
 
 // get sends a question under an id of its own.
-func (c *client) get(ctx context.Context, q question) (got answer, id string, err error) {
+func (c *Client) get(ctx context.Context, q Question) (got answer, id string, err error) {
 	id = fmt.Sprintf("e2e-%d", c.sent.Add(1))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+q.path+"?"+q.query.Encode(), nil)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *client) get(ctx context.Context, q question) (got answer, id string, er
 }
 
 // compare gives every difference between the answer that was expected and the one that came to the request with that id.
-func (q question) compare(got answer, id string) []string {
+func (q Question) compare(got answer, id string) []string {
 	var found []string
 	add := func(format string, args ...any) { found = append(found, q.String()+": "+fmt.Sprintf(format, args...)) }
 	if got.status != q.want.status {
@@ -140,7 +140,7 @@ var link = regexp.MustCompile(`^<([^>]*)>; rel="([a-z]+)"$`)
 const notALink = -1
 
 // readLinks reads the header Link: relation to page number. Each link has to be the same question with another page.
-func (q question) readLinks(values []string) map[string]int {
+func (q Question) readLinks(values []string) map[string]int {
 	if len(values) == 0 {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (q question) readLinks(values []string) map[string]int {
 	return found
 }
 
-func (q question) pageOf(target string) int {
+func (q Question) pageOf(target string) int {
 	u, err := url.Parse(target)
 	if err != nil || u.Path != q.path {
 		return notALink

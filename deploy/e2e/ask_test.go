@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-var twoPartners = []partner{{ID: 1, Name: "One", APIKey: "nk_test_One"}, {ID: 2, Name: "Two", APIKey: "nk_test_Two"}}
+var twoPartners = []Partner{{ID: 1, Name: "One", APIKey: "nk_test_One"}, {ID: 2, Name: "Two", APIKey: "nk_test_Two"}}
 
 // writtenView is the written history as of its block 9.
 func writtenView(t *testing.T) view {
@@ -28,9 +28,9 @@ type sent struct {
 }
 
 // pretend serves what the questions expect, so that every difference found is one that spoil made.
-func pretend(t *testing.T, list []question, spoil func(q question, s *sent)) *client {
+func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Client {
 	t.Helper()
-	byRequest := map[string]question{}
+	byRequest := map[string]Question{}
 	for _, q := range list {
 		byRequest[q.key+" "+q.path+"?"+q.query.Encode()] = q
 	}
@@ -66,11 +66,11 @@ func pretend(t *testing.T, list []question, spoil func(q question, s *sent)) *cl
 		_, _ = bytes.NewBufferString(s.body).WriteTo(w)
 	}))
 	t.Cleanup(server.Close)
-	return &client{base: server.URL, http: server.Client()}
+	return &Client{base: server.URL, http: server.Client()}
 }
 
 // view copies the parameters, with the page size that is meant.
-func (q question) view() url.Values {
+func (q Question) view() url.Values {
 	query := url.Values{"pageSize": {"20"}}
 	for name, values := range q.query {
 		query[name] = values
@@ -102,7 +102,7 @@ func speakable(tree any) any {
 func TestAnAPIThatIsRightShowsNoDifference(t *testing.T) {
 	v := writtenView(t)
 	list := append(everything(v, twoPartners), refusals(v, twoPartners[0])...)
-	outcome, err := pretend(t, list, func(question, *sent) {}).ask(t.Context(), list)
+	outcome, err := pretend(t, list, func(Question, *sent) {}).ask(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,8 +178,8 @@ func TestASpoiltAnswerIsReported(t *testing.T) {
 		v := writtenView(t)
 		q := &questions{view: v}
 		q.askUser(v.state.users[bert])
-		list := slices.DeleteFunc(q.list, func(q question) bool { return q.path != deposits })
-		outcome, err := pretend(t, list, func(_ question, s *sent) { try.spoil(s) }).ask(t.Context(), list)
+		list := slices.DeleteFunc(q.list, func(q Question) bool { return q.path != deposits })
+		outcome, err := pretend(t, list, func(_ Question, s *sent) { try.spoil(s) }).ask(t.Context(), list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 	} {
 		q := &questions{view: writtenView(t)}
 		q.fails("", api+"/users", 400, "INVALID_PARAMETER", []string{"sortBy"}, "sortBy", "address")
-		outcome, err := pretend(t, q.list, func(_ question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).ask(t.Context(), q.list)
+		outcome, err := pretend(t, q.list, func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).ask(t.Context(), q.list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +216,7 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 func TestAnAPIThatIsGoneIsAnError(t *testing.T) {
 	q := &questions{view: writtenView(t)}
 	q.askUsers()
-	c := pretend(t, q.list, func(question, *sent) {})
+	c := pretend(t, q.list, func(Question, *sent) {})
 	c.base = "http://127.0.0.1:1"
 	if outcome, err := c.ask(t.Context(), q.list); err == nil {
 		t.Errorf("got %v", outcome)

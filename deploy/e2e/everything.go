@@ -15,7 +15,7 @@ const api = "/api/v1"
 var nobody = common.HexToAddress("0x00000000000000000000000000000000DeaDBeef")
 
 // everything asks for all there is to know about a view: every endpoint, page, order and filter.
-func everything(v view, partners []partner) []question {
+func everything(v view, partners []Partner) []Question {
 	q := &questions{view: v}
 	q.askVaults("", api)
 	q.askUsers()
@@ -189,7 +189,7 @@ func (q *questions) askQueues() {
 	q.one("", api+"/settlement/summary", items(s.ordered(), s.settlementJSON))
 }
 
-func (q *questions) askPartner(p partner) {
+func (q *questions) askPartner(p Partner) {
 	s := q.state
 	const prefix = api + "/partner"
 	q.askVaults(p.APIKey, prefix)
@@ -203,7 +203,7 @@ func (q *questions) askPartner(p partner) {
 }
 
 // refusals are the questions that have to be refused, whatever the state.
-func refusals(v view, p partner) []question {
+func refusals(v view, p Partner) []Question {
 	q := &questions{view: v}
 	known := q.state.ordered()[0].address.Hex()
 	user := api + "/users/" + nobody.Hex()

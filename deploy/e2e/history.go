@@ -24,6 +24,8 @@ type history struct {
 	times   []uint64 // Unix seconds, by block number
 	facts   []fact   // in chain order
 	final   uint64   // the newest final block
+	// contradictory says that the facts are not those of the reference contracts: anything may follow anything.
+	contradictory bool
 }
 
 // A vault is what the contract says about itself.

@@ -18,10 +18,12 @@ type state struct {
 	now     uint64 // Unix seconds: the block's time
 	vaults  map[common.Address]*vaultState
 	users   map[common.Address]*userState
-	// in chain order, over all vaults
-	deposits []*depositState
-	requests []*requestState
-	navs     []navState
+	// what every owner of a claim was paid, users or not
+	claimed map[common.Address]*big.Int
+	// in chain order, over all vaults; asked has a request for each time that one was asked for
+	deposits        []*depositState
+	requests, asked []*requestState
+	navs            []navState
 }
 
 type vaultState struct {
@@ -29,6 +31,7 @@ type vaultState struct {
 	deposits  []*depositState
 	requests  map[uint64]*requestState
 	users     map[common.Address]bool
+	sweeps    []sweepState // in chain order
 	sweptTo   uint64
 	lastSweep uint64 // Unix seconds, 0 = never
 	lastNav   *navState
@@ -47,9 +50,11 @@ type depositState struct {
 	sweptAt uint64 // Unix seconds, 0 = not swept
 }
 
+type sweepState struct{ from, to, time uint64 }
+
 type requestState struct {
 	fact
-	*reference.ReferenceVaultWithdrawalRequested
+	*reference.ReferenceVaultWithdrawalRequested // nil: nobody has asked for it
 	// Unix seconds, 0 = never
 	fundedAt, claimedAt, cancelledAt, expiredAt uint64
 	fundedAssets, claimedAssets                 *big.Int
@@ -61,14 +66,14 @@ type navState struct {
 }
 
 // at folds the facts up to a block. The reference contracts cannot contradict themselves; where the facts do, something is
-// wrong with the reading, and that is an error.
+// wrong with the reading, and that is an error, unless the history is known to be of other contracts.
 func (h *history) at(block uint64) (*state, error) {
 	if block > h.head() {
 		return nil, fmt.Errorf("block %d is beyond the newest block %d", block, h.head())
 	}
 	s := &state{
 		history: h, block: block, now: h.times[block],
-		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{},
+		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, claimed: map[common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
 		s.vaults[v.address] = &vaultState{vault: v, requests: map[uint64]*requestState{}, users: map[common.Address]bool{}}
@@ -93,7 +98,7 @@ func (s *state) apply(f fact) error {
 	case *reference.ReferenceVaultDepositAccepted:
 		return s.deposit(v, &depositState{fact: f, ReferenceVaultDepositAccepted: e})
 	case *reference.ReferenceVaultDepositsSwept:
-		return v.sweep(f, e)
+		return s.sweep(v, f, e)
 	case *reference.ReferenceVaultNavUpdated:
 		n := navState{f, e}
 		s.navs = append(s.navs, n)
@@ -102,18 +107,56 @@ func (s *state) apply(f fact) error {
 	case *reference.ReferenceVaultWithdrawalRequested:
 		return s.request(v, &requestState{fact: f, ReferenceVaultWithdrawalRequested: e})
 	case *reference.ReferenceVaultWithdrawalFunded:
-		return v.change(e.RequestIndex, func(r *requestState) { r.fundedAt, r.fundedAssets = f.time, e.Assets })
+		return s.change(v, e.RequestIndex, func(r *requestState) error {
+			if r.fundedAt == 0 {
+				r.fundedAt, r.fundedAssets = f.time, e.Assets
+				return nil
+			}
+			return s.contradiction("it was funded before")
+		})
 	case *reference.ReferenceVaultWithdrawalClaimed:
-		if u := s.users[e.Owner]; u != nil {
-			u.withdrawn = new(big.Int).Add(u.withdrawn, e.Assets)
-		}
-		return v.change(e.RequestIndex, func(r *requestState) { r.claimedAt, r.claimedAssets = f.time, e.Assets })
+		sum := s.paid(e.Owner)
+		sum.Add(sum, e.Assets)
+		return s.change(v, e.RequestIndex, func(r *requestState) error {
+			if r.claimedAt == 0 {
+				r.claimedAt, r.claimedAssets = f.time, e.Assets
+				return nil
+			}
+			r.claimedAssets = new(big.Int).Add(r.claimedAssets, e.Assets)
+			return s.contradiction("it was claimed before")
+		})
 	case *reference.ReferenceVaultWithdrawalCancelled:
-		return v.change(e.RequestIndex, func(r *requestState) { r.cancelledAt = f.time })
+		return s.change(v, e.RequestIndex, func(r *requestState) error { return s.first(&r.cancelledAt, f.time) })
 	case *reference.ReferenceVaultWithdrawalExpired:
-		return v.change(e.RequestIndex, func(r *requestState) { r.expiredAt = f.time })
+		return s.change(v, e.RequestIndex, func(r *requestState) error { return s.first(&r.expiredAt, f.time) })
 	}
 	return fmt.Errorf("the oracle has no rule for it")
+}
+
+// contradiction is the error for facts that cannot both be, and nil where the history may say such things. The fold then
+// goes on by the rules of the design: the first event of a kind says when it happened and what, and all of them count.
+func (s *state) contradiction(format string, args ...any) error {
+	if s.history.contradictory {
+		return nil
+	}
+	return fmt.Errorf(format, args...)
+}
+
+// first sets the time of something that can happen once.
+func (s *state) first(at *uint64, time uint64) error {
+	if *at != 0 {
+		return s.contradiction("that happened before")
+	}
+	*at = time
+	return nil
+}
+
+// paid is the sum of an owner's claims, to be added to.
+func (s *state) paid(owner common.Address) *big.Int {
+	if s.claimed[owner] == nil {
+		s.claimed[owner] = new(big.Int)
+	}
+	return s.claimed[owner]
 }
 
 // seen makes the owner of a deposit or a request a user, of the vault and at all.
@@ -121,7 +164,7 @@ func (s *state) seen(v *vaultState, owner common.Address, at uint64) *userState 
 	v.users[owner] = true
 	u := s.users[owner]
 	if u == nil {
-		u = &userState{address: owner, firstSeen: at, deposited: new(big.Int), withdrawn: new(big.Int)}
+		u = &userState{address: owner, firstSeen: at, deposited: new(big.Int), withdrawn: s.paid(owner)}
 		s.users[owner] = u
 	}
 	return u
@@ -129,50 +172,77 @@ func (s *state) seen(v *vaultState, owner common.Address, at uint64) *userState 
 
 func (s *state) deposit(v *vaultState, d *depositState) error {
 	v.deposits = append(v.deposits, d)
-	if d.DepositId.Cmp(big.NewInt(int64(len(v.deposits)))) != 0 {
-		return fmt.Errorf("deposit %s is the vault's %d-th", d.DepositId, len(v.deposits))
-	}
 	s.deposits = append(s.deposits, d)
 	u := s.seen(v, d.Owner, d.time)
 	u.deposited = new(big.Int).Add(u.deposited, d.Assets)
+	for _, w := range v.sweeps {
+		w.reach(d)
+	}
+	if d.DepositId.Cmp(big.NewInt(int64(len(v.deposits)))) != 0 {
+		return s.contradiction("deposit %s is the vault's %d-th", d.DepositId, len(v.deposits))
+	}
 	return nil
 }
 
-func (v *vaultState) sweep(f fact, e *reference.ReferenceVaultDepositsSwept) error {
-	from, to := e.FromDepositId.Uint64(), e.ToDepositId.Uint64()
-	if from != v.sweptTo+1 || to < from || to > uint64(len(v.deposits)) {
-		return fmt.Errorf("deposits %d to %d are swept after %d of %d", from, to, v.sweptTo, len(v.deposits))
+// reach sweeps a deposit, unless an earlier sweep has.
+func (w sweepState) reach(d *depositState) {
+	if id := d.DepositId.Uint64(); w.from <= id && id <= w.to && d.sweptAt == 0 {
+		d.sweptAt = w.time
 	}
+}
+
+func (s *state) sweep(v *vaultState, f fact, e *reference.ReferenceVaultDepositsSwept) error {
+	w := sweepState{e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), f.time}
+	before := v.sweptTo
+	v.sweeps = append(v.sweeps, w)
+	v.sweptTo, v.lastSweep = max(before, w.to), f.time
 	sum := new(big.Int)
-	for _, d := range v.deposits[from-1 : to] {
-		d.sweptAt = f.time
-		sum.Add(sum, d.Assets)
+	for _, d := range v.deposits {
+		w.reach(d)
+		if id := d.DepositId.Uint64(); w.from <= id && id <= w.to {
+			sum.Add(sum, d.Assets)
+		}
+	}
+	if w.from != before+1 || w.to < w.from || w.to > uint64(len(v.deposits)) {
+		return s.contradiction("deposits %d to %d are swept after %d of %d", w.from, w.to, before, len(v.deposits))
 	}
 	if sum.Cmp(e.Assets) != 0 {
-		return fmt.Errorf("the swept deposits sum to %s, the sweep says %s", sum, e.Assets)
+		return s.contradiction("the swept deposits sum to %s, the sweep says %s", sum, e.Assets)
 	}
-	v.sweptTo, v.lastSweep = to, f.time
 	return nil
 }
 
 func (s *state) request(v *vaultState, r *requestState) error {
-	index := r.RequestIndex.Uint64()
-	if index != uint64(len(v.requests)) {
-		return fmt.Errorf("request %d comes after %d requests", index, len(v.requests))
-	}
-	v.requests[index] = r
-	s.requests = append(s.requests, r)
 	s.seen(v, r.Owner, r.time)
+	s.asked = append(s.asked, r)
+	index := r.RequestIndex.Uint64()
+	known := v.requests[index]
+	switch {
+	case known == nil:
+		v.requests[index] = r
+	case known.ReferenceVaultWithdrawalRequested == nil:
+		known.fact, known.ReferenceVaultWithdrawalRequested = r.fact, r.ReferenceVaultWithdrawalRequested
+		r = known
+	default:
+		return s.contradiction("request %d comes after %d requests", index, len(v.requests))
+	}
+	s.requests = append(s.requests, r)
+	if index != uint64(len(v.requests)-1) {
+		return s.contradiction("request %d comes after %d requests", index, len(v.requests)-1)
+	}
 	return nil
 }
 
-func (v *vaultState) change(index *big.Int, change func(*requestState)) error {
+func (s *state) change(v *vaultState, index *big.Int, change func(*requestState) error) error {
 	r := v.requests[index.Uint64()]
 	if r == nil {
-		return fmt.Errorf("there is no request %s", index)
+		r = &requestState{}
+		v.requests[index.Uint64()] = r
+		if err := s.contradiction("there is no request %s", index); err != nil {
+			return err
+		}
 	}
-	change(r)
-	return nil
+	return change(r)
 }
 
 // status is one of queued, claimed, cancelled and expired. A request that nobody funded expires by time alone.
@@ -219,4 +289,6 @@ func (s *state) sorted(sortBy, sortOrder string) []*userState {
 }
 
 // unswept gives the vault's deposits after the last swept one, oldest first.
-func (v *vaultState) unswept() []*depositState { return v.deposits[v.sweptTo:] }
+func (v *vaultState) unswept() []*depositState {
+	return keep(v.deposits, func(d *depositState) bool { return d.DepositId.Uint64() > v.sweptTo })
+}

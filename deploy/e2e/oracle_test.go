@@ -213,11 +213,11 @@ func TestOracleOnQueuesAndSettlement(t *testing.T) {
 
 func TestOracleOnPartners(t *testing.T) {
 	s := mustAt(t, written(), 10)
-	wantJSON(t, "partner 1", s.partnerStatsJSON(partner{ID: 1, Name: "One"}), `{
+	wantJSON(t, "partner 1", s.partnerStatsJSON(Partner{ID: 1, Name: "One"}), `{
 		"partnerId":1,"partnerName":"One","totalDeposits":2,"totalVolume":"57","uniqueUsers":1,"byVault":[
 			{"vaultAddress":"0x2000000000000000000000000000000000000002","depositCount":1,"totalVolume":"7"},
 			{"vaultAddress":"0x1000000000000000000000000000000000000001","depositCount":1,"totalVolume":"50"}]}`)
-	wantJSON(t, "partner 2, with a request but no deposit", s.partnerStatsJSON(partner{ID: 2, Name: "Two"}), `{
+	wantJSON(t, "partner 2, with a request but no deposit", s.partnerStatsJSON(Partner{ID: 2, Name: "Two"}), `{
 		"partnerId":2,"partnerName":"Two","totalDeposits":0,"totalVolume":"0","uniqueUsers":0,"byVault":[]}`)
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A question is one GET of the API and what its answer has to be.
-type question struct {
+// A Question is one GET of the API and what its answer has to be.
+type Question struct {
 	path  string
 	query url.Values
 	key   string // x-api-key; empty: none
@@ -27,7 +27,7 @@ type answer struct {
 	block, seq string
 }
 
-func (q question) String() string {
+func (q Question) String() string {
 	if len(q.query) == 0 {
 		return "GET " + q.path
 	}
@@ -47,7 +47,7 @@ type view struct {
 // questions collects what to ask about a view.
 type questions struct {
 	view
-	list []question
+	list []Question
 }
 
 // with joins parameters, given as name, value, name, value, with those of the view.
@@ -64,7 +64,7 @@ func (q *questions) with(pairs ...string) url.Values {
 
 // one asks for something that has no pages.
 func (q *questions) one(key, path string, data any, pairs ...string) {
-	q.list = append(q.list, question{
+	q.list = append(q.list, Question{
 		path: path, query: q.with(pairs...), key: key,
 		want: answer{status: http.StatusOK, body: object{"ok": true, "data": data}, block: q.block, seq: q.seq},
 	})
@@ -80,7 +80,7 @@ func (q *questions) fails(key, path string, status int, code string, fields []st
 		}
 		refusal["details"] = details
 	}
-	q.list = append(q.list, question{
+	q.list = append(q.list, Question{
 		path: path, query: q.with(pairs...), key: key,
 		want: answer{status: status, body: object{"ok": false, "error": refusal}},
 	})
@@ -115,7 +115,7 @@ func (q *questions) page(key, path string, all []any, number, size int, pairs ..
 	if number < pages {
 		links["next"] = number + 1
 	}
-	q.list = append(q.list, question{
+	q.list = append(q.list, Question{
 		path: path, query: query, key: key,
 		want: answer{
 			status: http.StatusOK,

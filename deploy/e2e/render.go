@@ -110,7 +110,7 @@ func (s *state) vaultDetailJSON(v *vaultState) object {
 	o := s.vaultJSON(v)
 	pending := 0
 	for _, r := range v.requests {
-		if s.status(r) == "queued" {
+		if r.ReferenceVaultWithdrawalRequested != nil && s.status(r) == "queued" {
 			pending++
 		}
 	}
@@ -200,7 +200,7 @@ func (s *state) userWithHoldingsJSON(u *userState) object {
 				"vaultAddress": v.address.Hex(), "_sum": object{"assetAmount": assets.String()}, "_count": integer(len(of)),
 			})
 		}
-		if of := s.requestsOf(func(r *requestState) bool { return r.Owner == u.address && r.vault == v.address }); len(of) > 0 {
+		if of := keep(s.asked, func(r *requestState) bool { return r.Owner == u.address && r.vault == v.address }); len(of) > 0 {
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
 			withdrawals = append(withdrawals, object{
 				"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": estimate.String()}, "_count": integer(len(of)),
@@ -240,7 +240,7 @@ func (s *state) settlementJSON(v *vaultState) object {
 }
 
 // partnerStatsJSON lists the vaults in which the partner has deposits.
-func (s *state) partnerStatsJSON(p partner) object {
+func (s *state) partnerStatsJSON(p Partner) object {
 	all := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID })
 	users := map[common.Address]bool{}
 	for _, d := range all {

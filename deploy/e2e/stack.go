@@ -11,12 +11,12 @@ type stack struct {
 	ClickHouseHTTP string             `json:"clickhouseHttp"`
 	Postgres       string             `json:"postgres"`
 	Contracts      scenario.Contracts `json:"contracts"`
-	Partners       []partner          `json:"partners"`
+	Partners       []Partner          `json:"partners"`
 	Receiver       string             `json:"receiver"`
 }
 
-// A partner is one of the two that `navlog up` makes.
-type partner struct {
+// A Partner is one of the two that `navlog up` makes.
+type Partner struct {
 	ID            uint32 `json:"id"`
 	Name          string `json:"name"`
 	APIKey        string `json:"apiKey"`

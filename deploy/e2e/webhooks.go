@@ -22,7 +22,7 @@ import (
 )
 
 // events are the webhooks that the final blocks of a history cause for the partners: the body of each by its id.
-func (h *history) events(partners []partner) map[string]object {
+func (h *history) events(partners []Partner) map[string]object {
 	known := map[uint32]bool{}
 	for _, p := range partners {
 		known[p.ID] = true
@@ -111,7 +111,7 @@ func newReceiver(caFile string) (*receiver, error) {
 }
 
 // urlFor opens a path for a partner and gives its URL.
-func (r *receiver) urlFor(p partner) string {
+func (r *receiver) urlFor(p Partner) string {
 	path := fmt.Sprintf("/hooks/%d", p.ID)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,7 +58,7 @@ func TestEventsOfAHistory(t *testing.T) {
 		"txHash":"0x0000000000000000000000000000000000000000000000000000000000000003","blockNumber":"3","logIndex":0,"timestamp":"2026-01-01T00:03:00.000Z"}}`)
 	for _, try := range []struct {
 		final    uint64
-		partners []partner
+		partners []Partner
 		want     int
 	}{{6, twoPartners, 3}, {4, twoPartners, 2}, {2, twoPartners, 0}, {6, twoPartners[:1], 2}, {6, nil, 0}} {
 		h := written()

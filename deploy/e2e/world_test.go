@@ -27,7 +27,7 @@ type world struct {
 	args     []string
 	receiver *receiver
 	settings []string
-	client   *client
+	client   *Client
 	traffic  *scenario.Scenario
 	// memories are earlier states that asOfSeq can still ask for.
 	memories []memory
@@ -50,7 +50,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.close)
-	w := &world{data: openTempDir(t), args: args, receiver: r, client: &client{}, settings: []string{
+	w := &world{data: openTempDir(t), args: args, receiver: r, client: &Client{}, settings: []string{
 		"NAVLOG_WEBHOOKS_CA_FILE=" + caFile,
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
@@ -175,7 +175,7 @@ func (w *world) newest(t *testing.T, brief bool) memory {
 	var last asked
 	var failed error
 	done := func(ctx context.Context) bool {
-		for _, part := range [][]question{list[:1], list} {
+		for _, part := range [][]Question{list[:1], list} {
 			if last, failed = w.client.ask(ctx, part); failed != nil || len(last.differences) > 0 {
 				return false
 			}
@@ -244,7 +244,7 @@ func (w *world) remember(t *testing.T, m memory) {
 	w.same(t, "as of seq "+m.seq+" and block "+decimal(block), everything(v, w.Partners))
 }
 
-func (w *world) same(t *testing.T, what string, list []question) {
+func (w *world) same(t *testing.T, what string, list []Question) {
 	t.Helper()
 	outcome, err := w.client.ask(t.Context(), list)
 	if err != nil {
@@ -310,7 +310,7 @@ func (w *world) webhooks(t *testing.T, h *history) {
 }
 
 // pull reads a partner's events from the API, which have to be the bytes of the webhooks.
-func (w *world) pull(t *testing.T, p partner, expected map[string]object) {
+func (w *world) pull(t *testing.T, p Partner, expected map[string]object) {
 	t.Helper()
 	_, bodies := w.receiver.accepted()
 	seen := map[string]bool{}
@@ -346,7 +346,7 @@ func (w *world) pull(t *testing.T, p partner, expected map[string]object) {
 	}
 }
 
-func (w *world) get(t *testing.T, p partner, path string, into any) {
+func (w *world) get(t *testing.T, p Partner, path string, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.API+path, nil)
 	if err != nil {

@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A Chain is what a chain says about the vaults, as somebody else has read it. Its logs may contradict each other, which
+// those of the reference contracts cannot: a claim of an unknown request, a deposit id that comes twice.
+type Chain struct {
+	ID     uint64
+	Router common.Address
+	// Vaults are described as the log describes them.
+	Vaults []*event.Vault
+	// Times of the blocks in Unix seconds, by number, from 0 to the newest.
+	Times []uint64
+	// Logs in chain order, without those that are quarantined.
+	Logs []types.Log
+}
+
+// A Moment is a state of a chain and how the API is asked for it.
+type Moment struct {
+	// Block that the state is of.
+	Block uint64
+	// Seq that the answers have to be of, in X-Indexed-Seq.
+	Seq uint64
+	// AsOf is asOfBlock and asOfSeq as they are sent; none for the newest state.
+	AsOf url.Values
+}
+
+// Questions are all there is to ask about a moment: every read endpoint of the specification with its pages, orders and
+// filters, the partners' with the key of each.
+func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
+	h := &history{chainID: c.ID, router: c.Router, times: c.Times, contradictory: true}
+	for _, v := range c.Vaults {
+		described := vault{address: common.Address(v.GetAddress()), startBlock: v.GetStartBlock(), name: v.GetName(), symbol: v.GetSymbol(), decimals: uint8(v.GetDecimals())}
+		described.asset.address = common.Address(v.GetAsset().GetAddress())
+		described.asset.symbol, described.asset.decimals = v.GetAsset().GetSymbol(), uint8(v.GetAsset().GetDecimals())
+		h.vaults = append(h.vaults, described)
+	}
+	if err := h.append(c.Logs); err != nil {
+		return nil, fmt.Errorf("read the logs: %w", err)
+	}
+	s, err := h.at(at.Block)
+	if err != nil {
+		return nil, err
+	}
+	return everything(view{state: s, asOf: at.AsOf, block: decimal(at.Block), seq: decimal(at.Seq)}, partners), nil
+}
+
+// NewClient asks the API at base, http://host:port.
+func NewClient(base string, h *http.Client) *Client { return &Client{base: base, http: h} }
+
+// An Answer is what came to a question.
+type Answer struct {
+	answer
+	id string // of the request
+}
+
+// Get sends a question. The error is one of the connection.
+func (c *Client) Get(ctx context.Context, q Question) (Answer, error) {
+	got, id, err := c.get(ctx, q)
+	return Answer{got, id}, err
+}
+
+// Seq of the state that the answer is of, 0 where it names none.
+func (a Answer) Seq() uint64 {
+	seq, err := strconv.ParseUint(a.seq, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return seq
+}
+
+// Compare gives every difference between the answer that the question expects and the one that came, a line each.
+func (q Question) Compare(got Answer) []string { return q.compare(got.answer, got.id) }
+
+// Endpoint is the path of a question with {address} for each address.
+func (q Question) Endpoint() string {
+	parts := strings.Split(q.path, "/")
+	for i, part := range parts {
+		if len(part) == 2+2*common.AddressLength {
+			parts[i] = "{address}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// Same says whether two questions are sent as the same request.
+func (q Question) Same(as Question) bool {
+	return q.path == as.path && q.key == as.key && q.query.Encode() == as.query.Encode()
+}

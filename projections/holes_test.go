@@ -1,0 +1,71 @@
+package projections
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestHolesAreMarked: a generation that lost a part is marked bad by whoever
+// looks first, while the projector that has proven it goes on writing: the
+// switch, the verification, and a rebuild beside it, which compares with the log
+// then.
+func TestHolesAreMarked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	p.WaitForRebuild()
+	start(t, p)
+	reaches(t, p, s.Seq())
+	o := w.operator(t)
+	rebuilt := func(id int32, byLog bool, told ...string) {
+		t.Helper()
+		var notices []string
+		out, err := o.Rebuild(t.Context(), RebuildOptions{Notice: func(sentence string) { notices = append(notices, sentence) }})
+		if err != nil || out.Generation != id || !out.Live || (out.Verified != nil) != byLog || (out.Parity != nil) == byLog {
+			t.Fatalf("rebuilt %+v, %v", out, err)
+		}
+		for _, words := range told {
+			if !strings.Contains(strings.Join(notices, "\n"), words) {
+				t.Errorf("told %q, which lacks %q", notices, words)
+			}
+		}
+		follows(t, p, id, s.Seq())
+	}
+	rebuilt(2, false)
+	w.loseAPart(t, s, 1)
+	wantError(t, o.Switch(t.Context(), 1), "generation 1 cannot be live", "must have", "rows were lost or doubled", "generation 1 is marked bad", "`navlog projection rebuild`")
+	wantStates(t, o, "1 bad, 2 live")
+	wantError(t, o.Switch(t.Context(), 1), "generation 1 is bad and cannot be live")
+
+	w.loseAPart(t, s, 2)
+	report, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, VerifyOptions{})
+	must(t, err)
+	wantError(t, report.Err(), "no row lost or doubled", "generation 2 is marked bad", "`navlog projection rebuild`")
+	wantStates(t, o, "1 bad, 2 bad")
+	rebuilt(3, true)
+	wantStates(t, o, "1 bad, 2 bad, 3 live")
+
+	w.loseAPart(t, s, 3)
+	rebuilt(4, true, "the live generation 3 is broken", "generation 3 is marked bad", "comparing with the log itself")
+	wantStates(t, o, "1 bad, 2 bad, 3 bad, 4 live")
+	w.verify(t, s.Seq())
+}
+
+// loseAPart takes a part with a block of its own out of a generation's records,
+// behind the projector's back. It is not the newest one.
+func (w *world) loseAPart(t *testing.T, s *script, id int32) {
+	t.Helper()
+	table := w.ch.Database(id) + ".records"
+	must(t, w.conn.Exec(t.Context(), "SYSTEM STOP MERGES "+table))
+	lost := s.Seq() + 1
+	for range 2 {
+		w.more(t, s)
+		w.wantAt(t, id, s.Seq())
+	}
+	var part string
+	must(t, w.conn.QueryRow(t.Context(), fmt.Sprintf("SELECT any(_part) FROM %s WHERE seq = %d", table, lost)).Scan(&part))
+	must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+table+" DETACH PART '"+part+"'"))
+}
