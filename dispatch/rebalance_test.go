@@ -22,7 +22,7 @@ func (f *fixture) named(d *Dispatch) {
 	c.ConnConfig.RuntimeParams["application_name"] = d.owner.String()
 	pool, err := pgxpool.NewWithConfig(f.Context(), c)
 	f.check(err)
-	f.Cleanup(pool.Close)
+	d.pool.Close()
 	d.pool, d.queries = pool, db.New(pool)
 	d.endpoints.queries = d.queries
 }
@@ -72,10 +72,14 @@ func TestRebalanceDuring10sPOSTs(t *testing.T) {
 		f.partner(p+1, r.url)
 	}
 	start := func() (stop func()) {
-		return f.run(f.dispatcher(func(d *Dispatch) {
+		d := f.dispatcher(func(d *Dispatch) {
 			d.timing.deadline = 500 * time.Millisecond
 			f.named(d)
-		}))
+		})
+		end := f.run(d)
+		stop = func() { end(); d.pool.Close() }
+		f.Cleanup(stop)
+		return stop
 	}
 	running := []func(){start(), start()}
 	events, thefts := 0, 0

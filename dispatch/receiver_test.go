@@ -9,10 +9,12 @@ import (
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // call is a request as the receiver got it.
 type call struct {
+	at     time.Time
 	header http.Header
 	body   []byte
 	host   string
@@ -75,7 +77,7 @@ func (f *fixture) receiverWith(answer func(w http.ResponseWriter, n, ofEvent int
 
 func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
 	body, _ := io.ReadAll(request.Body)
-	c := call{header: request.Header.Clone(), body: body, host: request.Host, path: request.URL.String()}
+	c := call{at: time.Now(), header: request.Header.Clone(), body: body, host: request.Host, path: request.URL.String()}
 	r.mu.Lock()
 	r.calls = append(r.calls, c)
 	r.byEvent[c.id()]++
