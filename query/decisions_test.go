@@ -347,14 +347,7 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 			if r.Code != 200 || !strings.HasPrefix(r.Header().Get("Content-Type"), kind) || r.Header().Get("ETag") == "" {
 				t.Errorf("%s: %d %v", path, r.Code, r.Header())
 			}
-			if !strings.HasPrefix(r.Header().Get("Content-Security-Policy"), "default-src 'self'") {
-				t.Errorf("%s: %q", path, r.Header().Get("Content-Security-Policy"))
-			}
-			for _, elsewhere := range []string{"http://", "https://", "//cdn", " style=", "onclick=\"", "<script>"} {
-				if strings.HasPrefix(path, "/docs") && strings.Contains(r.Body.String(), elsewhere) {
-					t.Errorf("%s holds %q, which its policy forbids", path, elsewhere)
-				}
-			}
+			same(t, path, w.get(path, "If-None-Match", r.Header().Get("ETag")).Code, 304)
 		}
 	})
 }

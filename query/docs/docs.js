@@ -25,6 +25,7 @@ const bounds = (schema) => {
   const parts = [s.format || s.type];
   if (s.minimum !== undefined) parts.push(`${s.minimum} to ${s.maximum}`);
   if (s.pattern) parts.push(s.pattern);
+  else if (s.maxLength) parts.push(`at most ${s.maxLength} characters`);
   if (s.default !== undefined) parts.push(`default ${s.default}`);
   return parts.join(', ');
 };

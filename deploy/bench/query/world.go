@@ -164,7 +164,7 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 	if err := w.producer.Flush(ctx); err != nil {
 		return err
 	}
-	w.log.Info("log written", "records", w.chain.seq, "users", w.chain.known, "took", time.Since(start).Round(time.Second))
+	w.log.Info("log written", "records", w.chain.seq, "of them new", w.chain.seq-have, "users", w.chain.known, "took", time.Since(start).Round(time.Second), "a second", rate(w.chain.seq-have, start))
 	p := projections.New(projections.DefaultConfig(), chainID, w.kafkaConfig(), w.readModel(), w.pool, prometheus.NewRegistry(), w.log.With("program", "project"))
 	w.projector.Go(func() {
 		if err := p.Run(ctx); err != nil {
@@ -178,12 +178,16 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 // has merged them to what a generation has when it becomes live.
 func (w *world) await(ctx context.Context) error {
 	start, said := time.Now(), time.Now()
+	began := ^uint64(0)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		cursor, parts, err := w.state(ctx)
+		if err == nil {
+			began = min(began, cursor)
+		}
 		if err == nil && cursor == w.chain.seq && parts <= 20 {
-			w.log.Info("read models complete", "seq", cursor, "parts of the largest table", parts, "took", time.Since(start).Round(time.Second))
+			w.log.Info("read models complete", "seq", cursor, "parts of the largest table", parts, "took", time.Since(start).Round(time.Second), "a second", rate(cursor-began, start))
 			return nil
 		}
 		if time.Since(said) > 10*time.Second {
@@ -199,6 +203,9 @@ func (w *world) await(ctx context.Context) error {
 		}
 	}
 }
+
+// rate is n a second since start.
+func rate(n uint64, start time.Time) int { return int(float64(n) / time.Since(start).Seconds()) }
 
 // state is how far the slowest table is, and the most parts that a table has.
 func (w *world) state(ctx context.Context) (cursor, parts uint64, err error) {
