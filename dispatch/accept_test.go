@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"flag"
 	"maps"
 	"slices"
 	"testing"
@@ -29,37 +30,42 @@ func (f *fixture) contiguous(partner, n int64) {
 	}
 }
 
+var replayEvents = flag.Int("replay-events", 500, "events of TestFullTopicReplay")
+
 // Reading a topic again sends nothing again: neither from the start, nor when
 // the topic was made anew, with its records in another order and place.
 func TestFullTopicReplay(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
+	events := *replayEvents
 	stop := f.run(f.dispatcher(nil))
-	f.deposits(7, 0, 30)
-	f.eventually("all delivered", f.in(registry.Delivered, 30))
+	f.deposits(7, 0, events)
+	f.eventually("all delivered", f.in(registry.Delivered, events))
 	stop()
 
 	f.exec("UPDATE position SET next_offset = 0")
 	d := f.start(nil)
-	f.eventually("read again", func() bool { return d.recordsWere(recordKnown) == 30 })
+	f.eventually("read again", func() bool { return d.recordsWere(recordKnown) == float64(events) })
 	f.eventually("positions at the end", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
 
-	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
-	f.check(err)
-	f.kafka.ReferralPartitions = 1
-	f.makeTopics()
+	f.onePartition()
 	var again [][]byte
-	for n := 30; n >= 0; n-- { // one more than before
+	for n := events; n >= 0; n-- { // one more than before
 		again = append(again, encode(t, deposit(t, 7, n)))
 	}
 	f.produce(chainlog.ReferralDeposits, again...)
-	f.eventually("the new topic is read", func() bool { return d.recordsWere(recordKnown) == 60 && d.recordsWere(recordInserted) == 1 })
-	f.eventually("the new event is delivered", f.in(registry.Delivered, 31))
-	if n := len(r.got()); n != 31 {
-		t.Errorf("%d requests for 31 events", n)
+	f.eventually("the new topic is read", func() bool {
+		return d.recordsWere(recordKnown) == float64(2*events) && d.recordsWere(recordInserted) == 1
+	})
+	f.eventually("the new event is delivered", f.in(registry.Delivered, events+1))
+	if n := len(r.got()); n != events+1 {
+		t.Errorf("%d requests for %d events", n, events+1)
 	}
-	f.contiguous(7, 31)
+	f.contiguous(7, int64(events)+1)
+	if n := f.number("SELECT count(*) FROM delivery"); n != int64(events)+1 {
+		t.Errorf("%d deliveries", n)
+	}
 }
 
 // The topic is shorter than what was read of it, as after a restored backup.
@@ -83,10 +89,7 @@ func TestPositionPastTheEnd(t *testing.T) {
 
 func TestRecordsDeletedUnread(t *testing.T) {
 	f := newFixture(t)
-	f.kafka.ReferralPartitions = 1
-	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
-	f.check(err)
-	f.makeTopics()
+	f.onePartition()
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.deposits(7, 0, 1) // offsets: an aborted record, its marker, the record, its marker
@@ -130,8 +133,12 @@ func TestDeadRecords(t *testing.T) {
 		}
 	}
 
-	// The same event with another content: the first stays.
+	// The same event with another content, as when its transaction was mined again in
+	// another block after fewer confirmations than finality: the partner was told
+	// once, and the first body stays.
 	other := deposit(t, 7, 1)
+	other.Log.BlockNumber++
+	other.Log.BlockHash[0]++
 	other.Log.BlockTime++
 	f.produce(chainlog.ReferralDeposits, encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })

@@ -3,8 +3,11 @@ package dispatch
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
@@ -64,6 +67,8 @@ type child struct {
 	Config Config
 	Kafka  chainlog.Config
 	URL    string
+	Allow  []string // networks, of the guard
+	Once   bool     // no retries
 }
 
 const childVariable = "NAVLOG_TEST_DISPATCHER"
@@ -88,12 +93,15 @@ func runChild(text string) {
 	rc.URL = c.URL
 	pool, err := registry.Open(context.Background(), rc)
 	fail(err)
-	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}})
+	g, err := guard.New(guard.Config{AllowNetworks: c.Allow})
 	fail(err)
 	sealer, err := registry.NewSealer(sealKey)
 	fail(err)
 	d := New(c.Config, c.Kafka, pool, sealer, g, prometheus.NewRegistry(), slog.Default())
 	d.timing = quick()
+	if c.Once {
+		d.timing.retries = nil
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the parent is gone when standard input ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
@@ -103,71 +111,153 @@ func runChild(text string) {
 	os.Exit(0)
 }
 
+var kills = flag.Int("kills", 6, "kills of TestSIGKILLBetweenPostAndRecord")
+
 // A dispatcher is killed with SIGKILL by its own receiver, before and after the
-// answer, again and again: every event arrives, what arrives twice is the same,
-// and there are no more doubles than POSTs under way at each kill.
-func TestKillBetweenPostAndRecord(t *testing.T) {
+// answer, at random: every event arrives, what arrives twice is the same, signed
+// anew, and there are no more doubles than POSTs under way at each kill.
+func TestSIGKILLBetweenPostAndRecord(t *testing.T) {
 	f := newFixture(t)
-	const events, kills = 60, 4
+	events := 15 * *kills
 	var mu sync.Mutex
 	var process *exec.Cmd
+	underWay, killed, left := 0, map[int]bool{}, *kills // underWay: at each kill, no more than this in the script
+	for len(killed) < *kills {
+		killed[1+rand.IntN(events)] = true
+	}
 	start := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		process = f.child()
 	}
 	r := f.receiver(func(w http.ResponseWriter, n, _ int) {
-		if n%12 != 0 || n > 12*kills {
+		if !killed[n] {
 			return
 		}
-		if n%24 == 0 { // the answer is on the wire first
+		if n%2 == 0 { // the answer is on the wire first
 			w.WriteHeader(http.StatusOK)
 			w.(http.Flusher).Flush()
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		left--
+		underWay += DefaultConfig().PerPartnerConcurrency
 		_ = process.Process.Kill()
 	})
 	f.partner(7, r.url)
 	f.deposits(7, 0, events)
-	for range kills {
+	dead := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return left <= 0
+	}
+	for !dead() {
 		start()
 		_ = process.Wait()
 	}
 	start()
 	f.eventually("all delivered", f.in(registry.Delivered, events))
 
-	bodies := map[string]string{}
+	seen := map[string]call{}
 	calls := r.got()
 	for _, c := range calls {
 		f.verify(c, testSecret)
-		if before, ok := bodies[c.id()]; ok && before != string(c.body) {
-			t.Errorf("event %s came with two bodies", c.id())
+		if before, ok := seen[c.id()]; ok {
+			if string(before.body) != string(c.body) {
+				t.Errorf("event %s came with two bodies", c.id())
+			}
+			if before.header.Get("X-Service-Timestamp") == c.header.Get("X-Service-Timestamp") {
+				t.Errorf("event %s came twice with one timestamp", c.id()) // the lease is longer than a second
+			}
 		}
-		bodies[c.id()] = string(c.body)
+		seen[c.id()] = c
 	}
-	if len(bodies) != events {
-		t.Errorf("%d of %d events arrived", len(bodies), events)
+	if len(seen) != events {
+		t.Errorf("%d of %d events arrived", len(seen), events)
 	}
-	if extra, bound := len(calls)-events, kills*DefaultConfig().PerPartnerConcurrency; extra > bound {
-		t.Errorf("%d events came twice, more than the %d that were under way", extra, bound)
+	if extra := len(calls) - events; extra > underWay {
+		t.Errorf("%d events came twice, more than the %d that were under way", extra, underWay)
 	}
-	f.contiguous(7, events)
+	f.contiguous(7, int64(events))
+}
+
+// A dispatcher is killed with SIGKILL while the transaction that inserts is open,
+// and another while its commit is: the first leaves nothing behind, the second
+// everything, and each event is sent once.
+func TestSIGKILLBetweenInsertAndCommit(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	const gate = 4711
+	f.exec(fmt.Sprintf(`CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		PERFORM pg_advisory_xact_lock_shared(%d); RETURN NULL; END $$`, gate))
+	f.deposits(7, 0, 20)
+
+	// killAtGate starts a dispatcher, kills it while it waits at the gate, and opens
+	// the gate: its session goes on until it has to answer.
+	killAtGate := func() {
+		t.Helper()
+		session, err := f.pool.Acquire(t.Context())
+		f.check(err)
+		defer session.Release()
+		_, err = session.Exec(t.Context(), "SELECT pg_advisory_lock($1)", gate)
+		f.check(err)
+		const waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = $1 AND NOT granted"
+		process := f.child()
+		f.eventually("it is at the gate", func() bool { return f.number(waiting, gate) == 1 })
+		f.check(process.Process.Kill())
+		_ = process.Wait()
+		_, err = session.Exec(t.Context(), "SELECT pg_advisory_unlock($1)", gate)
+		f.check(err)
+		const others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()"
+		f.eventually("its session is over", func() bool { return f.number(others) == 0 })
+	}
+
+	// The counters are set after the deliveries are inserted, in the same
+	// transaction.
+	f.exec("CREATE TRIGGER gate AFTER UPDATE ON stream FOR EACH ROW EXECUTE FUNCTION gate()")
+	killAtGate()
+	if n, moved := f.number("SELECT count(*) FROM delivery"), f.number("SELECT sum(next_offset) FROM position"); n != 0 || moved != 0 {
+		t.Fatalf("killed before the commit: %d deliveries, positions %d", n, moved)
+	}
+	f.exec("DROP TRIGGER gate ON stream")
+
+	// A deferred trigger runs within COMMIT, whose answer nobody hears.
+	f.exec("CREATE CONSTRAINT TRIGGER gate AFTER INSERT ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION gate()")
+	killAtGate()
+	if n, sent := f.number("SELECT count(*) FROM delivery"), len(r.got()); n == 0 || sent != 0 {
+		t.Fatalf("killed within the commit: %d deliveries, %d requests", n, sent)
+	}
+	f.exec("DROP TRIGGER gate ON delivery")
+
+	d := f.start(nil)
+	f.eventually("all delivered", f.in(registry.Delivered, 20))
+	f.eventually("everything is read", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
+	if n := len(r.got()); n != 20 {
+		t.Errorf("%d requests for 20 events", n)
+	}
+	f.contiguous(7, 20)
 }
 
 // child starts a dispatcher in a process of its own.
 func (f *fixture) child() *exec.Cmd {
 	f.Helper()
-	c := child{Config: DefaultConfig(), Kafka: f.kafka, URL: f.url}
+	return f.childWith(func(*child) {})
+}
+
+func (f *fixture) childWith(change func(*child), environment ...string) *exec.Cmd {
+	f.Helper()
+	c := child{Config: DefaultConfig(), Kafka: f.kafka, URL: f.url, Allow: []string{"127.0.0.0/8"}}
 	c.Config.ChainID, c.Config.LeaseSeconds = testChain, 1
 	c.Config.CAFile = filepath.Join(f.TempDir(), "ca.pem")
 	f.check(os.WriteFile(c.Config.CAFile, f.caFiles, 0o600))
+	change(&c)
 	text, err := json.Marshal(c)
 	f.check(err)
 	exe, err := os.Executable()
 	f.check(err)
 	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Env = append(append(os.Environ(), childVariable+"="+string(text)), environment...)
 	cmd.Stdout, cmd.Stderr = f.logged, f.logged
 	cmd.WaitDelay = 10 * time.Second
 	stdin, err := cmd.StdinPipe()

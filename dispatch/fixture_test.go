@@ -1,15 +1,35 @@
+// The hardest cases of webhook delivery have tests of their names, which go on
+// with what is special in each:
+//
+//	 1  offset passes a failed record    TestOffsetPassesAFailedRecord
+//	 2  SIGKILL between POST and record  TestSIGKILLBetweenPostAndRecord (-kills)
+//	 3  SIGKILL between insert, commit   TestSIGKILLBetweenInsertAndCommit
+//	 4  full topic replay                TestFullTopicReplay (-replay-events)
+//	 5  rebalance during 10 s POSTs      TestRebalanceDuring10sPOSTs (-rebalances)
+//	 6  one dead partner                 TestOneDeadPartner; times by make bench-dispatch
+//	 7  hostile bodies                   TestHostileBodies...
+//	 8  DNS games                        TestDNSGames
+//	 9  redirects                        TestRedirects
+//	10  host spellings                   TestHostSpellings
+//	11  overwrite while retrying         TestOverwriteWhileRetrying...
+//	12  breaker life                     TestBreakerLife...; 50,000 parked by make bench-dispatch
+//	13  signature bytes and clocks       TestSignatureBytesAndClocks, TestForeignLibrariesVerify
+//	14  PostgreSQL in trouble            TestPostgresTrouble...
+//	15  hidden duplicates and herds      TestHiddenDuplicatesAndHerds...
+//
+// Many events or blows, as before a release:
+//
+//	go test ./dispatch -timeout 60m -patience 10m -run 'SIGKILL|FullTopicReplay|Rebalance' -kills 50 -replay-events 100000 -rebalances 90
+
 package dispatch
 
 import (
 	"bytes"
 	"context"
-	"encoding/pem"
+	"flag"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,9 +85,14 @@ func newFixture(t *testing.T) *fixture {
 
 func newFixtureOn(t *testing.T, brokers []string) *fixture {
 	t.Helper()
+	return newFixtureIn(t, brokers, localtest.Postgres(t))
+}
+
+func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {
+	t.Helper()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers, kafka.ReferralPartitions = brokers, 3
-	f := &fixture{T: t, kafka: kafka, url: localtest.Postgres(t), logged: &lockedBuffer{}}
+	f := &fixture{T: t, kafka: kafka, url: postgres, logged: &lockedBuffer{}}
 	f.pool = f.openPool()
 	f.queries = db.New(f.pool)
 	f.released = make(chan struct{})
@@ -115,6 +140,15 @@ func (f *fixture) admin() *kadm.Client {
 func (f *fixture) makeTopics() {
 	f.Helper()
 	f.check(chainlog.EnsureTopics(f.Context(), f.admin(), testChain, f.kafka.Topology()))
+}
+
+// onePartition makes the topics anew, so that every record is behind every other.
+func (f *fixture) onePartition() {
+	f.Helper()
+	_, err := f.admin().DeleteTopics(f.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	f.check(err)
+	f.kafka.ReferralPartitions = 1
+	f.makeTopics()
 }
 
 // quick shortens what would make a test slow, in the proportions of the
@@ -169,20 +203,31 @@ func (f *fixture) start(change func(*Dispatch)) *Dispatch {
 	return d
 }
 
+var patience = flag.Duration("patience", time.Minute, "how long a test waits for what has to happen: more for more events")
+
 // eventually waits for a condition.
 func (f *fixture) eventually(what string, holds func() bool) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+	if !f.until(holds) {
+		f.Fatalf("never happened: %s; deliveries %v\n%s", what, f.states(), f.logged)
+	}
+}
+
+// until waits for a condition without asking PostgreSQL, and tells whether it
+// came.
+func (f *fixture) until(holds func() bool) bool {
+	ctx, cancel := context.WithTimeout(f.Context(), *patience)
 	defer cancel()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			f.Fatalf("never happened: %s; deliveries %v\n%s", what, f.states(), f.logged)
+			return false
 		case <-tick.C:
 		}
 	}
+	return true
 }
 
 // partner makes one with the test secret; without URL when url is empty.
@@ -239,14 +284,15 @@ func (f *fixture) produce(topic string, values ...[]byte) {
 	defer client.Close()
 	for _, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit} {
 		f.check(client.BeginTransaction())
+		records := make([]*kgo.Record, len(values))
 		for i, v := range values {
 			if !end { // to be seen as poison, if it is ever seen
 				v = []byte("aborted")
 			}
 			// The partner's id would be the key; here the records are spread.
-			r := &kgo.Record{Topic: topic, Key: []byte{byte(i)}, Value: v}
-			f.check(client.ProduceSync(f.Context(), r).FirstErr())
+			records[i] = &kgo.Record{Topic: topic, Key: []byte{byte(i)}, Value: v}
 		}
+		f.check(client.ProduceSync(f.Context(), records...).FirstErr())
 		f.check(client.Flush(f.Context()))
 		f.check(client.EndTransaction(f.Context(), end))
 	}
@@ -307,93 +353,6 @@ func referral(t *testing.T, kind event.Referral_Kind, partner uint32, n int, fac
 }
 
 func txHash(n int) common.Hash { return common.BigToHash(big.NewInt(0xabc000 + int64(n))) }
-
-// call is a request as the receiver got it.
-type call struct {
-	header http.Header
-	body   []byte
-	host   string
-	path   string
-}
-
-func (c call) id() string { return c.header.Get("X-Service-Event-Id") }
-
-// receiver is a partner's server. What it answers is a script: the function gets
-// the number of this call, from 1, and of this event's calls.
-type receiver struct {
-	*httptest.Server
-	url string
-
-	mu      sync.Mutex
-	calls   []call
-	byEvent map[string]int
-	now     int // requests in the script
-	most    int
-	answer  func(w http.ResponseWriter, n, ofEvent int)
-}
-
-func ok(w http.ResponseWriter, _, _ int) { w.WriteHeader(http.StatusNoContent) }
-
-func status(code int) func(http.ResponseWriter, int, int) {
-	return func(w http.ResponseWriter, _, _ int) { w.WriteHeader(code) }
-}
-
-func (f *fixture) receiver(answer func(w http.ResponseWriter, n, ofEvent int)) *receiver {
-	f.Helper()
-	return f.receiverWith(answer, nil)
-}
-
-func (f *fixture) receiverWith(answer func(w http.ResponseWriter, n, ofEvent int), change func(*httptest.Server)) *receiver {
-	f.Helper()
-	r := &receiver{byEvent: map[string]int{}, answer: answer}
-	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
-	r.Server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	if change != nil {
-		change(r.Server)
-	}
-	r.StartTLS()
-	f.Cleanup(r.Close)
-	f.Cleanup(f.release)
-	r.url = r.URL + "/hook?token=" + urlToken
-	f.caFiles = append(f.caFiles, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw})...)
-	return r
-}
-
-func (r *receiver) serve(w http.ResponseWriter, request *http.Request) {
-	body, _ := io.ReadAll(request.Body)
-	c := call{header: request.Header.Clone(), body: body, host: request.Host, path: request.URL.String()}
-	r.mu.Lock()
-	r.calls = append(r.calls, c)
-	r.byEvent[c.id()]++
-	n, ofEvent, answer := len(r.calls), r.byEvent[c.id()], r.answer
-	r.now++
-	r.most = max(r.most, r.now)
-	r.mu.Unlock()
-	defer func() {
-		r.mu.Lock()
-		r.now--
-		r.mu.Unlock()
-	}()
-	answer(w, n, ofEvent)
-}
-
-func (r *receiver) script(answer func(w http.ResponseWriter, n, ofEvent int)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.answer, r.most = answer, r.now
-}
-
-func (r *receiver) got() []call {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]call{}, r.calls...)
-}
-
-func (r *receiver) mostAtOnce() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.most
-}
 
 type lockedBuffer struct {
 	mu sync.Mutex

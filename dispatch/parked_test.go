@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"net/http"
+	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -58,7 +60,7 @@ func TestBreakerLife(t *testing.T) {
 }
 
 // A probe that hangs ends with the deadline and does not hold the rest for ever.
-func TestHangingProbe(t *testing.T) {
+func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
@@ -80,7 +82,7 @@ func TestHangingProbe(t *testing.T) {
 
 // A restart does not forget an open breaker: the parked events stay parked, and
 // no herd is let loose.
-func TestBreakerSurvivesRestart(t *testing.T) {
+func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
@@ -118,4 +120,103 @@ func TestDisabledWhileParked(t *testing.T) {
 	f.eventually("parked", f.in(registry.Parked, 30))
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
 	f.eventually("given up", f.in(registry.NoEndpoint, 30))
+}
+
+// The process that probes dies in the middle of its probe: the next one probes
+// again, one event at a time, and no attempt is burned.
+func TestBreakerLifeProbeDies(t *testing.T) {
+	f := newFixture(t)
+	var mu sync.Mutex
+	var process *exec.Cmd
+	r := f.receiver(status(http.StatusServiceUnavailable))
+	f.partner(7, r.url)
+	f.deposits(7, 0, 30)
+	process = f.child()
+	f.eventually("parked", f.in(registry.Parked, 30))
+	attempts := f.number("SELECT sum(attempts) FROM delivery")
+	killed := make(chan struct{})
+	kill := sync.OnceFunc(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		_ = process.Process.Kill()
+		close(killed)
+	})
+	r.script(func(w http.ResponseWriter, _, _ int) {
+		kill()
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	<-killed
+	_ = process.Wait()
+	r.script(status(http.StatusServiceUnavailable))
+	before := len(r.got())
+	f.start(nil)
+	f.eventually("it is probed again", func() bool { return len(r.got()) >= before+3 })
+	if n := r.mostAtOnce(); n > 1 {
+		t.Errorf("%d probes at a time", n)
+	}
+	if n := f.number("SELECT sum(attempts) FROM delivery"); n != attempts {
+		t.Errorf("parked events had %d attempts and have %d", attempts, n)
+	}
+	r.script(ok)
+	f.eventually("drained", f.in(registry.Delivered, 30))
+}
+
+// Two partners register the same URL. One has a secret that the receiver does not
+// take, and then a service behind it that is down; the other feels nothing.
+func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
+	for _, code := range []int{http.StatusUnauthorized, http.StatusServiceUnavailable} {
+		t.Run(http.StatusText(code), func(t *testing.T) {
+			f := newFixture(t)
+			var r *receiver
+			r = f.receiver(func(w http.ResponseWriter, n, _ int) {
+				c := r.got()[n-1]
+				if c.header.Get("X-Service-Signature") != signed(testSecret, c) {
+					w.WriteHeader(code)
+				}
+			})
+			f.partner(7, r.url)
+			f.partner(8, r.url)
+			f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 8", f.sealer.Seal(8, registry.NewSigningSecret()))
+			f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+			f.deposits(8, 0, 30)
+			end := registry.Failed // it lives, and refuses
+			if code >= 500 {
+				end = registry.Parked
+			}
+			f.eventually(end, f.in(end, 30))
+			f.deposits(7, 30, 60)
+			f.eventually("the other's are delivered", f.in(registry.Delivered, 30))
+			if n := f.number("SELECT count(*) FROM breaker WHERE partner_id = 7"); n != 0 {
+				t.Error("the breaker of one partner opened for another")
+			}
+			if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE partner_id = 7"); n != 30 {
+				t.Errorf("%d attempts for 30 events of the partner that is well", n)
+			}
+		})
+	}
+}
+
+// A receiver that fails every other time is alive: nothing is parked, and every
+// event arrives by its retries.
+func TestBreakerLifeFlapping(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(func(w http.ResponseWriter, _, ofEvent int) {
+		if ofEvent%2 == 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	f.partner(7, r.url)
+	d := f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
+	for n := range 100 {
+		f.deposits(7, n, n+1)
+		if n%10 == 9 {
+			f.eventually("delivered", f.in(registry.Delivered, n+1))
+		}
+	}
+	if parked := testutil.ToFloat64(d.metrics.parked); parked != 0 || f.number("SELECT count(*) FROM breaker") != 0 {
+		t.Errorf("%v deliveries were parked", parked)
+	}
+	if n := len(r.got()); n != 200 {
+		t.Errorf("%d requests for 100 events that fail once", n)
+	}
 }

@@ -24,6 +24,7 @@ const (
 	maxResponseHeaders = 16 << 10
 	maxResponseKept    = 4 << 10 // bytes of a response body that the log keeps
 	idleConnTimeout    = 30 * time.Second
+	tlsSessions        = 1024 // hosts whose TLS session is kept, to go on with
 )
 
 // Outcomes of a POST.
@@ -104,9 +105,13 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &poster{deadline: deadline, transport: &http.Transport{
-		Proxy:                  nil,
-		DialContext:            g.Dialer().DialContext,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		Proxy:       nil,
+		DialContext: g.Dialer().DialContext,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: roots,
+			// A receiver that never answers costs a connection for each attempt.
+			ClientSessionCache: tls.NewLRUClientSessionCache(tlsSessions),
+		},
 		Protocols:              protocols,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxResponseHeaders,

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -58,42 +56,36 @@ func TestWaitsForTopics(t *testing.T) {
 	})
 }
 
-// PostgreSQL does not take a result: the write is repeated, never the POST.
-func TestPostgresTrouble(t *testing.T) {
+// A batch whose transaction fails is read again, whole; nothing of it is passed,
+// not by the records behind it either.
+func TestOffsetPassesAFailedRecord(t *testing.T) {
 	f := newFixture(t)
-	r := f.receiver(ok)
-	f.partner(7, r.url)
-	f.exec("ALTER TABLE attempt RENAME TO attempt_away")
-	d := f.start(nil)
-	f.deposits(7, 0, 1)
-	f.eventually("the write is repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 3 })
-	if d.Ready() == nil {
-		t.Error("ready while results cannot be written")
-	}
-	f.exec("ALTER TABLE attempt_away RENAME TO attempt")
-	f.eventually("delivered", f.in(registry.Delivered, 1))
-	f.eventually("ready", func() bool { return d.Ready() == nil })
-	if n := len(r.got()); n != 1 {
-		t.Errorf("%d requests", n)
-	}
-}
-
-// A batch whose transaction fails is read again, whole; nothing of it is passed.
-func TestOffsetNeverPassesAFailedRecord(t *testing.T) {
-	f := newFixture(t)
+	f.onePartition()
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF NEW.event_id = '` + depositID + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
 	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON delivery FOR EACH ROW EXECUTE FUNCTION refuse()")
 	d := f.start(nil)
-	f.deposits(7, 0, 50) // the one with depositID is among them
+	f.deposits(7, 100, 105)
+	f.eventually("those before it are delivered", f.in(registry.Delivered, 5))
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	f.check(err)
+	end, _ := ends.Lookup(chainlog.ReferralDeposits, 0)
+	bad := end.Offset + 2 // behind an aborted record and its marker
+	f.deposits(7, 1, 2)   // depositID
+	for from := range 5 { // in transactions, and so batches, of their own
+		f.deposits(7, 2+10*from, 12+10*from)
+	}
 	f.eventually("it says so", func() bool { return strings.Contains(d.Status().Reason, "write the deliveries") })
+	if n := f.number("SELECT max(next_offset) FROM position"); n > bad {
+		t.Errorf("the position is %d and record %d is not written", n, bad)
+	}
 	f.exec("DROP TRIGGER refuse ON delivery")
-	f.eventually("all delivered", f.in(registry.Delivered, 50))
-	f.contiguous(7, 50)
-	if n := len(r.got()); n != 50 {
-		t.Errorf("%d requests for 50 events", n)
+	f.eventually("all delivered", f.in(registry.Delivered, 56))
+	f.contiguous(7, 56)
+	if n := len(r.got()); n != 56 {
+		t.Errorf("%d requests for 56 events", n)
 	}
 }
 

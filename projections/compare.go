@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -26,7 +27,7 @@ func comparisons(b *fold.Books) []comparison {
 		comparison{"records: quarantined", "verify_records", lines(b.Quarantined, func(seq uint64) string { return fmt.Sprint(seq) })},
 		comparison{"deposits", "verify_deposits", lines(b.Deposits, depositLine)},
 		comparison{"deposits: totals by partner", "verify_partners", partnerLines(b)},
-		comparison{"users", "verify_users", userLines(b)},
+		comparison{"rankings", "verify_users", userLines(b)},
 		comparison{"navs", "verify_navs", lines(b.Navs, navLine)},
 		comparison{"sweeps", "verify_sweeps", lines(b.Sweeps, sweepLine)},
 	)
@@ -37,6 +38,7 @@ func pastComparisons(b *fold.Books) []comparison {
 	return []comparison{
 		{"flows: totals by vault and user", "verify_flows", flowLines(b)},
 		{"requests", "verify_requests", requestLines(b)},
+		{"requests: queue by vault", "verify_queue", queueLines(b)},
 	}
 }
 
@@ -78,7 +80,7 @@ func partnerLines(b *fold.Books) (out []string) {
 func userLines(b *fold.Books) (out []string) {
 	for _, a := range slices.SortedFunc(maps.Keys(b.Users), common.Address.Cmp) {
 		u := b.Users[a]
-		out = append(out, fmt.Sprintf("%x 1 %d %d %d", a[:], u.Deposited, u.Withdrawn, u.First))
+		out = append(out, fmt.Sprintf("%x 3 1 %d %d %d", a[:], u.Deposited, u.Withdrawn, u.First))
 	}
 	return out
 }
@@ -112,9 +114,37 @@ func requestLines(b *fold.Books) (out []string) {
 			asked = fmt.Sprintf("%x %x %d %d %d %d %d %d %d %x %d", e.Owner[:], e.Receiver[:], e.PartnerID, e.Shares, e.AssetsEstimate, e.ExpiresAt,
 				q.Requested, l.Time, l.Block, l.Tx[:], l.Index)
 		}
-		out = append(out, fmt.Sprintf("%x %d 1 %s %d %d %d %d %d %d %d %d %d %d", k.Vault[:], k.Index, asked,
+		out = append(out, fmt.Sprintf("%x %d %s %d %d %d %d %d %d %d %d %d %d", k.Vault[:], k.Index, asked,
 			q.Funded, q.FundedTime, q.FundedAssets, q.Claimed, q.ClaimedTime, q.ClaimedAssets,
 			q.Cancelled, q.CancelledTime, q.Expired, q.ExpiredTime))
+	}
+	return out
+}
+
+func queueLines(b *fold.Books) (out []string) {
+	type queue struct {
+		open, waiting int
+		amount        big.Int
+	}
+	vaults := map[common.Address]*queue{}
+	for k, q := range b.Requests {
+		if q.Asked == nil || q.Claimed > 0 || q.Cancelled > 0 || q.Expired > 0 && q.Funded == 0 {
+			continue
+		}
+		v := vaults[k.Vault]
+		if v == nil {
+			v = new(queue)
+			vaults[k.Vault] = v
+		}
+		v.open++
+		if q.Funded == 0 {
+			v.waiting++
+			v.amount.Add(&v.amount, q.Asked.Event.(contracts.WithdrawalRequested).AssetsEstimate)
+		}
+	}
+	for _, a := range slices.SortedFunc(maps.Keys(vaults), common.Address.Cmp) {
+		v := vaults[a]
+		out = append(out, fmt.Sprintf("%x %d %d %d", a[:], v.open, v.waiting, &v.amount))
 	}
 	return out
 }

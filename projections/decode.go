@@ -46,9 +46,10 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
-// decode reads a record of the log. The fact keeps the bytes.
+// decode reads a record of the log. The fact keeps the bytes of those that no
+// table says otherwise.
 func decode(in chainlog.Raw) (f fact, err error) {
-	f = fact{seq: in.Seq, boundary: in.Boundary, offset: in.Offset, raw: in.Value, sign: 1}
+	f = fact{seq: in.Seq, boundary: in.Boundary, offset: in.Offset, sign: 1}
 	var body []byte
 	var kind protowire.Number
 	err = fields(in.Value, func(n protowire.Number, v uint64, b []byte) {
@@ -66,10 +67,10 @@ func decode(in chainlog.Raw) (f fact, err error) {
 	}
 	switch kind {
 	case recordLog:
-		f.kind = "log"
+		f.kind = aLog
 		err = f.decodeLog(body)
 	case recordBlock:
-		f.kind = "block"
+		f.kind = aBlock
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
 			switch n {
 			case blockNumber:
@@ -81,16 +82,19 @@ func decode(in chainlog.Raw) (f fact, err error) {
 			}
 		})
 	case recordVault:
-		f.kind = "vault"
+		f.kind = aVault
 		err = fields(body, func(n protowire.Number, _ uint64, b []byte) {
 			if n == vaultAddress {
 				f.log.vault = common.BytesToAddress(b)
 			}
 		})
 	case recordDecision:
-		f.kind = "decision"
+		f.kind = aDecision
 	default:
 		err = errMangled
+	}
+	if f.quarantined || f.kind == aVault || f.kind == aDecision {
+		f.raw = in.Value
 	}
 	return f, err
 }
@@ -171,7 +175,7 @@ func (f *fact) decodeLog(m []byte) error {
 	if count > 0 {
 		f.event = contracts.KindOf(common.BytesToHash(topics[0]))
 	}
-	f.name = f.event.String()
+	f.named = f.event
 	if f.event == contracts.KindUnknown {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -42,8 +43,8 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 // sameFact compares a fact with what the libraries say.
 func sameFact(r *event.Record, f *fact) error {
 	kind, name, e, quarantined := want(r)
-	if f.kind != kind || f.name != name || f.quarantined != quarantined || f.retracts != r.GetRetracts() {
-		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d", f.kind, f.name, f.quarantined, f.retracts, kind, name, quarantined, r.GetRetracts())
+	if f.kind.String() != kind || f.name() != name || f.quarantined != quarantined || f.retracts != r.GetRetracts() {
+		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d", f.kind, f.name(), f.quarantined, f.retracts, kind, name, quarantined, r.GetRetracts())
 	}
 	if l := r.GetLog(); l != nil {
 		if f.log != (logged{common.BytesToAddress(l.GetAddress()), l.GetBlockNumber(), seconds(l.GetBlockTime()), common.BytesToHash(l.GetTxHash()), l.GetLogIndex()}) || f.hash != common.BytesToHash(l.GetBlockHash()) {
@@ -155,5 +156,41 @@ func spoil(rng *rand.Rand, l *event.Log) {
 		i := rng.IntN(len(l.Topics))
 		l.Topics[i] = bytes.Clone(l.Topics[i])
 		l.Topics[i][rng.IntN(32)] ^= 0xff
+	}
+}
+
+// TestNumbers: the numbers that the fold writes for kinds, events and lists are
+// those that the tables give the names.
+func TestNumbers(t *testing.T) {
+	t.Parallel()
+	conn, database := newGeneration(t)
+	number := func(column, name string) (n int8) {
+		t.Helper()
+		table, column, _ := strings.Cut(column, ".")
+		ask := fmt.Sprintf("SELECT CAST(CAST('%s', toTypeName(%s)), 'Int8') FROM (SELECT any(r.%s) AS %s FROM %s.%s AS r)", name, column, column, column, database, table)
+		must(t, conn.QueryRow(t.Context(), ask).Scan(&n))
+		return n
+	}
+	for _, k := range []kind{aLog, aBlock, aVault, aDecision} {
+		if n := number("records.kind", k.String()); n != int8(k) {
+			t.Errorf("records.kind %s is %d", k, n)
+		}
+	}
+	for _, k := range append(contracts.Kinds(), contracts.KindUnknown) {
+		f := fact{named: k}
+		if n := number("records.event", k.String()); n != int8(f.eventNumber()) {
+			t.Errorf("records.event %s is %d, and not %d", k, n, f.eventNumber())
+		}
+	}
+	for name, want := range map[string]int8{"first": listFirst, "deposited": listDeposited, "withdrawn": listWithdrawn} {
+		if n := number("rankings.list", name); n != want {
+			t.Errorf("rankings.list %s is %d, and not %d", name, n, want)
+		}
+	}
+	for name, k := range map[string]contracts.Kind{"requested": contracts.KindWithdrawalRequested, "funded": contracts.KindWithdrawalFunded,
+		"claimed": contracts.KindWithdrawalClaimed, "cancelled": contracts.KindWithdrawalCancelled, "expired": contracts.KindWithdrawalExpired} {
+		if n := number("requests.kind", name); n != int8(stepNumber(k)) {
+			t.Errorf("requests.kind %s is %d, and not %d", name, n, stepNumber(k))
+		}
 	}
 }

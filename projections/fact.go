@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"iter"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -23,15 +24,74 @@ type fact struct {
 	offset        int64
 	boundary      bool
 	sign          int8
-	kind          string // log, block, vault, decision
-	name          string // Solidity event name, "Unknown", or "" when kind is not log
-	// event is KindUnknown for what is no log, none of navlog's, or quarantined.
-	event       contracts.Kind
-	quarantined bool
-	log         logged
-	hash        common.Hash // of the block
-	args        args
-	raw         []byte // the record as the log has it
+	kind          kind
+	// named is the event that the log says it is; event is KindUnknown for what
+	// is no log, none of navlog's, or quarantined.
+	named, event contracts.Kind
+	quarantined  bool
+	log          logged
+	hash         common.Hash // of the block
+	args         args
+	raw          []byte // the record as the log has it, where the tables keep it
+}
+
+// name is the Solidity event name, "Unknown", or "" of what is no log.
+func (f *fact) name() string {
+	if f.kind != aLog {
+		return ""
+	}
+	return f.named.String()
+}
+
+// facts is records of the log in their order, as they were read: in pieces, for
+// nothing is gained by copying them into one.
+type facts [][]fact
+
+func (f facts) all() iter.Seq[*fact] {
+	return func(yield func(*fact) bool) {
+		for _, piece := range f {
+			for i := range piece {
+				if !yield(&piece[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (f facts) len() (n int) {
+	for _, piece := range f {
+		n += len(piece)
+	}
+	return n
+}
+
+func (f facts) first() *fact { return &f[0][0] }
+
+func (f facts) last() *fact {
+	piece := f[len(f)-1]
+	return &piece[len(piece)-1]
+}
+
+// kind is what a record tells, by the numbers that the table records gives them.
+type kind uint8
+
+const (
+	aLog kind = iota
+	aBlock
+	aVault
+	aDecision
+)
+
+func (k kind) String() string { return [...]string{"log", "block", "vault", "decision"}[k] }
+
+// eventNumber is what the table records calls the event of a log; 0 for what is
+// no log. It keeps the name of a quarantined one.
+func (f *fact) eventNumber() uint8 {
+	if f.kind != aLog {
+		return 0
+	}
+	return 1 + uint8(f.named)
 }
 
 // logged is where and when a log was emitted. A block record has block and ts,

@@ -16,36 +16,45 @@ type feed struct {
 	reader  *chainlog.Reader
 	chainID uint64
 	limit   int
-	units   chan []fact // each ends with a boundary record
+	units   chan slice
+}
+
+// slice is whole units of the log. The last fact is a boundary record.
+type slice struct {
+	facts facts
+	more  bool // there was more in the log when these were read
 }
 
 func newFeed(reader *chainlog.Reader, chainID uint64, maxRows int) *feed {
-	return &feed{reader: reader, chainID: chainID, limit: max(1, maxRows/4), units: make(chan []fact, 2)}
+	return &feed{reader: reader, chainID: chainID, limit: max(1, maxRows/4), units: make(chan slice, 2)}
 }
 
 // run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
-	var pending []fact
+	var pending facts // no boundary yet
 	for {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
 		if err != nil {
 			return err
 		}
-		facts, err := decodeAll(f.chainID, raw)
+		read, err := decodeAll(f.chainID, raw)
 		if err != nil {
 			return err
 		}
-		pending = append(pending, facts...)
-		cut := lastBoundary(pending)
+		cut := lastBoundary(read)
 		if cut == 0 {
+			pending = append(pending, read)
 			continue
 		}
 		select {
-		case f.units <- pending[:cut:cut]:
+		case f.units <- slice{append(pending, read[:cut]), f.reader.Left() > 1}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		pending = append([]fact(nil), pending[cut:]...)
+		pending = nil
+		if cut < len(read) {
+			pending = facts{read[cut:]}
+		}
 	}
 }
 
@@ -59,28 +68,37 @@ func lastBoundary(facts []fact) int {
 	return 0
 }
 
+// surely is how long a batch that is not full waits while the log has more.
+const surely = time.Second
+
 // next waits for units and gives at least one, and about maxRows records at
-// most. It lingers for more while the batch is not full.
-func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) ([]fact, error) {
-	var batch []fact
-	select {
-	case batch = <-f.units:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	full := time.NewTimer(linger)
-	defer full.Stop()
-	for len(batch) < maxRows {
+// most. It lingers for more while the batch is not full, and at the end of the
+// log no longer than that.
+func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (facts, error) {
+	var batch facts
+	lingering := false
+	for wait := (<-chan time.Time)(nil); ; {
 		select {
 		case more := <-f.units:
-			batch = append(batch, more...)
-		case <-full.C:
+			batch = append(batch, more.facts...)
+			if batch.len() >= maxRows {
+				return batch, nil
+			}
+			switch {
+			case more.more:
+				wait = time.After(surely)
+			case !lingering:
+				wait, lingering = time.After(linger), true
+			}
+		case <-wait:
 			return batch, nil
 		case <-ctx.Done():
+			if batch == nil {
+				return nil, ctx.Err()
+			}
 			return batch, nil // the writer decides
 		}
 	}
-	return batch, nil
 }
 
 // locate finds the offset of the record with that seq by a few jumps (see the

@@ -21,16 +21,13 @@ type folding struct {
 // fold turns the facts of a batch into rows. The state must hold all keys of
 // the facts that exist (load). An error means that the log takes back what is
 // not there: the generation and the log do not belong together.
-func (f *folding) fold(facts []fact) error {
-	for i := range facts {
-		if err := f.apply(&facts[i]); err != nil {
-			x := &facts[i]
-			return fmt.Errorf("fold record %d (%s %s, retracts %d): %w: compare with `navlog verify`, then `navlog projection rebuild`", x.seq, x.kind, x.name, x.retracts, err)
+func (f *folding) fold(facts facts) error {
+	for x := range facts.all() {
+		if err := f.apply(x); err != nil {
+			return fmt.Errorf("fold record %d (%s %s, retracts %d): %w: compare with `navlog verify`, then `navlog projection rebuild`", x.seq, x.kind, x.name(), x.retracts, err)
 		}
 	}
-	if n := len(facts); n > 0 {
-		f.out.progress(facts[n-1].seq)
-	}
+	f.out.progress(facts.last().seq)
 	return nil
 }
 
@@ -39,7 +36,7 @@ var errNothing = errors.New("there is nothing left to take back")
 func (f *folding) apply(x *fact) error {
 	f.record(x)
 	if x.quarantined && x.sign > 0 {
-		f.quarantined(x.name)
+		f.quarantined(x.name())
 	}
 	switch x.event {
 	case contracts.KindDepositAccepted:
@@ -68,21 +65,15 @@ func (f *folding) record(x *fact) {
 	t := &f.out.records
 	t.row(x.seq, 0, x.sign)
 	t.u64(x.retracts)
-	t.text(x.kind)
-	t.text(x.name)
+	t.u8(uint8(x.kind))
+	t.u8(x.eventNumber())
 	t.flag(x.boundary)
 	t.flag(x.quarantined)
 	t.u64(x.log.block)
 	t.bytes(x.hash[:])
 	t.u32(x.log.ts)
-	t.bytes(x.log.vault[:])
-	t.bytes(x.log.tx[:])
 	t.u32(x.log.index)
-	if x.quarantined || x.kind == "vault" || x.kind == "decision" {
-		t.text(string(x.raw))
-	} else {
-		t.text("")
-	}
+	t.text(string(x.raw))
 }
 
 // where writes the end of the rows that show a log.
@@ -142,8 +133,8 @@ type flow struct {
 	deposited, estimated, withdrawn amount
 }
 
-// flow writes what a log did to a user in a vault, and the user's change of
-// state over all vaults where there is one. live says that the log is a deposit
+// flow writes what a log did to a user in a vault, and the user's moves in the
+// lists over all vaults. live says that the log is a deposit
 // or a request, which make somebody a user.
 func (f *folding) flow(x *fact, row flow, live bool) error {
 	u := f.state.user(x.args.owner)
@@ -178,89 +169,97 @@ func (f *folding) flow(x *fact, row flow, live bool) error {
 	t.u8(uint8(edge))
 	t.u64(uint64(first))
 	t.u64(x.log.block)
-	after, is := u.totals()
-	if was && is && before == after {
-		return nil
-	}
-	if was {
-		f.user(x, 0, -1, u.since, &before)
-		u.since = 0
-	}
-	if is {
-		u.since = x.seq
-		f.user(x, 1, 1, u.since, &after)
-	}
+	f.rank(x, was, &before, u)
 	return nil
 }
 
-func (f *folding) user(x *fact, row uint8, sign int8, since uint64, s *totals) {
-	t := &f.out.users
-	t.row(x.seq, row, sign)
-	t.bytes(x.args.owner[:])
-	t.u64(since)
-	t.amount(&s.deposited)
-	t.amount(&s.withdrawn)
-	t.u32(s.first)
+// Lists of users, by the numbers that the table rankings gives them.
+const (
+	listFirst = 1 + iota
+	listDeposited
+	listWithdrawn
+)
+
+// rank moves a user in the lists whose key the log changed.
+func (f *folding) rank(x *fact, was bool, before *totals, u *user) {
+	after, is := u.totals()
+	from, to := before.keys(), after.keys()
+	for i := range from {
+		list := uint8(listFirst + i)
+		if was && is && from[i] == to[i] {
+			continue
+		}
+		if was {
+			f.place(x, 2*list, -1, list, &from[i])
+		}
+		if is {
+			f.place(x, 2*list+1, 1, list, &to[i])
+		}
+	}
 }
 
-// request moves a withdrawal request: its old state is written with sign -1,
-// the new one with sign +1, each where it exists.
+func (f *folding) place(x *fact, row uint8, sign int8, list uint8, key *amount) {
+	t := &f.out.rankings
+	t.row(x.seq, row, sign)
+	t.u8(list)
+	t.amount(key)
+	t.bytes(x.args.owner[:])
+}
+
+// request moves a withdrawal request, and says what that did to the queue.
 func (f *folding) request(x *fact) error {
-	key := requestKey{x.log.vault, x.args.id}
-	known := f.state.request(key)
-	before := known.request
-	if x.sign > 0 {
-		if before.impossible(x.event) {
-			f.impossible(x.name)
-		}
-		known.made(x.seq)
-	} else {
-		if before.since != x.retracts {
-			return errNothing // not the newest log of this request
-		}
-		known.unmade()
+	r := f.state.request(requestKey{x.log.vault, x.args.id})
+	if x.sign > 0 && r.impossible(x.event) {
+		f.impossible(x.name())
 	}
-	if !known.apply(x) {
+	opened, waited := r.open(), r.waiting()
+	if !r.apply(x) {
 		return errNothing
 	}
-	if before.since != 0 {
-		f.change(x, 0, -1, key, &before)
+	open, waiting := edge(opened, r.open()), edge(waited, r.waiting())
+	t := &f.out.requests
+	t.row(x.seq, 0, x.sign)
+	t.u64(x.retracts)
+	t.bytes(x.log.vault[:])
+	t.u64(x.args.id)
+	t.u8(stepNumber(x.event))
+	var none args
+	var nothing amount
+	asked, estimate, expires, assets := &none, &nothing, uint64(0), &nothing
+	switch x.event {
+	case contracts.KindWithdrawalRequested:
+		asked, estimate, expires = &x.args, &x.args.assets, x.args.expires
+	case contracts.KindWithdrawalFunded, contracts.KindWithdrawalClaimed:
+		assets = &x.args.assets
 	}
-	if known.since != 0 {
-		f.change(x, 1, 1, key, &known.request)
+	if waiting != 0 {
+		estimate, expires = &r.estimate, r.expires
 	}
+	t.bytes(asked.owner[:])
+	t.bytes(asked.other[:])
+	t.u32(asked.partner)
+	t.amount(&asked.shares)
+	t.amount(assets)
+	t.amount(estimate)
+	t.u64(expires)
+	t.u8(uint8(open))
+	t.u8(uint8(waiting))
+	where(t, &x.log)
 	return nil
 }
 
-// change writes a state of a request.
-func (f *folding) change(x *fact, row uint8, sign int8, k requestKey, r *request) {
-	t := &f.out.requests
-	t.row(x.seq, row, sign)
-	t.bytes(k.vault[:])
-	t.u64(k.index)
-	t.u64(r.since)
-	t.bytes(r.user[:])
-	t.bytes(r.receiver[:])
-	t.u32(r.partner)
-	t.amount(&r.shares)
-	t.amount(&r.estimate)
-	t.u64(r.expires)
-	t.u32(r.requested.count)
-	t.u32(r.requested.ts)
-	t.u64(r.requestedBlock)
-	t.bytes(r.tx[:])
-	t.u32(r.logIndex)
-	t.u32(r.funded.count)
-	t.u32(r.funded.ts)
-	t.amount(&r.fundedAssets)
-	t.u32(r.claimed.count)
-	t.u32(r.claimed.ts)
-	t.amount(&r.claimedAssets)
-	t.u32(r.cancelled.count)
-	t.u32(r.cancelled.ts)
-	t.u32(r.expired.count)
-	t.u32(r.expired.ts)
-	t.u64(x.log.block)
+// stepNumber is what the table requests calls an event of a request.
+func stepNumber(e contracts.Kind) uint8 { return 1 + uint8(e-contracts.KindWithdrawalRequested) }
+
+// edge is +1 for what begins to be, -1 for what ends.
+func edge(was, is bool) int8 {
+	switch {
+	case is && !was:
+		return 1
+	case was && !is:
+		return -1
+	}
+	return 0
 }
 
 func (f *folding) nav(x *fact) {
@@ -278,7 +277,7 @@ func (f *folding) nav(x *fact) {
 // to verify; a range that is none at all is noticed here.
 func (f *folding) sweep(x *fact) {
 	if x.sign > 0 && (x.args.id == 0 || x.args.id > x.args.to) {
-		f.impossible(x.name)
+		f.impossible(x.name())
 	}
 	t := &f.out.sweeps
 	t.row(x.seq, 0, x.sign)

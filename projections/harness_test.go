@@ -244,7 +244,7 @@ func failing(t *testing.T, p *Projections, words ...string) {
 }
 
 // entries are records as the feed gives them.
-func entries(records []*event.Record) []fact {
+func entries(records []*event.Record) facts {
 	out := make([]fact, len(records))
 	for i, r := range records {
 		value, err := proto.Marshal(r)
@@ -255,7 +255,7 @@ func entries(records []*event.Record) []fact {
 			panic(err) // a test's own record
 		}
 	}
-	return out
+	return facts{out}
 }
 
 // atMost bounds the state of a writer.

@@ -130,15 +130,15 @@ func TestFeed(t *testing.T) {
 		for seq < s.Seq() {
 			batch, err := f.next(ctx, maxRows, time.Millisecond)
 			must(t, err)
-			for _, e := range batch {
+			for e := range batch.all() {
 				if seq++; e.seq != seq {
 					t.Fatalf("seq %d where %d belongs", e.seq, seq)
 				}
 			}
-			if last := batch[len(batch)-1]; !last.boundary {
+			if last := batch.last(); !last.boundary {
 				t.Fatalf("a batch ends with seq %d, which is no boundary", last.seq)
 			}
-			if whole := units(s.Records[seq-uint64(len(batch)) : seq]); maxRows == 1 && len(whole) != 1 {
+			if whole := units(s.Records[seq-uint64(batch.len()) : seq]); maxRows == 1 && len(whole) != 1 {
 				t.Fatalf("%d units in a batch that was full with one", len(whole))
 			}
 		}

@@ -36,7 +36,7 @@ type loader struct {
 }
 
 // load brings what exists of the keys of facts into the state.
-func (l loader) load(ctx context.Context, s *state, facts []fact) error {
+func (l loader) load(ctx context.Context, s *state, facts facts) error {
 	s.batch++
 	if s.tops == nil {
 		if err := l.tops(ctx, s); err != nil {
@@ -58,9 +58,8 @@ func (l loader) load(ctx context.Context, s *state, facts []fact) error {
 
 // missing makes an empty entry for every key of facts that the state lacks, and
 // lists those of them that may exist.
-func missing(s *state, facts []fact) (users []common.Address, requests []requestKey) {
-	for i := range facts {
-		x := &facts[i]
+func missing(s *state, facts facts) (users []common.Address, requests []requestKey) {
+	for x := range facts.all() {
 		switch x.event {
 		case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested, contracts.KindWithdrawalClaimed:
 			if u := s.users[x.args.owner]; u != nil {
@@ -140,20 +139,6 @@ func (l loader) users(ctx context.Context, s *state, keys []common.Address) erro
 	if table, err = wanted(); err != nil {
 		return err
 	}
-	err = l.ask(ctx, "load_users", table, func(rows driver.Rows) error {
-		var since uint64
-		if err := rows.Scan(&owner, &since); err != nil {
-			return err
-		}
-		s.users[common.Address(owner)].since = since
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if table, err = wanted(); err != nil {
-		return err
-	}
 	return l.ask(ctx, "load_partners", table, func(rows driver.Rows) error {
 		var partner uint32
 		var live int64
@@ -199,52 +184,26 @@ func (l loader) requests(ctx context.Context, s *state, keys []requestKey) error
 	if len(keys) == 0 {
 		return nil
 	}
-	wanted := func() (*ext.Table, error) {
-		t, err := ext.NewTable("wanted", ext.Column("vault", "FixedString(20)"), ext.Column("request_index", "UInt64"))
-		for i := 0; err == nil && i < len(keys); i++ {
-			err = t.Append(keys[i].vault[:], keys[i].index)
-		}
-		return t, err
+	wanted, err := ext.NewTable("wanted", ext.Column("vault", "FixedString(20)"), ext.Column("request_index", "UInt64"))
+	for i := 0; err == nil && i < len(keys); i++ {
+		err = wanted.Append(keys[i].vault[:], keys[i].index)
 	}
-	table, err := wanted()
 	if err != nil {
 		return err
 	}
 	var vault []byte
 	var index uint64
-	err = l.ask(ctx, "load_request_names", table, func(rows driver.Rows) error {
-		var seq, since uint64
-		if err := rows.Scan(&vault, &index, &seq, &since); err != nil {
+	return l.ask(ctx, "load_requests", wanted, func(rows driver.Rows) error {
+		var requested, funded, claimed, cancelled, expired int64
+		var estimate big.Int
+		var expires uint64
+		if err := rows.Scan(&vault, &index, &requested, &funded, &claimed, &cancelled, &expired, &estimate, &expires); err != nil {
 			return err
 		}
-		k := s.requests[requestKey{common.Address(vault), index}]
-		if since == seq {
-			k.made(seq)
-		} else {
-			k.unmade()
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if table, err = wanted(); err != nil {
-		return err
-	}
-	return l.ask(ctx, "load_requests", table, func(rows driver.Rows) error {
-		var user, receiver, tx []byte
-		var r request
-		var shares, estimate, funded, claimed big.Int
-		err := rows.Scan(&vault, &index, &r.since, &user, &receiver, &r.partner, &shares, &estimate, &r.expires,
-			&r.requested.count, &r.requested.ts, &r.requestedBlock, &tx, &r.logIndex,
-			&r.funded.count, &r.funded.ts, &funded, &r.claimed.count, &r.claimed.ts, &claimed,
-			&r.cancelled.count, &r.cancelled.ts, &r.expired.count, &r.expired.ts)
-		if err != nil {
-			return err
-		}
-		r.shares, r.estimate, r.fundedAssets, r.claimedAssets = amountOf(&shares), amountOf(&estimate), amountOf(&funded), amountOf(&claimed)
-		r.user, r.receiver, r.tx = common.Address(user), common.Address(receiver), common.Hash(tx)
-		s.requests[requestKey{common.Address(vault), index}].request = r
+		r := s.requests[requestKey{common.Address(vault), index}]
+		r.requested, r.funded, r.claimed = uint32(requested), uint32(funded), uint32(claimed)
+		r.cancelled, r.expired = uint32(cancelled), uint32(expired)
+		r.estimate, r.expires = amountOf(&estimate), expires
 		return nil
 	})
 }

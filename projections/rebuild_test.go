@@ -114,6 +114,10 @@ func (w *world) more(t *testing.T, s *script) {
 func TestRebuild(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
+	from := s.Seq()
+	s.Mine(said{vaultA, requested(3, bob)}) // stays in the queue
+	w.append(t, s.Records[from:])
+	reaches(t, p, s.Seq())
 	var ends atomic.Int64
 	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: func(p Progress) {
 		if p.AtEnd && p.Seq == s.Seq() && p.Generation == 2 {
@@ -235,8 +239,8 @@ func TestParityFindsDifferences(t *testing.T) {
 	wantStates(t, o, "1 live, 2 standby")
 	for _, c := range []struct{ table, row, words string }{
 		{"flows", "(seq, row, sign, withdrawn) VALUES (5, 9, 1, 1)", "totals by vault: "},
-		{"users", "(seq, row, sign, user, since) VALUES (5, 9, 1, 'x', 3)", "totals by user: "},
-		{"requests", "(seq, row, sign, since) VALUES (5, 9, 1, 3)", "states of requests: "},
+		{"rankings", "(seq, row, sign, list, user) VALUES (5, 9, 1, 'first', 'x')", "totals by user: "},
+		{"requests", "(seq, row, sign, kind) VALUES (5, 9, 1, 'funded')", "states of requests: "},
 		{"records", "(seq, row, sign, quarantined) VALUES (5, 9, 1, true)", "quarantined logs: "},
 		{"navs", "(seq, row, sign) VALUES (5, 9, 1)", "navs: rows: "},
 		{"sweeps", "(seq, row, sign) VALUES (5, 9, 1)", "sweeps: rows: "},

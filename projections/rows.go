@@ -21,17 +21,16 @@ import (
 // layouts names the columns of each table in the order in which the fold writes
 // them, with the bytes of a value; 0 for text. writer is added by the insert.
 var layouts = map[string][]layout{
-	"records": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"kind", 0}, {"event", 0}, {"boundary", 1}, {"quarantined", 1},
-		{"block", 8}, {"hash", 32}, {"ts", 4}, {"address", 20}, {"tx", 32}, {"log_index", 4}, {"payload", 0}},
+	"records": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"kind", 1}, {"event", 1}, {"boundary", 1}, {"quarantined", 1},
+		{"block", 8}, {"hash", 32}, {"ts", 4}, {"log_index", 4}, {"payload", 0}},
 	"deposits": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"deposit_id", 8}, {"user", 20}, {"sender", 20},
 		{"partner", 4}, {"assets", 32}, {"shares", 32}, {"partner_user", 1}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	"flows": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"vault", 20}, {"user", 20}, {"deposits", 1}, {"deposited", 32}, {"requests", 1},
 		{"estimated", 32}, {"withdrawn", 32}, {"vault_user", 1}, {"first_ts", 8}, {"block", 8}},
-	"users": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"user", 20}, {"since", 8}, {"deposited", 32}, {"withdrawn", 32}, {"first_ts", 4}},
-	"requests": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"vault", 20}, {"request_index", 8}, {"since", 8}, {"user", 20}, {"receiver", 20},
-		{"partner", 4}, {"shares", 32}, {"estimate", 32}, {"expires_ts", 8}, {"requested", 4}, {"requested_ts", 4}, {"requested_block", 8},
-		{"tx", 32}, {"log_index", 4}, {"funded", 4}, {"funded_ts", 4}, {"funded_assets", 32}, {"claimed", 4}, {"claimed_ts", 4},
-		{"claimed_assets", 32}, {"cancelled", 4}, {"cancelled_ts", 4}, {"expired", 4}, {"expired_ts", 4}, {"block", 8}},
+	"rankings": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"list", 1}, {"key", 32}, {"user", 20}},
+	"requests": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"request_index", 8}, {"kind", 1}, {"user", 20},
+		{"receiver", 20}, {"partner", 4}, {"shares", 32}, {"assets", 32}, {"estimate", 32}, {"expires_ts", 8}, {"open", 1}, {"waiting", 1},
+		{"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	"navs": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"nav_per_share", 32}, {"total_assets", 32},
 		{"total_supply", 32}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	"sweeps": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"from_id", 8}, {"to_id", 8}, {"assets", 32},
@@ -192,11 +191,11 @@ func (t *table) fill(columns []column.Interface, from int, writer uint64) error 
 
 // output is what a batch adds to each table.
 type output struct {
-	records, deposits, flows, users, requests, navs, sweeps table
+	records, deposits, flows, rankings, requests, navs, sweeps table
 }
 
 func newOutput() *output {
-	return &output{newTable("records"), newTable("deposits"), newTable("flows"), newTable("users"), newTable("requests"), newTable("navs"), newTable("sweeps")}
+	return &output{newTable("records"), newTable("deposits"), newTable("flows"), newTable("rankings"), newTable("requests"), newTable("navs"), newTable("sweeps")}
 }
 
 // roomy tells whether the memory is much more than the rows need.
@@ -219,8 +218,8 @@ func (o *output) table(name string) *table {
 		return &o.deposits
 	case "flows":
 		return &o.flows
-	case "users":
-		return &o.users
+	case "rankings":
+		return &o.rankings
 	case "requests":
 		return &o.requests
 	case "navs":

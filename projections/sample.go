@@ -96,7 +96,7 @@ func (s sample) question(name, database string) string {
 	}
 	user := fmt.Sprintf("reinterpretAsUInt64(reverse(substring(user, 13, 8))) %% %d = %d", s.n, s.k)
 	index := fmt.Sprintf("request_index %% %d = %d", s.n, s.k)
-	for table, in := range map[string]string{"deposits": user, "flows": user, "users": user, "requests": index} {
+	for table, in := range map[string]string{"deposits": user, "flows": user, "rankings": user, "requests": index} {
 		whole := "FROM " + database + "." + table
 		text = strings.ReplaceAll(text, whole, fmt.Sprintf("FROM (SELECT * %s WHERE %s)", whole, in))
 	}

@@ -4,16 +4,18 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// totals is the state of a user that the users table shows.
+// totals is what the lists of users are ordered by.
 type totals struct {
 	deposited, withdrawn amount
 	first                uint32 // block time of the first live deposit or request
 }
 
+// keys are the places of a user in the lists, in the order of their numbers.
+func (t *totals) keys() [3]amount { return [3]amount{{uint64(t.first)}, t.deposited, t.withdrawn} }
+
 // user is what the fold knows of a user.
 type user struct {
 	deposited, withdrawn amount
-	since                uint64 // seq of the live row in users, 0 for none
 	ties                 []tie
 	used                 uint64
 }
@@ -66,32 +68,6 @@ type requestKey struct {
 	index uint64
 }
 
-// knownRequest is a request and the names of the states that it was in before,
-// oldest first. Taking a log back restores the state before it with its name,
-// so that the rows of both logs cancel at their block, and every past block
-// stays exact.
-type knownRequest struct {
-	request
-	past []uint64
-	used uint64
-}
-
-// made pushes the state that the log of seq makes.
-func (k *knownRequest) made(seq uint64) {
-	if k.since != 0 {
-		k.past = append(k.past, k.since)
-	}
-	k.since = seq
-}
-
-// unmade goes back to the state before.
-func (k *knownRequest) unmade() {
-	k.since = 0
-	if n := len(k.past); n > 0 {
-		k.since, k.past = k.past[n-1], k.past[:n-1]
-	}
-}
-
 // state is the part of the fold's state that is in memory.
 type state struct {
 	// allUsers says that a user who is not here does not exist, allRequests
@@ -99,7 +75,7 @@ type state struct {
 	allUsers, allRequests bool
 	batch                 uint64
 	users                 map[common.Address]*user
-	requests              map[requestKey]*knownRequest
+	requests              map[requestKey]*request
 	// tops is the highest index of a request that there ever was in a vault: a
 	// higher one need not be looked for. nil: not known yet.
 	tops   map[common.Address]uint64
@@ -112,7 +88,7 @@ func newState(empty bool) *state {
 	s := &state{
 		allUsers: empty, allRequests: empty,
 		users:    map[common.Address]*user{},
-		requests: map[requestKey]*knownRequest{},
+		requests: map[requestKey]*request{},
 		vaults:   map[common.Address]uint32{},
 	}
 	if empty {
@@ -141,10 +117,10 @@ func (s *state) user(a common.Address) *user {
 	return u
 }
 
-func (s *state) request(k requestKey) *knownRequest {
+func (s *state) request(k requestKey) *request {
 	r := s.requests[k]
 	if r == nil {
-		r = new(knownRequest)
+		r = new(request)
 		s.requests[k] = r
 		if top, ok := s.tops[k.vault]; !ok || k.index > top {
 			s.tops[k.vault] = k.index
@@ -181,7 +157,7 @@ func (s *state) trim(bound int) {
 	}
 	s.allRequests = false
 	for k, r := range s.requests {
-		if old(r.used) && r.claimed.count+r.cancelled.count+r.expired.count > 0 {
+		if old(r.used) && r.over() {
 			delete(s.requests, k)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,13 +104,15 @@ type progress struct {
 	block  *logged // newest block record of the batch, nil for none
 }
 
-func reached(facts []fact) progress {
-	last := &facts[len(facts)-1]
+func reached(facts facts) progress {
+	last := facts.last()
 	p := progress{seq: last.seq, offset: last.offset}
-	for i := len(facts) - 1; i >= 0; i-- {
-		if x := &facts[i]; x.kind == "block" && x.sign > 0 {
-			p.block = &logged{block: x.log.block, ts: x.log.ts}
-			return p
+	for _, piece := range slices.Backward(facts) {
+		for i := len(piece) - 1; i >= 0; i-- {
+			if x := &piece[i]; x.kind == aBlock && x.sign > 0 {
+				p.block = &logged{block: x.log.block, ts: x.log.ts}
+				return p
+			}
 		}
 	}
 	return p

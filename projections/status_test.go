@@ -19,7 +19,7 @@ func TestBoard(t *testing.T) {
 	b := new(board)
 	b.open(3, 100)
 	wrote := func(seq uint64, offset int64) {
-		b.wrote(reached([]fact{{offset: offset, seq: seq, sign: 1, kind: "block", log: logged{block: seq, ts: 5}}}))
+		b.wrote(reached(facts{{{offset: offset, seq: seq, sign: 1, kind: aBlock, log: logged{block: seq, ts: 5}}}}))
 	}
 	for i, step := range []struct {
 		do    func()
@@ -122,7 +122,7 @@ func TestTrim(t *testing.T) {
 		s.batch = uint64(i)
 		s.user(userAt(i))
 		r := s.request(requestKey{vaultA, uint64(i)})
-		r.claimed.count = uint32(i % 2)
+		r.claimed = uint32(i % 2)
 	}
 	if s.trim(128); len(s.users) != 16 || len(s.requests) != 16 || !s.allUsers || !s.allRequests {
 		t.Errorf("%d users, %d requests, within the bound", len(s.users), len(s.requests))

@@ -30,17 +30,18 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		{"deposits", "(seq, row, sign, partner) VALUES (3, 9, 1, 0)", "deposits", "the table has"},
 		{"deposits", "(seq, row, sign, partner, partner_user) VALUES (3, 9, 1, 7, 1), (3, 10, -1, 7, 0)", "deposits: totals by partner", `"7 1 1000 2" where the log gives "7 1 1000 1"`},
 		{"flows", "(seq, row, sign, withdrawn) VALUES (3, 9, 1, 1)", "flows: totals by vault and user", "the table has"},
-		{"users", "(seq, row, sign, user, since) VALUES (3, 9, 1, 'x', 3)", "users", "nothing more"},
-		{"requests", "(seq, row, sign, since) VALUES (3, 9, 1, 3)", "requests", "the table has"},
+		{"rankings", "(seq, row, sign, list, user) VALUES (3, 9, 1, 'first', 'x')", "rankings", "nothing more"},
+		{"requests", "(seq, row, sign, kind) VALUES (3, 9, 1, 'funded')", "requests", "the table has"},
+		{"requests", "(seq, row, sign, open) VALUES (3, 9, 1, 1), (3, 10, -1, 0)", "requests: queue by vault", "the table has"},
 		{"navs", "(seq, row, sign) VALUES (3, 9, 1)", "navs", "the table has"},
 		{"sweeps", "(seq, row, sign, retracts) SELECT 3, 9, -1, seq FROM {db}.sweeps WHERE sign = 1", "sweeps", "the table lacks"},
-		{"users", "SELECT * REPLACE(sign AS sign) FROM {db}.users WHERE sign != 0 LIMIT 1", "users: rows unique", "different"},
+		{"rankings", "SELECT * REPLACE(sign AS sign) FROM {db}.rankings WHERE sign != 0 LIMIT 1", "rankings: rows unique", "different"},
 	} {
 		t.Run(c.check, func(t *testing.T) {
 			database := w.ch.Database(2)
 			must(t, w.conn.Exec(t.Context(), "DROP DATABASE IF EXISTS "+database))
 			must(t, w.conn.Exec(t.Context(), "CREATE DATABASE "+database+" ENGINE = Atomic"))
-			for _, table := range []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"} {
+			for _, table := range []string{"records", "deposits", "flows", "rankings", "requests", "navs", "sweeps"} {
 				must(t, w.conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE %s.%s CLONE AS %s.%s", database, table, w.ch.Database(1), table)))
 			}
 			into := strings.ReplaceAll(c.row, "{db}", database)
@@ -59,7 +60,7 @@ func TestVerifyFindsDifferences(t *testing.T) {
 	t.Run("log", func(t *testing.T) { // goes last: the log is broken from here on
 		w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}}, kgo.TryCommit)
 		database := w.ch.Database(2)
-		for _, table := range []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"} {
+		for _, table := range []string{"records", "deposits", "flows", "rankings", "requests", "navs", "sweeps"} {
 			must(t, w.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s.%s (seq) VALUES (%d)", database, table, s.Seq()+2)))
 		}
 		r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database, VerifyOptions{})

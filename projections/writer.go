@@ -68,7 +68,7 @@ type folded struct {
 // write folds whole units of the log, the next ones after the position, and
 // inserts their rows. After an error the writer is of no further use: its state
 // may be ahead of the tables.
-func (w *writer) write(ctx context.Context, facts []fact) error {
+func (w *writer) write(ctx context.Context, facts facts) error {
 	batch, err := w.fold(ctx, facts)
 	if err != nil {
 		return err
@@ -79,8 +79,8 @@ func (w *writer) write(ctx context.Context, facts []fact) error {
 // fold turns whole units of the log, the next ones after those folded before,
 // into rows. It may run while the batch before is being inserted: what that one
 // touched is in the state, and the rest is read as of the position.
-func (w *writer) fold(ctx context.Context, facts []fact) (*folded, error) {
-	first, last := facts[0].seq, facts[len(facts)-1].seq
+func (w *writer) fold(ctx context.Context, facts facts) (*folded, error) {
+	first, last := facts.first().seq, facts.last().seq
 	if first != w.folded+1 {
 		return nil, fmt.Errorf("a batch begins at seq %d where %s needs %d", first, w.database, w.folded+1)
 	}

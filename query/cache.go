@@ -29,7 +29,15 @@ type cache struct {
 	mu      sync.Mutex
 	limit   int // bytes
 	size    int
-	entries map[string]*cacheEntry
+	entries map[cacheKey]*cacheEntry
+}
+
+// cacheKey is what an answer is made of, besides the snapshot: the request as
+// it was written, and of a partner the number and the name.
+type cacheKey struct {
+	path, query string
+	partner     uint32
+	name        string
 }
 
 // cacheEntry is one answer, or the wait for it.
@@ -39,25 +47,28 @@ type cacheEntry struct {
 	err    error
 	ask    func(context.Context, *snapshot) // makes it again for another snapshot
 	hits   int
-}
-
-// finished is an answer as it goes over the wire.
-type finished struct {
-	status int
-	kind   string // Content-Type
-	body   []byte
-	tag    string // hash of body
-	length string // of body, decimal
-	header http.Header
+	kept   bool
 }
 
 func newCache(limit int) *cache {
-	return &cache{limit: limit, entries: make(map[string]*cacheEntry)}
+	return &cache{limit: limit, entries: make(map[cacheKey]*cacheEntry)}
+}
+
+// finished gives an answer that is there; nil: it is not.
+func (c *cache) finished(key cacheKey) *finished {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[key]
+	if e == nil || !e.kept {
+		return nil
+	}
+	e.hits++
+	return e.finish
 }
 
 // answer gives the answer to key, from make when it is not there. make is
 // called once at a time for a key, and not under the deadline of one client.
-func (c *cache) answer(ctx context.Context, key string, ask func(context.Context, *snapshot), make func() (*finished, error)) (*finished, error) {
+func (c *cache) answer(ctx context.Context, key cacheKey, ask func(context.Context, *snapshot), make func() (*finished, error)) (*finished, error) {
 	c.mu.Lock()
 	e, ok := c.entries[key]
 	if ok {
@@ -84,27 +95,31 @@ func newSignal() chan struct{} { return make(chan struct{}) }
 
 // settle keeps a finished entry within the limit; a failed or large one is
 // forgotten.
-func (c *cache) settle(key string, e *cacheEntry) {
+func (c *cache) settle(key cacheKey, e *cacheEntry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e.err != nil || len(e.finish.body) > maxCachedAnswer {
+	if e.err != nil || len(e.finish.plain.body) > maxCachedAnswer {
 		delete(c.entries, key)
 		return
 	}
+	e.kept = true
 	c.size += e.cost(key)
 	for other, old := range c.entries { // any: all of them go with the next seq
 		if c.size <= c.limit {
 			return
 		}
-		if old.finish != nil {
+		if old.kept {
 			delete(c.entries, other)
 			c.size -= old.cost(other)
 		}
 	}
 }
 
-// cost is what an entry takes, with its maps and strings.
-func (e *cacheEntry) cost(key string) int { return len(key) + len(e.finish.body) + 1024 }
+// cost is what an entry takes at most: both forms of the body, and its maps
+// and strings.
+func (e *cacheEntry) cost(key cacheKey) int {
+	return len(key.path) + len(key.query) + len(key.name) + 2*len(e.finish.plain.body) + 1024
+}
 
 // popular are the answers that were asked for most and more than once.
 func (c *cache) popular() []func(context.Context, *snapshot) {
@@ -126,14 +141,15 @@ func (c *cache) popular() []func(context.Context, *snapshot) {
 
 // cached answers a request out of the snapshot's cache, or through it.
 func (q *Query) cached(x *exchange, e endpoint) (*finished, error) {
-	// What an answer is made of, besides the snapshot: path and parameters, and
-	// of a partner the number and the name.
-	key := x.request.URL.EscapedPath() + "?" + encodeQuery(x.params.values)
+	key := cacheKey{path: x.request.URL.EscapedPath(), query: x.request.URL.RawQuery}
 	if x.caller != nil {
-		key += "#" + strconv.FormatUint(uint64(x.caller.id), 10) + " " + x.caller.name
+		key.partner, key.name = x.caller.id, x.caller.name
+	}
+	if f := x.snapshot.cache.finished(key); f != nil {
+		return f, nil
 	}
 	again := func(ctx context.Context, s *snapshot) {
-		warm := &exchange{ctx: ctx, request: x.request, vars: x.vars, caller: x.caller, snapshot: s, header: http.Header{}, params: newParams(x.request.URL.RawQuery)}
+		warm := &exchange{ctx: ctx, request: x.request, vars: x.vars, caller: x.caller, snapshot: s, header: http.Header{}}
 		_, _ = q.cached(warm, e) // what fails here, fails again when somebody asks
 	}
 	return x.snapshot.cache.answer(x.ctx, key, again, func() (*finished, error) {
@@ -154,25 +170,12 @@ func (q *Query) make(x *exchange, h handler) (*finished, error) {
 	// the engine's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), q.cfg.RequestTimeout)
 	defer cancel()
-	x.ctx = ctx
+	x.ctx, x.params = ctx, newParams(x.request.URL.RawQuery)
 	a, err := h(x)
 	if err != nil {
 		return nil, err
 	}
 	return a.finish(x.header)
-}
-
-// finish makes the bytes of an answer. header are those that the handler set.
-func (a *answer) finish(header http.Header) (*finished, error) {
-	body, err := a.body()
-	if err != nil {
-		return nil, internal(err)
-	}
-	sum := sha256.Sum256(body)
-	return &finished{
-		status: cmp.Or(a.status, http.StatusOK), kind: cmp.Or(a.kind, "application/json; charset=utf-8"),
-		body: body, tag: hex.EncodeToString(sum[:16]), length: strconv.Itoa(len(body)), header: header,
-	}, nil
 }
 
 // stateTag names an answer by what it is made of, where its bytes are not

@@ -24,14 +24,14 @@ func TestCacheAsksOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			f, err := c.answer(t.Context(), "k", nil, func() (*finished, error) {
+			f, err := c.answer(t.Context(), cacheKey{path: "k"}, nil, func() (*finished, error) {
 				if made.Add(1) == 1 {
 					close(begun)
 				}
 				<-release
-				return &finished{body: []byte("x")}, nil
+				return &finished{plain: form{body: []byte("x")}}, nil
 			})
-			if err != nil || string(f.body) != "x" {
+			if err != nil || string(f.plain.body) != "x" {
 				t.Errorf("%v, %v", f, err)
 			}
 		})
@@ -39,7 +39,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	<-begun
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.answer(gone, "k", nil, nil); err == nil {
+	if _, err := c.answer(gone, cacheKey{path: "k"}, nil, nil); err == nil {
 		t.Error("a client that is gone waits")
 	}
 	close(release)
@@ -51,15 +51,15 @@ func TestCacheAsksOnce(t *testing.T) {
 
 func TestCacheKeepsNoFailure(t *testing.T) {
 	c := newCache(1 << 20)
-	if _, err := c.answer(t.Context(), "k", nil, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, nil, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
 		t.Error("no error")
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.answer(t.Context(), "k", nil, func() (*finished, error) { panic("boom") })
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, nil, func() (*finished, error) { panic("boom") })
 	}()
-	f, err := c.answer(t.Context(), "k", nil, func() (*finished, error) { return &finished{body: []byte("x")}, nil })
-	if err != nil || string(f.body) != "x" {
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, nil, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+	if err != nil || string(f.plain.body) != "x" {
 		t.Errorf("%v, %v", f, err)
 	}
 }
@@ -69,7 +69,7 @@ func TestCacheIsBounded(t *testing.T) {
 	c := newCache(limit)
 	put := func(key string, size int) {
 		t.Helper()
-		if _, err := c.answer(t.Context(), key, nil, func() (*finished, error) { return &finished{body: make([]byte, size)}, nil }); err != nil {
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, nil, func() (*finished, error) { return &finished{plain: form{body: make([]byte, size)}}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestCacheIsBounded(t *testing.T) {
 		t.Errorf("%d entries with %d bytes, counted %d", len(c.entries), held, c.size)
 	}
 	put("long", maxCachedAnswer+1)
-	if _, kept := c.entries["long"]; kept {
+	if _, kept := c.entries[cacheKey{path: "long"}]; kept {
 		t.Error("one answer takes the room of many")
 	}
 }

@@ -113,6 +113,11 @@ func (c *contract) judge(t testing.TB, r *http.Request, body []byte, rec *httpte
 func (c *contract) judgeResponse(fault func(string, ...any), input *openapi3filter.RequestValidationInput, documented *openapi3.Response, rec *httptest.ResponseRecorder) {
 	header := rec.Header().Clone()
 	content := rec.Body.Bytes()
+	for name := range header {
+		if !ofHTTP[name] && documentedHeader(documented, name) == nil {
+			fault("the document has no header %s here", name)
+		}
+	}
 	if header.Get("Content-Encoding") == "gzip" {
 		content = gunzip(content)
 		header.Del("Content-Encoding")
@@ -129,6 +134,19 @@ func (c *contract) judgeResponse(fault func(string, ...any), input *openapi3filt
 	if err := openapi3filter.ValidateResponse(input.Request.Context(), answer); err != nil {
 		fault("%v", err)
 	}
+}
+
+// ofHTTP are the headers that say how a body is sent, which no document lists.
+var ofHTTP = map[string]bool{"Content-Type": true, "Content-Length": true, "Content-Encoding": true, "Date": true}
+
+// documentedHeader finds a header by its name, in whatever case.
+func documentedHeader(documented *openapi3.Response, name string) *openapi3.HeaderRef {
+	for candidate, header := range documented.Headers {
+		if strings.EqualFold(candidate, name) {
+			return header
+		}
+	}
+	return nil
 }
 
 // judgeRequest asks the document about a request that was answered. What the
@@ -190,8 +208,8 @@ func TestDocumentAndRoutes(t *testing.T) {
 	}
 }
 
-// TestTheJudgeCanFail: a wrong body, a missing header, a status that is not
-// documented, and a request that should have been refused.
+// TestTheJudgeCanFail: a wrong body, a missing header, a header or a status
+// that is not documented, and a request that should have been refused.
 func TestTheJudgeCanFail(t *testing.T) {
 	good := func() *httptest.ResponseRecorder {
 		rec := httptest.NewRecorder()
@@ -199,6 +217,8 @@ func TestTheJudgeCanFail(t *testing.T) {
 		rec.Header().Set("X-Request-Id", "a")
 		rec.Header().Set("ETag", `"`+strings.Repeat("0", 32)+`"`)
 		rec.Header().Set("Cache-Control", "no-store")
+		rec.Header().Set("Vary", "Accept-Encoding")
+		rec.Header().Set("X-Content-Type-Options", "nosniff")
 		rec.Header().Set("Date", "x")
 		return rec
 	}
@@ -226,6 +246,12 @@ func TestTheJudgeCanFail(t *testing.T) {
 		t.Error("an answer without a documented header is accepted")
 	}
 	rec = good()
+	rec.Header().Set("X-More", "1")
+	rec.WriteString(`{"ok":true,"data":{"status":"ok"}}`)
+	if judge("/healthz", rec) == 0 {
+		t.Error("a header that is not documented is accepted")
+	}
+	rec = good()
 	rec.WriteHeader(418)
 	rec.WriteString(`{}`)
 	if judge("/healthz", rec) == 0 {
@@ -236,6 +262,7 @@ func TestTheJudgeCanFail(t *testing.T) {
 		rec.Header().Set(name, "1")
 	}
 	rec.Header().Set(headerChainState, "unknown")
+	allowAnyOrigin(rec.Header())
 	rec.WriteString(`{"ok":true,"data":[]}`)
 	if judge("/api/v1/vaults", rec) != 0 || judge("/api/v1/vaults?asOfBlock=-1", rec) == 0 {
 		t.Error("a request that the document forbids is let through, or one that it allows is not")

@@ -40,14 +40,15 @@ func docs() map[string]file {
 
 // serveFile answers with a file. Nothing in a page may come from elsewhere.
 func (q *Query) serveFile(f file) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		h := w.Header()
-		allowAnyOrigin(h)
-		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'")
-		h.Set("Referrer-Policy", "no-referrer")
-		h.Set("Cache-Control", "public, no-cache")
-		if err := q.write(w, r, &answer{raw: f.body, kind: f.kind}); err != nil {
-			q.fail(w, r, err)
-		}
+	h := http.Header{}
+	allowAnyOrigin(h)
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "public, no-cache")
+	h.Set("Vary", "Accept-Encoding")
+	finished, err := (&answer{raw: f.body, kind: f.kind}).finish(h)
+	if err != nil {
+		panic(err) // bytes need no encoding
 	}
+	return func(w http.ResponseWriter, r *http.Request) { q.send(w, r, finished) }
 }

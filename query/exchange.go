@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -22,9 +23,9 @@ type exchange struct {
 	request  *http.Request
 	vars     map[string]string // of the path
 	header   http.Header       // of the answer
-	params   *params
-	snapshot *snapshot // nil: there is none yet
-	caller   *caller   // the partner; nil on public routes
+	params   *params           // nil until the handler's turn
+	snapshot *snapshot         // nil: there is none yet
+	caller   *caller           // the partner; nil on public routes
 }
 
 // handler answers one kind of request. It writes nothing: what goes wrong, it
@@ -75,10 +76,9 @@ func (x *exchange) pathAddress() common.Address {
 	return x.params.pathAddress(x.vars)
 }
 
-func (x *exchange) setPosition(p *pin) {
-	x.header.Set(headerBlock, strconv.FormatUint(p.block, 10))
-	x.header.Set(headerSeq, strconv.FormatUint(p.seq, 10))
-	x.header.Set(headerGeneration, strconv.Itoa(int(p.id)))
+// position says which state an answer is made of.
+func position(g generation, seq, block uint64) http.Header {
+	return http.Header{headerBlock: {decimal(block)}, headerSeq: {decimal(seq)}, headerGeneration: {strconv.Itoa(int(g.id))}}
 }
 
 // encode gives JSON without the escapes that are for HTML.
@@ -100,12 +100,9 @@ func (a *answer) body() ([]byte, error) {
 	return encode(envelope{OK: true, Data: a.data, Meta: a.meta})
 }
 
-// gzipSuffix marks the ETag of a compressed answer: a strong ETag names bytes.
-const gzipSuffix = "-gzip"
-
 // write sends an answer, or 304 when the client has it already.
 func (q *Query) write(w http.ResponseWriter, r *http.Request, a *answer) error {
-	f, err := a.finish(nil)
+	f, err := a.finish(http.Header{"Vary": {"Accept-Encoding"}})
 	if err != nil {
 		return err
 	}
@@ -113,40 +110,43 @@ func (q *Query) write(w http.ResponseWriter, r *http.Request, a *answer) error {
 	return nil
 }
 
-// send sends a finished answer.
+// send sends a finished answer in the form that the client takes.
 func (q *Query) send(w http.ResponseWriter, r *http.Request, f *finished) {
 	h := w.Header()
-	for name, values := range f.header {
-		h[name] = values
-	}
-	if r.Method != http.MethodPost && q.tagged(w, r, f.tag) {
+	maps.Copy(h, f.header)
+	if r.Method != http.MethodPost && unchanged(w, r, f.tag) {
 		return
 	}
-	h["Content-Type"] = []string{f.kind}
-	h["Content-Length"] = []string{f.length}
+	form := f.plain
+	if acceptsGzip(r.Header) {
+		form = f.zipped()
+	}
+	maps.Copy(h, form.header)
+	if r.Method == http.MethodPost {
+		delete(h, "Etag") // a tag is of what can be asked for again
+	}
 	w.WriteHeader(f.status)
-	_, _ = w.Write(f.body) // a client that went away is not our error
+	_, _ = w.Write(form.body) // a client that went away is not our error
 }
 
-// tagged sets the entity tag. True: the client has the answer, and has been
-// told so.
-func (q *Query) tagged(w http.ResponseWriter, r *http.Request, tag string) bool {
-	if matched := matchingTag(r.Header.Values("If-None-Match"), tag); matched != "" {
-		w.Header().Set("ETag", matched)
-		w.Header().Add("Vary", "Accept-Encoding")
-		w.WriteHeader(http.StatusNotModified)
-		return true
+// unchanged answers 304 when the client has the answer with this tag.
+func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
+	known := r.Header["If-None-Match"]
+	if len(known) == 0 {
+		return false
 	}
-	w.Header()["Etag"] = []string{`"` + tag + `"`}
-	return false
+	matched := matchingTag(known, tag)
+	if matched == "" {
+		return false
+	}
+	w.Header().Set("ETag", matched)
+	w.WriteHeader(http.StatusNotModified)
+	return true
 }
 
 // matchingTag gives the entity tag among those of If-None-Match that names
 // the body with this hash, compressed or not; empty when none does.
 func matchingTag(lines []string, tag string) string {
-	if len(lines) == 0 {
-		return ""
-	}
 	for candidate := range strings.SplitSeq(strings.Join(lines, ","), ",") {
 		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
 		switch candidate {

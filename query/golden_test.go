@@ -119,19 +119,25 @@ func golden(t *testing.T, name string, got []byte) {
 	if err := json.Indent(&pretty, got, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join("testdata", name+".json")
 	if updateGolden {
-		if err := os.WriteFile(file, pretty.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(goldenPath(name), pretty.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file)
+	if want := goldenFile(t, name); !bytes.Equal(pretty.Bytes(), want) {
+		t.Errorf("%s\n got %s\nwant %s", goldenPath(name), pretty.Bytes(), want)
+	}
+}
+
+func goldenPath(name string) string { return filepath.Join("testdata", name+".json") }
+
+func goldenFile(t *testing.T, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(goldenPath(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(pretty.Bytes(), want) {
-		t.Errorf("%s\n got %s\nwant %s", file, pretty.Bytes(), want)
-	}
+	return b
 }
 
 // TestExamples: the document's examples are the golden answers, and the bodies
@@ -146,9 +152,7 @@ func TestExamples(t *testing.T) {
 		"registration": []byte(`{"url":"https://partner.example/navlog"}`), "event_test": test, "event_deposit": eventBody(7, 1), "event_withdrawal": eventBody(7, 2),
 	}
 	for _, c := range goldenCases() {
-		if want[c.name], err = os.ReadFile(filepath.Join("testdata", c.name+".json")); err != nil {
-			t.Fatal(err)
-		}
+		want[c.name] = goldenFile(t, c.name)
 	}
 	if updateGolden {
 		writeExamples(t, want)

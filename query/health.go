@@ -140,8 +140,8 @@ func (q *Query) describePrograms(out *publicStatusJSON) {
 		if view == nil {
 			continue
 		}
-		report, ok := view.report(program, q.now())
-		if !ok || report.State == "" {
+		report := view.report(program, q.now())
+		if report == nil || report.State == "" {
 			continue
 		}
 		out.Programs[program] = report.State

@@ -23,7 +23,6 @@ type ledger struct {
 	chainID      uint64
 	records      []entry // records[i] has seq i+1
 	rows         map[string][][]any
-	sinces       map[string]uint64
 	partnerUsers map[string]int // live deposits by partner and user
 }
 
@@ -68,7 +67,7 @@ type entry struct {
 func blockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
 
 func newLedger(chainID uint64) *ledger {
-	return &ledger{chainID: chainID, rows: map[string][][]any{}, sinces: map[string]uint64{}, partnerUsers: map[string]int{}}
+	return &ledger{chainID: chainID, rows: map[string][][]any{}, partnerUsers: map[string]int{}}
 }
 
 func (l *ledger) seq() uint64 { return uint64(len(l.records)) }
@@ -124,14 +123,15 @@ func (l *ledger) add(f fact, retracts uint64) {
 	}
 	l.writeFact(f, seq, sign, retracts)
 	l.writeFlow(f, seq, sign, before, after)
-	l.writeStates("users", seq, f, before.user, after.user)
-	l.writeStates("requests", seq, f, before.request, after.request)
+	l.writePlaces(f, seq, before, after)
+	l.writeRequest(f, seq, sign, retracts, before, after)
 }
 
 // states are the things that one fact may change.
 type states struct {
-	user, request []any // columns of their tables, nil when there is none
-	firstInVault  uint32
+	user         [3]*big.Int // places in the lists, nil when there is none
+	request      request
+	firstInVault uint32
 }
 
 func (l *ledger) statesOf(f fact) states {
@@ -139,12 +139,12 @@ func (l *ledger) statesOf(f fact) states {
 	live := l.live(l.seq(), 1<<62)
 	switch f.kind {
 	case aDeposit, aRequest, aClaim:
-		out.user = userState(live, f.user)
+		out.user = places(live, f.user)
 		out.firstInVault = firstSeen(live, f.user, &f.vault)
 	}
 	switch f.kind {
 	case aRequest, aFunding, aClaim, aCancel, anExpiry:
-		out.request = requestState(live, f.vault, f.id)
+		out.request = foldRequest(live, f.vault, f.id)
 	}
 	return out
 }
@@ -162,10 +162,10 @@ func firstSeen(live []entry, user common.Address, vault *common.Address) uint32 
 	return first
 }
 
-func userState(live []entry, user common.Address) []any {
+func places(live []entry, user common.Address) [3]*big.Int {
 	first := firstSeen(live, user, nil)
 	if first == 0 {
-		return nil
+		return [3]*big.Int{}
 	}
 	deposited, withdrawn := int64(0), int64(0)
 	for _, e := range live {
@@ -177,7 +177,7 @@ func userState(live []entry, user common.Address) []any {
 			withdrawn += e.assets
 		}
 	}
-	return []any{user.Bytes(), big.NewInt(deposited), big.NewInt(withdrawn), first}
+	return [3]*big.Int{big.NewInt(int64(first)), big.NewInt(deposited), big.NewInt(withdrawn)}
 }
 
 // request is the state of one withdrawal request.
@@ -230,16 +230,14 @@ func foldRequest(live []entry, vault common.Address, index uint64) request {
 	return r
 }
 
-func requestState(live []entry, vault common.Address, index uint64) []any {
-	r := foldRequest(live, vault, index)
-	if r.requested+r.funded+r.claimed+r.cancelled+r.expired == 0 {
-		return nil
+// inQueue tells whether a request is in the queue, and whether it waits for its money.
+func (r *request) inQueue() (open, waiting bool) {
+	open = r.requested > 0 && r.claimed == 0 && r.cancelled == 0
+	if r.funded > 0 {
+		return open, false
 	}
-	return []any{
-		vault.Bytes(), index, r.user.Bytes(), r.receiver.Bytes(), r.partner, big.NewInt(r.shares), big.NewInt(r.estimate), r.expires,
-		r.requested, r.requestedTS, r.block, r.tx.Bytes(), r.index, r.funded, r.fundedTS, big.NewInt(r.fundedAssets),
-		r.claimed, r.claimedTS, big.NewInt(r.claimedAssets), r.cancelled, r.cancelledTS, r.expired, r.expiredTS,
-	}
+	open = open && r.expired == 0
+	return open, open
 }
 
 const writer = uint64(1)
@@ -249,7 +247,7 @@ func (l *ledger) row(table string, values ...any) { l.rows[table] = append(l.row
 func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
 	ts := blockTime(f.block)
 	var payload []byte
-	recordKind, name := "log", string(f.kind)
+	recordKind, name := "log", "Unknown" // which event it was, nothing here asks
 	switch f.kind {
 	case aBlock:
 		recordKind, name = "block", ""
@@ -268,7 +266,7 @@ func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
 	}
 	// boundary is only known when the unit is closed, see insert.
 	l.row("records", seq, uint8(0), sign, retracts, writer, recordKind, name, false, false, f.block, make([]byte, 32), ts,
-		f.vault.Bytes(), f.tx.Bytes(), f.index, string(payload))
+		f.index, string(payload))
 }
 
 // partnerUser is +1 when a deposit makes its owner a user of the partner, and -1
@@ -310,40 +308,68 @@ func (l *ledger) writeFlow(f fact, seq uint64, sign int8, before, after states) 
 		big.NewInt(withdrawn), vaultUser, first, f.block)
 }
 
-// writeStates writes the old state with sign -1 and the new one with sign +1.
-func (l *ledger) writeStates(table string, seq uint64, f fact, before, after []any) {
-	if before == nil && after == nil {
-		return
-	}
-	name := fmt.Sprint(table, f.user)
-	if table == "requests" {
-		name = fmt.Sprint(table, f.vault, f.id)
-	}
-	write := func(row uint8, sign int8, since uint64, state []any) {
-		values := []any{seq, row, sign, writer}
-		if table == "users" {
-			values = append(values, state[0], since, state[1], state[2], state[3])
-		} else {
-			values = append(values, state[0], state[1], since)
-			values = append(append(values, state[2:]...), f.block)
+// writePlaces writes the place that a user leaves in each list with sign -1,
+// and the one taken with sign +1, where they are not the same.
+func (l *ledger) writePlaces(f fact, seq uint64, before, after states) {
+	for i, list := range []string{"first", "deposited", "withdrawn"} {
+		from, to := before.user[i], after.user[i]
+		if from != nil && to != nil && from.Cmp(to) == 0 {
+			continue
 		}
-		l.row(table, values...)
-	}
-	if before != nil {
-		write(0, -1, l.sinces[name], before)
-	}
-	if after != nil {
-		l.sinces[name] = seq
-		write(1, 1, seq, after)
+		if from != nil {
+			l.row("rankings", seq, uint8(10+i), int8(-1), writer, list, from, f.user.Bytes())
+		}
+		if to != nil {
+			l.row("rankings", seq, uint8(20+i), int8(1), writer, list, to, f.user.Bytes())
+		}
 	}
 }
 
+var steps = map[kind]string{aRequest: "requested", aFunding: "funded", aClaim: "claimed", aCancel: "cancelled", anExpiry: "expired"}
+
+// writeRequest writes what a fact says of a request, and what it does to the queue.
+func (l *ledger) writeRequest(f fact, seq uint64, sign int8, retracts uint64, before, after states) {
+	step, ok := steps[f.kind]
+	if !ok {
+		return
+	}
+	difference := func(was, is bool) (n int8) {
+		if is {
+			n++
+		}
+		if was {
+			n--
+		}
+		return n
+	}
+	wasOpen, wasWaiting := before.request.inQueue()
+	isOpen, isWaiting := after.request.inQueue()
+	waiting := difference(wasWaiting, isWaiting)
+	var user, receiver common.Address
+	var partner uint32
+	var shares, assets, estimate int64
+	var expires uint64
+	switch f.kind {
+	case aRequest:
+		user, receiver, partner, shares, estimate, expires = f.user, f.other, f.partner, f.shares, f.assets, f.expires
+	case aFunding, aClaim:
+		assets = f.assets
+	}
+	for _, r := range []request{before.request, after.request} {
+		if waiting != 0 && r.requested > 0 {
+			estimate, expires = r.estimate, r.expires
+		}
+	}
+	l.row("requests", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), f.id, step, user.Bytes(), receiver.Bytes(), partner, big.NewInt(shares),
+		big.NewInt(assets), big.NewInt(estimate), expires, difference(wasOpen, isOpen), waiting, f.block, blockTime(f.block), f.tx.Bytes(), f.index)
+}
+
 var columns = map[string]string{
-	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, address, tx, log_index, payload",
+	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, log_index, payload",
 	"deposits": "seq, row, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, partner_user, block, ts, tx, log_index",
 	"flows":    "seq, row, sign, writer, vault, user, deposits, deposited, requests, estimated, withdrawn, vault_user, first_ts, block",
-	"users":    "seq, row, sign, writer, user, since, deposited, withdrawn, first_ts",
-	"requests": "seq, row, sign, writer, vault, request_index, since, user, receiver, partner, shares, estimate, expires_ts, requested, requested_ts, requested_block, tx, log_index, funded, funded_ts, funded_assets, claimed, claimed_ts, claimed_assets, cancelled, cancelled_ts, expired, expired_ts, block",
+	"rankings": "seq, row, sign, writer, list, key, user",
+	"requests": "seq, row, sign, retracts, writer, vault, request_index, kind, user, receiver, partner, shares, assets, estimate, expires_ts, open, waiting, block, ts, tx, log_index",
 	"navs":     "seq, row, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index",
 	"sweeps":   "seq, row, sign, retracts, writer, vault, from_id, to_id, assets, block, ts, tx, log_index",
 }

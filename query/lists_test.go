@@ -15,21 +15,29 @@ func TestUsersBehindManyDeadStates(t *testing.T) {
 	w.ledger.append(fact{kind: aBlock, block: 1})
 	w.ledger.insert(t, w.writer, w.database())
 	const users, changes = 30, 40
-	var rows [][]any
+	var places, flows [][]any
 	var want []string
 	for u := range users {
-		address := common.BigToAddress(big.NewInt(int64(u + 1)))
+		address, row := common.BigToAddress(big.NewInt(int64(u+1))), uint8(0)
+		place := func(sign int8, list string, key int64) {
+			places = append(places, []any{uint64(1), row, sign, writer, list, big.NewInt(key), address.Bytes()})
+			row++
+		}
+		place(1, "first", 1_700_000_000)
+		place(1, "withdrawn", 0)
 		for c := range changes { // once high, in the end low
-			deposited := big.NewInt(int64((changes - c) * 1000))
-			since := uint64(1 + u*changes + c)
-			rows = append(rows, []any{uint64(1), uint8(1), int8(1), writer, address.Bytes(), since, deposited, new(big.Int), uint32(1_700_000_000)})
+			deposited := int64((changes - c) * 1000)
+			place(1, "deposited", deposited)
 			if c < changes-1 {
-				rows = append(rows, []any{uint64(1), uint8(0), int8(-1), writer, address.Bytes(), since, deposited, new(big.Int), uint32(1_700_000_000)})
+				place(-1, "deposited", deposited)
 			}
 		}
+		flows = append(flows, []any{uint64(1), uint8(u), int8(1), writer, vaultA.Bytes(), address.Bytes(), int8(1), big.NewInt(1000), int8(0),
+			new(big.Int), new(big.Int), int8(1), int64(1_700_000_000), uint64(1)})
 		want = append(want, address.Hex()) // all tie at 1000: by address
 	}
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.users (%s)", w.database(), columns["users"]), rows)
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), places)
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), flows)
 	w.look()
 	for _, order := range []string{"asc", "desc"} {
 		for _, by := range []string{"totalDeposited", "totalWithdrawn", "firstSeen"} {
@@ -60,8 +68,13 @@ func TestAmountsAreExact(t *testing.T) {
 		flow := []any{uint64(2), uint8(i), int8(1), writer, vaultA.Bytes(), alice.Bytes(), int8(1), largest, int8(0), new(big.Int), new(big.Int), int8(1 - min(i, 1)), int64(1_700_000_012 * (1 - min(i, 1))), uint64(1)}
 		insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), [][]any{flow})
 	}
-	state := []any{uint64(2), uint8(1), int8(1), writer, alice.Bytes(), uint64(2), new(big.Int).Mul(largest, big.NewInt(3)), largest, uint32(1_700_000_012)}
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.users (%s)", w.database(), columns["users"]), [][]any{state})
+	claim := []any{uint64(2), uint8(3), int8(1), writer, vaultA.Bytes(), alice.Bytes(), int8(0), new(big.Int), int8(0), new(big.Int), largest, int8(0), int64(0), uint64(1)}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), [][]any{claim})
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), [][]any{
+		{uint64(2), uint8(0), int8(1), writer, "first", big.NewInt(1_700_000_012), alice.Bytes()},
+		{uint64(2), uint8(1), int8(1), writer, "deposited", new(big.Int).Mul(largest, big.NewInt(3)), alice.Bytes()},
+		{uint64(2), uint8(2), int8(1), writer, "withdrawn", largest, alice.Bytes()},
+	})
 	w.ledger.append(fact{kind: aBlock, block: 1})
 	w.publish()
 	key := w.partner(7, "Seven")

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -50,7 +51,7 @@ func (x *exchange) pin() (*pin, error) {
 			return nil, err
 		}
 	}
-	x.setPosition(p)
+	maps.Copy(x.header, position(p.generation, p.seq, p.block))
 	return p, nil
 }
 
@@ -172,16 +173,22 @@ func newest[T any](x *exchange, p *pin, table, question string, args ...any) ([]
 	return rows, cursor.Seq == p.seq, nil
 }
 
+// newestOr is pinned, by the way of newest where that goes.
+func newestOr[T any](x *exchange, p *pin, table, ofNewest, question string, args ...any) ([]T, error) {
+	rows, ok, err := newest[T](x, p, table, ofNewest, p.args(args...)...)
+	if ok || err != nil {
+		return rows, err
+	}
+	return pinned[T](x, p, question, args...)
+}
+
 // newestTotal is total, by the way of newest where that goes.
 func newestTotal(x *exchange, p *pin, table, ofNewest, question string, args ...any) (int64, error) {
-	rows, ok, err := newest[totalRow](x, p, table, ofNewest, args...)
-	if err != nil {
+	rows, err := newestOr[totalRow](x, p, table, ofNewest, question, args...)
+	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
-	if ok && len(rows) == 1 {
-		return max(rows[0].Total, 0), nil
-	}
-	return total(x, p, question, args...)
+	return max(rows[0].Total, 0), nil
 }
 
 type totalRow struct {

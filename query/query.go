@@ -22,6 +22,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
+// maxHeader is the bytes that the header of a request has at most, its first
+// line included; a longer one is 431. On a connection that is used again net/http
+// lets up to headerSlop more through than on a new one, and headerSlop there more
+// than it is told.
+const (
+	maxHeader  = 32 << 10
+	headerSlop = 4 << 10
+)
+
 // CheckURL judges a webhook URL and gives its canonical form. Its error is a
 // *guard.Refusal, or something that has nothing to do with the URL.
 // (*guard.Guard).CheckURL is one.
@@ -110,7 +119,7 @@ func (q *Query) Run(ctx context.Context) error {
 		ReadTimeout:       q.cfg.ReadTimeout,
 		WriteTimeout:      q.cfg.WriteTimeout,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    32 << 10,
+		MaxHeaderBytes:    maxHeader - 2*headerSlop,
 		ErrorLog:          slog.NewLogLogger(q.log.Handler(), slog.LevelDebug),
 	}
 	group, ctx := errgroup.WithContext(ctx)

@@ -99,29 +99,29 @@ func (q *Query) askRegistry(ctx context.Context, was *registryView) *registryVie
 	return &view
 }
 
-// report is the newest word of a program; false when it is older than 5 s.
-func (v *registryView) report(program string, now time.Time) (registry.ProgramStatus, bool) {
+// report is the newest word of a program; nil when it is older than 5 s.
+func (v *registryView) report(program string, now time.Time) *registry.ProgramStatus {
 	var newest *programStatus
-	for i, p := range v.programs {
-		if p.program == program && (newest == nil || p.at.After(newest.at)) {
-			newest = &v.programs[i]
+	for i := range v.programs {
+		if p := &v.programs[i]; p.program == program && (newest == nil || p.at.After(newest.at)) {
+			newest = p
 		}
 	}
 	if newest == nil || now.Sub(newest.at) > trustedFor {
-		return registry.ProgramStatus{}, false
+		return nil
 	}
-	return newest.status, true
+	return &newest.status
 }
 
 // chainState is the value of X-Chain-State: how ingest is doing.
 func (q *Query) chainState() string {
-	view := q.registry.Load()
-	if view == nil {
-		return "unknown"
-	}
-	switch report, _ := view.report(registry.Ingest, q.now()); report.State {
-	case "following", "backfilling", "frozen":
-		return report.State
+	if view := q.registry.Load(); view != nil {
+		if report := view.report(registry.Ingest, q.now()); report != nil {
+			switch report.State {
+			case "following", "backfilling", "frozen":
+				return report.State
+			}
+		}
 	}
 	return "unknown"
 }

@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/gorilla/mux"
-	"github.com/klauspost/compress/gzhttp"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -59,28 +60,27 @@ func (q *Query) endpoints() []endpoint {
 // questions to the read models are answered 503.
 func (q *Query) Handler() http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
-	r.Use(q.measure)
+	handle := func(path string, h http.HandlerFunc) { r.Handle(path, q.measure(path, h)) }
 	for _, e := range q.endpoints() {
-		r.Handle(e.path, q.serve(e))
+		handle(e.path, q.serve(e))
 	}
-	r.HandleFunc("/healthz", q.getOnly(q.healthz))
-	r.HandleFunc("/readyz", q.getOnly(q.readyz))
-	r.HandleFunc("/status", q.getOnly(q.status))
-	r.HandleFunc("/metrics", q.getOnly(promhttp.HandlerFor(q.gatherer, promhttp.HandlerOpts{DisableCompression: true}).ServeHTTP))
+	handle("/healthz", q.getOnly(q.healthz))
+	handle("/readyz", q.getOnly(q.readyz))
+	handle("/status", q.getOnly(q.status))
+	handle("/metrics", q.getOnly(promhttp.HandlerFor(q.gatherer, promhttp.HandlerOpts{}).ServeHTTP))
 	for path, f := range docs() {
-		r.HandleFunc(path, q.getOnly(q.serveFile(f)))
+		handle(path, q.getOnly(q.serveFile(f)))
 	}
-	r.NotFoundHandler = q.measure(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	r.NotFoundHandler = q.measure("none", func(w http.ResponseWriter, r *http.Request) {
 		q.fail(w, r, notFound("There is nothing at this path."))
-	}))
-	zip, err := gzhttp.NewWrapper(gzhttp.SuffixETag(gzipSuffix), gzhttp.EnableZstd(false))
-	if err != nil {
-		panic(err) // the options are constants
-	}
-	return zip(q.outermost(r))
+	})
+	return q.outermost(r)
 }
 
 var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// nosniff, like every value that many answers share, is never changed.
+var nosniff = []string{"nosniff"}
 
 // outermost names the request and turns a panic into an error.
 func (q *Query) outermost(next http.Handler) http.Handler {
@@ -89,8 +89,8 @@ func (q *Query) outermost(next http.Handler) http.Handler {
 		if !requestID.MatchString(id) {
 			id = uuid.Must(uuid.NewV7()).String()
 		}
-		w.Header().Set(headerRequestID, id)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header()[headerRequestID] = []string{id}
+		w.Header()["X-Content-Type-Options"] = nosniff
 		defer func() {
 			v := recover()
 			if v == nil {
@@ -122,13 +122,21 @@ func (e endpoint) methods() []string {
 	return methods
 }
 
+// header is what every answer of an endpoint says.
+func (e endpoint) header() http.Header {
+	if e.partner {
+		return http.Header{"Cache-Control": {"private, no-cache"}, "Vary": {"Accept-Encoding, x-api-key"}}
+	}
+	h := http.Header{"Cache-Control": {"public, no-cache"}, "Vary": {"Accept-Encoding"}}
+	allowAnyOrigin(h)
+	return h
+}
+
 // serve makes the HTTP handler of an endpoint.
-func (q *Query) serve(e endpoint) http.Handler {
-	allow := strings.Join(e.methods(), ", ")
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !e.partner {
-			allowAnyOrigin(w.Header())
-		}
+func (q *Query) serve(e endpoint) http.HandlerFunc {
+	allow, always := strings.Join(e.methods(), ", "), e.header()
+	return func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), always)
 		var h handler
 		switch {
 		case r.Method == http.MethodGet || r.Method == http.MethodHead:
@@ -150,39 +158,35 @@ func (q *Query) serve(e endpoint) http.Handler {
 		if err := q.answer(w, r, e, h); err != nil {
 			q.fail(w, r, err)
 		}
-	})
+	}
 }
 
 // answer takes one request through the checks, in the order that
 // decisions.md fixes: key, rate limit, parameters, look-up.
 func (q *Query) answer(w http.ResponseWriter, r *http.Request, e endpoint, h handler) error {
-	ctx, cancel := context.WithTimeout(r.Context(), q.cfg.RequestTimeout)
-	defer cancel()
-	x := &exchange{ctx: ctx, request: r, vars: mux.Vars(r), header: w.Header(), params: newParams(r.URL.RawQuery), snapshot: q.snapshot.Load()}
-	x.header.Set(headerChainState, q.chainState())
-	if s := x.snapshot; s != nil {
-		x.setPosition(&pin{generation: s.generation, seq: s.seq, block: s.block})
+	x := &exchange{ctx: r.Context(), request: r, vars: mux.Vars(r), header: w.Header(), snapshot: q.snapshot.Load()}
+	if e.partner || e.streamed { // the others wait for nothing but their turn, and for what make bounds
+		ctx, cancel := context.WithTimeout(x.ctx, q.cfg.RequestTimeout)
+		defer cancel()
+		x.ctx = ctx
 	}
-	x.header.Set("Cache-Control", "public, no-cache")
-	if e.partner {
-		x.header.Set("Cache-Control", "private, no-cache")
-		x.header.Add("Vary", "x-api-key")
+	x.header[headerChainState] = []string{q.chainState()}
+	if s := x.snapshot; s != nil {
+		maps.Copy(x.header, s.position)
 	}
 	if err := q.admit(x, e); err != nil {
 		return err
 	}
+	var f *finished
+	var err error
 	switch {
 	case e.streamed:
 		return q.stream(w, x, h)
 	case e.uncached || r.Method == http.MethodPost || x.snapshot == nil || q.cfg.CacheBytes == 0:
-		f, err := q.make(x, h)
-		if err != nil {
-			return err
-		}
-		q.send(w, r, f)
-		return nil
+		f, err = q.make(x, h)
+	default:
+		f, err = q.cached(x, e)
 	}
-	f, err := q.cached(x, e)
 	if err != nil {
 		return err
 	}
@@ -190,12 +194,11 @@ func (q *Query) answer(w http.ResponseWriter, r *http.Request, e endpoint, h han
 	return nil
 }
 
+// allowAnyOrigin lets any web page read an answer and all its headers, for
+// nothing on a public route depends on who asks.
 func allowAnyOrigin(h http.Header) {
 	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Access-Control-Expose-Headers", strings.Join([]string{
-		"ETag", "Link", "Retry-After", "RateLimit", "RateLimit-Policy", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset",
-		headerRequestID, headerBlock, headerSeq, headerGeneration, headerChainState,
-	}, ", "))
+	h.Set("Access-Control-Expose-Headers", "*")
 }
 
 func wrongMethod(w http.ResponseWriter, r *http.Request, allow string) *failure {
@@ -228,17 +231,18 @@ func routeOf(r *http.Request) string {
 // encodeQuery is url.Values.Encode, which sorts by name.
 func encodeQuery(values map[string][]string) string { return url.Values(values).Encode() }
 
-// measure counts and times requests by their route.
-func (q *Query) measure(next http.Handler) http.Handler {
+// measure counts and times the requests of a route.
+func (q *Query) measure(route string, next http.HandlerFunc) http.Handler {
+	requests := q.metrics.requests.MustCurryWith(prometheus.Labels{"route": route})
+	seconds := q.metrics.seconds.WithLabelValues(route)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := q.now()
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		defer func() {
-			route := routeOf(r)
-			q.metrics.requests.WithLabelValues(route, methodOf(r), strconv.Itoa(rec.status)).Inc()
-			q.metrics.seconds.WithLabelValues(route).Observe(q.now().Sub(start).Seconds())
+			requests.WithLabelValues(methodOf(r), strconv.Itoa(rec.status)).Inc()
+			seconds.Observe(q.now().Sub(start).Seconds())
 		}()
-		next.ServeHTTP(rec, r)
+		next(rec, r)
 	})
 }
 

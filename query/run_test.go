@@ -104,6 +104,24 @@ func TestRun(t *testing.T) {
 		t.Errorf("readyz: %d", resp.StatusCode)
 	}
 
+	// The header as a whole is bounded, so what the document says of the length
+	// of one is never too little.
+	for length, want := range map[int]int{maxHeader - headerSlop - 500: 200, maxHeader + 1: 431} {
+		r, err := http.NewRequest("GET", base+"/api/v1/vaults", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("If-None-Match", strings.Repeat("x", length))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("a header of %d bytes is answered %d, should be %d", length, resp.StatusCode, want)
+		}
+	}
+
 	// New rows are served without being asked for.
 	w.ledger.append(fact{kind: aBlock, block: 12})
 	w.ledger.insert(t, w.writer, w.database())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"time"
 
@@ -35,6 +36,8 @@ type snapshot struct {
 	navs    map[common.Address]navRow // the newest of each vault
 	cache   *cache
 	seen    time.Time // when the cursors were last read
+
+	position http.Header // what an answer about it says of where it is
 }
 
 // vault is what the newest record about a vault says of it.
@@ -129,8 +132,16 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	}
 	s.seen, s.cache = now, newCache(q.cfg.CacheBytes)
 	was := q.snapshot.Swap(s)
+	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
+		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))
+	}
 	q.warm(ctx, was, s)
 	return nil
+}
+
+// unlikeAssets tells whether a sum over vaults adds units of different size.
+func (s *snapshot) unlikeAssets() bool {
+	return slices.ContainsFunc(s.vaults, func(v vault) bool { return v.asset.decimals != s.vaults[0].asset.decimals })
 }
 
 // read makes the snapshot of a generation at seq.
@@ -158,7 +169,7 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 	}
 	return &snapshot{
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
-		records: records, vaults: vaultsAt(records, seq), navs: navs,
+		records: records, vaults: vaultsAt(records, seq), navs: navs, position: position(g, seq, block.Block),
 	}, nil
 }
 

@@ -50,11 +50,10 @@ var (
 	sqlSweptTo       = question("swept_to", nil)
 	sqlUnswept       = question("unswept", nil)
 	sqlUnsweptTotal  = question("unswept_total", nil)
-	sqlToFund        = question("to_fund", nil)
+	sqlQueue         = question("queue", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
-	sqlQueued        = question("queued", nil)
-	sqlQueuedCount   = question("queued_count", nil)
+	sqlQueued        = question("queued", asOf{})
 	sqlPartnerDeps   = question("partner_deposits", nil)
 	sqlPartnerCount  = question("partner_deposits_count", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
@@ -66,8 +65,14 @@ var (
 	sqlVaultUsersNewest   = question("vault_users_newest", nil)
 	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
-	sqlCursorOf           = map[string]string{"users": question("cursor_of", "users"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
+	sqlQueueNewest        = question("queue_newest", nil)
+	sqlQueuedNewest       = question("queued", asOf{Newest: true})
+	sqlCursorOf           = map[string]string{"rankings": question("cursor_of", "rankings"), "requests": question("cursor_of", "requests"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
 )
+
+// asOf is what a file is filled in with that answers the newest state another
+// way than a past one.
+type asOf struct{ Newest bool }
 
 // generation is one database of read models and the way to it.
 type generation struct {

@@ -18,6 +18,7 @@ const (
 // all of it. An error after the first byte can only end the connection, which
 // tells the client that the answer is not whole.
 func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
+	x.params = newParams(x.request.URL.RawQuery)
 	leave, err := q.streams.enter(x.ctx)
 	if err != nil {
 		return err
@@ -27,14 +28,20 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	if err != nil {
 		return err
 	}
-	if q.tagged(w, x.request, a.tag) {
+	if unchanged(w, x.request, a.tag) {
 		return nil
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	x.header.Set("Content-Type", jsonKind)
+	send, tag := a.stream, a.tag
+	if acceptsGzip(x.request.Header) {
+		send, tag = zipping(a.stream), a.tag+gzipSuffix
+		x.header.Set("Content-Encoding", "gzip")
+	}
+	x.header["Etag"] = []string{`"` + tag + `"`}
 	if x.request.Method == http.MethodHead {
 		return nil
 	}
-	if err := a.stream(patientWriter{w, http.NewResponseController(w), q.patience}); err != nil {
+	if err := send(patientWriter{w, http.NewResponseController(w), q.patience}); err != nil {
 		if x.request.Context().Err() == nil {
 			q.log.Error("answer cut off", "request_id", x.header.Get(headerRequestID), "route", routeOf(x.request), "error", err)
 		}

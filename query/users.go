@@ -56,15 +56,19 @@ var sqlUsers, sqlUsersAsOf = userQuestions("users"), userQuestions("users_as_of"
 
 // userOrder is what the files of these questions are filled in with.
 type userOrder struct {
-	Key        string
+	Key        string // column
+	List       string // of rankings
 	Descending bool
 }
 
 func userQuestions(file string) map[[2]string]string {
 	out := make(map[[2]string]string)
-	for by, column := range map[string]string{"firstSeen": "first_ts", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"} {
-		out[[2]string{by, "asc"}] = question(file, userOrder{column, false})
-		out[[2]string{by, "desc"}] = question(file, userOrder{column, true})
+	for by, order := range map[string]userOrder{
+		"firstSeen": {"first_ts", "first", false}, "totalDeposited": {"deposited", "deposited", false}, "totalWithdrawn": {"withdrawn", "withdrawn", false},
+	} {
+		out[[2]string{by, "asc"}] = question(file, order)
+		order.Descending = true
+		out[[2]string{by, "desc"}] = question(file, order)
 	}
 	return out
 }
@@ -94,10 +98,10 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
-// usersNow reads the first rows of the order, which hold dead states too, and
+// usersNow reads the first rows of the list, which hold places left too, and
 // more of them until the page is full.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	count, err := newestTotal(x, p, "users", sqlUsersCountNewest, sqlUsersCount)
+	count, err := newestTotal(x, p, "rankings", sqlUsersCountNewest, sqlUsersCount)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -102,11 +102,14 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	type row struct {
-		Pending int64  `ch:"pending"`
-		Swept   uint32 `ch:"swept"`
-		Valued  uint32 `ch:"valued"`
+		Swept  uint32 `ch:"swept"`
+		Valued uint32 `ch:"valued"`
 	}
 	stats, err := pinnedOne[row](x, p, sqlVaultStats, hexParam("vault", address))
+	if err != nil {
+		return nil, err
+	}
+	queue, err := x.queue(p, &address)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +119,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	}
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: users, PendingWithdrawals: stats.Pending,
+		UserCount: users, PendingWithdrawals: queue[address].Pending,
 		LastSweepAt: timeOrNull(uint64(stats.Swept)), LastNavAt: timeOrNull(uint64(stats.Valued)),
 	}}
 	return &answer{data: out}, nil

@@ -53,20 +53,20 @@ type requestRow struct {
 	Shares         *big.Int `ch:"shares"`
 	Estimate       *big.Int `ch:"estimate"`
 	Expires        uint64   `ch:"expires_ts"`
-	Requested      uint32   `ch:"requested"`
+	Requested      uint64   `ch:"requested"`
 	RequestedAt    uint32   `ch:"requested_ts"`
 	RequestedBlock uint64   `ch:"requested_block"`
 	Tx             string   `ch:"tx"`
 	LogIndex       uint32   `ch:"log_index"`
-	Funded         uint32   `ch:"funded"`
+	Funded         uint64   `ch:"funded"`
 	FundedAt       uint32   `ch:"funded_ts"`
 	FundedAssets   *big.Int `ch:"funded_assets"`
-	Claimed        uint32   `ch:"claimed"`
+	Claimed        uint64   `ch:"claimed"`
 	ClaimedAt      uint32   `ch:"claimed_ts"`
 	ClaimedAssets  *big.Int `ch:"claimed_assets"`
-	Cancelled      uint32   `ch:"cancelled"`
+	Cancelled      uint64   `ch:"cancelled"`
 	CancelledAt    uint32   `ch:"cancelled_ts"`
-	Expired        uint32   `ch:"expired"`
+	Expired        uint64   `ch:"expired"`
 	ExpiredAt      uint32   `ch:"expired_ts"`
 	Status         string   `ch:"status"`
 }
@@ -75,33 +75,71 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 	user := x.pathAddress()
 	page, vault := x.params.page(), x.params.vault()
 	status := x.params.oneOf("status", "", statusQueued, statusClaimed, statusCancelled)
-	return x.withdrawals(page, sqlWithdrawals, sqlWithdrawCount, hexParam("user", user), vaultParam(vault), named("status", status))
-}
-
-func (q *Query) listQueuedWithdrawals(x *exchange) (*answer, error) {
-	page, vault := x.params.page(), x.params.vault()
-	return x.withdrawals(page, sqlQueued, sqlQueuedCount, vaultParam(vault))
-}
-
-// withdrawals answers with one page of requests.
-func (x *exchange) withdrawals(page page, rowsOf, countOf string, args ...any) (*answer, error) {
 	p, err := x.pin()
 	if err != nil {
 		return nil, err
 	}
-	count, err := total(x, p, countOf, args...)
+	args := []any{hexParam("user", user), vaultParam(vault), named("status", status)}
+	count, err := total(x, p, sqlWithdrawCount, args...)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pinned[requestRow](x, p, rowsOf, append(args, page.args()...)...)
+	rows, err := pinned[requestRow](x, p, sqlWithdrawals, append(args, page.args()...)...)
 	if err != nil {
 		return nil, err
 	}
+	return x.withdrawals(p, rows, page, count), nil
+}
+
+func (q *Query) listQueuedWithdrawals(x *exchange) (*answer, error) {
+	page, vault := x.params.page(), x.params.vault()
+	p, err := x.pin()
+	if err != nil {
+		return nil, err
+	}
+	queue, err := x.queue(p, vault)
+	if err != nil {
+		return nil, err
+	}
+	var count int64
+	for _, v := range queue {
+		count += v.Pending
+	}
+	rows, err := newestOr[requestRow](x, p, "requests", sqlQueuedNewest, sqlQueued, append(page.args(), vaultParam(vault))...)
+	if err != nil {
+		return nil, err
+	}
+	return x.withdrawals(p, rows, page, count), nil
+}
+
+// withdrawals answers with one page of requests.
+func (x *exchange) withdrawals(p *pin, rows []requestRow, page page, count int64) *answer {
 	out := make([]withdrawalJSON, 0, len(rows))
 	for _, r := range rows {
 		out = append(out, r.json(p))
 	}
-	return x.list(out, page, count), nil
+	return x.list(out, page, count)
+}
+
+// queueRow is how much of a vault is in the withdrawal queue.
+type queueRow struct {
+	Vault   string   `ch:"vault"`
+	Pending int64    `ch:"pending"` // requests that wait for their money or their owner
+	Total   int64    `ch:"total"`   // those of them that wait for their money,
+	Amount  *big.Int `ch:"amount"`  // and how much that is
+}
+
+// queue is the withdrawal queue of all vaults, or of one.
+func (x *exchange) queue(p *pin, vault *common.Address) (map[common.Address]queueRow, error) {
+	rows, err := newestOr[queueRow](x, p, "requests", sqlQueueNewest, sqlQueue, vaultParam(vault))
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[common.Address]queueRow, len(rows))
+	for _, r := range rows {
+		out[toAddress(r.Vault)] = r
+	}
+	return out, nil
 }
 
 func (r *requestRow) json(p *pin) withdrawalJSON {
@@ -157,7 +195,7 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	fund, err := x.toFund(p)
+	queue, err := x.queue(p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -168,30 +206,12 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 			return nil, err
 		}
 		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: sweep.json(), WithdrawalsToFund: amountJSON{0, "0"}}
-		if f, ok := fund[v.address]; ok {
-			entry.WithdrawalsToFund = f.json()
+		if r, ok := queue[v.address]; ok {
+			entry.WithdrawalsToFund = amountRow{r.Total, r.Amount}.json()
 		}
 		out = append(out, entry)
 	}
 	return &answer{data: out}, nil
-}
-
-// toFund sums the requests that wait for their money, by vault.
-func (x *exchange) toFund(p *pin) (map[common.Address]amountRow, error) {
-	type row struct {
-		Vault  string   `ch:"vault"`
-		Total  int64    `ch:"total"`
-		Amount *big.Int `ch:"amount"`
-	}
-	rows, err := pinned[row](x, p, sqlToFund)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[common.Address]amountRow, len(rows))
-	for _, r := range rows {
-		out[toAddress(r.Vault)] = amountRow{r.Total, r.Amount}
-	}
-	return out, nil
 }
 
 func (a amountRow) json() amountJSON {

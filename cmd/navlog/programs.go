@@ -138,8 +138,22 @@ func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
 
 type serveCmd struct{ common }
 
+const (
+	// serveGarbage is how much garbage there may be beside what is in use, in
+	// percent: little is in use, and answers out of the cache make much.
+	serveGarbage = 400
+	// serveMemory is the bytes from which on garbage is collected sooner.
+	serveMemory = 160 << 20
+)
+
 // Run answers HTTP until a signal comes.
 func (cmd serveCmd) Run(ctx context.Context, s *streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(serveGarbage)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(serveMemory)
+	}
 	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.serve() }, needChainID, needClickHouse, needPostgres, needHTTP)
 }
 

@@ -1,9 +1,14 @@
--- Users, what they deposited and withdrew and when they came, by users and by flows.
+-- Users and their places in the lists, by rankings and by flows: how many there
+-- are, what they deposited and withdrew, and a fingerprint of all places.
 SELECT found, wanted
 FROM (SELECT
-  (SELECT concat(toString(sum(sign)), ' users, ', toString(sum(sign * deposited)), ' deposited, ', toString(sum(sign * withdrawn)), ' withdrawn, ', toString(sum(sign * toInt64(first_ts))), ' first times')
-    FROM {database}.users WHERE seq <= {seq:UInt64} AND sign != 0) AS found,
-  (SELECT concat(toString(count()), ' users, ', toString(sum(d)), ' deposited, ', toString(sum(w)), ' withdrawn, ', toString(sum(first)), ' first times')
+  (SELECT concat(toString(sumIf(sign, list = 'first')), ' users, ', toString(sumIf(sign * key, list = 'deposited')), ' deposited, ',
+      toString(sumIf(sign * key, list = 'withdrawn')), ' withdrawn, fingerprint ',
+      toString(sum(sign * reinterpretAsInt64(cityHash64(toUInt8(list), key, user)))))
+    FROM {database}.rankings WHERE seq <= {seq:UInt64} AND sign != 0) AS found,
+  (SELECT concat(toString(count()), ' users, ', toString(sum(d)), ' deposited, ', toString(sum(w)), ' withdrawn, fingerprint ',
+      toString(sum(reinterpretAsInt64(cityHash64(toUInt8(1), toInt256(first), user)) + reinterpretAsInt64(cityHash64(toUInt8(2), d, user))
+        + reinterpretAsInt64(cityHash64(toUInt8(3), w, user)))))
     FROM (
       SELECT user, sum(deposits) AS d, sum(withdrawals) AS w, minIf(first_time, live > 0) AS first
       FROM (

@@ -6,7 +6,7 @@ SELECT line FROM (
   WHERE sign != 0 AND seq <= {seq:UInt64} AND user IN (SELECT user FROM {database}.flows WHERE seq = {seq:UInt64} AND sign != 0)
   UNION ALL
   SELECT seq, concat('requests: seq ', toString(seq), ', sign ', toString(sign), ', vault ', lower(hex(vault)), ', request ', toString(request_index), ', block ', toString(block),
-    ', state of seq ', toString(since)) AS line
+    ', ', toString(kind), ', estimate ', toString(estimate), ', assets ', toString(assets), ', open ', toString(open), ', waiting ', toString(waiting)) AS line
   FROM {database}.requests
   WHERE sign != 0 AND seq <= {seq:UInt64} AND (vault, request_index) IN (SELECT vault, request_index FROM {database}.requests WHERE seq = {seq:UInt64} AND sign != 0)
   UNION ALL

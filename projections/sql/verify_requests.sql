@@ -1,10 +1,17 @@
--- Live states of requests as of a block; more than one for a request is a fault.
-SELECT lower(hex(vault)), request_index, sum(sign), lower(hex(any(user))), lower(hex(any(receiver))), any(partner), toString(any(shares)), toString(any(estimate)), any(expires_ts),
-  any(requested), any(requested_ts), any(requested_block), lower(hex(any(tx))), any(log_index),
-  any(funded), any(funded_ts), toString(any(funded_assets)), any(claimed), any(claimed_ts), toString(any(claimed_assets)),
-  any(cancelled), any(cancelled_ts), any(expired), any(expired_ts)
+-- What the live logs say about each request as of a block, the first of a kind
+-- where there are several.
+SELECT lower(hex(vault)), request_index,
+  lower(hex(argMinIf(user, seq, kind = 'requested'))), lower(hex(argMinIf(receiver, seq, kind = 'requested'))),
+  argMinIf(partner, seq, kind = 'requested'), toString(argMinIf(shares, seq, kind = 'requested')),
+  toString(argMinIf(estimate, seq, kind = 'requested')), argMinIf(expires_ts, seq, kind = 'requested'),
+  countIf(kind = 'requested'), argMinIf(ts, seq, kind = 'requested'), argMinIf(block, seq, kind = 'requested'),
+  lower(hex(argMinIf(tx, seq, kind = 'requested'))), argMinIf(log_index, seq, kind = 'requested'),
+  countIf(kind = 'funded'), argMinIf(ts, seq, kind = 'funded'), toString(argMinIf(assets, seq, kind = 'funded')),
+  countIf(kind = 'claimed'), argMinIf(ts, seq, kind = 'claimed'), toString(sumIf(assets, kind = 'claimed')),
+  countIf(kind = 'cancelled'), argMinIf(ts, seq, kind = 'cancelled'), countIf(kind = 'expired'), argMinIf(ts, seq, kind = 'expired')
 FROM {database}.requests
-WHERE seq <= {seq:UInt64} AND block <= {block:UInt64} AND sign != 0
-GROUP BY vault, request_index, since
-HAVING sum(sign) != 0
+WHERE seq <= {seq:UInt64} AND block <= {block:UInt64} AND sign = 1
+  AND seq NOT IN (SELECT retracts FROM {database}.requests WHERE seq <= {seq:UInt64} AND sign = -1)
+GROUP BY vault, request_index
 ORDER BY vault, request_index
+SETTINGS optimize_aggregation_in_order = 1

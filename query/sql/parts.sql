@@ -1,15 +1,48 @@
+{{define "due"}}expires_ts != 0 AND expires_ts <= {now:UInt64}{{end}}
+
 {{define "status" -}}
 multiIf(claimed > 0, 'claimed', cancelled > 0, 'cancelled', funded > 0, 'queued',
-  expired > 0 OR (expires_ts != 0 AND {now:UInt64} >= expires_ts), 'expired', 'queued')
+  expired > 0 OR ({{template "due"}}), 'expired', 'queued')
 {{- end}}
 
-{{define "request_state" -}}
-vault, request_index, user, receiver, partner, shares, estimate, expires_ts, requested, requested_ts, requested_block, tx, log_index,
-  funded, funded_ts, funded_assets, claimed, claimed_ts, claimed_assets, cancelled, cancelled_ts, expired, expired_ts
+{{define "request_states"}}
+  SELECT vault, request_index, countIf(k = 'requested') AS requested,
+    argMinIf(u, name, k = 'requested') AS user, argMinIf(rc, name, k = 'requested') AS receiver, argMinIf(p, name, k = 'requested') AS partner,
+    argMinIf(s, name, k = 'requested') AS shares, argMinIf(e, name, k = 'requested') AS estimate, argMinIf(x, name, k = 'requested') AS expires_ts,
+    argMinIf(t, name, k = 'requested') AS requested_ts, argMinIf(b, name, k = 'requested') AS requested_block,
+    argMinIf(h, name, k = 'requested') AS tx, argMinIf(i, name, k = 'requested') AS log_index,
+    countIf(k = 'funded') AS funded, argMinIf(t, name, k = 'funded') AS funded_ts, argMinIf(a, name, k = 'funded') AS funded_assets,
+    countIf(k = 'claimed') AS claimed, argMinIf(t, name, k = 'claimed') AS claimed_ts, sumIf(a, k = 'claimed') AS claimed_assets,
+    countIf(k = 'cancelled') AS cancelled, argMinIf(t, name, k = 'cancelled') AS cancelled_ts,
+    countIf(k = 'expired') AS expired, argMinIf(t, name, k = 'expired') AS expired_ts
+  FROM (
+    SELECT vault, request_index, if(sign > 0, seq, retracts) AS name, any(kind) AS k, any(r.user) AS u, any(r.receiver) AS rc, any(r.partner) AS p,
+      any(r.shares) AS s, any(r.estimate) AS e, any(r.expires_ts) AS x, any(assets) AS a, any(ts) AS t, any(r.block) AS b, any(r.tx) AS h, any(r.log_index) AS i
+    FROM {db:Identifier}.requests AS r
+    WHERE (vault, request_index) IN (SELECT vault, request_index FROM wanted) AND sign != 0 AND seq <= {seq:UInt64} AND r.block <= {block:UInt64}
+    GROUP BY vault, request_index, name HAVING sum(sign) > 0
+  )
+  GROUP BY vault, request_index HAVING requested > 0
+{{end}}
+
+{{define "user_withdrawals" -}}
+user = toFixedString(unhex({user:String}), 20) AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))
+  AND ({status:String} = '' OR status = {status:String})
 {{- end}}
 
 {{define "deposit" -}}
 vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index
+{{- end}}
+
+{{define "users" -}}
+SELECT user, sum(in_deposits) AS deposited, sum(out_claims) AS withdrawn, toUInt32(minIf(seen, in_vault > 0)) AS first_ts
+FROM (
+  SELECT user, vault, sum(vault_user) AS in_vault, sum(f.deposited) AS in_deposits, sum(f.withdrawn) AS out_claims, sum(f.first_ts) AS seen
+  FROM {db:Identifier}.flows AS f
+  WHERE sign != 0 AND seq <= {seq:UInt64} {{.}}
+  GROUP BY user, vault
+)
+GROUP BY user HAVING sum(in_vault) > 0
 {{- end}}
 
 {{define "user_order"}}{{.Key}} {{if .Descending}}DESC{{else}}ASC{{end}}, user ASC{{end}}

@@ -1,5 +1,7 @@
-SELECT sum(sign) AS total
-FROM {db:Identifier}.requests
-WHERE user = toFixedString(unhex({user:String}), 20) AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))
-  AND requested > 0 AND ({status:String} = '' OR {{template "status"}} = {status:String})
-  AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+WITH wanted AS (
+    SELECT vault, request_index
+    FROM {db:Identifier}.requests
+    WHERE user = toFixedString(unhex({user:String}), 20)
+  )
+SELECT toInt64(count()) AS total FROM (SELECT *, {{template "status"}} AS status FROM ({{template "request_states"}}))
+WHERE {{template "user_withdrawals"}}

@@ -1,1 +1,1 @@
-SELECT sum(sign) AS total FROM {db:Identifier}.users WHERE seq <= {seq:UInt64}
+SELECT sum(sign) AS total FROM {db:Identifier}.rankings WHERE list = 'first' AND seq <= {seq:UInt64}

@@ -1,2 +1,2 @@
--- From the projection live.
-SELECT sum(sign) AS total FROM {db:Identifier}.users
+-- From the projection totals.
+SELECT sum(sign) AS total FROM {db:Identifier}.rankings WHERE list = 'first'

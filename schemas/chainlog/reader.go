@@ -43,6 +43,7 @@ type Reader struct {
 	chainID uint64
 	last    uint64
 	next    int64 // offset after the last record that was fetched
+	stable  int64 // last stable offset when it was fetched
 	hinted  bool  // the first fetch started at a hint that is not verified yet
 }
 
@@ -66,6 +67,11 @@ func NewReader(chainID uint64, from Position, options ...kgo.Opt) (*Reader, erro
 
 // Close ends the reader.
 func (r *Reader) Close() { r.client.Close() }
+
+// Left is how many offsets were committed after the last record returned, when
+// that was fetched: markers and aborted records among them, so that 1 or 0 is
+// the end.
+func (r *Reader) Left() int64 { return max(0, r.stable-r.next) }
 
 // Poll waits for records after the last one that it returned and gives at
 // most limit of them. It returns ctx's error when ctx ends first, a
@@ -112,6 +118,7 @@ func (r *Reader) pollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	if err := fetchError(ctx, fetches); err != nil {
 		return nil, fmt.Errorf("read %s after seq %d: %w", LogTopic(r.chainID), r.last, err)
 	}
+	fetches.EachPartition(func(p kgo.FetchTopicPartition) { r.stable = p.LastStableOffset })
 	return r.accept(fetches.Records())
 }
 

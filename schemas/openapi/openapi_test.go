@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -71,6 +72,39 @@ func TestEveryParameterIsBounded(t *testing.T) {
 				if p.Ref == "" {
 					t.Errorf("%s %s: parameter %s is not one of the components that are checked here", method, path, p.Value.Name)
 				}
+			}
+		}
+	}
+}
+
+// TestEveryOperationListsItsErrors, by what it takes and where it is.
+func TestEveryOperationListsItsErrors(t *testing.T) {
+	for path, item := range load(t).Paths.Map() {
+		for method, op := range item.Operations() {
+			takes, headers := map[string]bool{}, map[string]bool{}
+			for _, p := range op.Parameters {
+				if p.Value.In == openapi3.ParameterInHeader {
+					headers[p.Value.Name] = true
+				} else {
+					takes[p.Value.Name] = true
+				}
+			}
+			api, partner := strings.HasPrefix(path, "/api/v1/"), strings.HasPrefix(path, "/api/v1/partner/")
+			resource := strings.HasPrefix(path, "/api/v1/users/") && strings.HasSuffix(path, "}") || strings.Contains(path, "/vaults/{")
+			want := map[int]bool{
+				304: method == "GET" && path != "/metrics",
+				400: len(takes) > 0 || op.RequestBody != nil, 401: partner, 403: partner,
+				404: resource || method == "POST" && op.RequestBody == nil, 405: true,
+				413: op.RequestBody != nil, 415: op.RequestBody != nil,
+				429: api || path == "/status", 431: true, 500: true, 503: api || path == "/status" || path == "/readyz",
+			}
+			for status, listed := range want {
+				if (op.Responses.Status(status) != nil) != listed {
+					t.Errorf("%s %s: %d is listed: %v", method, path, status, !listed)
+				}
+			}
+			if !headers["X-Request-Id"] || headers["If-None-Match"] != want[304] {
+				t.Errorf("%s %s takes the headers %v", method, path, headers)
 			}
 		}
 	}

@@ -9,8 +9,8 @@
 // Every table has seq, row, sign and writer. seq is the record of the log that
 // made the row, (seq, row) is unique in a table. A retraction adds rows that
 // undo the ones it takes back; nothing is ever updated or deleted. Tables with
-// retracts name the seq taken back; the others are signed differences or pairs
-// of states. Each batch ends in every table with at least one row that has the
+// retracts have one row for a log and name the seq taken back; the others are
+// signed differences. Each batch ends in every table with at least one row that has the
 // batch's last seq (a "progress" row, sign 0, where there is nothing to say),
 // so max(seq) is the table's cursor and is committed with the rows, in the
 // same part.
@@ -41,7 +41,7 @@ import (
 var files embed.FS
 
 // Tables of a generation. records has a row for every seq.
-var Tables = []string{"records", "deposits", "flows", "users", "requests", "navs", "sweeps"}
+var Tables = []string{"records", "deposits", "flows", "rankings", "requests", "navs", "sweeps"}
 
 // MinVersion is the oldest ClickHouse that navlog is tested with.
 var MinVersion = [2]uint64{26, 7}

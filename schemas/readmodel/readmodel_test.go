@@ -128,12 +128,12 @@ func TestTables(t *testing.T) {
 
 func TestCheckTablesRefuses(t *testing.T) {
 	conn, database := create(t)
-	if err := conn.Exec(t.Context(), "ALTER TABLE "+database+".users MODIFY SETTING fsync_after_insert = 0"); err != nil {
+	if err := conn.Exec(t.Context(), "ALTER TABLE "+database+".rankings MODIFY SETTING fsync_after_insert = 0"); err != nil {
 		t.Fatal(err)
 	}
 	err := readmodel.CheckTables(t.Context(), conn, database)
 	var fault *readmodel.TableError
-	if !errors.As(err, &fault) || fault.Table != "users" || !strings.Contains(err.Error(), "lacks fsync_after_insert = 1") {
+	if !errors.As(err, &fault) || fault.Table != "rankings" || !strings.Contains(err.Error(), "lacks fsync_after_insert = 1") {
 		t.Errorf("an altered table: %v", err)
 	}
 	if err := readmodel.CheckTables(t.Context(), conn, "nowhere"); !errors.As(err, &fault) || fault.Table != "records" {

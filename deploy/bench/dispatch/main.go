@@ -136,8 +136,19 @@ func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *r
 	return err
 }
 
-// partners makes n of them; those for which dead is true are never answered.
+// partners makes n of them; those for which dead is true are never answered. What
+// still waits for partners of an earlier part is given up, or its attempts would be
+// measured in this one.
 func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) ([]uint32, error) {
+	for _, sql := range []string{
+		"UPDATE delivery SET state = 'failed', finished_at = now() WHERE state IN ('pending', 'parked')",
+		"DELETE FROM breaker",
+		"VACUUM ANALYZE delivery",
+	} {
+		if _, err := b.world.Pool.Exec(ctx, sql); err != nil {
+			return nil, fmt.Errorf("end the part before: %w", err)
+		}
+	}
 	ids := make([]uint32, n)
 	for i := range ids {
 		b.next++

@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
@@ -32,7 +33,7 @@ func main() {
 	flag.StringVar(&o.navlog, "navlog", "bin/navlog", "the program to measure")
 	flag.DurationVar(&o.each, "each", 60*time.Second, "time of each measurement")
 	flag.BoolVar(&o.load, "load", false, "make the data set and end")
-	flag.BoolVar(&o.noPostgres, "no-postgres", false, "leave out the comparison with PostgreSQL")
+	flag.StringVar(&o.only, "only", "", "only these measurements, separated by commas: cold, hot, crowd, postgres")
 	bare, listen := flag.String("bare", "", "(internal) serve this file and nothing else"), flag.String("listen", "", "(internal) where")
 	flag.Parse()
 	if *bare != "" {
@@ -48,10 +49,11 @@ func main() {
 }
 
 type options struct {
-	events, users    int
-	dir, navlog      string
-	each             time.Duration
-	load, noPostgres bool
+	events, users int
+	dir, navlog   string
+	each          time.Duration
+	load          bool
+	only          string
 }
 
 func run(ctx context.Context, o options) (err error) {
@@ -74,10 +76,16 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	var bars []bench.Bar
-	for _, measure := range []func(context.Context, options) ([]bench.Bar, error){w.cold, w.hot, w.compare} {
-		more, err := measure(ctx, o)
+	for _, m := range []struct {
+		name    string
+		measure func(context.Context, options) ([]bench.Bar, error)
+	}{{"cold", w.cold}, {"hot", w.hot}, {"crowd", w.crowd}, {"postgres", w.compare}} {
+		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), m.name) {
+			continue
+		}
+		more, err := m.measure(ctx, o)
 		if err != nil {
-			return err
+			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		bars = append(bars, more...)
 	}
@@ -155,22 +163,22 @@ func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
 	go w.live(ctx)
 	const rounds, connections = 3, 32
 	var rates, bares []float64
-	var took []time.Duration
+	var took, bareTook []time.Duration
 	for range rounds {
 		rate, all, err := hammer(s.addr, []string{path}, connections, o.each/rounds/2)
 		if err != nil {
 			return nil, err
 		}
 		rates, took = append(rates, rate), append(took, all...)
-		if rate, _, err = hammer(plain.addr, []string{"/"}, connections, o.each/rounds/2); err != nil {
+		if rate, all, err = hammer(plain.addr, []string{"/"}, connections, o.each/rounds/2); err != nil {
 			return nil, err
 		}
-		bares = append(bares, rate)
+		bares, bareTook = append(bares, rate), append(bareTook, all...)
 	}
 	slices.Sort(rates)
 	slices.Sort(bares)
-	fmt.Printf("\nhot, %d connections, %d bytes: %.0f requests/s (p50 %.2f ms, p99 %.2f ms); a bare handler %.0f requests/s\n",
-		connections, len(body), rates[rounds/2], quantile(took, 0.5), quantile(took, 0.99), bares[rounds/2])
+	fmt.Printf("\nhot, %d connections, %d bytes: %.0f requests/s (p50 %.2f ms, p99 %.2f ms); a bare handler %.0f requests/s (p50 %.2f ms, p99 %.2f ms)\n",
+		connections, len(body), rates[rounds/2], quantile(took, 0.5), quantile(took, 0.99), bares[rounds/2], quantile(bareTook, 0.5), quantile(bareTook, 0.99))
 	memory, err := s.memory()
 	if err != nil {
 		return nil, err

@@ -75,9 +75,6 @@ func (w *world) comparisons() []comparison {
 // compare asks navlog, its cache off, and PostgreSQL the same, one after the
 // other.
 func (w *world) compare(ctx context.Context, o options) ([]bench.Bar, error) {
-	if o.noPostgres {
-		return nil, nil
-	}
 	if err := w.loadFacts(ctx); err != nil {
 		return nil, fmt.Errorf("load PostgreSQL: %w", err)
 	}

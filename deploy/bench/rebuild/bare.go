@@ -177,11 +177,39 @@ func (e *engines) untouched(ctx context.Context, last uint64) error {
 	return nil
 }
 
+// meter reads how much processor time was spent since it was last read.
+type meter struct {
+	project, clickHouse int // processes
+	last                spent
+}
+
+type spent struct{ project, clickHouse time.Duration }
+
+func (m *meter) read() (spent, error) {
+	project, err := cpu(m.project)
+	if err != nil {
+		return spent{}, err
+	}
+	clickHouse, err := cpu(m.clickHouse)
+	if err != nil {
+		return spent{}, err
+	}
+	was := m.last
+	m.last = spent{project, clickHouse}
+	return spent{project - was.project, clickHouse - was.clickHouse}, nil
+}
+
+// each tells what was spent on a record.
+func (s spent) each(records uint64) string {
+	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(records) }
+	return fmt.Sprintf("microseconds of CPU a record: navlog project %.2f, ClickHouse %.2f", micro(s.project), micro(s.clickHouse))
+}
+
 // cpu is the processor time that a process has used.
 func cpu(pid int) (time.Duration, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, fmt.Errorf("read the processor time of navlog project: %w", err)
+		return 0, fmt.Errorf("read the processor time of a process: %w", err)
 	}
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
@@ -189,7 +217,7 @@ func cpu(pid int) (time.Duration, error) {
 	for _, i := range []int{11, 12} { // utime, stime
 		n, err := strconv.ParseInt(fields[i], 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("read the processor time of navlog project: %w", err)
+			return 0, fmt.Errorf("read the processor time of a process: %w", err)
 		}
 		ticks += n
 	}

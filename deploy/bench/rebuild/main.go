@@ -179,12 +179,13 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	used, err := cpu(project.Process.Pid)
+	spent := meter{project: project.Process.Pid, clickHouse: e.clickHouse.Pid}
+	building, err := spent.read()
 	if err != nil {
 		return err
 	}
 	rate := func(d time.Duration) float64 { return float64(last) / d.Seconds() }
-	fmt.Printf("first generation: %.1f s, %.0f records/s, %.2f microseconds of CPU a record in navlog project\n", first.Seconds(), rate(first), used.Seconds()*1e6/float64(last))
+	fmt.Printf("first generation: %.1f s, %.0f records/s, %s\n", first.Seconds(), rate(first), building.each(last))
 
 	b.say("rebuilding beside it")
 	began := time.Now()
@@ -194,11 +195,11 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return fmt.Errorf("navlog projection rebuild: %w", err)
 	}
 	rebuilt := time.Since(began)
-	after, err := cpu(project.Process.Pid)
+	rebuilding, err := spent.read()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("rebuild to the switch: %.1f s, %.0f records/s, %.2f microseconds of CPU a record in navlog project\n", rebuilt.Seconds(), rate(rebuilt), (after-used).Seconds()*1e6/float64(last))
+	fmt.Printf("rebuild to the switch: %.1f s, %.0f records/s, %s\n", rebuilt.Seconds(), rate(rebuilt), rebuilding.each(last))
 
 	b.say("timing live blocks")
 	waits, err := e.live(ctx, b, last)
@@ -214,7 +215,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("bare insert of the same %d rows: %.1f s, %.0f records/s\n", rows, bare.Seconds(), rate(bare))
+	fmt.Printf("bare insert of the same %d rows: %.1f s, %.0f records/s; what ClickHouse merges later is not in it\n", rows, bare.Seconds(), rate(bare))
 	if err := e.kafkaEngine(ctx, b, rate(rebuilt)); err != nil {
 		return err
 	}

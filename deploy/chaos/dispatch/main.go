@@ -7,11 +7,33 @@
 //
 // A seed decides what happens and when. At the end of each, every event must
 // have been acknowledged by its receiver, with the id and the bytes that follow
-// from the event alone; what came more often than its answers explain must be no
-// more than what the lanes had under way when something was killed. The last
-// line is
+// from the event alone, and what came more often than its answers explain must be
+// no more than what was under way. The last line is
 //
 //	seeds=N events=M lost=0 extra=K in_flight_bound=B
+//
+// with K <= B in each seed, and so in the sum.
+//
+// # What B is
+//
+// B is measured and not what the configuration would allow. An event may be sent
+// again after it was accepted for one reason only: its partner has changed hands
+// while the answer was not in PostgreSQL. A dispatcher that lives never repeats a
+// POST that was answered; one that is killed loses its partners when the lease
+// runs out, and so does one that could not renew while PostgreSQL was down. So B
+// counts the POSTs that were not refused, that had arrived when the fence of their
+// partner's lease rose, and whose event was recorded as delivered only after it.
+// None of the three comes from the dispatcher's own account of what it had under
+// way: the receiver notes the arrivals, a trigger on the lease notes each rise
+// (ledger.go), and the record is the one that keeps the event from being sent
+// again.
+//
+// A lease that is stolen is harder, and happens in this program only: the old
+// owner believes in it until it renews, a third of the lease later, or until the
+// first of its results is refused. What it begins meanwhile cannot be recorded and
+// cannot be told from what the new owner begins, so after each theft the POSTs of
+// a partner that begin in that time count, too, up to its concurrency. A topic
+// that is read again or made anew adds nothing: the ids are known.
 package main
 
 import (
@@ -75,6 +97,9 @@ func (c *chaos) run(ctx context.Context) (sum tally, err error) {
 		return sum, err
 	}
 	defer c.world.Close()
+	if _, err := c.world.Pool.Exec(ctx, witness); err != nil {
+		return sum, fmt.Errorf("watch the leases: %w", err)
+	}
 	for i := range c.Seeds {
 		seed, started := c.First+uint64(i), time.Now()
 		one, err := c.seed(ctx, seed)

@@ -41,10 +41,15 @@ type receiver struct {
 // story is what the receiver knows of an event.
 type story struct {
 	referral referrals.Referral
-	posts    int
-	refused  int // answers other than 2xx, none included
+	posts    []post
 	accepted bool
 	sequence int64
+}
+
+// post is a request that arrived whole.
+type post struct {
+	at      time.Time
+	refused bool // answered with something else than 2xx, or not at all
 }
 
 func startReceiver(dir string) (*receiver, error) {
@@ -84,11 +89,12 @@ func (r *receiver) expect(referral referrals.Referral) {
 }
 
 func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
+	at := time.Now()
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return // the dispatcher died while it was writing: not a delivery
 	}
-	first, err := r.take(request.PathValue("partner"), request.Header, body)
+	s, n, err := r.take(request.PathValue("partner"), request.Header, body, at)
 	if err != nil {
 		r.mu.Lock()
 		r.faults = append(r.faults, err)
@@ -100,61 +106,62 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	mood.Write(body)
 	number := mood.Sum32() % 100
 	switch {
-	case first && number < 10:
-		r.refuse(request)
+	case n == 0 && number < 10:
+		r.refuse(s, n)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
-	case first && number < 20:
-		r.refuse(request)
+	case n == 0 && number < 20:
+		r.refuse(s, n)
 		panic(http.ErrAbortHandler)
 	case number < 40:
 		time.Sleep(time.Duration(number) * 10 * time.Millisecond)
 	}
 	r.mu.Lock()
-	r.events[uuid.MustParse(request.Header.Get(webhook.HeaderEventID))].accepted = true
+	s.accepted = true
 	r.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (r *receiver) refuse(request *http.Request) {
+func (r *receiver) refuse(s *story, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events[uuid.MustParse(request.Header.Get(webhook.HeaderEventID))].refused++
+	s.posts[n].refused = true
 }
 
 // take checks a POST against the event that it is of: id, bytes, signature and
-// sequence. It says whether it is the event's first.
-func (r *receiver) take(partner string, h http.Header, body []byte) (first bool, err error) {
+// sequence. It gives the event and the POST's place among its posts.
+func (r *receiver) take(partner string, h http.Header, body []byte, at time.Time) (s *story, n int, err error) {
 	id, err := uuid.Parse(h.Get(webhook.HeaderEventID))
 	if err != nil {
-		return false, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
+		return nil, 0, fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.events[id]
+	s = r.events[id]
 	if s == nil {
-		return false, fmt.Errorf("event %s was never appended", id)
+		return nil, 0, fmt.Errorf("event %s was never appended", id)
 	}
-	s.posts++
+	n = len(s.posts)
+	s.posts = append(s.posts, post{at: at})
 	number, _ := strconv.ParseInt(partner, 10, 64)
 	now := time.Now()
 	if err := webhook.Verify(r.secrets[number], h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, now); err != nil {
-		return false, fmt.Errorf("event %s: %w", id, err)
+		return nil, 0, fmt.Errorf("event %s: %w", id, err)
 	}
 	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)
 	sequence, _ := strconv.ParseInt(h.Get(webhook.HeaderSequence), 10, 64)
 	switch {
 	case now.Sub(time.Unix(seconds, 0)) > fresh:
-		return false, fmt.Errorf("event %s: the signature is of %s ago", id, now.Sub(time.Unix(seconds, 0)))
+		return nil, 0, fmt.Errorf("event %s: the signature is of %s ago", id, now.Sub(time.Unix(seconds, 0)))
 	case number != int64(s.referral.Partner):
-		return false, fmt.Errorf("event %s of partner %d came to partner %d", id, s.referral.Partner, number)
+		return nil, 0, fmt.Errorf("event %s of partner %d came to partner %d", id, s.referral.Partner, number)
 	case !bytes.Equal(body, s.referral.Body):
-		return false, fmt.Errorf("event %s has another body", id)
+		return nil, 0, fmt.Errorf("event %s has another body", id)
 	case sequence < 1 || s.sequence > 0 && s.sequence != sequence:
-		return false, fmt.Errorf("event %s has sequence %d and then %d", id, s.sequence, sequence)
+		return nil, 0, fmt.Errorf("event %s has sequence %d and then %d", id, s.sequence, sequence)
 	}
 	s.sequence = sequence
-	return s.posts == 1, nil
+	return s, n, nil
 }
 
 // missing counts the events that are not acknowledged.
@@ -171,7 +178,13 @@ func (r *receiver) judge() (extra int, err error) {
 	defer r.mu.Unlock()
 	sequences := map[uint32]map[int64]bool{}
 	for _, s := range r.events {
-		extra += max(0, s.posts-1-s.refused)
+		unexplained := -1 // one has to come
+		for _, p := range s.posts {
+			if !p.refused {
+				unexplained++
+			}
+		}
+		extra += max(0, unexplained)
 		if !s.accepted {
 			continue
 		}
@@ -207,6 +220,13 @@ func (r *receiver) missingLocked() (n int) {
 		}
 	}
 	return n
+}
+
+// underWay counts what the ledger says was under way.
+func (r *receiver) underWay(l *ledger) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return l.count(r.events)
 }
 
 // begin forgets the events of the seed before.

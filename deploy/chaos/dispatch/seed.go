@@ -14,6 +14,7 @@ const (
 	partners    = 5
 	concurrency = 4 // POSTs to one partner at a time: the default
 	batches     = 12
+	lease       = 3 * time.Second
 	// settle is how long events may take after the last blow.
 	settle = 90 * time.Second
 )
@@ -24,7 +25,7 @@ type run struct {
 	random      *rand.Rand
 	dispatchers [2]*referrals.Dispatcher
 	appended    []referrals.Referral
-	blows       int // that can make what is under way be sent again
+	thefts      []window
 }
 
 // seed appends events while things happen to everybody, and waits until all of
@@ -57,17 +58,24 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 			return t, err
 		}
 	}
-	t = tally{events: len(r.appended), bound: r.blows * partners * concurrency}
+	t.events = len(r.appended)
 	t.lost, err = r.settle(ctx)
 	if err := errors.Join(err, r.stop()); err != nil { // what is under way counts, too
 		return t, err
 	}
-	t.extra, err = c.receiver.judge()
+	l, err := r.ledger(ctx)
+	if err != nil {
+		return t, err
+	}
+	t.bound = c.receiver.underWay(l)
+	if t.extra, err = c.receiver.judge(); err == nil && t.extra > t.bound {
+		err = fmt.Errorf("%d posts came too often, and only %d were under way when their partner changed hands", t.extra, t.bound)
+	}
 	return t, err
 }
 
 func (r *run) start(i int) (err error) {
-	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.caFile, fmt.Sprintf("dispatch%d.log", i+1), "NAVLOG_WEBHOOKS_LEASE_SECONDS=3")
+	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.caFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
 	return err
 }
 
@@ -114,7 +122,6 @@ func (r *run) strike(ctx context.Context) error {
 	case n < 40: // a dispatcher dies, and starts again after a while
 		i := r.random.IntN(len(r.dispatchers))
 		r.dispatchers[i].Kill()
-		r.blows++
 		if err := r.pause(ctx, 300*time.Millisecond); err != nil {
 			return err
 		}
@@ -122,8 +129,11 @@ func (r *run) strike(ctx context.Context) error {
 	case n < 52:
 		return r.killPostgres(ctx)
 	case n < 64: // every partner is taken away from its dispatcher
-		r.blows++
-		return r.exec(ctx, "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
+		stolen := window{from: time.Now()}
+		err := r.exec(ctx, "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
+		stolen.to = time.Now().Add(lease / 3)
+		r.thefts = append(r.thefts, stolen)
+		return err
 	case n < 76: // the topics are read again, from zero
 		return r.exec(ctx, "DELETE FROM position")
 	case n < 80: // the topic is made anew, and everything appended again
@@ -144,7 +154,6 @@ func (r *run) exec(ctx context.Context, sql string) error {
 // its death is for the dispatchers to bear; this process waits for it.
 func (r *run) killPostgres(ctx context.Context) error {
 	r.world.KillPostgres()
-	r.blows++
 	if err := r.pause(ctx, 300*time.Millisecond); err != nil {
 		return err
 	}
@@ -154,13 +163,32 @@ func (r *run) killPostgres(ctx context.Context) error {
 		for err == nil && r.exec(ctx, "SELECT 1") != nil && time.Now().Before(deadline) {
 			// the pool finds out about each dead connection by using it
 		}
-		if err == nil || time.Now().After(deadline) {
+		if err == nil {
+			return r.revive()
+		}
+		if time.Now().After(deadline) {
 			return err
 		}
 		if err := r.pause(ctx, time.Second); err != nil {
 			return err
 		}
 	}
+}
+
+// revive starts dispatchers again that ended because there was no PostgreSQL when
+// they began, as whoever supervises them would. One that ends at any other time is
+// a fault, which stop reports.
+func (r *run) revive() error {
+	for i, d := range r.dispatchers {
+		select {
+		case <-d.Ended():
+			if err := r.start(i); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+	return nil
 }
 
 // settle waits until every event is acknowledged and written so, and gives the

@@ -1,6 +1,8 @@
 -- One row per DepositAccepted. partner_user is +1 when the deposit makes its
 -- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
--- takes the last one away; 0 otherwise and for partner 0.
+-- takes the last one away; 0 otherwise and for partner 0. The lists of a user
+-- and of a partner find their rows by the projections keys_*, which are narrow,
+-- and read what they show by the table's own order.
 CREATE TABLE deposits (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -25,7 +27,13 @@ CREATE TABLE deposits (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
-  PROJECTION rows_user (SELECT * ORDER BY user, block, log_index),
-  PROJECTION rows_partner (SELECT * ORDER BY partner, block, log_index)
+  PROJECTION keys_user (
+    SELECT user, block, log_index, seq, sign, retracts, vault, deposit_id, ts, partner
+    ORDER BY user, block, log_index
+  ),
+  PROJECTION keys_partner (
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets
+    ORDER BY partner, block, log_index
+  )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

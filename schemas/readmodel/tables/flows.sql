@@ -25,4 +25,4 @@ CREATE TABLE flows (
     GROUP BY vault, intDiv(block, 4096)
   )
 ) ENGINE = MergeTree ORDER BY (user, vault, block, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

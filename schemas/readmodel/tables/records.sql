@@ -1,6 +1,6 @@
 -- Every record of the log, one row each: count() = uniqExact(seq) = max(seq)
 -- proves that nothing is missing and nothing is doubled. Block records say how
--- far the chain is indexed and what time it is there; payload is the whole
+-- far the chain is indexed and what time it is there (hash is theirs); payload is the whole
 -- protobuf record where no other table holds what it says: vault, decision,
 -- and logs that cannot be counted (quarantined).
 CREATE TABLE records (
@@ -9,15 +9,15 @@ CREATE TABLE records (
   sign Int8,
   retracts UInt64,
   writer UInt64,
-  kind LowCardinality(String),
-  event LowCardinality(String),
+  kind Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3),
+  event Enum8('' = 0, 'Unknown' = 1, 'DepositAccepted' = 2, 'WithdrawalRequested' = 3, 'WithdrawalFunded' = 4,
+    'WithdrawalClaimed' = 5, 'WithdrawalCancelled' = 6, 'WithdrawalExpired' = 7, 'NavUpdated' = 8,
+    'DepositsSwept' = 9, 'WithdrawalsSettled' = 10),
   boundary Bool,
   quarantined Bool,
   block UInt64 CODEC(Delta, LZ4),
   hash FixedString(32),
   ts UInt32 CODEC(Delta, LZ4),
-  address FixedString(20),
-  tx FixedString(32),
   log_index UInt32,
   payload String,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())

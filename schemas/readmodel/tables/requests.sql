@@ -1,45 +1,44 @@
--- The state of a withdrawal request after each log that changed it, old state
--- with sign -1 and new one with sign +1. A state is named by the seq of the log
--- that made it (since); taking a log back writes its state with sign -1 and the
--- one before it, by that one's own name, with sign +1. block is the block of the
--- change, in both rows: a state is live as of block X where sum(sign) by
--- (vault, request_index, since) over the rows with block <= X is 1.
+-- One row for each log about a withdrawal request: what it says, and what it
+-- did to the queue. The state of a request is the fold of its live rows (those
+-- that no row with sign -1 retracts): the first of a kind says what was asked,
+-- and when it was funded, claimed, cancelled or expired.
 --
--- Times are 0 where the thing did not happen; the counts say how often the chain
--- says it did (more than once cannot be, and is kept all the same). A request
--- with requested = 0 was never asked for (its log is missing on chain) and
--- belongs in no list. claimed_assets is the sum over all claims.
+-- user, receiver, partner and shares are of kind requested; assets were funded
+-- or claimed. open is +1 where the log put the request into the queue (asked
+-- for, not claimed, not cancelled, not expired unless it was funded) and -1
+-- where it took it out; waiting the same for the part of the queue that is not
+-- funded yet. estimate and expires_ts are those of the request in the rows of
+-- kind requested and where waiting is not 0. Within a vault seq order is chain
+-- order, so sums over block <= X are the queue as of X.
 CREATE TABLE requests (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
   sign Int8,
+  retracts UInt64,
   writer UInt64,
   vault FixedString(20),
-  request_index UInt64,
-  since UInt64,
+  request_index UInt64 CODEC(Delta, LZ4),
+  kind Enum8('' = 0, 'requested' = 1, 'funded' = 2, 'claimed' = 3, 'cancelled' = 4, 'expired' = 5),
   user FixedString(20),
   receiver FixedString(20),
   partner UInt32,
   shares Int256,
+  assets Int256,
   estimate Int256,
   expires_ts UInt64,
-  requested UInt32,
-  requested_ts UInt32,
-  requested_block UInt64,
+  open Int8,
+  waiting Int8,
+  block UInt64 CODEC(Delta, LZ4),
+  ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  funded UInt32,
-  funded_ts UInt32,
-  funded_assets Int256,
-  claimed UInt32,
-  claimed_ts UInt32,
-  claimed_assets Int256,
-  cancelled UInt32,
-  cancelled_ts UInt32,
-  expired UInt32,
-  expired_ts UInt32,
-  block UInt64 CODEC(Delta, LZ4),
+  INDEX ix_expires expires_ts TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
-  PROJECTION rows_user (SELECT * ORDER BY user, vault, request_index)
-) ENGINE = MergeTree ORDER BY (vault, request_index, since, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+  PROJECTION queue (
+    SELECT vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)),
+      sum(open), sum(waiting), sum(waiting * estimate)
+    GROUP BY vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536))
+  ),
+  PROJECTION keys_user (SELECT user, vault, request_index ORDER BY user)
+) ENGINE = MergeTree ORDER BY (vault, request_index, seq)
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

@@ -2,7 +2,7 @@ CREATE DATABASE IF NOT EXISTS navlog_g7 ON CLUSTER main ENGINE = Atomic;
 
 -- Every record of the log, one row each: count() = uniqExact(seq) = max(seq)
 -- proves that nothing is missing and nothing is doubled. Block records say how
--- far the chain is indexed and what time it is there; payload is the whole
+-- far the chain is indexed and what time it is there (hash is theirs); payload is the whole
 -- protobuf record where no other table holds what it says: vault, decision,
 -- and logs that cannot be counted (quarantined).
 CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
@@ -11,15 +11,15 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   sign Int8,
   retracts UInt64,
   writer UInt64,
-  kind LowCardinality(String),
-  event LowCardinality(String),
+  kind Enum8('log' = 0, 'block' = 1, 'vault' = 2, 'decision' = 3),
+  event Enum8('' = 0, 'Unknown' = 1, 'DepositAccepted' = 2, 'WithdrawalRequested' = 3, 'WithdrawalFunded' = 4,
+    'WithdrawalClaimed' = 5, 'WithdrawalCancelled' = 6, 'WithdrawalExpired' = 7, 'NavUpdated' = 8,
+    'DepositsSwept' = 9, 'WithdrawalsSettled' = 10),
   boundary Bool,
   quarantined Bool,
   block UInt64 CODEC(Delta, LZ4),
   hash FixedString(32),
   ts UInt32 CODEC(Delta, LZ4),
-  address FixedString(20),
-  tx FixedString(32),
   log_index UInt32,
   payload String,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
@@ -29,7 +29,9 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 
 -- One row per DepositAccepted. partner_user is +1 when the deposit makes its
 -- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
--- takes the last one away; 0 otherwise and for partner 0.
+-- takes the last one away; 0 otherwise and for partner 0. The lists of a user
+-- and of a partner find their rows by the projections keys_*, which are narrow,
+-- and read what they show by the table's own order.
 CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -54,10 +56,16 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
-  PROJECTION rows_user (SELECT * ORDER BY user, block, log_index),
-  PROJECTION rows_partner (SELECT * ORDER BY partner, block, log_index)
+  PROJECTION keys_user (
+    SELECT user, block, log_index, seq, sign, retracts, vault, deposit_id, ts, partner
+    ORDER BY user, block, log_index
+  ),
+  PROJECTION keys_partner (
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets
+    ORDER BY partner, block, log_index
+  )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (vault, deposit_id, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
 
 -- What each log did to one user in one vault, as signed differences: a deposit,
@@ -87,76 +95,73 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows ON CLUSTER main (
     GROUP BY vault, intDiv(block, 4096)
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (user, vault, block, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
 
--- The state of a user over all vaults after each log that changed it: the old
--- state again with sign -1, the new one with sign +1. A state is named by the
--- seq that made it (since); it is live where sum(sign) by (user, since) is 1.
-CREATE TABLE IF NOT EXISTS navlog_g7.users ON CLUSTER main (
+-- The orders of the list of users: a row for every place that a user takes in
+-- an order (sign +1) or leaves (sign -1). A log moves a user only in the orders
+-- whose key it changes, so a user stands in each of the three once, where
+-- sum(sign) by (list, key, user) is 1. key is the time of the first live
+-- deposit or request over all vaults, or the sum of deposits or of claims; the
+-- rest of what the list shows is in flows.
+CREATE TABLE IF NOT EXISTS navlog_g7.rankings ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
   sign Int8,
   writer UInt64,
+  list Enum8('' = 0, 'first' = 1, 'deposited' = 2, 'withdrawn' = 3),
+  key Int256,
   user FixedString(20),
-  since UInt64,
-  deposited Int256,
-  withdrawn Int256,
-  first_ts UInt32,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
-  PROJECTION live (SELECT sum(sign)),
-  PROJECTION by_user (SELECT * ORDER BY user),
-  PROJECTION by_first (SELECT * ORDER BY first_ts, user),
-  PROJECTION by_withdrawn (SELECT * ORDER BY withdrawn, user)
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (deposited, user)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+  PROJECTION totals (SELECT list, sum(sign) GROUP BY list)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (list, key, user)
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
 
--- The state of a withdrawal request after each log that changed it, old state
--- with sign -1 and new one with sign +1. A state is named by the seq of the log
--- that made it (since); taking a log back writes its state with sign -1 and the
--- one before it, by that one's own name, with sign +1. block is the block of the
--- change, in both rows: a state is live as of block X where sum(sign) by
--- (vault, request_index, since) over the rows with block <= X is 1.
+-- One row for each log about a withdrawal request: what it says, and what it
+-- did to the queue. The state of a request is the fold of its live rows (those
+-- that no row with sign -1 retracts): the first of a kind says what was asked,
+-- and when it was funded, claimed, cancelled or expired.
 --
--- Times are 0 where the thing did not happen; the counts say how often the chain
--- says it did (more than once cannot be, and is kept all the same). A request
--- with requested = 0 was never asked for (its log is missing on chain) and
--- belongs in no list. claimed_assets is the sum over all claims.
+-- user, receiver, partner and shares are of kind requested; assets were funded
+-- or claimed. open is +1 where the log put the request into the queue (asked
+-- for, not claimed, not cancelled, not expired unless it was funded) and -1
+-- where it took it out; waiting the same for the part of the queue that is not
+-- funded yet. estimate and expires_ts are those of the request in the rows of
+-- kind requested and where waiting is not 0. Within a vault seq order is chain
+-- order, so sums over block <= X are the queue as of X.
 CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
   sign Int8,
+  retracts UInt64,
   writer UInt64,
   vault FixedString(20),
-  request_index UInt64,
-  since UInt64,
+  request_index UInt64 CODEC(Delta, LZ4),
+  kind Enum8('' = 0, 'requested' = 1, 'funded' = 2, 'claimed' = 3, 'cancelled' = 4, 'expired' = 5),
   user FixedString(20),
   receiver FixedString(20),
   partner UInt32,
   shares Int256,
+  assets Int256,
   estimate Int256,
   expires_ts UInt64,
-  requested UInt32,
-  requested_ts UInt32,
-  requested_block UInt64,
+  open Int8,
+  waiting Int8,
+  block UInt64 CODEC(Delta, LZ4),
+  ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  funded UInt32,
-  funded_ts UInt32,
-  funded_assets Int256,
-  claimed UInt32,
-  claimed_ts UInt32,
-  claimed_assets Int256,
-  cancelled UInt32,
-  cancelled_ts UInt32,
-  expired UInt32,
-  expired_ts UInt32,
-  block UInt64 CODEC(Delta, LZ4),
+  INDEX ix_expires expires_ts TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
-  PROJECTION rows_user (SELECT * ORDER BY user, vault, request_index)
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (vault, request_index, since, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+  PROJECTION queue (
+    SELECT vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)),
+      sum(open), sum(waiting), sum(waiting * estimate)
+    GROUP BY vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536))
+  ),
+  PROJECTION keys_user (SELECT user, vault, request_index ORDER BY user)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (vault, request_index, seq)
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
 
 -- One row per NavUpdated; nav_per_share has 18 decimals.

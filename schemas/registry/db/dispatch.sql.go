@@ -299,10 +299,13 @@ WITH result AS MATERIALIZED (
 ), logged AS (
   INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
     dns_us, connect_us, tls_us, first_byte_us)
-  SELECT r.event_id, 1 + coalesce((SELECT max(a.number) FROM attempt a WHERE a.event_id = r.event_id), 0),
-    r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+  SELECT r.event_id, 1 + before.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
-  FROM result r
+  FROM result r, LATERAL (
+    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = r.started_at), false) AS known
+    FROM attempt a WHERE a.event_id = r.event_id
+  ) before
+  WHERE NOT before.known
 )
 SELECT event_id FROM done
 `
@@ -331,7 +334,8 @@ type FinishAttemptsParams struct {
 
 // Writes what came of POSTs: the attempts always, each new state only under the
 // fence. Names what was written; of what is missing another dispatcher owns the
-// partner and will send it again.
+// partner and will send it again. Written twice, because the answer to the first
+// time was lost, an attempt is still one.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/deploy/bench"
+)
+
+const (
+	crowdSize   = 512 // clients at once, of which the program answers 16 and lets 256 wait
+	slowClients = 64
+	// cutOffAfter is when a client that takes nothing has been cut off, and those
+	// that waited for its place have been served.
+	cutOffAfter = 20 * time.Second
+)
+
+// crowd is what misbehaves: clients that take nothing of their answers, clients
+// that leave, and more clients than there is room for.
+func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, o.navlog, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.live(ctx)
+	bars, err := w.slowReaders(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	more, err := w.overload(ctx, s, o.each/4)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := s.memory()
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(bars, more, []bench.Bar{{Name: "crowd-memory-mib", Value: memory, Bound: 256}}), nil
+}
+
+// slowReaders asks for the longest answer over connections that are never read,
+// and over as many that are closed at once, and waits until others are answered
+// and the program holds none of these connections.
+func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error) {
+	a := newAsker("http://"+s.addr, w.keys[1])
+	const path = "/api/v1/queues/deposits"
+	if err := a.ask(ctx, question{}, path); err != nil {
+		return nil, err
+	}
+	a.client.CloseIdleConnections()
+	for i := range 2 * slowClients {
+		conn, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			return nil, err
+		}
+		if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+			return nil, err
+		}
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: navlog\r\nConnection: close\r\n\r\n", path); err != nil {
+			return nil, err
+		}
+		if i%2 == 0 {
+			conn.Close()
+		} else {
+			defer conn.Close()
+		}
+	}
+	start, answered, held := time.Now(), time.Duration(0), 0
+	for time.Since(start) < cutOffAfter {
+		if answered == 0 && a.ask(ctx, question{}, path) == nil {
+			answered = time.Since(start)
+		}
+		a.client.CloseIdleConnections()
+		var err error
+		if held, err = s.connections(); err != nil {
+			return nil, err
+		}
+		if answered > 0 && held == 0 || !sleep(ctx, 200*time.Millisecond) {
+			break
+		}
+	}
+	if answered == 0 {
+		answered = cutOffAfter
+	}
+	fmt.Printf("\n%d clients that read nothing, and %d that leave: another one is answered after %.1f s; after %.1f s the program still holds %d of them\n",
+		slowClients, slowClients, answered.Seconds(), time.Since(start).Seconds(), held)
+	return []bench.Bar{
+		{Name: "slow-readers-hold-up-s", Value: answered.Seconds(), Bound: 10},
+		{Name: "slow-readers-still-held", Value: float64(held)},
+	}, nil
+}
+
+// connections is how many clients a server on this machine holds: sockets with
+// its port that are established, or that only the client has closed.
+func (s *server) connections() (n int, err error) {
+	_, text, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return 0, err
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0, err
+	}
+	b, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return 0, err
+	}
+	const established, closeWait = "01", "08"
+	for line := range strings.Lines(string(b)) {
+		fields := strings.Fields(line) // number, local address, remote address, state
+		if len(fields) > 3 && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", port)) && (fields[3] == established || fields[3] == closeWait) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// outcome counts answers to a crowd.
+type outcome struct {
+	mu                        sync.Mutex
+	served, refused, sickness int
+	other                     map[string]int
+	health                    []time.Duration
+}
+
+// overload sends more cold questions at once than there is room for, watches
+// the health endpoints meanwhile, and then how long it takes until questions
+// are answered again.
+func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]bench.Bar, error) {
+	out := &outcome{other: map[string]int{}}
+	questions := slices.DeleteFunc(w.questions(), func(q question) bool { return q.partner })
+	end := time.Now().Add(for_)
+	var group sync.WaitGroup
+	for i := range crowdSize {
+		group.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(i), 5))
+			for time.Now().Before(end) && ctx.Err() == nil {
+				out.add(getOnce(s.addr, questions[rng.IntN(len(questions))].path(rng)))
+			}
+		})
+	}
+	group.Go(func() {
+		for time.Now().Before(end) && sleep(ctx, 100*time.Millisecond) {
+			for _, path := range []string{"/healthz", "/readyz"} {
+				out.healthy(getOnce(s.addr, path))
+			}
+		}
+	})
+	group.Wait()
+	over, recovered := time.Now(), false
+	for !recovered && time.Since(over) < 30*time.Second {
+		start := time.Now()
+		status, _, _, err := getOnce(s.addr, "/api/v1/users?page=2")
+		recovered = err == nil && status == http.StatusOK && time.Since(start) < time.Second
+	}
+	recovery := time.Since(over).Seconds()
+	others := 0
+	for _, n := range out.other {
+		others += n
+	}
+	fmt.Printf("\n%d clients at once: %d answered, %d sent away with 503 and Retry-After, %d something else %v; health endpoints: %d answers, p50 %.1f ms, p99 %.1f ms, %d not 200; normal again after %.2f s\n",
+		crowdSize, out.served, out.refused, others, out.other, len(out.health), quantile(out.health, 0.5), quantile(out.health, 0.99), out.sickness, recovery)
+	return []bench.Bar{
+		{Name: "overload-refused", Value: float64(out.refused), Bound: 1, Least: true},
+		{Name: "overload-answered", Value: float64(out.served), Bound: 1, Least: true},
+		{Name: "overload-other-answers", Value: float64(others), Bound: 0},
+		{Name: "overload-health-failed", Value: float64(out.sickness), Bound: 0},
+		{Name: "overload-recovery-s", Value: recovery, Bound: 5},
+	}, nil
+}
+
+func (o *outcome) add(status int, retryAfter string, _ time.Duration, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case err != nil:
+		o.other[err.Error()]++
+	case status == http.StatusOK || status == http.StatusNotFound:
+		o.served++
+	case status == http.StatusServiceUnavailable && retryAfter != "":
+		o.refused++
+	default:
+		o.other[fmt.Sprint(status)]++
+	}
+}
+
+func (o *outcome) healthy(status int, _ string, took time.Duration, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.health = append(o.health, took)
+	if err != nil || status != http.StatusOK {
+		o.sickness++
+	}
+}
+
+// getOnce asks over a connection of its own, as another client would, and reads
+// the answer to its end.
+func getOnce(addr, path string) (status int, retryAfter string, took time.Duration, err error) {
+	start := time.Now()
+	conn, err := net.DialTimeout("tcp", addr, 10*time.Second)
+	if err != nil {
+		return 0, "", 0, errors.New("no connection")
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(start.Add(30 * time.Second)); err != nil {
+		return 0, "", 0, err
+	}
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: navlog\r\nConnection: close\r\n\r\n", strings.TrimSuffix(path, "?")); err != nil {
+		return 0, "", 0, errors.New("the request was not taken")
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0, "", 0, errors.New("no answer")
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(io.Discard, answer.Body); err != nil {
+		return 0, "", 0, errors.New("the answer broke off")
+	}
+	return answer.StatusCode, answer.Header.Get("Retry-After"), time.Since(start), nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+)
+
+// writing is how long the transaction that records a success may last. The record
+// bears the time of its beginning.
+const writing = 50 * time.Millisecond
+
+// witness makes PostgreSQL note when a partner changes hands, whoever does it.
+const witness = `
+CREATE TABLE chaos_handover (partner_id bigint NOT NULL, at timestamptz NOT NULL);
+CREATE FUNCTION chaos_handover() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO chaos_handover VALUES (NEW.partner_id, clock_timestamp()); RETURN NULL; END $$;
+CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.fence <> NEW.fence) EXECUTE FUNCTION chaos_handover()`
+
+type window struct{ from, to time.Time }
+
+// ledger is what PostgreSQL knows at the end of a seed, and when leases were
+// stolen.
+type ledger struct {
+	recorded  map[uuid.UUID]time.Time // when the success of an event was written
+	handovers map[uint32][]window
+	thefts    []window
+}
+
+func (r *run) ledger(ctx context.Context) (*ledger, error) {
+	l := &ledger{recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{}, thefts: r.thefts}
+	var id uuid.UUID
+	var at time.Time
+	var partner uint32
+	rows, err := r.world.Pool.Query(ctx, "SELECT event_id, finished_at FROM delivery WHERE state = 'delivered'")
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error { l.recorded[id] = at; return nil })
+	}
+	if err == nil {
+		rows, err = r.world.Pool.Query(ctx, "SELECT partner_id, at FROM chaos_handover")
+	}
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&partner, &at}, func() error {
+			l.handovers[partner] = append(l.handovers[partner], window{at, at})
+			return nil
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what PostgreSQL knows: %w", err)
+	}
+	return l, nil
+}
+
+// underWay tells whether a POST of an event that arrived at a time had not been
+// recorded at the beginning of a window that had not ended.
+func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
+	recorded, done := l.recorded[event]
+	return !arrived.After(w.to) && (!done || recorded.Add(writing).After(w.from))
+}
+
+// count counts the POSTs, none of them refused, that were under way when their
+// partner changed hands, and those that a robbed owner may have begun.
+func (l *ledger) count(stories map[uuid.UUID]*story) (n int) {
+	type robbery struct {
+		partner uint32
+		theft   window
+	}
+	robbed := map[robbery]int{}
+	for id, s := range stories {
+		partner := s.referral.Partner
+		for _, p := range s.posts {
+			hit := func(w window) bool { return l.underWay(w, id, p.at) }
+			if p.refused {
+				continue
+			}
+			if slices.ContainsFunc(l.handovers[partner], hit) {
+				n++
+			} else if i := slices.IndexFunc(l.thefts, hit); i >= 0 {
+				robbed[robbery{partner, l.thefts[i]}]++
+			}
+		}
+	}
+	for _, begun := range robbed {
+		n += min(begun, concurrency)
+	}
+	return n
+}

@@ -1,0 +1,262 @@
+package dispatch
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// In these tests 127.0.0.1 and 127.0.0.3 stand for public addresses and every
+// other one for itself. The receivers' certificate is good for the name.
+const (
+	testName     = "example.com"
+	publicAddr   = "127.0.0.1"
+	movedAddr    = "127.0.0.3"
+	internalAddr = "127.0.0.2"
+	proxyAddr    = "127.0.0.4" // which the guard would let pass
+)
+
+// nameServer answers every A and AAAA question over UDP from a script: the
+// addresses, or none for a name that does not exist, and how long it takes.
+type nameServer struct {
+	conn net.PacketConn
+
+	mu      sync.Mutex
+	asked   int
+	answers func(n int) (addrs []string, wait <-chan struct{})
+}
+
+func (f *fixture) nameServer() (*nameServer, *net.Resolver) {
+	f.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	f.check(err)
+	f.Cleanup(func() { conn.Close() })
+	s := &nameServer{conn: conn}
+	go s.serve()
+	return s, &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "udp", conn.LocalAddr().String())
+	}}
+}
+
+func (s *nameServer) script(answers func(n int) ([]string, <-chan struct{})) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked, s.answers = 0, answers
+}
+
+func (s *nameServer) say(addrs ...string) {
+	s.script(func(int) ([]string, <-chan struct{}) { return addrs, nil })
+}
+
+func (s *nameServer) serve() {
+	for {
+		b := make([]byte, 1500)
+		n, from, err := s.conn.ReadFrom(b)
+		if err != nil {
+			return
+		}
+		go s.answer(b[:n], from)
+	}
+}
+
+// answer replies to a query with one question (RFC 1035, section 4). Each A and
+// each AAAA question counts.
+func (s *nameServer) answer(query []byte, from net.Addr) {
+	end := 12
+	for query[end] != 0 {
+		end += 1 + int(query[end])
+	}
+	kind, question := binary.BigEndian.Uint16(query[end+1:]), query[12:end+5]
+	s.mu.Lock()
+	s.asked++
+	addrs, wait := s.answers(s.asked)
+	s.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	flags, count, answers := uint16(0x8180), uint16(0), []byte{}
+	if len(addrs) == 0 {
+		flags |= 3 // no such name
+	}
+	for _, text := range addrs {
+		a := netip.MustParseAddr(text)
+		if a.Is4() != (kind == 1) {
+			continue
+		}
+		answers = append(answers, 0xc0, 12) // the name of the question
+		answers = binary.BigEndian.AppendUint16(answers, kind)
+		answers = append(answers, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
+		answers = binary.BigEndian.AppendUint16(answers, uint16(len(a.AsSlice())))
+		answers = append(answers, a.AsSlice()...)
+		count++
+	}
+	reply := binary.BigEndian.AppendUint16(append([]byte{}, query[:2]...), flags)
+	for _, n := range []uint16{1, count, 0, 0} {
+		reply = binary.BigEndian.AppendUint16(reply, n)
+	}
+	_, _ = s.conn.WriteTo(append(append(reply, question...), answers...), from)
+}
+
+// at makes a receiver on an address, on the port of another where one is given.
+func (f *fixture) at(addr string, beside *receiver) *receiver {
+	f.Helper()
+	port := "0"
+	if beside != nil {
+		port = beside.port()
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(addr, port))
+	f.check(err)
+	return f.receiverWith(ok, func(s *httptest.Server) {
+		s.Listener.Close()
+		s.Listener = listener
+	})
+}
+
+func (r *receiver) port() string {
+	_, port, _ := net.SplitHostPort(r.Listener.Addr().String())
+	return port
+}
+
+// The name of a receiver that was public when it was registered answers with
+// something else at every connection: an address inside is never reached, one
+// outside always is.
+func TestDNSGames(t *testing.T) {
+	f := newFixture(t)
+	public := f.at(publicAddr, nil)
+	moved, internal := f.at(movedAddr, public), f.at(internalAddr, public)
+	names, resolver := f.nameServer()
+	names.say(publicAddr)
+	url := "https://" + testName + ":" + public.port() + "/hook"
+	f.partner(7, url)
+	g, err := guard.New(guard.Config{AllowNetworks: []string{publicAddr + "/32", movedAddr + "/32"}, Resolver: resolver})
+	f.check(err)
+	_, err = g.CheckURL(t.Context(), url)
+	f.check(err)
+	d := f.start(func(d *Dispatch) {
+		d.guard, d.timing.retries, d.timing.deadline = g, nil, time.Second
+		d.config.PerPartnerConcurrency = 1
+	})
+	sent := 0
+	deliver := func(what, state string, to *receiver) {
+		t.Helper()
+		before, all := 0, f.states()[state]
+		if to != nil {
+			before = len(to.got())
+		}
+		f.deposits(7, sent, sent+1)
+		sent++
+		f.eventually(what+": "+state, f.in(state, all+1))
+		if to != nil && len(to.got()) != before+1 {
+			t.Errorf("%s: the receiver was not reached", what)
+		}
+		if n := len(internal.got()); n != 0 {
+			t.Fatalf("%s: the address inside was reached", what)
+		}
+		// No connection is left for the next, which has to ask again.
+		public.CloseClientConnections()
+		moved.CloseClientConnections()
+		f.eventually("the connection is closed", func() bool { return public.open.Load() == 0 && moved.open.Load() == 0 })
+	}
+	deliver("as registered", registry.Delivered, public)
+	for _, addr := range []string{internalAddr, "::1", "::ffff:" + internalAddr, "169.254.169.254", "0.0.0.0"} {
+		names.say(addr)
+		deliver("rebound to "+addr, registry.Failed, nil)
+	}
+	names.say(internalAddr, publicAddr)
+	deliver("inside, then outside", registry.Delivered, public)
+	names.say(publicAddr, internalAddr)
+	deliver("outside, then inside", registry.Delivered, public)
+	names.say(publicAddr, "::1")
+	deliver("outside, and ::1 as AAAA", registry.Delivered, public)
+	names.script(func(n int) ([]string, <-chan struct{}) { // another address for each question
+		return []string{[]string{publicAddr, internalAddr}[n%2]}, nil
+	})
+	for range 4 {
+		f.deposits(7, sent, sent+1)
+		sent++
+		f.eventually("flipping: finished", func() bool {
+			return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL") == int64(sent)
+		})
+		public.CloseClientConnections()
+	}
+	names.say()
+	deliver("no such name", registry.Failed, nil)
+	names.say(publicAddr)
+	deliver("and back", registry.Delivered, public)
+
+	// A name server that takes longer than the deadline: the attempt ends with it.
+	slow := make(chan struct{})
+	names.script(func(int) ([]string, <-chan struct{}) { return []string{publicAddr}, slow })
+	deliver("slow name server", registry.Failed, nil)
+	if n := f.number("SELECT count(*) FROM attempt WHERE error = 'no answer in time' AND connect_us IS NULL"); n != 1 {
+		t.Errorf("%d attempts ended while the name was looked up", n)
+	}
+	close(slow)
+
+	// The partner moves, and says so by registering again, while a connection to
+	// the old place is open and answers.
+	names.say(publicAddr)
+	f.deposits(7, sent, sent+1)
+	sent++
+	all := f.states()[registry.Delivered]
+	f.eventually("a connection is open", func() bool { return public.open.Load() == 1 && f.states()[registry.Delivered] >= all })
+	f.eventually("finished", func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
+	names.say(movedAddr)
+	f.setURL(7, url)
+	d.endpoints.expire()
+	deliver("moved", registry.Delivered, moved)
+	if n := len(internal.got()); n != 0 || internal.accepted.Load() != 0 {
+		t.Errorf("%d requests and %d connections inside", n, internal.accepted.Load())
+	}
+}
+
+// Spellings of addresses that some resolver takes for one inside, and addresses
+// that are none for partners, written into a URL that was never checked. No
+// connection is made, neither to them nor to a proxy that the environment names.
+func TestHostSpellings(t *testing.T) {
+	f := newFixture(t)
+	inside, proxy := f.receiver(ok), f.at(proxyAddr, nil)
+	hosts := strings.Fields(`2130706433 0x7f000001 017700000001 127.1 0177.0.0.1 0x7f.0.0.1 0 127.0.0.1 127.0.0.1. localhost localhost.
+		[::1] [::] [::ffff:127.0.0.1] [0:0:0:0:0:ffff:7f00:1] [::1%25lo] 1.2.3.4@127.0.0.1 １２７.０.０.１ 127。0。0。1 127.0.0.1%00.example.com
+		10.0.0.1 100.64.0.1 169.254.169.254 168.63.129.16 192.0.0.192 224.0.0.1 255.255.255.255 0.0.0.0 [64:ff9b::7f00:1] [2002:7f00:1::1]
+		[2001:0:7f00:1::] [fd00:ec2::254] [fe80::1] [fec0::1] [ff02::1] [::7f00:1] [4000::1] receiver.invalid`)
+	for i, host := range hosts {
+		f.partner(int64(i+1), "https://"+host+":"+inside.port()+"/hook")
+	}
+	for _, resolver := range []string{"go", "cgo"} { // cgo is what it says only in a build with it (make race)
+		process := f.childWith(func(c *child) { c.Allow, c.Once = []string{proxyAddr + "/32"}, true },
+			"GODEBUG=netdns="+resolver, "HTTPS_PROXY=http://"+proxy.Listener.Addr().String(), "https_proxy=http://"+proxy.Listener.Addr().String(),
+			"ALL_PROXY=http://"+proxy.Listener.Addr().String(), "NO_PROXY=", "no_proxy=")
+		for i := range hosts {
+			f.deposits(uint32(i+1), i, i+1)
+		}
+		f.eventually("all have failed", f.in(registry.Failed, len(hosts)))
+		f.check(process.Process.Kill())
+		_ = process.Wait()
+		if n := f.number("SELECT count(*) FROM attempt WHERE status IS NOT NULL"); n != 0 {
+			t.Errorf("%s: %d attempts were answered", resolver, n)
+		}
+		if n := f.number("SELECT count(*) FROM attempt WHERE error LIKE '%is not a public one' OR error LIKE '%is not allowed%'"); n < 20 {
+			t.Errorf("%s: %d attempts say that the address is not public", resolver, n)
+		}
+		f.exec("DELETE FROM attempt")
+		f.exec("DELETE FROM delivery")
+		f.exec("DELETE FROM position")
+		f.exec("DELETE FROM stream")
+		f.exec("DELETE FROM lease")
+		f.exec("DELETE FROM breaker")
+	}
+	if i, p := inside.accepted.Load(), proxy.accepted.Load(); i != 0 || p != 0 {
+		t.Errorf("%d connections inside, %d to the proxy", i, p)
+	}
+}

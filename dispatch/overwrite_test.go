@@ -1,0 +1,63 @@
+package dispatch
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// The URL and the secret change between two attempts: the retry uses both new
+// ones.
+func TestOverwriteWhileRetrying(t *testing.T) {
+	f := newFixture(t)
+	before, after := f.receiver(status(http.StatusInternalServerError)), f.receiver(ok)
+	f.partner(7, before.url)
+	f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{2 * endpointsAge} })
+	f.deposits(7, 1, 2)
+	f.eventually("first attempt", func() bool { return f.number("SELECT count(*) FROM attempt") == 1 })
+	secret := registry.NewSigningSecret()
+	f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7", after.url, f.sealer.Seal(7, secret))
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	if len(before.got()) != 1 || len(after.got()) != 1 {
+		t.Fatalf("%d requests to the old URL, %d to the new one", len(before.got()), len(after.got()))
+	}
+	f.verify(before.got()[0], testSecret)
+	f.verify(after.got()[0], secret)
+}
+
+// URL and secret change a thousand times while events fail once and are tried
+// again: each request has the secret that belongs to its URL.
+func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
+	const changes, events = 1000, 400
+	f := newFixture(t)
+	failOnce := func(w http.ResponseWriter, _, ofEvent int) {
+		if ofEvent == 1 {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}
+	places := []*receiver{f.receiver(failOnce), f.receiver(failOnce)}
+	secrets := []string{testSecret, registry.NewSigningSecret()}
+	f.partner(7, places[0].url)
+	d := f.start(nil)
+	f.deposits(7, 0, events)
+	for n := range changes {
+		f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7",
+			places[n%2].url, f.sealer.Seal(7, secrets[n%2]))
+		d.endpoints.expire() // or only one change a second would be seen
+	}
+	f.eventually("delivered", f.in(registry.Delivered, events))
+	for i, r := range places {
+		calls := r.got()
+		for _, c := range calls {
+			f.verify(c, secrets[i])
+		}
+		if len(calls) < events/10 {
+			t.Errorf("only %d requests came to URL %d", len(calls), i)
+		}
+	}
+	if n := f.number("SELECT count(DISTINCT endpoint_version) FROM attempt"); n < 20 {
+		t.Errorf("attempts saw %d versions", n)
+	}
+}

@@ -1,0 +1,201 @@
+package dispatch
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Whatever PostgreSQL does: nothing is lost, no POST is repeated for it, each
+// POST is one attempt in the log, and when it is well again so are we, without
+// anybody's help.
+func TestPostgresTrouble(t *testing.T) {
+	const events = 40
+	for name, trouble := range map[string]func(f *fixture, d *Dispatch, r *receiver){
+		"refuses":         refuses("XX000"),
+		"disk full":       refuses("53100"),
+		"stalls":          stalls,
+		"pool exhausted":  exhausted,
+		"old transaction": oldTransaction,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait, most of the time
+			f := newFixture(t)
+			r := f.receiver(ok)
+			f.partner(7, r.url)
+			d := f.start(nil)
+			f.deposits(7, 0, 1)
+			f.eventually("delivered", f.in(registry.Delivered, 1))
+			trouble(f, d, r)
+			f.deposits(7, 1, events)
+			f.recovered(d, r, events)
+		})
+	}
+}
+
+// recovered waits until everything is delivered and checks that nothing came
+// twice.
+func (f *fixture) recovered(d *Dispatch, r *receiver, events int) {
+	f.Helper()
+	f.eventually("delivered", f.in(registry.Delivered, events))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	if n := len(r.got()); n != events {
+		f.Errorf("%d requests for %d events", n, events)
+	}
+	if n := f.number("SELECT count(*) FROM attempt"); n != int64(events) {
+		f.Errorf("%d attempts in the log for %d requests", n, events)
+	}
+	f.contiguous(7, int64(events))
+}
+
+// refuses lets no result in: the write is repeated, never the POST.
+func refuses(code string) func(*fixture, *Dispatch, *receiver) {
+	return func(f *fixture, d *Dispatch, r *receiver) {
+		f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no' USING ERRCODE = '" + code + "'; END $$")
+		f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
+		f.deposits(7, 1, 10)
+		f.eventually("the writes are repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 12 })
+		if d.Ready() == nil {
+			f.Error("ready while results cannot be written")
+		}
+		if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
+			f.Errorf("%d requests while no result can be written", n)
+		}
+		f.exec("DROP TRIGGER refuse ON attempt")
+	}
+}
+
+// stalls keeps a statement waiting for longer than it may.
+func stalls(f *fixture, d *Dispatch, r *receiver) {
+	tx, err := f.pool.Begin(f.Context())
+	f.check(err)
+	_, err = tx.Exec(f.Context(), "LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
+	f.check(err)
+	f.deposits(7, 1, 10)
+	f.eventually("a write is given up and repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
+	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
+		f.Errorf("%d requests while no result can be written", n)
+	}
+	f.check(tx.Rollback(f.Context()))
+}
+
+// exhausted leaves the dispatcher without a connection for a while.
+func exhausted(f *fixture, d *Dispatch, _ *receiver) {
+	f.deposits(7, 1, 10)
+	for range registry.DefaultConfig().MaxConns {
+		c, err := d.pool.Acquire(f.Context())
+		f.check(err)
+		defer c.Release()
+	}
+	f.eventually("it feels it", func() bool { return d.Ready() != nil })
+}
+
+// oldTransaction keeps every version of every row from being removed while the
+// rest of the test goes on.
+func oldTransaction(f *fixture, _ *Dispatch, _ *receiver) {
+	conn, err := pgx.Connect(f.Context(), f.url)
+	f.check(err)
+	f.Cleanup(func() { _ = conn.Close(context.Background()) })
+	_, err = conn.Exec(f.Context(), "BEGIN ISOLATION LEVEL REPEATABLE READ")
+	f.check(err)
+	_, err = conn.Exec(f.Context(), "SELECT count(*) FROM delivery")
+	f.check(err)
+}
+
+// The server is killed in the middle of the work and comes back after a while:
+// twice, with POSTs under way that are answered meanwhile.
+func TestPostgresTroubleKilled(t *testing.T) {
+	dir, err := os.MkdirTemp("", "navlog-test-")
+	if err == nil {
+		err = os.Chmod(dir, 0o755)
+	}
+	if err == nil {
+		err = local.RemoveAtExit(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir = filepath.Join(dir, "postgres")
+	server, err := local.StartPostgres(t.Context(), dir, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal("the server's URL cannot be parsed")
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f := newFixtureIn(t, localtest.Kafka(t), server.URL)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(func(d *Dispatch) { d.config.LeaseSeconds = 300 }) // so that nothing is sent again
+	events := 0
+	for range 2 {
+		arrived, answer := make(chan struct{}, 100), make(chan struct{})
+		r.script(func(w http.ResponseWriter, _, _ int) {
+			arrived <- struct{}{}
+			<-answer
+			w.WriteHeader(http.StatusNoContent)
+		})
+		f.deposits(7, events, events+20)
+		events += 20
+		for range DefaultConfig().PerPartnerConcurrency {
+			<-arrived
+		}
+		server.Kill()
+		close(answer)
+		before := testutil.ToFloat64(d.metrics.writeRetries)
+		if !f.until(func() bool { return testutil.ToFloat64(d.metrics.writeRetries) > before+8 && d.Ready() != nil }) {
+			t.Fatal("results are written without a server")
+		}
+		server, err = local.StartPostgres(t.Context(), dir, port)
+		f.check(err)
+		if !f.until(func() bool { return f.pool.Ping(f.Context()) == nil }) {
+			t.Fatal("the server does not come back")
+		}
+		f.recovered(d, r, events)
+	}
+}
+
+// The answer to a write is lost, so it is made again: the attempt stays one.
+func TestResultWrittenTwice(t *testing.T) {
+	f := newFixture(t)
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
+	d := f.dispatcher(nil)
+	fence, err := d.queries.TakeLease(t.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
+	f.check(err)
+	e := entry{
+		attempt: attempt{partner: 7, delivery: db.DueDeliveriesRow{EventID: deliveryID(t)}, verdict: verdict{state: registry.Delivered, attempts: 1, finished: true}},
+		fence:   fence, result: result{outcome: outcomeAccepted, status: 204, started: time.Now().UTC(), phases: noPhases()},
+	}
+	for range 2 {
+		done, err := d.ledger.finish([]entry{e})
+		if _, ok := done[deliveryID(t)]; err != nil || !ok {
+			t.Fatalf("written: %v, %v", done, err)
+		}
+	}
+	e.result.started = e.result.started.Add(time.Millisecond) // another POST
+	_, err = d.ledger.finish([]entry{e})
+	f.check(err)
+	if n := f.number("SELECT count(*) FROM attempt"); n != 2 {
+		t.Errorf("%d attempts in the log for 2 POSTs, one of them written twice", n)
+	}
+}
