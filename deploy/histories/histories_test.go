@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	plays = flag.Int("histories", 10, "how many random histories TestRandomHistories plays")
+	plays = flag.Int("histories", 6, "how many random histories TestRandomHistories plays")
 	seed  = flag.Uint64("seed", 0, "number of the first history; 0: by the clock")
-	lanes = flag.Int("lanes", 6, "how many histories are played at the same time")
+	lanes = flag.Int("lanes", 4, "how many histories are played at the same time")
 )
 
 // What all histories came to.
@@ -57,7 +57,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 	_ = group.Wait() // a history that fails says so itself
 	t.Logf("%d histories, %d answers, %d crashes, %.0f histories a minute", played.Load(), answers.Load(), crashes.Load(), float64(played.Load())/time.Since(began).Minutes())
-	if crashes.Load() == 0 && *plays >= 10 {
+	if crashes.Load() == 0 && *plays >= 6 {
 		t.Error("no projector crashed: the test is less than it should be")
 	}
 }

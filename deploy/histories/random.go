@@ -56,7 +56,7 @@ func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.In
 	index, partner := Whole(rng.Int64N(6)), uint32(rng.IntN(4))
 	switch rng.IntN(10) {
 	case 0, 1, 2:
-		return contracts.DepositAccepted{DepositID: Whole(1 + rng.Int64N(50)), Owner: owner, PartnerID: partner, Sender: other, Assets: amount(), Shares: amount()}
+		return contracts.DepositAccepted{DepositID: Whole(1 + rng.Int64N(12)), Owner: owner, PartnerID: partner, Sender: other, Assets: amount(), Shares: amount()}
 	case 3, 4:
 		return contracts.WithdrawalRequested{RequestIndex: index, Owner: owner, PartnerID: partner, Receiver: other, Shares: amount(), AssetsEstimate: amount(), ExpiresAt: uint64(rng.IntN(3)) * 1_700_000_100}
 	case 5:
@@ -71,7 +71,7 @@ func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.In
 	case 8:
 		return contracts.NavUpdated{NavID: Whole(1), Updater: other, NavPerShare: amount(), TotalAssets: amount(), TotalSupply: amount()}
 	default:
-		if rng.IntN(2) == 0 {
+		if rng.IntN(4) == 0 {
 			return contracts.WithdrawalsSettled{SettlementID: Whole(1), Funder: other, RequestCount: Whole(1), Shares: amount(), Assets: amount(), NavPerShare: amount()}
 		}
 		return contracts.DepositsSwept{SweepID: Whole(1), Custodian: other, FromDepositID: Whole(rng.Int64N(5)), ToDepositID: Whole(rng.Int64N(9)), Assets: amount()}

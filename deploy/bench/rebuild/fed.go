@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+const (
+	fedDatabase = "fed"
+	fedTopic    = "bench.fed"
+)
+
+// kafkaEngine times ClickHouse's own Kafka engine: a materialized view that fills
+// the table records out of a topic. It is given what the projector works out,
+// rows in RowBinary, one in a message, and has neither to decode logs nor to
+// fold, nor to write the six other tables; so the ratio flatters it.
+func (e *engines) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
+	var there uint64
+	if err := e.conn.QueryRow(ctx, "SELECT count() FROM system.table_engines WHERE name = 'Kafka'").Scan(&there); err != nil {
+		return fmt.Errorf("look for ClickHouse's Kafka engine: %w", err)
+	}
+	if there == 0 {
+		fmt.Println("ClickHouse's Kafka table engine: this build has none, nothing is compared with it")
+		return nil
+	}
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.DefaultProduceTopic(fedTopic)}, kafkaConfig(e.kafka.Addr).Options()...)...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	if err := forgetTopic(ctx, adm); err != nil { // of a run that was interrupted: the log's broker is kept
+		return err
+	}
+	if _, err := adm.CreateTopic(ctx, 1, 1, nil, fedTopic); err != nil {
+		return fmt.Errorf("make the topic %s: %w", fedTopic, err)
+	}
+	defer func() {
+		err = errors.Join(err, e.conn.Exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+fedDatabase+" SYNC"), forgetTopic(context.WithoutCancel(ctx), adm))
+	}()
+	b.say("writing rows for ClickHouse's own Kafka engine")
+	rows, err := e.writeRows(ctx, client, b.Fed)
+	if err != nil {
+		return err
+	}
+	b.say("feeding a table by ClickHouse's own Kafka engine")
+	took, err := e.feed(ctx, rows)
+	if err != nil {
+		return err
+	}
+	speed := float64(rows) / took.Seconds()
+	fmt.Printf("ClickHouse's Kafka table engine: %d ready rows into the table records alone in %.1f s, %.0f rows/s; navlog's rebuild of all tables with the fold, %.0f records/s, is %.2f times that\n",
+		rows, took.Seconds(), speed, rebuilt, rebuilt/speed)
+	return nil
+}
+
+func forgetTopic(ctx context.Context, adm *kadm.Client) error {
+	_, err := adm.DeleteTopic(ctx, fedTopic)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil
+	}
+	return err
+}
+
+// writeRows puts the first rows of generation 2's records into the topic.
+func (e *engines) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
+	answer, err := e.conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.records ORDER BY seq LIMIT %d", e.ch.Database(2), most))
+	if err != nil {
+		return 0, fmt.Errorf("read the rows of records: %w", err)
+	}
+	defer answer.Close()
+	failed := kgo.AbortingFirstErrPromise(client)
+	for answer.Next() {
+		var row string
+		if err := answer.Scan(&row); err != nil {
+			return 0, fmt.Errorf("read a row of records: %w", err)
+		}
+		client.Produce(ctx, kgo.StringRecord(row), failed.Promise())
+		written++
+	}
+	if err := answer.Err(); err != nil {
+		return 0, fmt.Errorf("read the rows of records: %w", err)
+	}
+	if err := failed.Err(); err != nil {
+		return 0, fmt.Errorf("write rows to %s: %w", fedTopic, err)
+	}
+	return written, nil
+}
+
+// feed makes the tables, lets the engine read the topic, and gives the time from
+// then until all rows are in the table.
+func (e *engines) feed(ctx context.Context, rows int) (time.Duration, error) {
+	if err := readmodel.Create(ctx, e.conn, fedDatabase); err != nil {
+		return 0, err
+	}
+	var columns string
+	ask := "SELECT arrayStringConcat(groupArray(name || ' ' || type), ', ') FROM (SELECT name, type FROM system.columns WHERE database = '" + fedDatabase + "' AND table = 'records' ORDER BY position)"
+	if err := e.conn.QueryRow(ctx, ask).Scan(&columns); err != nil {
+		return 0, fmt.Errorf("read the columns of records: %w", err)
+	}
+	queue := strings.NewReplacer("{db}", fedDatabase, "{columns}", columns, "{broker}", e.kafka.Addr, "{topic}", fedTopic).Replace(
+		"CREATE TABLE {db}.queue ({columns}) ENGINE = Kafka SETTINGS kafka_broker_list = '{broker}', kafka_topic_list = '{topic}', kafka_group_name = 'bench', " +
+			"kafka_format = 'RowBinary', kafka_max_block_size = 200000, kafka_poll_max_batch_size = 65536, kafka_flush_interval_ms = 1000")
+	if err := e.conn.Exec(ctx, queue); err != nil {
+		return 0, fmt.Errorf("make a table of ClickHouse's Kafka engine: %w", err)
+	}
+	began := time.Now()
+	if err := e.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+fedDatabase+".pump TO "+fedDatabase+".records AS SELECT * FROM "+fedDatabase+".queue"); err != nil {
+		return 0, fmt.Errorf("make the view that feeds the table: %w", err)
+	}
+	for {
+		var n uint64
+		if err := e.conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".records").Scan(&n); err != nil {
+			return 0, fmt.Errorf("count what was fed: %w", err)
+		}
+		if n >= uint64(rows) {
+			return time.Since(began), nil
+		}
+		if time.Since(began) > 10*time.Minute {
+			return 0, fmt.Errorf("ClickHouse's Kafka engine has put %d of %d rows into the table after 10 minutes: the reason is in its log, or in system.kafka_consumers", n, rows)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
