@@ -33,7 +33,7 @@ type writer struct {
 
 // openWriter reads where the tables of a generation stand.
 func openWriter(ctx context.Context, conn driver.Conn, database string, entries func() int, m *metrics, log *slog.Logger) (*writer, error) {
-	w := &writer{conn: conn, database: database, entries: entries, metrics: m, position: math.MaxUint64, spare: make(chan *output, 2)}
+	w := &writer{conn: conn, database: database, entries: entries, metrics: m, position: math.MaxUint64, spare: make(chan *output, 1)}
 	id := rand.Uint64()
 	for _, table := range readmodel.Tables {
 		s := &swapper{conn: conn, database: database, table: table, writer: id, log: log, processes: "system.processes",

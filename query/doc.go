@@ -22,10 +22,15 @@
 //
 // Nothing is ever deleted from a read model: a retraction adds rows. Counts
 // and sums are sums over signed rows. A list of deposits, NAV updates or
-// sweeps shows the rows with sign 1 whose seq no retraction names. The state
-// of a withdrawal request is the group of equal rows whose signs sum to one:
-// each change takes the old state back with the values that it had, so whole
-// states cancel out, at every seq and up to every block.
+// sweeps shows the rows with sign 1 whose seq no retraction names, and the state
+// of a withdrawal request is the fold of such rows: the first of each kind says
+// what was asked, and when it was funded and claimed. What a log did to the
+// queue and to a user's place in a list stands in its row as a difference, so
+// that both are sums, at every seq and (the queue) up to every block.
+//
+// The newest state is asked without a bound by seq where that lets ClickHouse
+// answer from totals that every part holds; the answer counts if the table's
+// cursor is still the pinned one afterwards (pin.go).
 //
 // # When things fail
 //

@@ -146,6 +146,8 @@ func (c Config) open(user, password string, settings clickhouse.Settings) (drive
 		ConnMaxLifetime:  time.Hour,
 		BlockBufferSize:  4,
 		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
+		// A large insert's buffer would stay with its connection, one for each of the pool.
+		FreeBufOnConnRelease: true,
 	}
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
 		options.Compression = nil // on one machine it only takes both sides' time
