@@ -68,27 +68,38 @@ func lastBoundary(facts []fact) int {
 	return 0
 }
 
-// surely is how long a batch that is not full waits while the log has more.
-const surely = time.Second
+const (
+	// surely is how long a batch that is not full waits while the log has more.
+	surely = time.Second
+	// A batch of bulk records is no block at the head: more come right behind,
+	// and in fewer and larger inserts they cost the engine less.
+	bulk       = 1000
+	bulkLinger = 200 * time.Millisecond
+)
 
 // next waits for units and gives at least one, and about maxRows records at
 // most. It lingers for more while the batch is not full, and at the end of the
 // log no longer than that.
 func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (facts, error) {
 	var batch facts
-	lingering := false
+	lingers := time.Duration(-1) // how long it was decided to wait at the end of the log, -1 for not yet
 	for wait := (<-chan time.Time)(nil); ; {
 		select {
 		case more := <-f.units:
 			batch = append(batch, more.facts...)
-			if batch.len() >= maxRows {
+			n := batch.len()
+			if n >= maxRows {
 				return batch, nil
+			}
+			patience := linger
+			if n >= bulk {
+				patience = max(linger, bulkLinger)
 			}
 			switch {
 			case more.more:
-				wait = time.After(surely)
-			case !lingering:
-				wait, lingering = time.After(linger), true
+				wait, lingers = time.After(surely), -1
+			case patience > lingers:
+				wait, lingers = time.After(patience), patience
 			}
 		case <-wait:
 			return batch, nil
