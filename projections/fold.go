@@ -90,7 +90,7 @@ func (f *folding) deposit(x *fact) error {
 	var edge int8
 	if x.args.partner != 0 {
 		var ok bool
-		if edge, ok = count(&f.state.user(x.args.owner).tie(partnerTie, x.args.partner).live, x.sign); !ok {
+		if edge, ok = count(&f.state.tie(f.state.user(x.args.owner), partnerTie, x.args.partner).live, x.sign); !ok {
 			return errNothing
 		}
 	}
@@ -140,11 +140,11 @@ type flow struct {
 // or a request, which make somebody a user.
 func (f *folding) flow(x *fact, row flow, live bool) error {
 	u := f.state.user(x.args.owner)
-	before, was := u.totals()
+	before, was := f.state.totals(u)
 	var edge int8
 	var first int64
 	if live {
-		v := u.tie(vaultTie, f.state.vault(x.log.vault))
+		v := f.state.tie(u, vaultTie, f.state.vault(x.log.vault))
 		var ok bool
 		edge, ok = count(&v.live, x.sign)
 		switch {
@@ -184,7 +184,7 @@ const (
 
 // rank moves a user in the lists whose key the log changed.
 func (f *folding) rank(x *fact, was bool, before *totals, u *user) {
-	after, is := u.totals()
+	after, is := f.state.totals(u)
 	from, to := before.keys(), after.keys()
 	for i := range from {
 		list := uint8(listFirst + i)

@@ -62,9 +62,7 @@ func missing(s *state, facts facts) (users []common.Address, requests []requestK
 	for x := range facts.all() {
 		switch x.event {
 		case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested, contracts.KindWithdrawalClaimed:
-			if u := s.users[x.args.owner]; u != nil {
-				u.used = s.batch
-			} else {
+			if !s.knows(x.args.owner) {
 				s.user(x.args.owner)
 				if !s.allUsers {
 					users = append(users, x.args.owner)
@@ -75,7 +73,7 @@ func missing(s *state, facts facts) (users []common.Address, requests []requestK
 		case contracts.KindWithdrawalRequested, contracts.KindWithdrawalFunded, contracts.KindWithdrawalClaimed,
 			contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired:
 			k := requestKey{x.log.vault, x.args.id}
-			if s.requests[k] == nil {
+			if s.requests[k] == 0 {
 				if !s.fresh(k) {
 					requests = append(requests, k)
 				}
@@ -125,8 +123,8 @@ func (l loader) users(ctx context.Context, s *state, keys []common.Address) erro
 		if err := rows.Scan(&owner, &vault, &live, &first, &deposited, &withdrawn); err != nil {
 			return err
 		}
-		u := s.users[common.Address(owner)]
-		v := u.tie(vaultTie, s.vault(common.Address(vault)))
+		u := s.user(common.Address(owner))
+		v := s.tie(u, vaultTie, s.vault(common.Address(vault)))
 		v.live, v.first = uint32(live), uint32(first)
 		d, w := amountOf(&deposited), amountOf(&withdrawn)
 		u.deposited.Add(&u.deposited, &d)
@@ -145,7 +143,7 @@ func (l loader) users(ctx context.Context, s *state, keys []common.Address) erro
 		if err := rows.Scan(&partner, &owner, &live); err != nil {
 			return err
 		}
-		s.users[common.Address(owner)].tie(partnerTie, partner).live = uint32(live)
+		s.tie(s.user(common.Address(owner)), partnerTie, partner).live = uint32(live)
 		return nil
 	})
 }
@@ -200,7 +198,7 @@ func (l loader) requests(ctx context.Context, s *state, keys []requestKey) error
 		if err := rows.Scan(&vault, &index, &requested, &funded, &claimed, &cancelled, &expired, &estimate, &expires); err != nil {
 			return err
 		}
-		r := s.requests[requestKey{common.Address(vault), index}]
+		r := s.request(requestKey{common.Address(vault), index})
 		r.requested, r.funded, r.claimed = uint32(requested), uint32(funded), uint32(claimed)
 		r.cancelled, r.expired = uint32(cancelled), uint32(expired)
 		r.estimate, r.expires = amountOf(&estimate), expires

@@ -16,17 +16,18 @@ func (t *totals) keys() [3]amount { return [3]amount{{uint64(t.first)}, t.deposi
 // user is what the fold knows of a user.
 type user struct {
 	deposited, withdrawn amount
-	ties                 []tie
+	ties                 uint32 // the newest one, 0 for none
 	used                 uint64
 }
 
 // tie is a user's life in one vault, or how many live deposits there are of a
 // user for a partner. There are few of a user, and a million users.
 type tie struct {
-	kind  uint8
 	to    uint32 // number of the vault in the state, or partner
 	live  uint32 // live deposits and, in a vault, requests
 	first uint32 // block time of the first of them in a vault; meaningless when live is 0
+	older uint32 // the next one of the user, 0 for none
+	kind  uint8
 }
 
 const (
@@ -34,32 +35,37 @@ const (
 	partnerTie
 )
 
-// tie finds a tie, and makes it where it is missing. It is good until the next call.
-func (u *user) tie(kind uint8, to uint32) *tie {
-	for i := range u.ties {
-		if u.ties[i].to == to && u.ties[i].kind == kind {
-			return &u.ties[i]
+// tie finds a tie of a user, and makes it where it is missing.
+func (s *state) tie(u *user, kind uint8, to uint32) *tie {
+	for n := u.ties; n != 0; {
+		t := s.ties.at(n)
+		if t.to == to && t.kind == kind {
+			return t
 		}
+		n = t.older
 	}
-	u.ties = append(u.ties, tie{kind: kind, to: to})
-	return &u.ties[len(u.ties)-1]
+	n, t := s.ties.add()
+	*t = tie{kind: kind, to: to, older: u.ties}
+	u.ties = n
+	return t
 }
 
 // totals gives the user's state over all vaults; live is false when the user
 // has no live deposit or request. A vault added later may bring an earlier first.
-func (u *user) totals() (t totals, live bool) {
-	t.deposited, t.withdrawn = u.deposited, u.withdrawn
-	for i := range u.ties {
-		v := &u.ties[i]
-		if v.kind != vaultTie || v.live == 0 {
+func (s *state) totals(u *user) (all totals, live bool) {
+	all.deposited, all.withdrawn = u.deposited, u.withdrawn
+	for n := u.ties; n != 0; {
+		t := s.ties.at(n)
+		n = t.older
+		if t.kind != vaultTie || t.live == 0 {
 			continue
 		}
-		if !live || v.first < t.first {
-			t.first = v.first
+		if !live || t.first < all.first {
+			all.first = t.first
 		}
 		live = true
 	}
-	return t, live
+	return all, live
 }
 
 // requestKey names a withdrawal request.
@@ -74,8 +80,13 @@ type state struct {
 	// the same of requests.
 	allUsers, allRequests bool
 	batch                 uint64
-	users                 map[common.Address]*user
-	requests              map[requestKey]*request
+
+	users    map[common.Address]uint32 // numbers in people
+	people   arena[user]
+	ties     arena[tie]
+	requests map[requestKey]uint32 // numbers in asked
+	asked    arena[request]
+
 	// tops is the highest index of a request that there ever was in a vault: a
 	// higher one need not be looked for. nil: not known yet.
 	tops   map[common.Address]uint64
@@ -87,8 +98,8 @@ type state struct {
 func newState(empty bool) *state {
 	s := &state{
 		allUsers: empty, allRequests: empty,
-		users:    map[common.Address]*user{},
-		requests: map[requestKey]*request{},
+		users:    map[common.Address]uint32{},
+		requests: map[requestKey]uint32{},
 		vaults:   map[common.Address]uint32{},
 	}
 	if empty {
@@ -107,25 +118,36 @@ func (s *state) vault(a common.Address) uint32 {
 	return n
 }
 
-func (s *state) user(a common.Address) *user {
-	u := s.users[a]
-	if u == nil {
-		u = new(user)
-		s.users[a] = u
+// knows tells whether the state has a user, who is used then.
+func (s *state) knows(a common.Address) bool {
+	n := s.users[a]
+	if n != 0 {
+		s.people.at(n).used = s.batch
 	}
+	return n != 0
+}
+
+func (s *state) user(a common.Address) *user {
+	n := s.users[a]
+	if n == 0 {
+		n, _ = s.people.add()
+		s.users[a] = n
+	}
+	u := s.people.at(n)
 	u.used = s.batch
 	return u
 }
 
 func (s *state) request(k requestKey) *request {
-	r := s.requests[k]
-	if r == nil {
-		r = new(request)
-		s.requests[k] = r
+	n := s.requests[k]
+	if n == 0 {
+		n, _ = s.asked.add()
+		s.requests[k] = n
 		if top, ok := s.tops[k.vault]; !ok || k.index > top {
 			s.tops[k.vault] = k.index
 		}
 	}
+	r := s.asked.at(n)
 	r.used = s.batch
 	return r
 }
@@ -136,8 +158,8 @@ func (s *state) fresh(k requestKey) bool {
 	return s.allRequests || !ok || k.index > top
 }
 
-// requestShare is which part of the bound is for requests: they are large, and
-// one that has come to its end is not heard of again but by a retraction.
+// requestShare is which part of the bound is for requests: one that has come to
+// its end is not heard of again but by a retraction.
 const requestShare = 8
 
 // trim forgets what the last two batches did not touch, the newer of which may
@@ -146,8 +168,10 @@ func (s *state) trim(bound int) {
 	old := func(used uint64) bool { return used+1 < s.batch }
 	if len(s.users) > bound {
 		s.allUsers = false
-		for k, u := range s.users {
-			if old(u.used) {
+		for k, n := range s.users {
+			if u := s.people.at(n); old(u.used) {
+				s.forget(u)
+				s.people.remove(n)
 				delete(s.users, k)
 			}
 		}
@@ -156,16 +180,25 @@ func (s *state) trim(bound int) {
 		return
 	}
 	s.allRequests = false
-	for k, r := range s.requests {
-		if old(r.used) && r.over() {
-			delete(s.requests, k)
-		}
+	s.trimRequests(func(r *request) bool { return old(r.used) && r.over() })
+	if len(s.requests) > bound/requestShare {
+		s.trimRequests(func(r *request) bool { return old(r.used) })
 	}
-	if len(s.requests) <= bound/requestShare {
-		return
+}
+
+// forget takes a user's ties away.
+func (s *state) forget(u *user) {
+	for n := u.ties; n != 0; {
+		older := s.ties.at(n).older
+		s.ties.remove(n)
+		n = older
 	}
-	for k, r := range s.requests {
-		if old(r.used) {
+}
+
+func (s *state) trimRequests(gone func(*request) bool) {
+	for k, n := range s.requests {
+		if gone(s.asked.at(n)) {
+			s.asked.remove(n)
 			delete(s.requests, k)
 		}
 	}

@@ -130,7 +130,7 @@ func TestTrim(t *testing.T) {
 	if s.trim(100); len(s.users) != 16 || len(s.requests) != 9 || !s.allUsers || s.allRequests {
 		t.Errorf("%d users, %d requests, want those that are open or new", len(s.users), len(s.requests))
 	}
-	if s.trim(15); len(s.users) != 2 || len(s.requests) != 2 || s.allUsers || s.users[userAt(15)] == nil || s.users[userAt(14)] == nil {
+	if s.trim(15); len(s.users) != 2 || len(s.requests) != 2 || s.allUsers || s.users[userAt(15)] == 0 || s.users[userAt(14)] == 0 {
 		t.Errorf("%d users, %d requests, over the bound", len(s.users), len(s.requests))
 	}
 	if s.fresh(requestKey{vaultA, 3}) || !s.fresh(requestKey{vaultA, 16}) || !s.fresh(requestKey{vaultB, 0}) {

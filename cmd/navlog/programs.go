@@ -124,9 +124,9 @@ func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
 type projectCmd struct{ common }
 
 // projectGarbage is how much garbage there may be beside what is in use, in
-// percent: a replay makes large pieces of it, and little that has to be looked
-// through to find them.
-const projectGarbage = 50
+// percent: a replay makes large pieces of it, and what is in use holds hardly a
+// pointer, so that it is found quickly.
+const projectGarbage = 10
 
 // Run keeps the read models up to date until a signal comes.
 func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
