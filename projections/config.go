@@ -14,9 +14,9 @@ type Config struct {
 	// Linger is how long a batch that is not full waits for more records.
 	// 0 to 10 s. What arrives during an insert waits anyway.
 	Linger time.Duration `yaml:"linger" env:"LINGER"`
-	// StateEntries bounds how many users the process keeps in memory (200 bytes
+	// StateEntries bounds how many users the process keeps in memory (300 bytes
 	// each, roughly), in equal parts for each generation that it writes, and an
-	// eighth as many requests (500 bytes each). Others are read for each batch
+	// eighth as many requests (150 bytes each). Others are read for each batch
 	// that names them. At least 1000.
 	StateEntries int `yaml:"stateEntries" env:"STATE_ENTRIES"`
 }
