@@ -1,7 +1,8 @@
 package projections
 
 // arena holds many values of one type by number. A million of them are a few
-// hundred pieces to the garbage collector, and none of them holds a pointer.
+// hundred pieces to the garbage collector, which need not look into them as
+// long as T holds no pointer.
 // Numbers begin at 1, so that 0 is none; a place stays where it is.
 type arena[T any] struct {
 	pieces [][]T

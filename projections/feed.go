@@ -78,8 +78,8 @@ const (
 )
 
 // next waits for units and gives at least one, and about maxRows records at
-// most. It lingers for more while the batch is not full, and at the end of the
-// log no longer than that.
+// most. While the batch is not full it lingers for more at the end of the log,
+// longer for bulk, and surely gets more where the log has it.
 func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (facts, error) {
 	var batch facts
 	lingers := time.Duration(-1) // how long it was decided to wait at the end of the log, -1 for not yet

@@ -5,10 +5,10 @@
 -- states.
 WITH {{template "now_bucket"}} AS now_bucket,
   buckets AS (
-    SELECT vault, bucket, min(low) AS low, max(high) AS high, sum(o - if(early, w, 0)) AS sure
+    SELECT vault, bucket, minIf(l, l > 0) AS low, max(h) AS high, sum(o - if(early, w, 0)) AS sure
     FROM (
       SELECT vault, intDiv(request_index, 1024) AS bucket, {{template "due_bucket"}} AS due, due != 0 AND due <= now_bucket AS early,
-        sum(open) AS o, sum(waiting) AS w, minIf(block, kind = 'requested') AS low, maxIf(block, kind = 'requested') AS high
+        sum(open) AS o, sum(waiting) AS w, minIf(block, kind = 'requested') AS l, maxIf(block, kind = 'requested') AS h
       FROM {db:Identifier}.requests
       WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)){{if not .Newest}} AND seq <= {seq:UInt64} AND block <= {block:UInt64}{{end}}
       GROUP BY vault, bucket, due
