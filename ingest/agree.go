@@ -22,15 +22,16 @@ const (
 // errDisagree says that two endpoints give different blocks or logs.
 var errDisagree = errors.New("the endpoints disagree")
 
-// agreed is nil when a second endpoint has the same block as n at its height,
-// with the same logs of these addresses, or when chain.agreement asks for no
-// second one. Otherwise the block must not be taken: it is asked for again.
-func (s *session) agreed(ctx context.Context, n *node, h *header, addresses []common.Address, logs []*event.Record) error {
+// agreed is nil when an endpoint other than the one that gave the logs has the
+// same block at its height, with the same logs of these addresses, or when
+// chain.agreement asks for no second one. Otherwise the block must not be taken:
+// it is asked for again.
+func (s *session) agreed(ctx context.Context, from *node, h *header, addresses []common.Address, logs []*event.Record) error {
 	if s.ingest.config.Agreement < 2 {
 		return nil
 	}
-	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, n.name, s.ingest.config.Agreement)
-	for _, other := range s.nodes.others(n) {
+	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, from.name, s.ingest.config.Agreement)
+	for _, other := range s.nodes.others(from) {
 		err := s.nodes.identified(ctx, other)
 		if err == nil {
 			err = s.nodes.confirms(ctx, other, h, addresses, logs)

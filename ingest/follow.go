@@ -177,16 +177,18 @@ func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h
 // unitOf makes the unit of one block: its logs and then the block itself.
 func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []common.Address) ([]*event.Record, error) {
 	var unit []*event.Record
+	from := n
 	if len(addresses) > 0 {
-		logs, err := s.logsOfBlock(ctx, n, h, addresses)
+		logs, answered, err := s.logsOfBlock(ctx, n, h, addresses)
 		if err != nil {
 			return nil, err
 		}
+		from = answered
 		for _, l := range logs {
 			unit = append(unit, logFact(l))
 		}
 	}
-	if err := s.agreed(ctx, n, h, addresses, unit); err != nil {
+	if err := s.agreed(ctx, from, h, addresses, unit); err != nil {
 		return nil, err
 	}
 	return append(unit, blockFact(h)), nil

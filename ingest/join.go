@@ -95,7 +95,7 @@ func (s *session) join(ctx context.Context, n *node, late []coverage, final uint
 		if err != nil {
 			return false, err
 		}
-		logs, err := s.logsOfBlock(ctx, n, h, addresses)
+		logs, _, err := s.logsOfBlock(ctx, n, h, addresses)
 		if err != nil {
 			return false, err
 		}
