@@ -143,6 +143,19 @@ func saturate(ctx context.Context, a *asker, questions []question, clients int, 
 	return t
 }
 
+// inTurns asks every question once, and again until the time is over.
+func inTurns(ctx context.Context, a *asker, questions []question, for_ time.Duration, change func(string, *rand.Rand) string) *times {
+	t, rng := newTimes(), rand.New(rand.NewPCG(3, 9))
+	for end := time.Now().Add(for_); time.Now().Before(end) && ctx.Err() == nil; {
+		for _, q := range questions {
+			start := time.Now()
+			err := a.ask(ctx, q, change(q.path(rng), rng))
+			t.add(q.name, time.Since(start), err)
+		}
+	}
+	return t
+}
+
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -33,7 +33,7 @@ func main() {
 	flag.StringVar(&o.navlog, "navlog", "bin/navlog", "the program to measure")
 	flag.DurationVar(&o.each, "each", 60*time.Second, "time of each measurement")
 	flag.BoolVar(&o.load, "load", false, "make the data set and end")
-	flag.StringVar(&o.only, "only", "", "only these measurements, separated by commas: cold, hot, crowd, postgres")
+	flag.StringVar(&o.only, "only", "", "only these measurements, separated by commas: alone, cold, hot, crowd, postgres")
 	bare, listen := flag.String("bare", "", "(internal) serve this file and nothing else"), flag.String("listen", "", "(internal) where")
 	flag.Parse()
 	if *bare != "" {
@@ -79,7 +79,7 @@ func run(ctx context.Context, o options) (err error) {
 	for _, m := range []struct {
 		name    string
 		measure func(context.Context, options) ([]bench.Bar, error)
-	}{{"cold", w.cold}, {"hot", w.hot}, {"crowd", w.crowd}, {"postgres", w.compare}} {
+	}{{"alone", w.alone}, {"cold", w.cold}, {"hot", w.hot}, {"crowd", w.crowd}, {"postgres", w.compare}} {
 		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), m.name) {
 			continue
 		}
@@ -92,6 +92,19 @@ func run(ctx context.Context, o options) (err error) {
 	fmt.Println()
 	bench.Print(os.Stdout, bars...)
 	return nil
+}
+
+// alone asks one question at a time with the cache off: what each of them costs.
+func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, o.navlog, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	a, questions := newAsker("http://"+s.addr, w.keys[1]), w.questions()
+	inTurns(ctx, a, questions, o.each, func(p string, _ *rand.Rand) string { return p }).print(os.Stdout, "cold, the newest block, one at a time")
+	inTurns(ctx, a, questions, o.each, w.past).print(os.Stdout, "cold, a random past block, one at a time")
+	return nil, nil
 }
 
 // cold asks with the cache off.
