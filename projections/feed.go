@@ -16,17 +16,17 @@ type feed struct {
 	reader  *chainlog.Reader
 	chainID uint64
 	limit   int
-	units   chan slice
+	units   chan chunk
 }
 
-// slice is whole units of the log. The last fact is a boundary record.
-type slice struct {
+// chunk is whole units of the log. The last fact is a boundary record.
+type chunk struct {
 	facts facts
 	more  bool // there was more in the log when these were read
 }
 
 func newFeed(reader *chainlog.Reader, chainID uint64, maxRows int) *feed {
-	return &feed{reader: reader, chainID: chainID, limit: max(1, maxRows/4), units: make(chan slice, 2)}
+	return &feed{reader: reader, chainID: chainID, limit: max(1, maxRows/4), units: make(chan chunk, 2)}
 }
 
 // run reads and decodes until ctx ends or the log cannot be read.
@@ -47,7 +47,7 @@ func (f *feed) run(ctx context.Context) error {
 			continue
 		}
 		select {
-		case f.units <- slice{append(pending, read[:cut]), f.reader.Left() > 1}:
+		case f.units <- chunk{append(pending, read[:cut]), f.reader.Left() > 1}:
 		case <-ctx.Done():
 			return ctx.Err()
 		}

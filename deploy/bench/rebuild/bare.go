@@ -12,13 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // bare inserts the rows of generation 2 up to last into the same tables of a
@@ -114,7 +114,8 @@ func newestSeq(ctx context.Context, addr string) (seq uint64, err error) {
 const liveLogs = 20
 
 // live appends blocks, which stay in the cached log, each when the one before is visible, and gives the times
-// from the commit to the rows in every table, in ascending order.
+// from the commit to the rows in every table, in ascending order: that is when project says so to those who
+// answer from them. What it said is held against the tables afterwards.
 func (e *engines) live(ctx context.Context, b *benchmark, last uint64) ([]time.Duration, error) {
 	g, err := newGenerator(e.kafka.Addr, b.Users)
 	if err != nil {
@@ -124,6 +125,10 @@ func (e *engines) live(ctx context.Context, b *benchmark, last uint64) ([]time.D
 	g.seq, g.block = last, last // no block of the log has a higher number than a record
 	for i := range g.vaults {
 		g.vaults[i] = vaultLife{deposits: 1 << 40, swept: 1 << 40, requests: 1 << 40, funded: 1 << 40, claimed: 1 << 40}
+	}
+	ears, err := e.listen(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var waits []time.Duration
 	for range b.Blocks {
@@ -138,31 +143,63 @@ func (e *engines) live(ctx context.Context, b *benchmark, last uint64) ([]time.D
 			return nil, err
 		}
 		began := time.Now()
-		for {
-			at, err := e.newest(ctx)
-			if err != nil {
+		for at := uint64(0); at < last; {
+			if err := ears.next(ctx); err != nil {
 				return nil, err
 			}
-			if at >= last {
-				break
+			took := time.Since(began)
+			if at, err = e.position(ctx, 2); err != nil {
+				return nil, err
 			}
-			time.Sleep(2 * time.Millisecond) // asking all the time would slow what is measured
+			if at == last {
+				waits = append(waits, took)
+			}
 		}
-		waits = append(waits, time.Since(began))
 	}
 	slices.Sort(waits)
 	return waits, e.untouched(ctx, last)
 }
 
-// newest is the position of the live generation, in one question.
-func (e *engines) newest(ctx context.Context) (seq uint64, err error) {
-	var parts []string
-	for _, table := range readmodel.Tables {
-		parts = append(parts, "SELECT max(seq) AS m FROM "+e.ch.Database(2)+"."+table)
+// hearing is what project announces of the live generation.
+type hearing struct {
+	words chan struct{}
+	ended chan error
+}
+
+func (e *engines) listen(ctx context.Context) (*hearing, error) {
+	pool, err := registry.Open(ctx, registry.Config{URL: e.postgres.URL, MaxConns: 2})
+	if err != nil {
+		return nil, err
 	}
-	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
-	err = e.conn.QueryRow(ctx, "SELECT min(m) FROM ("+strings.Join(parts, " UNION ALL ")+")").Scan(&seq)
-	return seq, err
+	h := &hearing{words: make(chan struct{}, 1), ended: make(chan error, 1)}
+	ready := make(chan struct{})
+	go func() {
+		defer pool.Close()
+		h.ended <- registry.ListenWritten(ctx, pool, func() { close(ready) }, func(generation int32) {
+			if generation == 2 {
+				h.words <- struct{}{}
+			}
+		})
+	}()
+	select {
+	case <-ready:
+		return h, nil
+	case err := <-h.ended:
+		return nil, err
+	}
+}
+
+func (h *hearing) next(ctx context.Context) error {
+	select {
+	case <-h.words:
+		return nil
+	case err := <-h.ended:
+		return err
+	case <-time.After(time.Minute):
+		return errors.New("nothing was announced for a minute")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // untouched checks that each live block is there once.
