@@ -41,6 +41,7 @@ var (
 	sqlNavs          = question("navs", nil)
 	sqlNavsCount     = question("navs_count", nil)
 	sqlVaultStats    = question("vault_stats", nil)
+	sqlPrefix        = question("prefix", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
 	sqlUserDeposits  = question("user_deposits", nil)

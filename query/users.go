@@ -49,6 +49,7 @@ type userRow struct {
 	Deposited *big.Int `ch:"deposited"`
 	Withdrawn *big.Int `ch:"withdrawn"`
 	FirstSeen uint32   `ch:"first_ts"`
+	Total     uint64   `ch:"total"` // how many users there are, where the question counts them
 }
 
 // The questions for a page of users, by sortBy and sortOrder; ties go by
@@ -151,13 +152,44 @@ func stretch(buckets []bucketRow, page page) (within []uint32, skip uint64, coun
 	return within, skip, int64(before)
 }
 
+// usersAsOf gives the users as of a block. The places in rankings are those of
+// the log's order, which is the chain's too unless a vault was added, or blocks
+// were taken back, between the block and now: then all flows are summed.
 func usersAsOf(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	count, err := total(x, p, sqlUsersAsOfCnt)
+	then, ok, err := x.before(p)
 	if err != nil {
 		return nil, 0, err
 	}
+	if ok {
+		return usersNow(x, then, page, order)
+	}
 	rows, err := pinned[userRow](x, p, sqlUsersAsOf[order], page.args()...)
-	return rows, count, err
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(rows) > 0 {
+		return rows, int64(rows[0].Total), nil
+	}
+	count, err := total(x, p, sqlUsersAsOfCnt)
+	return nil, count, err
+}
+
+// prefixRow is the last seq up to a block, and the first one after it.
+type prefixRow struct {
+	Seq  uint64 `ch:"seq"`
+	Next uint64 `ch:"next"`
+}
+
+// before is the pin moved back to the seq that the log had reached with its
+// block. False: what is live up to the block was never all that was live.
+func (x *exchange) before(p *pin) (*pin, bool, error) {
+	r, err := pinnedOne[prefixRow](x, p, sqlPrefix)
+	if err != nil || r.Seq >= r.Next || r.Seq > p.seq {
+		return nil, false, err
+	}
+	then := *p
+	then.seq = r.Seq
+	return &then, true, nil
 }
 
 func (r *userRow) json() userJSON {

@@ -3,7 +3,8 @@
 WITH page AS (
     SELECT user
     FROM {db:Identifier}.rankings
-    WHERE list = '{{.List}}' AND bucket IN {buckets:Array(UInt32)} AND sign != 0 AND seq <= {seq:UInt64}
+    PREWHERE list = '{{.List}}' AND bucket IN {buckets:Array(UInt32)}
+    WHERE seq <= {seq:UInt64}
     GROUP BY key, user HAVING sum(sign) > 0
     ORDER BY key {{if .Descending}}DESC{{else}}ASC{{end}}, user LIMIT {limit:UInt64} OFFSET {offset:UInt64}
   )

@@ -20,4 +20,4 @@ CREATE TABLE rankings (
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (SELECT list, bucket, sum(sign) GROUP BY list, bucket)
 ) ENGINE = MergeTree ORDER BY (list, bucket, key, user)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
