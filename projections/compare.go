@@ -9,9 +9,11 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 
 	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // comparison is a question to the tables and the lines that the fold wants as
@@ -80,7 +82,8 @@ func partnerLines(b *fold.Books) (out []string) {
 func userLines(b *fold.Books) (out []string) {
 	for _, a := range slices.SortedFunc(maps.Keys(b.Users), common.Address.Cmp) {
 		u := b.Users[a]
-		out = append(out, fmt.Sprintf("%x 3 1 %d %d %d", a[:], u.Deposited, u.Withdrawn, u.First))
+		out = append(out, fmt.Sprintf("%x 3 1 %d %d %d %d %d %d", a[:], u.Deposited, u.Withdrawn, u.First, readmodel.TimeBucket(uint32(u.First)),
+			readmodel.AmountBucket(uint256.MustFromBig(u.Deposited), a), readmodel.AmountBucket(uint256.MustFromBig(u.Withdrawn), a)))
 	}
 	return out
 }

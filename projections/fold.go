@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // folding is one batch on its way from facts to rows. It changes state, knows
@@ -204,6 +205,11 @@ func (f *folding) place(x *fact, row uint8, sign int8, list uint8, key *amount) 
 	t := &f.out.rankings
 	t.row(x.seq, row, sign)
 	t.u8(list)
+	if list == listFirst {
+		t.u32(readmodel.TimeBucket(uint32(key.Uint64())))
+	} else {
+		t.u32(readmodel.AmountBucket(key, x.args.owner))
+	}
 	t.amount(key)
 	t.bytes(x.args.owner[:])
 }

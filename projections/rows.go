@@ -27,7 +27,7 @@ var layouts = map[string][]layout{
 		{"partner", 4}, {"assets", 32}, {"shares", 32}, {"partner_user", 1}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	"flows": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"vault", 20}, {"user", 20}, {"deposits", 1}, {"deposited", 32}, {"requests", 1},
 		{"estimated", 32}, {"withdrawn", 32}, {"vault_user", 1}, {"first_ts", 8}, {"block", 8}},
-	"rankings": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"list", 1}, {"key", 32}, {"user", 20}},
+	"rankings": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"list", 1}, {"bucket", 4}, {"key", 32}, {"user", 20}},
 	"requests": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"request_index", 8}, {"kind", 1}, {"user", 20},
 		{"receiver", 20}, {"partner", 4}, {"shares", 32}, {"assets", 32}, {"estimate", 32}, {"expires_ts", 8}, {"open", 1}, {"waiting", 1},
 		{"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},

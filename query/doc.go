@@ -31,7 +31,9 @@
 //
 // The newest state is asked without a bound by seq where that lets ClickHouse
 // answer from totals that every part holds; the answer counts if the table's
-// cursor is still the pinned one afterwards (pin.go).
+// cursor is still the pinned one afterwards (pin.go). A page of users is found
+// by such totals too, less the rows that are newer than S, and as of a block the
+// users are mostly those of the seq that the log had then (users.go).
 //
 // # When things fail
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -317,12 +318,25 @@ func (l *ledger) writePlaces(f fact, seq uint64, before, after states) {
 			continue
 		}
 		if from != nil {
-			l.row("rankings", seq, uint8(10+i), int8(-1), writer, list, from, f.user.Bytes())
+			l.row("rankings", seq, uint8(10+i), int8(-1), writer, list, bucketOf(list, from, f.user), from, f.user.Bytes())
 		}
 		if to != nil {
-			l.row("rankings", seq, uint8(20+i), int8(1), writer, list, to, f.user.Bytes())
+			l.row("rankings", seq, uint8(20+i), int8(1), writer, list, bucketOf(list, to, f.user), to, f.user.Bytes())
 		}
 	}
+}
+
+// bucketOf is the bucket of a place, told from how the key is written in binary.
+func bucketOf(list string, key *big.Int, user common.Address) uint32 {
+	digits := key.Text(2)
+	lead, _ := strconv.ParseUint(digits[:min(len(digits), 7)], 2, 32)
+	switch {
+	case list == "first":
+		return 1024 + uint32(key.Uint64()/16384)
+	case key.Sign() == 0:
+		return (uint32(user[0])*256 + uint32(user[1])) / 64
+	}
+	return 1024 + uint32(lead) + 64*uint32(max(len(digits), 7)-7)
 }
 
 var steps = map[kind]string{aRequest: "requested", aFunding: "funded", aClaim: "claimed", aCancel: "cancelled", anExpiry: "expired"}
@@ -371,7 +385,7 @@ var columns = map[string]string{
 	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, log_index, payload",
 	"deposits": "seq, row, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, partner_user, block, ts, tx, log_index",
 	"flows":    "seq, row, sign, writer, vault, user, deposits, deposited, requests, estimated, withdrawn, vault_user, first_ts, block",
-	"rankings": "seq, row, sign, writer, list, key, user",
+	"rankings": "seq, row, sign, writer, list, bucket, key, user",
 	"requests": "seq, row, sign, retracts, writer, vault, request_index, kind, user, receiver, partner, shares, assets, estimate, expires_ts, open, waiting, block, ts, tx, log_index",
 	"navs":     "seq, row, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index",
 	"sweeps":   "seq, row, sign, retracts, writer, vault, from_id, to_id, assets, block, ts, tx, log_index",

@@ -20,7 +20,7 @@ func TestUsersBehindManyDeadStates(t *testing.T) {
 	for u := range users {
 		address, row := common.BigToAddress(big.NewInt(int64(u+1))), uint8(0)
 		place := func(sign int8, list string, key int64) {
-			places = append(places, []any{uint64(1), row, sign, writer, list, big.NewInt(key), address.Bytes()})
+			places = append(places, []any{uint64(1), row, sign, writer, list, bucketOf(list, big.NewInt(key), address), big.NewInt(key), address.Bytes()})
 			row++
 		}
 		place(1, "first", 1_700_000_000)
@@ -71,9 +71,9 @@ func TestAmountsAreExact(t *testing.T) {
 	claim := []any{uint64(2), uint8(3), int8(1), writer, vaultA.Bytes(), alice.Bytes(), int8(0), new(big.Int), int8(0), new(big.Int), largest, int8(0), int64(0), uint64(1)}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), [][]any{claim})
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), [][]any{
-		{uint64(2), uint8(0), int8(1), writer, "first", big.NewInt(1_700_000_012), alice.Bytes()},
-		{uint64(2), uint8(1), int8(1), writer, "deposited", new(big.Int).Mul(largest, big.NewInt(3)), alice.Bytes()},
-		{uint64(2), uint8(2), int8(1), writer, "withdrawn", largest, alice.Bytes()},
+		{uint64(2), uint8(0), int8(1), writer, "first", bucketOf("first", big.NewInt(1_700_000_012), alice), big.NewInt(1_700_000_012), alice.Bytes()},
+		{uint64(2), uint8(1), int8(1), writer, "deposited", bucketOf("deposited", new(big.Int).Mul(largest, big.NewInt(3)), alice), new(big.Int).Mul(largest, big.NewInt(3)), alice.Bytes()},
+		{uint64(2), uint8(2), int8(1), writer, "withdrawn", bucketOf("withdrawn", largest, alice), largest, alice.Bytes()},
 	})
 	w.ledger.append(fact{kind: aBlock, block: 1})
 	w.publish()

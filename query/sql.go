@@ -41,7 +41,7 @@ var (
 	sqlNavs          = question("navs", nil)
 	sqlNavsCount     = question("navs_count", nil)
 	sqlVaultStats    = question("vault_stats", nil)
-	sqlUsersCount    = question("users_count", nil)
+	sqlPrefix        = question("prefix", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
 	sqlUserDeposits  = question("user_deposits", nil)
@@ -63,13 +63,12 @@ var (
 	sqlVaultUsers    = question("vault_users", nil)
 
 	// The same of the newest state: see newest.
-	sqlUsersCountNewest   = question("users_count_newest", nil)
 	sqlVaultUsersNewest   = question("vault_users_newest", nil)
 	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
 	sqlQueueNewest        = question("queue_newest", nil)
 	sqlQueuedNewest       = question("queued", asOf{Newest: true})
-	sqlCursorOf           = map[string]string{"rankings": question("cursor_of", "rankings"), "requests": question("cursor_of", "requests"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
+	sqlCursorOf           = map[string]string{"requests": question("cursor_of", "requests"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
 )
 
 // asOf is what a file is filled in with that answers the newest state another

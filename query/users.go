@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -48,11 +49,12 @@ type userRow struct {
 	Deposited *big.Int `ch:"deposited"`
 	Withdrawn *big.Int `ch:"withdrawn"`
 	FirstSeen uint32   `ch:"first_ts"`
+	Total     uint64   `ch:"total"` // how many users there are, where the question counts them
 }
 
 // The questions for a page of users, by sortBy and sortOrder; ties go by
 // address, ascending.
-var sqlUsers, sqlUsersAsOf = userQuestions("users"), userQuestions("users_as_of")
+var sqlUserBuckets, sqlUsers, sqlUsersAsOf = userQuestions("users_buckets"), userQuestions("users"), userQuestions("users_as_of")
 
 // userOrder is what the files of these questions are filled in with.
 type userOrder struct {
@@ -98,39 +100,96 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
-// firstScan is how many rows of a list are looked at for the first page: less
-// would hardly be quicker.
-const firstScan = 2000
-
-// usersNow reads the first rows of the list, which hold places left too, and
-// more of them until the page is full.
-func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	count, err := newestTotal(x, p, "rankings", sqlUsersCountNewest, sqlUsersCount)
-	if err != nil {
-		return nil, 0, err
-	}
-	want := min(int64(page.size), count-int64(page.offset()))
-	if want <= 0 {
-		return nil, count, nil
-	}
-	for scan := 4*(page.offset()+uint64(page.size)) + firstScan; ; scan *= 8 {
-		rows, err := pinned[userRow](x, p, sqlUsers[order], append(page.args(), named("scan", scan))...)
-		if err != nil {
-			return nil, 0, err
-		}
-		if int64(len(rows)) >= want || scan > math.MaxUint64/64 {
-			return rows, count, nil
-		}
-	}
+// bucketRow is how many users a bucket of a list holds.
+type bucketRow struct {
+	Bucket uint32 `ch:"bucket"`
+	Users  uint64 `ch:"users"`
 }
 
-func usersAsOf(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	count, err := total(x, p, sqlUsersAsOfCnt)
+// usersNow finds the buckets of the list that hold the page by adding up those
+// before, and reads only these: how deep the page lies costs nothing.
+func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
+	buckets, err := pinned[bucketRow](x, p, sqlUserBuckets[order])
 	if err != nil {
 		return nil, 0, err
 	}
-	rows, err := pinned[userRow](x, p, sqlUsersAsOf[order], page.args()...)
+	if order[1] == "desc" {
+		descend(buckets)
+	}
+	within, skip, count := stretch(buckets, page)
+	if len(within) == 0 {
+		return nil, count, nil
+	}
+	rows, err := pinned[userRow](x, p, sqlUsers[order], named("buckets", within), named("limit", uint64(page.size)), named("offset", skip))
 	return rows, count, err
+}
+
+// descend brings the buckets of an ascending list into the order of the
+// descending one, in which users with equal keys still go by address.
+func descend(buckets []bucketRow) {
+	keys := slices.IndexFunc(buckets, func(b bucketRow) bool { return b.Bucket >= readmodel.ZeroBuckets })
+	if keys < 0 {
+		return
+	}
+	slices.Reverse(buckets)
+	slices.Reverse(buckets[len(buckets)-keys:])
+}
+
+// stretch gives the buckets that a page lies in, how many users they hold
+// before it, and how many users there are.
+func stretch(buckets []bucketRow, page page) (within []uint32, skip uint64, count int64) {
+	from, before := page.offset(), uint64(0)
+	to := from + uint64(page.size)
+	for _, b := range buckets {
+		if before < to && from < before+b.Users {
+			if len(within) == 0 {
+				skip = from - before
+			}
+			within = append(within, b.Bucket)
+		}
+		before += b.Users
+	}
+	return within, skip, int64(before)
+}
+
+// usersAsOf gives the users as of a block. The places in rankings are those of
+// the log's order, which is the chain's too unless a vault was added, or blocks
+// were taken back, between the block and now: then all flows are summed.
+func usersAsOf(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
+	then, ok, err := x.before(p)
+	if err != nil {
+		return nil, 0, err
+	}
+	if ok {
+		return usersNow(x, then, page, order)
+	}
+	rows, err := pinned[userRow](x, p, sqlUsersAsOf[order], page.args()...)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(rows) > 0 {
+		return rows, int64(rows[0].Total), nil
+	}
+	count, err := total(x, p, sqlUsersAsOfCnt)
+	return nil, count, err
+}
+
+// prefixRow is the last seq up to a block, and the first one after it.
+type prefixRow struct {
+	Seq  uint64 `ch:"seq"`
+	Next uint64 `ch:"next"`
+}
+
+// before is the pin moved back to the seq that the log had reached with its
+// block. False: what is live up to the block was never all that was live.
+func (x *exchange) before(p *pin) (*pin, bool, error) {
+	r, err := pinnedOne[prefixRow](x, p, sqlPrefix)
+	if err != nil || r.Seq >= r.Next || r.Seq > p.seq {
+		return nil, false, err
+	}
+	then := *p
+	then.seq = r.Seq
+	return &then, true, nil
 }
 
 func (r *userRow) json() userJSON {

@@ -49,7 +49,7 @@ SELECT user, sum(in_deposits) AS deposited, sum(out_claims) AS withdrawn, toUInt
 FROM (
   SELECT user, vault, sum(vault_user) AS in_vault, sum(f.deposited) AS in_deposits, sum(f.withdrawn) AS out_claims, sum(f.first_ts) AS seen
   FROM {db:Identifier}.flows AS f
-  WHERE sign != 0 AND seq <= {seq:UInt64} {{.}}
+  WHERE seq <= {seq:UInt64} {{.}}
   GROUP BY user, vault
 )
 GROUP BY user HAVING sum(in_vault) > 0

@@ -5,3 +5,4 @@ FROM (
   WHERE sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   GROUP BY user, vault HAVING sum(vault_user) > 0
 )
+SETTINGS max_threads = 2

@@ -22,7 +22,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records (
   ts UInt32 CODEC(Delta, LZ4),
   log_index UInt32,
   payload String,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
+  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
+  PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq) GROUP BY kind, intDiv(block, 4096))
 ) ENGINE = MergeTree ORDER BY (kind, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
 ;
@@ -73,7 +74,9 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- sums over block <= X are the state as of X. vault_user is +1 on the first
 -- live deposit or request of the user in the vault (first_ts then is its block
 -- time) and -1 (first_ts: minus that time) when the last one is taken back:
--- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1.
+-- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. A page of
+-- users reads a few rows each of 100 users, for which granules and compressed
+-- blocks are small.
 CREATE TABLE IF NOT EXISTS navlog_g7.flows (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -95,7 +98,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows (
     GROUP BY vault, intDiv(block, 4096)
   )
 ) ENGINE = MergeTree ORDER BY (user, vault, block, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
 ;
 
 -- The orders of the list of users: a row for every place that a user takes in
@@ -103,19 +106,24 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- whose key it changes, so a user stands in each of the three once, where
 -- sum(sign) by (list, key, user) is 1. key is the time of the first live
 -- deposit or request over all vaults, or the sum of deposits or of claims; the
--- rest of what the list shows is in flows.
+-- rest of what the list shows is in flows. bucket follows from list, key and
+-- user (readmodel.AmountBucket, TimeBucket) and never falls along the order.
+-- totals has how many users each bucket holds; ix_seq finds the few rows that
+-- are newer than a seq.
 CREATE TABLE IF NOT EXISTS navlog_g7.rankings (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
   sign Int8,
   writer UInt64,
   list Enum8('' = 0, 'first' = 1, 'deposited' = 2, 'withdrawn' = 3),
+  bucket UInt32,
   key Int256,
   user FixedString(20),
+  INDEX ix_seq seq TYPE minmax GRANULARITY 64,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
-  PROJECTION totals (SELECT list, sum(sign) GROUP BY list)
-) ENGINE = MergeTree ORDER BY (list, key, user)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+  PROJECTION totals (SELECT list, bucket, sum(sign) GROUP BY list, bucket)
+) ENGINE = MergeTree ORDER BY (list, bucket, key, user)
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
 -- One row for each log about a withdrawal request: what it says, and what it

@@ -1,0 +1,99 @@
+package query
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// crowd makes up users who deposit and claim: many with equal sums, with none,
+// and with sums on both sides of a bucket's border; most places are left again.
+func crowd(l *ledger) {
+	random := rand.New(rand.NewPCG(5, 7))
+	var users []common.Address
+	for u := range 48 {
+		a := common.BigToAddress(big.NewInt(int64(u + 1)))
+		a[0] = []byte{0, 0x20, 0xff}[u%3]
+		users = append(users, a)
+	}
+	amounts := []int64{0, 0, 1, 2, 62, 63, 64, 65, 127, 128, 129, 130, 131, 1_000_000, 1_000_000, 1_000_001, 1 << 50, 1<<50 - 1}
+	l.append(vaultMeta(vaultA, "Alpha", 1), vaultMeta(vaultB, "Beta", 1), fact{kind: aBlock, block: 1})
+	facts := uint64(0)
+	vaults := []common.Address{vaultA, vaultB}
+	day := func(block uint64) {
+		for range 15 {
+			facts++
+			f := fact{kind: []kind{aDeposit, aDeposit, aRequest, aClaim}[random.IntN(4)], vault: vaults[random.IntN(len(vaults))], user: users[random.IntN(len(users))],
+				other: router, id: facts, assets: amounts[random.IntN(len(amounts))], shares: 1, block: block, index: uint32(facts), tx: common.BigToHash(new(big.Int).SetUint64(facts))}
+			l.add(f, 0)
+		}
+		l.append(fact{kind: aBlock, block: block})
+	}
+	for n := range uint64(12) {
+		day(500 * (n + 1)) // 100 minutes apart
+	}
+	l.retract(3000)
+	for n := range uint64(8) {
+		day(3000 + 700*(n+1))
+	}
+	l.append(vaultMeta(vaultC, "Gamma", 4000)) // a vault added later is read from its start
+	vaults = []common.Address{vaultC}
+	day(4000)
+	day(4900)
+}
+
+// TestEveryPageOfTheUsers walks through the list in every order, by pages that
+// begin and end anywhere in a bucket.
+func TestEveryPageOfTheUsers(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.CacheBytes = 0 })
+	crowd(w.ledger)
+	w.publish()
+	walk := func(o *oracle, size int, pinned string) {
+		t.Helper()
+		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+			for _, order := range []string{"asc", "desc"} {
+				want := o.users(field, order == "desc")
+				for page := 1; page <= len(want)/size+2; page++ {
+					path := fmt.Sprintf("/api/v1/users?sortBy=%s&sortOrder=%s&pageSize=%d&page=%d%s", field, order, size, page, pinned)
+					got := w.get(path).body(t)
+					from := min(len(want), (page-1)*size)
+					same(t, path, got["data"], want[from:min(len(want), from+size)])
+					same(t, path+" total", got["meta"].(object)["total"], len(want))
+				}
+			}
+		}
+	}
+	seq := w.ledger.seq()
+	newest := w.ledger.at(seq, 1<<62)
+	if all := newest.users("totalWithdrawn", false); len(all) < 40 || all[5].(object)["totalWithdrawn"] != "0" || all[len(all)-5].(object)["totalWithdrawn"] == "0" {
+		t.Fatalf("%d users are too few, or too much alike, to prove something", len(all))
+	}
+	walk(newest, 3, "")
+	past := seq / 2
+	for !w.ledger.records[past-1].boundary {
+		past--
+	}
+	walk(w.ledger.at(past, 1<<62), 7, fmt.Sprintf("&asOfSeq=%d", past))
+
+	// Of the first block the log had all when the later ones came, of the second not.
+	for block, whole := range map[uint64]bool{2500: true, 5100: false} {
+		r, _, err := askOne[prefixRow](t.Context(), w.snapshot.Load().generation, sqlPrefix, named("block", block))
+		if err != nil || r.Seq < r.Next != whole {
+			t.Fatalf("block %d: the last log up to it is %d, the first one after it %d, error %v", block, r.Seq, r.Next, err)
+		}
+		walk(w.ledger.at(seq, block), 7, fmt.Sprintf("&asOfBlock=%d", block))
+	}
+
+	// The tables move on, and the answers stay.
+	for i := range uint64(20) {
+		w.ledger.add(fact{kind: aDeposit, vault: vaultA, user: common.BigToAddress(new(big.Int).SetUint64(i + 40)), other: router, id: 1000 + i, assets: 64, shares: 1, block: 9999, index: uint32(i), tx: tx(byte(i))}, 0)
+	}
+	w.ledger.append(fact{kind: aBlock, block: 9999})
+	w.ledger.insert(t, w.writer, w.database())
+	walk(newest, 7, "")
+	w.look()
+	walk(w.ledger.at(w.ledger.seq(), 1<<62), 7, "")
+}
