@@ -55,7 +55,7 @@ var (
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
 	sqlByStatus      = question("user_withdrawals_by_status", nil)
 	sqlByStatusCount = question("user_withdrawals_by_status_count", nil)
-	sqlQueued        = question("queued", asOf{})
+	sqlQueueLater    = question("queue_later", nil)
 	sqlPartnerDeps   = question("partner_deposits", nil)
 	sqlPartnerCount  = question("partner_deposits_count", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
@@ -68,13 +68,8 @@ var (
 	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
 	sqlQueueNewest        = question("queue_newest", nil)
-	sqlQueuedNewest       = question("queued", asOf{Newest: true})
-	sqlCursorOf           = map[string]string{"rankings": question("cursor_of", "rankings"), "requests": question("cursor_of", "requests"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
+	sqlCursorOf           = map[string]string{"rankings": question("cursor_of", "rankings"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
 )
-
-// asOf is what a file is filled in with that answers the newest state another
-// way than a past one.
-type asOf struct{ Newest bool }
 
 // generation is one database of read models and the way to it.
 type generation struct {
@@ -112,7 +107,7 @@ func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 		limit = time.Until(deadline)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit+engineGrace)
-	settings := clickhouse.Settings{"max_execution_time": max(1, int(math.Ceil(limit.Seconds())))}
+	settings := clickhouse.Settings{"max_execution_time": max(1, int(math.Ceil(limit.Seconds()))), "max_threads": 1}
 	return clickhouse.Context(withoutDeadline{ctx}, clickhouse.WithSettings(settings)), cancel
 }
 

@@ -119,7 +119,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	}
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: users, PendingWithdrawals: queue[address].Pending,
+		UserCount: users, PendingWithdrawals: queue.vaults[address].pending,
 		LastSweepAt: timeOrNull(uint64(stats.Swept)), LastNavAt: timeOrNull(uint64(stats.Valued)),
 	}}
 	return &answer{data: out}, nil
