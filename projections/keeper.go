@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -26,6 +27,7 @@ type keeper struct {
 	metrics *metrics
 	log     *slog.Logger
 	board   board
+	wrote   chan struct{} // there is something to announce; it holds one
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when it has ended
 	err     error         // why it ended; nil: it was told to. Read after done.
@@ -39,7 +41,7 @@ func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struc
 	}
 	reg := prometheus.WrapRegistererWith(prometheus.Labels{"generation": fmt.Sprint(g.id)}, p.reg)
 	k := &keeper{Projections: p, generation: g, conn: conn, reg: reg, metrics: newMetrics(reg),
-		log: p.log.With("generation", g.id), done: make(chan struct{})}
+		log: p.log.With("generation", g.id), wrote: make(chan struct{}, 1), done: make(chan struct{})}
 	k.board.begin(g.id)
 	ctx, k.cancel = context.WithCancel(ctx)
 	go func() {
@@ -172,6 +174,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f) })
+	group.Go(func() error { return k.announce(ctx) })
 	return group.Wait()
 }
 
@@ -215,6 +218,10 @@ func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) er
 			return err
 		}
 		k.board.wrote(batch.wrote)
+		select {
+		case k.wrote <- struct{}{}:
+		default: // what is announced next is this as well
+		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -224,6 +231,26 @@ func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) er
 			}
 			proven = time.Now()
 		}
+	}
+}
+
+// announceTimeout bounds an announcement that PostgreSQL does not take.
+const announceTimeout = time.Second
+
+// announce tells query that there are new rows, until ctx ends. One that fails
+// is no loss: query looks by itself as well.
+func (k *keeper) announce(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-k.wrote:
+		}
+		limited, cancel := context.WithTimeout(ctx, announceTimeout)
+		if err := registry.AnnounceWritten(limited, k.pool, k.id); err != nil && ctx.Err() == nil {
+			k.log.Debug("an announcement was not taken", "error", err)
+		}
+		cancel()
 	}
 }
 

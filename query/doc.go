@@ -2,8 +2,9 @@
 //
 // # One request, one state
 //
-// A background loop looks every 100 ms at the live generation in ClickHouse
-// and keeps what it saw as the snapshot: the generation, S (the smallest
+// A background loop looks at the live generation in ClickHouse, when project
+// announces that it wrote and otherwise now and then (ears.go), and keeps what
+// it saw as the snapshot: the generation, S (the smallest
 // cursor of its tables), the newest block indexed at S, and the vaults. Each
 // request takes the snapshot once and pins itself to it; every question that
 // it asks says `seq <= S`, so an answer never mixes two states, however many
@@ -11,7 +12,7 @@
 // the time of the newest block indexed up to X; asOfSeq=S' pins to an older S.
 //
 //	registry: live generation, states of programs ──1 s──▶ registryView ─┐
-//	ClickHouse: cursors, newest block, vaults ──100 ms──▶ snapshot ◀─────┘
+//	ClickHouse: cursors, newest block, vaults ──LISTEN──▶ snapshot ◀─────┘
 //	                                                         │
 //	request ─▶ limit ─▶ key ─▶ cache of the snapshot ─▶ room ─▶ parameters ─▶ pin ─▶ questions (sql/*.sql) ─▶ answer
 //

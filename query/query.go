@@ -54,6 +54,7 @@ type Query struct {
 	snapshotErr atomic.Pointer[string] // why the last look at it failed; empty: it did not
 	registry    atomic.Pointer[registryView]
 	addr        atomic.Pointer[string]
+	ears        ears
 
 	keys      keyCache
 	byIP      *limiter[netip.Addr]
@@ -76,6 +77,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
 		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
 		leases: leases{held: make(map[purse]lease)},
+		ears:   ears{word: make(chan struct{}, 1), every: lookEvery, rarely: lookRarely},
 	}
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
@@ -137,6 +139,7 @@ func (q *Query) Run(ctx context.Context) error {
 		return q.shutDown(server)
 	})
 	group.Go(func() error { return q.watchRegistry(work) })
+	group.Go(func() error { return q.listen(work) })
 	group.Go(func() error { return q.follow(work, conn) })
 	group.Go(func() error { return registry.Report(work, q.pool, registry.Serve, q.Status) })
 	return group.Wait()

@@ -46,6 +46,9 @@ func (q *Query) watchRegistry(ctx context.Context) error {
 			return nil
 		}
 		q.registry.Store(now)
+		if was != nil && was.generation != now.generation {
+			q.ears.hear()
+		}
 		if broken := was != nil && was.err != nil; now.err != nil && !broken {
 			q.log.Warn("registry not readable", "error", now.err)
 		} else if now.err == nil && broken {

@@ -12,13 +12,13 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
 )
 
 const (
-	snapshotEvery   = 100 * time.Millisecond
 	snapshotTimeout = 2 * time.Second
 	// trustedFor is how old what the loops saw may be for /readyz to be 200.
 	trustedFor = 5 * time.Second
@@ -75,13 +75,12 @@ type blockRow struct {
 	Time  uint32 `ch:"ts"`
 }
 
-// follow keeps the snapshot fresh until ctx ends.
+// follow keeps the snapshot fresh until ctx ends: it looks when it hears that
+// there are new rows, and otherwise now and then.
 func (q *Query) follow(ctx context.Context, conn driver.Conn) error {
-	tick := time.NewTicker(snapshotEvery)
-	defer tick.Stop()
 	var last string
-	for {
-		message := ""
+	for heard := false; ; {
+		message, before := "", q.snapshot.Load()
 		if err := q.refresh(ctx, conn); err != nil && ctx.Err() == nil {
 			message = err.Error()
 		}
@@ -94,12 +93,23 @@ func (q *Query) follow(ctx context.Context, conn driver.Conn) error {
 			}
 			last = message
 		}
+		wait := time.NewTimer(q.ears.patience(heard, message == "" && before.sameAs(q.snapshot.Load())))
 		select {
 		case <-ctx.Done():
+			wait.Stop()
 			return nil
-		case <-tick.C:
+		case <-q.ears.word:
+			heard = true
+		case <-wait.C:
+			heard = false
 		}
+		wait.Stop()
 	}
+}
+
+// sameAs says that two looks found the same.
+func (s *snapshot) sameAs(other *snapshot) bool {
+	return s != nil && other != nil && s.generation == other.generation && s.seq == other.seq
 }
 
 // refresh looks at the live generation once.
@@ -146,26 +156,39 @@ func (s *snapshot) unlikeAssets() bool {
 
 // read makes the snapshot of a generation at seq.
 func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
-	block, ok, err := indexedBlock(ctx, g, seq, math.MaxUint64)
-	if err != nil {
-		return nil, fmt.Errorf("read the newest block of %s: %w", g.database, err)
-	}
-	if !ok {
-		return nil, fmt.Errorf("%s holds no indexed block yet: ingest and project have to get there first", g.database)
-	}
-	records, err := ask[vaultRecord](ctx, g, sqlVaults, named("seq", seq))
-	if err != nil {
-		return nil, fmt.Errorf("read the vaults of %s: %w", g.database, err)
-	}
-	for i := range records {
-		if err := records[i].decode(q.chainID); err != nil {
-			return nil, fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
+	var block blockRow
+	var records []vaultRecord
+	var navs map[common.Address]navRow
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		var ok bool
+		if block, ok, err = indexedBlock(ctx, g, seq, math.MaxUint64); err != nil {
+			return fmt.Errorf("read the newest block of %s: %w", g.database, err)
 		}
-	}
-	p := &pin{generation: g, seq: seq, block: block.Block, time: uint64(block.Time)}
-	navs, err := readLatestNavs(ctx, p)
-	if err != nil {
-		return nil, fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
+		if !ok {
+			return fmt.Errorf("%s holds no indexed block yet: ingest and project have to get there first", g.database)
+		}
+		return nil
+	})
+	group.Go(func() (err error) {
+		if records, err = ask[vaultRecord](ctx, g, sqlVaults, named("seq", seq)); err != nil {
+			return fmt.Errorf("read the vaults of %s: %w", g.database, err)
+		}
+		for i := range records {
+			if err := records[i].decode(q.chainID); err != nil {
+				return fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
+			}
+		}
+		return nil
+	})
+	group.Go(func() (err error) {
+		if navs, err = readLatestNavs(ctx, &pin{generation: g, seq: seq}); err != nil {
+			return fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
+		}
+		return nil
+	})
+	if err := group.Wait(); err != nil {
+		return nil, err
 	}
 	return &snapshot{
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),

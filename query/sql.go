@@ -107,7 +107,7 @@ func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 		limit = time.Until(deadline)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit+engineGrace)
-	settings := clickhouse.Settings{"max_execution_time": max(1, int(math.Ceil(limit.Seconds()))), "max_threads": 1}
+	settings := clickhouse.Settings{"max_threads": 1, "max_execution_time": max(1, int(math.Ceil(limit.Seconds())))}
 	return clickhouse.Context(withoutDeadline{ctx}, clickhouse.WithSettings(settings)), cancel
 }
 

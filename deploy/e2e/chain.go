@@ -81,6 +81,9 @@ func (a Answer) Seq() uint64 {
 	return seq
 }
 
+// Unavailable says that the server asked for patience: it could not read in time.
+func (a Answer) Unavailable() bool { return a.status == http.StatusServiceUnavailable }
+
 // Compare gives every difference between the answer that the question expects and the one that came, a line each.
 func (q Question) Compare(got Answer) []string { return q.compare(got.answer, got.id) }
 

@@ -22,7 +22,7 @@ var (
 )
 
 // What all histories came to.
-var played, answers, differing, crashes atomic.Int64
+var played, answers, differing, crashes, unavailable atomic.Int64
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -56,7 +56,7 @@ func TestRandomHistories(t *testing.T) {
 		})
 	}
 	_ = group.Wait() // a history that fails says so itself
-	t.Logf("%d histories, %d answers, %d crashes, %.0f histories a minute", played.Load(), answers.Load(), crashes.Load(), float64(played.Load())/time.Since(began).Minutes())
+	t.Logf("%d histories, %d answers, %d crashes, %d times unavailable, %.0f histories a minute", played.Load(), answers.Load(), crashes.Load(), unavailable.Load(), float64(played.Load())/time.Since(began).Minutes())
 	if crashes.Load() == 0 && *plays >= 6 {
 		t.Error("no projector crashed: the test is less than it should be")
 	}
@@ -77,6 +77,7 @@ func play(t *testing.T, l *lane, number uint64) {
 	answers.Add(int64(h.answers))
 	differing.Add(int64(h.differing))
 	crashes.Add(int64(h.crashes))
+	unavailable.Add(int64(h.unavailable))
 	if h.differing > 0 || err != nil {
 		report := append(h.lines, h.said.lines()...)
 		t.Errorf("history %d: %d of %d answers differ, error: %v\n%s\nagain: make property HISTORIES=1 SEED=%d", number, h.differing, h.answers, err, strings.Join(report, "\n"), number)

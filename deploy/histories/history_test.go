@@ -46,8 +46,8 @@ type history struct {
 	known      map[uint64][]e2e.Question // about the newest state, by seq
 	said       *tail
 
-	answers, differing, crashes int
-	lines                       []string
+	answers, differing, crashes, unavailable int
+	lines                                    []string
 }
 
 func newHistory(l *lane, number uint64) *history {
@@ -127,13 +127,32 @@ func (h *history) stages() (out []uint64) {
 // ask asks questions whose answers do not move, and compares.
 func (h *history) ask(ctx context.Context, list []e2e.Question) error {
 	for _, q := range list {
-		got, err := h.client.Get(ctx, q)
+		got, err := h.get(ctx, q)
 		if err != nil {
 			return err
 		}
 		h.compare(q, got)
 	}
 	return nil
+}
+
+// get sends a question, and again where the server asks for patience: a full machine is no wrong answer. What was
+// asked again is counted.
+func (h *history) get(ctx context.Context, q e2e.Question) (e2e.Answer, error) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		got, err := h.client.Get(ctx, q)
+		if err != nil || !got.Unavailable() {
+			return got, err
+		}
+		h.unavailable++
+		select {
+		case <-ctx.Done():
+			return got, ctx.Err()
+		case <-tick.C:
+		}
+	}
 }
 
 // atMost keeps a report readable.
@@ -156,7 +175,7 @@ func (h *history) meanwhile(ctx context.Context) error {
 	seqs := slices.Sorted(maps.Keys(h.known))
 	list := h.known[seqs[h.aside.IntN(len(seqs))]]
 	q := list[h.aside.IntN(len(list))]
-	got, err := h.client.Get(ctx, q)
+	got, err := h.get(ctx, q)
 	if err != nil {
 		return err
 	}

@@ -278,7 +278,7 @@ func (c Config) CheckTables(ctx context.Context, conn driver.Conn, database stri
 // Cursor is the last seq that a table holds and the writer of that row; zeros
 // for an empty table.
 func Cursor(ctx context.Context, conn driver.Conn, database, table string) (seq, writer uint64, err error) {
-	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table).Scan(&seq, &writer)
+	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table+" SETTINGS max_threads = 1").Scan(&seq, &writer)
 	if err != nil {
 		return 0, 0, fmt.Errorf("read the cursor of %s.%s: %w", database, table, err)
 	}

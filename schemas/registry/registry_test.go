@@ -292,3 +292,35 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 		t.Errorf("a status that is no JSON: %v", err)
 	}
 }
+
+// Announcements reach whoever listens, until the connection ends; then that is
+// said, without the password.
+func TestAnnounceWritten(t *testing.T) {
+	pool := open(t, localtest.Postgres(t))
+	ready, heard, ended := make(chan struct{}), make(chan int32, 8), make(chan error, 1)
+	go func() {
+		ended <- ListenWritten(t.Context(), pool, func() { close(ready) }, func(generation int32) { heard <- generation })
+	}()
+	<-ready
+	if _, err := pool.Exec(t.Context(), "SELECT pg_notify($1, 'something else')", written); err != nil {
+		t.Fatal(err)
+	}
+	for _, generation := range []int32{7, 8} {
+		if err := AnnounceWritten(t.Context(), pool, generation); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-heard; got != generation {
+			t.Errorf("heard of generation %d, not of %d", got, generation)
+		}
+	}
+	if _, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "listen to PostgreSQL") {
+		t.Errorf("the end is %v", err)
+	}
+	pool.Close()
+	if err := AnnounceWritten(t.Context(), pool, 9); err == nil || !strings.Contains(err.Error(), "generation 9") {
+		t.Errorf("announced in a closed pool: %v", err)
+	}
+}
