@@ -40,16 +40,16 @@ var (
 	sqlLatestNavs    = question("latest_navs", nil)
 	sqlNavs          = question("navs", nil)
 	sqlNavsCount     = question("navs_count", nil)
-	sqlVaultStats    = question("vault_stats", nil)
+	sqlLateNavs      = question("late_navs", nil)
+	sqlVaultSwept    = question("vault_swept", nil)
 	sqlUsersCount    = question("users_count", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
 	sqlUserDeposits  = question("user_deposits", nil)
 	sqlUserDepsCount = question("user_deposits_count", nil)
-	sqlSweeps        = question("sweeps", nil)
 	sqlSweptTo       = question("swept_to", nil)
 	sqlUnswept       = question("unswept", nil)
-	sqlUnsweptTotal  = question("unswept_total", nil)
+	sqlSweptLive     = question("swept_live", nil)
 	sqlQueue         = question("queue", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
@@ -57,7 +57,6 @@ var (
 	sqlByStatusCount = question("user_withdrawals_by_status_count", nil)
 	sqlQueueLater    = question("queue_later", nil)
 	sqlPartnerDeps   = question("partner_deposits", nil)
-	sqlPartnerCount  = question("partner_deposits_count", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
 	sqlPartnerUsers  = question("partner_users", nil)
 	sqlVaultUsers    = question("vault_users", nil)
@@ -65,10 +64,10 @@ var (
 	// The same of the newest state: see newest.
 	sqlUsersCountNewest   = question("users_count_newest", nil)
 	sqlVaultUsersNewest   = question("vault_users_newest", nil)
-	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
+	sqlPartnerStatsAsOf   = question("partner_stats_as_of", nil)
 	sqlQueueNewest        = question("queue_newest", nil)
-	sqlCursorOf           = map[string]string{"rankings": question("cursor_of", "rankings"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
+	sqlCursorOf           = map[string]string{"rankings": question("cursor_of", "rankings"), "flows": question("cursor_of", "flows")}
 )
 
 // generation is one database of read models and the way to it.

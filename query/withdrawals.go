@@ -212,13 +212,13 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	unswept, err := x.unswept(p, p.vaults, swept)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]settlementJSON, 0, len(p.vaults))
 	for _, v := range p.vaults {
-		sweep, err := x.unswept(p, v.address, swept)
-		if err != nil {
-			return nil, err
-		}
-		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: sweep.json(), WithdrawalsToFund: amountJSON{0, "0"}}
+		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: unswept[v.address].json(), WithdrawalsToFund: amountJSON{0, "0"}}
 		if w, ok := queue.vaults[v.address]; ok {
 			entry.WithdrawalsToFund = amountRow{w.unfunded, w.amount}.json()
 		}

@@ -63,3 +63,8 @@ GROUP BY user HAVING sum(in_vault) > 0
 {{- end}}
 
 {{define "user_order"}}{{.Key}} {{if .Descending}}DESC{{else}}ASC{{end}}, user ASC{{end}}
+
+{{define "nav" -}}
+vault, argMaxIf(r.nav_per_share, seq, sign = 1) AS nav_per_share, argMaxIf(r.total_assets, seq, sign = 1) AS total_assets,
+  argMaxIf(r.total_supply, seq, sign = 1) AS total_supply, block, argMaxIf(r.ts, seq, sign = 1) AS ts, argMaxIf(r.tx, seq, sign = 1) AS tx, log_index
+{{- end}}

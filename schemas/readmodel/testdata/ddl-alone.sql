@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
   INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
-    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user)
+    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
   PROJECTION keys_user (
@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
     ORDER BY user, block, log_index
   ),
   PROJECTION keys_partner (
-    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
     ORDER BY partner, block, log_index
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
@@ -193,7 +193,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.navs (
   log_index UInt32,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
 ) ENGINE = MergeTree ORDER BY (vault, block, log_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256
 ;
 
 -- One row per DepositsSwept: deposits from_id to to_id of the vault, both
