@@ -15,8 +15,10 @@ import (
 )
 
 // The questions to ClickHouse, one file each. The files are templates only to
-// share the parts in parts.sql and the fixed orders of a list; whatever comes
-// from a request is a server-side parameter.
+// share the parts in parts.sql and the fixed orders of a list, and for lists of
+// keys that the engine gave itself, which are written in digits: only of literals
+// it sees which rows to read. Whatever comes from a request is a server-side
+// parameter.
 var (
 	//go:embed sql/*.sql
 	sqlFiles     embed.FS
