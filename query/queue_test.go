@@ -92,6 +92,12 @@ func TestQueueAcrossBuckets(t *testing.T) {
 	before := w.ledger.seq()
 	w.ledger.retract(middle - 3)
 	grow(middle-2, middle+30)
+	// A user of the partner first seen late, who was there early in a vault that
+	// is filled in afterwards: the log's order is not the chain's.
+	deposit := fact{kind: aDeposit, vault: vaultA, id: 1, user: nobody, other: nobody, partner: 7, assets: 1, shares: 1, block: middle + 31}
+	w.ledger.append(deposit, fact{kind: aBlock, block: middle + 31})
+	deposit.vault, deposit.block = vaultC, middle-25
+	w.ledger.append(vaultMeta(vaultC, "Gamma", middle-30), deposit, fact{kind: aBlock, block: middle + 31})
 	w.publish()
 	seven := w.partner(7, "Seven")
 	for pinned, o := range map[string]*oracle{

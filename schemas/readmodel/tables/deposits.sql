@@ -33,7 +33,7 @@ CREATE TABLE deposits (
   ),
   PROJECTION keys_partner (
     SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
-    ORDER BY partner, block, log_index
+    ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

@@ -62,7 +62,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
   ),
   PROJECTION keys_partner (
     SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
-    ORDER BY partner, block, log_index
+    ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (vault, deposit_id, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
