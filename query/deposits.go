@@ -3,9 +3,12 @@ package query
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -54,6 +57,25 @@ type depositRow struct {
 	LogIndex  uint32   `ch:"log_index"`
 }
 
+// depositKey names a row of deposits.
+type depositKey struct {
+	Vault     string `ch:"vault"`
+	DepositID uint64 `ch:"deposit_id"`
+	Seq       uint64 `ch:"seq"`
+}
+
+// depositsOf reads some deposits, newest first.
+func (x *exchange) depositsOf(p *pin, keys []depositKey) ([]depositRow, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = fmt.Sprintf("(unhex('%x'),%d,%d)", k.Vault, k.DepositID, k.Seq)
+	}
+	return pinned[depositRow](x, p, question("deposits", strings.Join(list, ",")))
+}
+
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	user := x.pathAddress()
 	page, span, vault := x.params.page(), x.params.span(), x.params.vault()
@@ -62,11 +84,25 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
-	count, err := total(x, p, sqlUserDepsCount, args...)
+	type row struct {
+		depositKey
+		Total uint64 `ch:"total"`
+	}
+	wanted, err := pinned[row](x, p, sqlUserDeposits, append(args, page.args()...)...)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pinned[depositRow](x, p, sqlUserDeposits, append(args, page.args()...)...)
+	var count int64
+	keys := make([]depositKey, len(wanted))
+	for i, w := range wanted {
+		keys[i], count = w.depositKey, int64(w.Total)
+	}
+	if len(keys) == 0 && page.offset() > 0 { // beyond the last page nothing says how many there are
+		if count, err = total(x, p, sqlUserDepsCount, args...); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := x.depositsOf(p, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -90,25 +126,24 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	vaults := p.wanted(filter)
-	totals := make([]amountRow, len(vaults))
-	for i, v := range vaults { // before the first byte is sent, an error can still be told
-		if totals[i], err = x.unswept(p, v.address, swept); err != nil {
-			return nil, err
-		}
+	totals, err := x.unswept(p, vaults, swept) // before the first byte is sent, an error can still be told
+	if err != nil {
+		return nil, err
 	}
 	return &answer{tag: stateTag(p, x.request.URL.EscapedPath()+"?"+encodeQuery(x.params.values)), stream: func(w io.Writer) error {
 		out := bufio.NewWriterSize(w, streamChunk)
 		out.WriteString(`{"ok":true,"data":[`)
 		first := true
-		for i, v := range vaults {
-			if totals[i].Total <= 0 {
+		for _, v := range vaults {
+			unswept := totals[v.address].Total
+			if unswept <= 0 {
 				continue
 			}
 			if !first {
 				out.WriteByte(',')
 			}
 			first = false
-			if err := x.writeGroup(out, p, v, totals[i].Total, swept[v.address]); err != nil {
+			if err := x.writeGroup(out, p, v, unswept, swept[v.address]); err != nil {
 				return err
 			}
 		}
@@ -153,9 +188,26 @@ type amountRow struct {
 	Amount *big.Int `ch:"amount"`
 }
 
-// unswept counts the deposits of a vault that no sweep has reached.
-func (x *exchange) unswept(p *pin, vault common.Address, swept map[common.Address]uint64) (amountRow, error) {
-	return pinnedOne[amountRow](x, p, sqlUnsweptTotal, hexParam("vault", vault), named("swept", swept[vault]))
+// unswept counts the deposits of vaults that no sweep has reached.
+func (x *exchange) unswept(p *pin, vaults []vault, swept map[common.Address]uint64) (map[common.Address]amountRow, error) {
+	out := make(map[common.Address]amountRow, len(vaults))
+	ranges := make([]string, len(vaults))
+	for i, v := range vaults {
+		out[v.address] = amountRow{Amount: new(big.Int)}
+		ranges[i] = fmt.Sprintf("(vault = unhex('%x') AND deposit_id > %d)", v.address[:], swept[v.address])
+	}
+	if len(vaults) == 0 {
+		return out, nil
+	}
+	type row struct {
+		Vault string `ch:"vault"`
+		amountRow
+	}
+	rows, err := pinned[row](x, p, question("unswept_totals", strings.Join(ranges, " OR ")))
+	for _, r := range rows {
+		out[toAddress(r.Vault)] = r.amountRow
+	}
+	return out, err
 }
 
 // sweptTo is the highest deposit id that was swept, by vault.
@@ -163,16 +215,17 @@ func (x *exchange) sweptTo(p *pin) (map[common.Address]uint64, error) {
 	type row struct {
 		Vault string `ch:"vault"`
 		Last  uint64 `ch:"last"`
+		Lost  uint64 `ch:"lost"`
 	}
 	rows, err := pinned[row](x, p, sqlSweptTo)
-	if err != nil {
-		return nil, err
+	if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Lost > 0 && r.Lost >= r.Last }) {
+		rows, err = pinned[row](x, p, sqlSweptLive)
 	}
 	out := make(map[common.Address]uint64, len(rows))
 	for _, r := range rows {
 		out[toAddress(r.Vault)] = r.Last
 	}
-	return out, nil
+	return out, err
 }
 
 // deposits writes rows of several vaults, with the time of their sweeps.
@@ -181,11 +234,17 @@ func (x *exchange) deposits(p *pin, rows []depositRow) ([]depositJSON, error) {
 	if err != nil {
 		return nil, err
 	}
+	lost := make(map[uint64]bool)
+	for _, s := range sweeps {
+		if s.Sign < 0 {
+			lost[s.Retracts] = true
+		}
+	}
 	out := make([]depositJSON, 0, len(rows))
 	for _, r := range rows {
 		var sweptAt *string
-		for _, s := range sweeps[r.Vault] { // oldest first: the earliest sweep counts
-			if s.From <= r.DepositID && r.DepositID <= s.To {
+		for _, s := range sweeps { // oldest first: the earliest sweep counts
+			if s.Sign > 0 && !lost[s.Seq] && s.Vault == r.Vault && s.From <= r.DepositID && r.DepositID <= s.To {
 				sweptAt = timeOrNull(uint64(s.Time))
 				break
 			}
@@ -196,31 +255,29 @@ func (x *exchange) deposits(p *pin, rows []depositRow) ([]depositJSON, error) {
 }
 
 type sweepRow struct {
-	From uint64 `ch:"from_id"`
-	To   uint64 `ch:"to_id"`
-	Time uint32 `ch:"ts"`
+	Seq      uint64 `ch:"seq"`
+	Sign     int8   `ch:"sign"` // -1: the sweep at seq Retracts was taken back
+	Retracts uint64 `ch:"retracts"`
+	Vault    string `ch:"vault"`
+	From     uint64 `ch:"from_id"`
+	To       uint64 `ch:"to_id"`
+	Time     uint32 `ch:"ts"`
 }
 
-// sweepsOf reads the sweeps that may hold these deposits, by vault.
-func (x *exchange) sweepsOf(p *pin, rows []depositRow) (map[string][]sweepRow, error) {
-	type ids struct{ first, last uint64 }
-	ranges := make(map[string]ids)
+// sweepsOf reads the sweeps that may hold these deposits.
+func (x *exchange) sweepsOf(p *pin, rows []depositRow) ([]sweepRow, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	ids := make(map[string][]string)
 	for _, r := range rows {
-		seen, ok := ranges[r.Vault]
-		if !ok {
-			seen = ids{r.DepositID, r.DepositID}
-		}
-		ranges[r.Vault] = ids{min(seen.first, r.DepositID), max(seen.last, r.DepositID)}
+		ids[r.Vault] = append(ids[r.Vault], strconv.FormatUint(r.DepositID, 10))
 	}
-	out := make(map[string][]sweepRow, len(ranges))
-	for vault, id := range ranges {
-		sweeps, err := pinned[sweepRow](x, p, sqlSweeps, hexParam("vault", toAddress(vault)), named("first", id.first), named("last", id.last))
-		if err != nil {
-			return nil, err
-		}
-		out[vault] = sweeps
+	holding := make([]string, 0, len(ids))
+	for vault, ids := range ids {
+		holding = append(holding, fmt.Sprintf("(vault = unhex('%x') AND arrayExists(i -> from_id <= i AND i <= to_id, [%s]))", vault, strings.Join(ids, ",")))
 	}
-	return out, nil
+	return pinned[sweepRow](x, p, question("sweeps", strings.Join(holding, " OR ")))
 }
 
 func (r *depositRow) json(p *pin, sweptAt *string) depositJSON {

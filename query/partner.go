@@ -1,6 +1,7 @@
 package query
 
 import (
+	"math"
 	"math/big"
 	"slices"
 
@@ -36,6 +37,11 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if users < 0 {
+		if users, err = total(x, p, sqlPartnerUsers, named("partner", x.caller.id)); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortFunc(rows, func(a, b volumeRow) int { return p.rank(toAddress(a.Vault)) - p.rank(toAddress(b.Vault)) })
 	out := partnerStatsJSON{PartnerID: x.caller.id, PartnerName: x.caller.name, UniqueUsers: users, ByVault: []vaultVolumeJSON{}}
 	volume := new(big.Int)
@@ -50,32 +56,69 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 
 type volumeRow struct {
 	Vault    string   `ch:"vault"`
+	Side     uint8    `ch:"side"` // 0: it counts
 	Deposits int64    `ch:"deposits"`
 	Volume   *big.Int `ch:"volume"`
-	Users    int64    `ch:"users"` // of the newest state only
+	Users    int64    `ch:"users"`
+	First    uint64   `ch:"first"` // seq
+	Last     uint64   `ch:"last"`
 }
 
 // volumes are what was deposited through the caller, by vault, and how many
-// users did.
+// users did, -1 for unknown. They come from the totals that the engine keeps,
+// unless these hold rows later than the pin.
 func (x *exchange) volumes(p *pin) ([]volumeRow, int64, error) {
-	partner := named("partner", x.caller.id)
-	rows, ok, err := newest[volumeRow](x, p, "deposits", sqlPartnerStatsNewest, partner)
+	question, partner := sqlPartnerStatsNewest, named("partner", x.caller.id)
+	if p.asOf {
+		question = sqlPartnerStatsAsOf
+	}
+	rows, err := pinned[volumeRow](x, p, question, partner)
 	if err != nil {
 		return nil, 0, err
 	}
-	if ok {
-		users := int64(0)
-		for _, r := range rows {
-			users += r.Users
+	users, last, after := int64(0), uint64(0), uint64(math.MaxUint64)
+	for _, r := range rows {
+		switch r.Side {
+		case 0:
+			users, last = users+r.Users, max(last, r.Last)
+		case 2:
+			after = min(after, r.First)
 		}
-		return slices.DeleteFunc(rows, func(r volumeRow) bool { return r.Deposits <= 0 }), max(users, 0), nil
 	}
-	if rows, err = pinned[volumeRow](x, p, sqlPartnerStats, partner); err != nil {
-		return nil, 0, err
+	if last > p.seq {
+		rows, err = pinned[volumeRow](x, p, sqlPartnerStats, partner)
+		return foldVolumes(rows), -1, err
 	}
-	users, err := total(x, p, sqlPartnerUsers, partner)
-	return rows, users, err
+	// Users are counted in the order of the log. That is the chain's but where a
+	// vault was filled in later or blocks were replaced: then some row that counts
+	// comes after one that does not.
+	if last > after {
+		users = -1
+	}
+	return foldVolumes(rows), users, nil
 }
+
+// foldVolumes gives the vaults with deposits, one row each.
+func foldVolumes(rows []volumeRow) []volumeRow {
+	var out []volumeRow
+	for _, r := range rows {
+		if r.Side != 0 {
+			continue
+		}
+		i := slices.IndexFunc(out, func(o volumeRow) bool { return o.Vault == r.Vault })
+		if i < 0 {
+			out = append(out, r)
+			continue
+		}
+		out[i].Deposits += r.Deposits
+		out[i].Volume.Add(out[i].Volume, r.Volume)
+	}
+	return slices.DeleteFunc(out, func(r volumeRow) bool { return r.Deposits <= 0 })
+}
+
+// keysScan is how many rows of a signed list are looked at beyond those of a
+// page: a few of them take others back.
+const keysScan = 256
 
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
@@ -83,12 +126,19 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	partner := named("partner", x.caller.id)
-	count, err := newestTotal(x, p, "deposits", sqlPartnerCountNewest, sqlPartnerCount, partner)
+	volumes, _, err := x.volumes(p)
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pinned[depositRow](x, p, sqlPartnerDeps, append(page.args(), partner)...)
+	var count int64
+	for _, r := range volumes {
+		count += r.Deposits
+	}
+	keys, err := signedPage[depositKey](x, p, sqlPartnerDeps, page, count, named("partner", x.caller.id))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := x.depositsOf(p, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +147,21 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	return x.list(out, page, count), nil
+}
+
+// signedPage asks for a page out of count with a question that looks at the
+// first rows of a list, and at more of them until the page is full.
+func signedPage[T any](x *exchange, p *pin, question string, page page, count int64, args ...any) ([]T, error) {
+	if count <= 0 || page.offset() >= uint64(count) {
+		return nil, nil
+	}
+	want := min(uint64(page.size), uint64(count)-page.offset())
+	for scan := page.offset() + want + keysScan; ; scan *= 8 {
+		rows, err := pinned[T](x, p, question, append(append(page.args(), named("scan", scan)), args...)...)
+		if err != nil || uint64(len(rows)) >= want || scan > math.MaxUint64/64 {
+			return rows, err
+		}
+	}
 }
 
 func (q *Query) getRouter(x *exchange) (*answer, error) {

@@ -15,8 +15,10 @@ import (
 )
 
 // The questions to ClickHouse, one file each. The files are templates only to
-// share the parts in parts.sql and the fixed orders of a list; whatever comes
-// from a request is a server-side parameter.
+// share the parts in parts.sql and the fixed orders of a list, and for lists of
+// keys that the engine gave itself, which are written in digits: only of literals
+// it sees which rows to read. Whatever comes from a request is a server-side
+// parameter.
 var (
 	//go:embed sql/*.sql
 	sqlFiles     embed.FS
@@ -40,40 +42,34 @@ var (
 	sqlLatestNavs    = question("latest_navs", nil)
 	sqlNavs          = question("navs", nil)
 	sqlNavsCount     = question("navs_count", nil)
-	sqlVaultStats    = question("vault_stats", nil)
 	sqlPrefix        = question("prefix", nil)
+	sqlLateNavs      = question("late_navs", nil)
+	sqlVaultSwept    = question("vault_swept", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
 	sqlUserDeposits  = question("user_deposits", nil)
 	sqlUserDepsCount = question("user_deposits_count", nil)
-	sqlSweeps        = question("sweeps", nil)
 	sqlSweptTo       = question("swept_to", nil)
 	sqlUnswept       = question("unswept", nil)
-	sqlUnsweptTotal  = question("unswept_total", nil)
+	sqlSweptLive     = question("swept_live", nil)
 	sqlQueue         = question("queue", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
 	sqlByStatus      = question("user_withdrawals_by_status", nil)
 	sqlByStatusCount = question("user_withdrawals_by_status_count", nil)
-	sqlQueued        = question("queued", asOf{})
+	sqlQueueLater    = question("queue_later", nil)
 	sqlPartnerDeps   = question("partner_deposits", nil)
-	sqlPartnerCount  = question("partner_deposits_count", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
 	sqlPartnerUsers  = question("partner_users", nil)
 	sqlVaultUsers    = question("vault_users", nil)
 
 	// The same of the newest state: see newest.
 	sqlVaultUsersNewest   = question("vault_users_newest", nil)
-	sqlPartnerCountNewest = question("partner_deposits_count_newest", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
+	sqlPartnerStatsAsOf   = question("partner_stats_as_of", nil)
 	sqlQueueNewest        = question("queue_newest", nil)
-	sqlQueuedNewest       = question("queued", asOf{Newest: true})
-	sqlCursorOf           = map[string]string{"requests": question("cursor_of", "requests"), "flows": question("cursor_of", "flows"), "deposits": question("cursor_of", "deposits")}
+	sqlCursorOf           = map[string]string{"flows": question("cursor_of", "flows")}
 )
-
-// asOf is what a file is filled in with that answers the newest state another
-// way than a past one.
-type asOf struct{ Newest bool }
 
 // generation is one database of read models and the way to it.
 type generation struct {

@@ -100,8 +100,8 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
-// bucketRow is how many users a bucket of a list holds.
-type bucketRow struct {
+// rankedBucket is how many users a bucket of a list holds.
+type rankedBucket struct {
 	Bucket uint32 `ch:"bucket"`
 	Users  uint64 `ch:"users"`
 }
@@ -109,7 +109,7 @@ type bucketRow struct {
 // usersNow finds the buckets of the list that hold the page by adding up those
 // before, and reads only these: how deep the page lies costs nothing.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	buckets, err := pinned[bucketRow](x, p, sqlUserBuckets[order])
+	buckets, err := pinned[rankedBucket](x, p, sqlUserBuckets[order])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -126,8 +126,8 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 
 // descend brings the buckets of an ascending list into the order of the
 // descending one, in which users with equal keys still go by address.
-func descend(buckets []bucketRow) {
-	keys := slices.IndexFunc(buckets, func(b bucketRow) bool { return b.Bucket >= readmodel.ZeroBuckets })
+func descend(buckets []rankedBucket) {
+	keys := slices.IndexFunc(buckets, func(b rankedBucket) bool { return b.Bucket >= readmodel.ZeroBuckets })
 	if keys < 0 {
 		return
 	}
@@ -137,7 +137,7 @@ func descend(buckets []bucketRow) {
 
 // stretch gives the buckets that a page lies in, how many users they hold
 // before it, and how many users there are.
-func stretch(buckets []bucketRow, page page) (within []uint32, skip uint64, count int64) {
+func stretch(buckets []rankedBucket, page page) (within []uint32, skip uint64, count int64) {
 	from, before := page.offset(), uint64(0)
 	to := from + uint64(page.size)
 	for _, b := range buckets {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/big"
+	"slices"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -101,11 +102,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	type row struct {
-		Swept  uint32 `ch:"swept"`
-		Valued uint32 `ch:"valued"`
-	}
-	stats, err := pinnedOne[row](x, p, sqlVaultStats, hexParam("vault", address))
+	swept, err := total(x, p, sqlVaultSwept, hexParam("vault", address))
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +116,8 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	}
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: users, PendingWithdrawals: queue[address].Pending,
-		LastSweepAt: timeOrNull(uint64(stats.Swept)), LastNavAt: timeOrNull(uint64(stats.Valued)),
+		UserCount: users, PendingWithdrawals: queue.vaults[address].pending,
+		LastSweepAt: timeOrNull(uint64(swept)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
 	}}
 	return &answer{data: out}, nil
 }
@@ -141,7 +138,7 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pinned[navRow](x, p, sqlNavs, append(args, page.args()...)...)
+	rows, err := signedPage[navRow](x, p, sqlNavs, page, count, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -157,6 +154,15 @@ func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
 	if p.navs != nil {
 		return p.navs, nil
 	}
+	for _, blocks := range []uint64{1 << 12, 1 << 16} { // most vaults have one in the last blocks
+		rows, err := pinned[navRow](x, p, sqlLateNavs, named("from", p.block-min(p.block, blocks)))
+		if err != nil {
+			return nil, err
+		}
+		if navs := byVault(rows); p.haveAll(navs) {
+			return navs, nil
+		}
+	}
 	navs, err := readLatestNavs(x.ctx, p)
 	if err != nil {
 		return nil, readFailure(err)
@@ -164,16 +170,25 @@ func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
 	return navs, nil
 }
 
+// haveAll tells whether there is a NAV of every vault.
+func (p *pin) haveAll(navs map[common.Address]navRow) bool {
+	return !slices.ContainsFunc(p.vaults, func(v vault) bool { _, ok := navs[v.address]; return !ok })
+}
+
 func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, error) {
 	rows, err := ask[navRow](ctx, p.generation, sqlLatestNavs, p.args()...)
 	if err != nil {
 		return nil, err
 	}
+	return byVault(rows), nil
+}
+
+func byVault(rows []navRow) map[common.Address]navRow {
 	out := make(map[common.Address]navRow, len(rows))
 	for _, r := range rows {
 		out[toAddress(r.Vault)] = r
 	}
-	return out, nil
+	return out
 }
 
 func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {

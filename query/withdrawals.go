@@ -2,9 +2,8 @@ package query
 
 import (
 	"math/big"
+	"slices"
 	"strconv"
-
-	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -45,8 +44,7 @@ const (
 
 // requestRow is the live state of a withdrawal request.
 type requestRow struct {
-	Vault          string   `ch:"vault"`
-	Index          uint64   `ch:"request_index"`
+	requestKey
 	User           string   `ch:"user"`
 	Receiver       string   `ch:"receiver"`
 	Partner        uint32   `ch:"partner"`
@@ -80,19 +78,51 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("user", user), vaultParam(vault), named("status", status)}
-	rowsOf, countOf := sqlWithdrawals, sqlWithdrawCount
+	read := x.userWithdrawals
 	if status != "" {
-		rowsOf, countOf = sqlByStatus, sqlByStatusCount
+		read = x.userWithdrawalsByStatus
 	}
-	count, err := total(x, p, countOf, args...)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := pinned[requestRow](x, p, rowsOf, append(args, page.args()...)...)
+	rows, count, err := read(p, page, args)
 	if err != nil {
 		return nil, err
 	}
 	return x.withdrawals(p, rows, page, count), nil
+}
+
+// userWithdrawals is a page of all of a user's requests, and how many there are.
+func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow, int64, error) {
+	type row struct {
+		requestKey
+		Total uint64 `ch:"total"`
+	}
+	wanted, err := pinned[row](x, p, sqlWithdrawals, append(args, page.args()...)...)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(wanted) == 0 { // beyond the last page nothing says how many there are
+		if page.offset() == 0 {
+			return nil, 0, nil
+		}
+		count, err := total(x, p, sqlWithdrawCount, args...)
+		return nil, count, err
+	}
+	keys := make([]requestKey, len(wanted))
+	for i, w := range wanted {
+		keys[i] = w.requestKey
+	}
+	rows, err := x.requests(p, keys)
+	slices.SortFunc(rows, func(a, b requestRow) int { return b.position(a) })
+	return rows, int64(wanted[0].Total), err
+}
+
+// userWithdrawalsByStatus is the same of one status.
+func (x *exchange) userWithdrawalsByStatus(p *pin, page page, args []any) ([]requestRow, int64, error) {
+	count, err := total(x, p, sqlByStatusCount, args...)
+	if err != nil {
+		return nil, 0, err
+	}
+	rows, err := pinned[requestRow](x, p, sqlByStatus, append(args, page.args()...)...)
+	return rows, count, err
 }
 
 func (q *Query) listQueuedWithdrawals(x *exchange) (*answer, error) {
@@ -106,10 +136,10 @@ func (q *Query) listQueuedWithdrawals(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	var count int64
-	for _, v := range queue {
-		count += v.Pending
+	for _, v := range queue.vaults {
+		count += v.pending
 	}
-	rows, err := newestOr[requestRow](x, p, "requests", sqlQueuedNewest, sqlQueued, append(page.args(), vaultParam(vault))...)
+	rows, err := x.queuePage(p, queue, page)
 	if err != nil {
 		return nil, err
 	}
@@ -123,27 +153,6 @@ func (x *exchange) withdrawals(p *pin, rows []requestRow, page page, count int64
 		out = append(out, r.json(p))
 	}
 	return x.list(out, page, count)
-}
-
-// queueRow is how much of a vault is in the withdrawal queue.
-type queueRow struct {
-	Vault   string   `ch:"vault"`
-	Pending int64    `ch:"pending"` // requests that wait for their money or their owner
-	Total   int64    `ch:"total"`   // those of them that wait for their money,
-	Amount  *big.Int `ch:"amount"`  // and how much that is
-}
-
-// queue is the withdrawal queue of all vaults, or of one.
-func (x *exchange) queue(p *pin, vault *common.Address) (map[common.Address]queueRow, error) {
-	rows, err := newestOr[queueRow](x, p, "requests", sqlQueueNewest, sqlQueue, vaultParam(vault))
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[common.Address]queueRow, len(rows))
-	for _, r := range rows {
-		out[toAddress(r.Vault)] = r
-	}
-	return out, nil
 }
 
 func (r *requestRow) json(p *pin) withdrawalJSON {
@@ -203,15 +212,15 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	unswept, err := x.unswept(p, p.vaults, swept)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]settlementJSON, 0, len(p.vaults))
 	for _, v := range p.vaults {
-		sweep, err := x.unswept(p, v.address, swept)
-		if err != nil {
-			return nil, err
-		}
-		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: sweep.json(), WithdrawalsToFund: amountJSON{0, "0"}}
-		if r, ok := queue[v.address]; ok {
-			entry.WithdrawalsToFund = amountRow{r.Total, r.Amount}.json()
+		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: unswept[v.address].json(), WithdrawalsToFund: amountJSON{0, "0"}}
+		if w, ok := queue.vaults[v.address]; ok {
+			entry.WithdrawalsToFund = amountRow{w.unfunded, w.amount}.json()
 		}
 		out = append(out, entry)
 	}

@@ -1,6 +1,13 @@
-{{define "due_bucket"}}if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)){{end}}
+{{define "queue_bit"}}bitShiftLeft(toInt256(1), request_index % 256){{end}}
 
-{{define "now_bucket"}}if({now:UInt64} = 0, 0, 1 + intDiv({now:UInt64}, 65536)){{end}}
+{{define "queue" -}}
+SELECT vault, intDiv(request_index, 256) AS bucket, sum(open * {{template "queue_bit"}}) AS queued,
+  sum(waiting * (expires_ts != 0) * {{template "queue_bit"}}) AS expiring, sum(waiting) AS unfunded, sum(waiting * estimate) AS amount,
+  minIf(block, kind = 'requested') AS low, maxIf(block, kind = 'requested') AS high, max(seq) AS last
+FROM {db:Identifier}.requests
+WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) {{.}}
+GROUP BY vault, bucket
+{{- end}}
 
 {{define "due"}}expires_ts != 0 AND expires_ts <= {now:UInt64}{{end}}
 
@@ -56,3 +63,8 @@ GROUP BY user HAVING sum(in_vault) > 0
 {{- end}}
 
 {{define "user_order"}}{{.Key}} {{if .Descending}}DESC{{else}}ASC{{end}}, user ASC{{end}}
+
+{{define "nav" -}}
+vault, argMaxIf(r.nav_per_share, seq, sign = 1) AS nav_per_share, argMaxIf(r.total_assets, seq, sign = 1) AS total_assets,
+  argMaxIf(r.total_supply, seq, sign = 1) AS total_supply, block, argMaxIf(r.ts, seq, sign = 1) AS ts, argMaxIf(r.tx, seq, sign = 1) AS tx, log_index
+{{- end}}

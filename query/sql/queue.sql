@@ -1,8 +1,6 @@
--- How many requests of each vault are in the queue, how many of them wait for
--- their money, and how much that is. A request whose time is over is no longer
--- in it, unless it was funded.
-SELECT vault, sum(open) - sumIf(waiting, {{template "due"}}) AS pending,
-  sumIf(waiting, NOT ({{template "due"}})) AS total, sumIf(waiting * estimate, NOT ({{template "due"}})) AS amount
-FROM {db:Identifier}.requests
-WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-GROUP BY vault
+-- The buckets of the queue as of a block: the projection of that name up to the
+-- last 32,768 blocks, and of those the rows. What a bucket has in one part and
+-- in the other adds up.
+{{template "queue" "AND intDiv(block, 32768) < intDiv({block:UInt64}, 32768)"}}
+UNION ALL
+{{template "queue" "AND block >= 32768 * intDiv({block:UInt64}, 32768) AND block <= {block:UInt64} AND seq <= {seq:UInt64}"}}

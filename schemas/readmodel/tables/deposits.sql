@@ -24,7 +24,7 @@ CREATE TABLE deposits (
   INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
-    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user)
+    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
   PROJECTION keys_user (
@@ -32,8 +32,8 @@ CREATE TABLE deposits (
     ORDER BY user, block, log_index
   ),
   PROJECTION keys_partner (
-    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets
-    ORDER BY partner, block, log_index
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
+    ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

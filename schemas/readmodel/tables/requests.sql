@@ -11,6 +11,12 @@
 -- funded yet. estimate and expires_ts are those of the request in the rows of
 -- kind requested and where waiting is not 0. Within a vault seq order is chain
 -- order, so sums over block <= X are the queue as of X.
+--
+-- The projection queue has a row for every 256 requests of a vault and 32,768
+-- blocks. The first two of its sums are sets of requests: each stands in the bit
+-- of its number for as long as it is open, or waiting and able to expire, for a
+-- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
+-- other than the rest.
 CREATE TABLE requests (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -33,12 +39,14 @@ CREATE TABLE requests (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  INDEX ix_expires expires_ts TYPE minmax GRANULARITY 1,
+  INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION queue (
-    SELECT vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)),
-      sum(open), sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested')
-    GROUP BY vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536))
+    SELECT vault, intDiv(request_index, 256), intDiv(block, 32768),
+      sum(open * bitShiftLeft(toInt256(1), request_index % 256)),
+      sum(waiting * (expires_ts != 0) * bitShiftLeft(toInt256(1), request_index % 256)),
+      sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested'), max(seq)
+    GROUP BY vault, intDiv(request_index, 256), intDiv(block, 32768)
   ),
   PROJECTION keys_user (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index

@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
   INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
-    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user)
+    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
   PROJECTION keys_user (
@@ -62,8 +62,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
     ORDER BY user, block, log_index
   ),
   PROJECTION keys_partner (
-    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets
-    ORDER BY partner, block, log_index
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
+    ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
@@ -139,6 +139,12 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- funded yet. estimate and expires_ts are those of the request in the rows of
 -- kind requested and where waiting is not 0. Within a vault seq order is chain
 -- order, so sums over block <= X are the queue as of X.
+--
+-- The projection queue has a row for every 256 requests of a vault and 32,768
+-- blocks. The first two of its sums are sets of requests: each stands in the bit
+-- of its number for as long as it is open, or waiting and able to expire, for a
+-- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
+-- other than the rest.
 CREATE TABLE IF NOT EXISTS navlog_g7.requests (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -161,12 +167,14 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  INDEX ix_expires expires_ts TYPE minmax GRANULARITY 1,
+  INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION queue (
-    SELECT vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536)),
-      sum(open), sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested')
-    GROUP BY vault, intDiv(request_index, 1024), if(expires_ts = 0, 0, 1 + intDiv(expires_ts, 65536))
+    SELECT vault, intDiv(request_index, 256), intDiv(block, 32768),
+      sum(open * bitShiftLeft(toInt256(1), request_index % 256)),
+      sum(waiting * (expires_ts != 0) * bitShiftLeft(toInt256(1), request_index % 256)),
+      sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested'), max(seq)
+    GROUP BY vault, intDiv(request_index, 256), intDiv(block, 32768)
   ),
   PROJECTION keys_user (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
@@ -193,7 +201,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.navs (
   log_index UInt32,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
 ) ENGINE = MergeTree ORDER BY (vault, block, log_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256
 ;
 
 -- One row per DepositsSwept: deposits from_id to to_id of the vault, both

@@ -1,0 +1,257 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// The withdrawal queue is read in buckets of 256 requests of a vault, whose
+// sums say which of them are in the queue:
+//
+//	buckets ─▶ those that may have had their time ─▶ totals ─▶ buckets of the page ─▶ its requests
+//
+// so that a page costs the same however deep it is, and rows are read of few
+// requests only.
+
+// bucketSize is how many requests share a row of the projection queue.
+const bucketSize = 256
+
+// requestsAtOnce is how many requests are asked about at once.
+const requestsAtOnce = 2000
+
+// requestKey names a withdrawal request.
+type requestKey struct {
+	Vault string `ch:"vault"`
+	Index uint64 `ch:"request_index"`
+}
+
+// keyList writes keys for an IN (...).
+func keyList(keys []requestKey) string {
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = fmt.Sprintf("(unhex('%x'),%d)", k.Vault, k.Index)
+	}
+	return strings.Join(list, ",")
+}
+
+// bucketRow is what the rows of one bucket sum up to.
+type bucketRow struct {
+	Vault    string   `ch:"vault"`
+	Bucket   uint64   `ch:"bucket"`
+	Queued   *big.Int `ch:"queued"`   // set of those in the queue
+	Expiring *big.Int `ch:"expiring"` // set of those not funded whose time ends
+	Unfunded int64    `ch:"unfunded"`
+	Amount   *big.Int `ch:"amount"` // that the unfunded ones wait for
+	Low      uint64   `ch:"low"`    // first and last block of a request, 0 for none
+	High     uint64   `ch:"high"`
+	Last     uint64   `ch:"last"` // seq
+}
+
+type bucketKey struct {
+	vault  string
+	bucket uint64
+}
+
+// add adds up two rows of a bucket, or takes the second from the first. What
+// was taken off may leave the blocks wider than they have to be.
+func (r *bucketRow) add(more bucketRow, sign int64) {
+	signed := func(v *big.Int) *big.Int { return new(big.Int).Mul(v, big.NewInt(sign)) }
+	r.Queued = new(big.Int).Add(r.Queued, signed(more.Queued))
+	r.Expiring = new(big.Int).Add(r.Expiring, signed(more.Expiring))
+	r.Amount = new(big.Int).Add(r.Amount, signed(more.Amount))
+	r.Unfunded += sign * more.Unfunded
+	if more.Low > 0 && (r.Low == 0 || more.Low < r.Low) {
+		r.Low = more.Low
+	}
+	r.High = max(r.High, more.High)
+}
+
+var setMask = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), bucketSize), big.NewInt(1))
+
+// keys are the requests of a set of this bucket.
+func (r *bucketRow) keys(set *big.Int) []requestKey {
+	set = new(big.Int).And(set, setMask) // which wraps as the engine's sums do
+	var keys []requestKey
+	for i := range set.BitLen() {
+		if set.Bit(i) == 1 {
+			keys = append(keys, requestKey{r.Vault, r.Bucket*bucketSize + uint64(i)})
+		}
+	}
+	return keys
+}
+
+// queueBucket is the requests of a bucket that are in the queue.
+type queueBucket struct {
+	keys      []requestKey
+	low, high uint64 // between which blocks they were made
+}
+
+// vaultQueue is how much of a vault is in the withdrawal queue.
+type vaultQueue struct {
+	pending  int64    // requests that wait for their money or their owner
+	unfunded int64    // those of them that wait for their money,
+	amount   *big.Int // and how much that is
+}
+
+// queue is the withdrawal queue at one pin.
+type queue struct {
+	vaults  map[common.Address]vaultQueue
+	buckets []queueBucket
+}
+
+// queue is the withdrawal queue of all vaults, or of one.
+func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
+	buckets, err := x.queueBuckets(p, vault)
+	if err != nil {
+		return nil, err
+	}
+	due, err := x.due(p, buckets)
+	if err != nil {
+		return nil, err
+	}
+	q := &queue{vaults: map[common.Address]vaultQueue{}}
+	for _, b := range buckets {
+		address := toAddress(b.Vault)
+		v := q.vaults[address]
+		if v.amount == nil {
+			v.amount = new(big.Int)
+		}
+		v.unfunded += b.Unfunded
+		v.amount.Add(v.amount, b.Amount)
+		live := b.keys(b.Queued)
+		live = slices.DeleteFunc(live, func(k requestKey) bool {
+			amount, over := due[k]
+			if over {
+				v.unfunded--
+				v.amount.Sub(v.amount, amount)
+			}
+			return over
+		})
+		v.pending += int64(len(live))
+		q.vaults[address] = v
+		if len(live) > 0 {
+			q.buckets = append(q.buckets, queueBucket{live, b.Low, b.High})
+		}
+	}
+	return q, nil
+}
+
+// queueBuckets reads the buckets. Those of the engine's totals may hold rows
+// later than the pin, which are taken off again: a table only grows, in the
+// order of seq, so these are all rows after the pin up to the last one seen.
+func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, error) {
+	question := sqlQueueNewest
+	edge := uint64(math.MaxUint64)
+	if p.asOf {
+		question, edge = sqlQueue, p.block
+	}
+	rows, err := pinned[bucketRow](x, p, question, vaultParam(vault))
+	if err != nil {
+		return nil, err
+	}
+	last := uint64(0)
+	folded := make(map[bucketKey]*bucketRow, len(rows))
+	fold := func(rows []bucketRow, sign int64) {
+		for _, r := range rows {
+			key := bucketKey{r.Vault, r.Bucket}
+			if folded[key] == nil {
+				folded[key] = &bucketRow{Vault: r.Vault, Bucket: r.Bucket, Queued: new(big.Int), Expiring: new(big.Int), Amount: new(big.Int)}
+			}
+			folded[key].add(r, sign)
+			last = max(last, r.Last)
+		}
+	}
+	fold(rows, 1)
+	if last > p.seq {
+		later, err := pinned[bucketRow](x, p, sqlQueueLater, vaultParam(vault), named("edge", edge), named("last", last))
+		if err != nil {
+			return nil, err
+		}
+		fold(later, -1)
+	}
+	out := make([]bucketRow, 0, len(folded))
+	for _, key := range slices.SortedFunc(maps.Keys(folded), func(a, b bucketKey) int {
+		return cmp.Or(cmp.Compare(a.vault, b.vault), cmp.Compare(a.bucket, b.bucket))
+	}) {
+		out = append(out, *folded[key])
+	}
+	return out, nil
+}
+
+// due are the requests that wait and have had their time, with what they wait
+// for.
+func (x *exchange) due(p *pin, buckets []bucketRow) (map[requestKey]*big.Int, error) {
+	var keys []requestKey
+	for _, b := range buckets {
+		keys = append(keys, b.keys(b.Expiring)...)
+	}
+	type row struct {
+		requestKey
+		Amount *big.Int `ch:"amount"`
+	}
+	due := make(map[requestKey]*big.Int)
+	for some := range slices.Chunk(keys, requestsAtOnce) {
+		rows, err := pinned[row](x, p, question("queue_due", keyList(some)))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			due[r.requestKey] = r.Amount
+		}
+	}
+	return due, nil
+}
+
+// around gives the requests that may be on a page, which is sorted by where the
+// requests were made, and how many of the queue are before all of them.
+func (q *queue) around(page page) (keys []requestKey, before uint64) {
+	byLow, byHigh := slices.Clone(q.buckets), slices.Clone(q.buckets)
+	slices.SortFunc(byLow, func(a, b queueBucket) int { return cmp.Compare(a.low, b.low) })
+	slices.SortFunc(byHigh, func(a, b queueBucket) int { return cmp.Compare(a.high, b.high) })
+	end := page.offset() + uint64(page.size)
+	var notAfter, wholeBefore uint64 // requests of the buckets that begin up to b.high, and of those that end before b.low
+	i := 0
+	dropped := make(map[requestKey]bool, len(byHigh)) // by the first request of a bucket
+	for _, b := range byHigh {
+		for ; i < len(byLow) && byLow[i].low <= b.high; i++ {
+			notAfter += uint64(len(byLow[i].keys))
+		}
+		if notAfter <= page.offset() {
+			dropped[b.keys[0]] = true
+			before += uint64(len(b.keys))
+		}
+	}
+	i = 0
+	for _, b := range byLow {
+		for ; i < len(byHigh) && byHigh[i].high < b.low; i++ {
+			wholeBefore += uint64(len(byHigh[i].keys))
+		}
+		if wholeBefore < end && !dropped[b.keys[0]] {
+			keys = append(keys, b.keys...)
+		}
+	}
+	return keys, before
+}
+
+// queuePage reads one page of the queue, oldest first.
+func (x *exchange) queuePage(p *pin, q *queue, page page) ([]requestRow, error) {
+	keys, before := q.around(page)
+	var rows []requestRow
+	for some := range slices.Chunk(keys, requestsAtOnce) {
+		more, err := x.requests(p, some)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, more...)
+	}
+	slices.SortFunc(rows, func(a, b requestRow) int { return a.position(b) })
+	from := min(page.offset()-before, uint64(len(rows)))
+	return rows[from:min(from+uint64(page.size), uint64(len(rows)))], nil
+}

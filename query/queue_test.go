@@ -1,0 +1,131 @@
+package query
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// TestPagesOfBuckets: whatever blocks the buckets of the queue cover, the
+// requests around a page hold the page, and as many are before them as it says.
+func TestPagesOfBuckets(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 5))
+	left := 0
+	for range 2000 {
+		var q queue
+		made := map[requestKey]uint64{} // block
+		for b := range random.IntN(8) {
+			bucket := queueBucket{low: 1 << 62}
+			start := random.Uint64N(40)
+			for i := range 1 + random.IntN(6) {
+				key := requestKey{"v", uint64(b*bucketSize + i)}
+				made[key] = 1000*(start+random.Uint64N(12)) + uint64(len(made)) // no two at one place
+				bucket.keys = append(bucket.keys, key)
+				bucket.low, bucket.high = min(bucket.low, made[key]), max(bucket.high, made[key])
+			}
+			q.buckets = append(q.buckets, bucket)
+		}
+		oldest := func(keys []requestKey) []requestKey {
+			slices.SortFunc(keys, func(a, b requestKey) int { return int(made[a]) - int(made[b]) })
+			return keys
+		}
+		var all []requestKey
+		for key := range made {
+			all = append(all, key)
+		}
+		all = oldest(all)
+		for number := range 8 {
+			p := page{number + 1, 1 + random.IntN(5)}
+			keys, before := q.around(p)
+			left += len(all) - len(keys)
+			some := oldest(keys)
+			for i := p.offset(); i < min(p.offset()+uint64(p.size), uint64(len(all))); i++ {
+				if i < before || i-before >= uint64(len(some)) || some[i-before] != all[i] {
+					t.Fatalf("place %d of %d is not around page %+v: %v after %d of %v", i, len(all), p, some, before, all)
+				}
+			}
+		}
+	}
+	if left < 10_000 {
+		t.Errorf("only %d requests were left out", left)
+	}
+}
+
+// TestQueueAcrossBuckets: requests whose numbers go over the end of a bucket and
+// whose blocks over the ends of the blocks that the engine's totals are kept
+// for, in every state, with a reorganisation there.
+func TestQueueAcrossBuckets(t *testing.T) {
+	const middle = 1 << 16 // where 32,768 blocks end, and 4,096
+	w := newWorld(t)
+	random := rand.New(rand.NewPCG(11, 11))
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), vaultMeta(vaultB, "Beta", 1), fact{kind: aBlock, block: 1})
+	next := map[common.Address]uint64{vaultA: 240, vaultB: 500}
+	txs := 0
+	grow := func(from, to uint64) {
+		for block := from; block <= to; block++ {
+			for index := range uint32(4) {
+				vault := []common.Address{vaultA, vaultB}[random.IntN(2)]
+				txs++
+				f := fact{kind: aRequest, vault: vault, id: next[vault], user: people[random.IntN(3)], other: carol, partner: 7, assets: int64(txs), shares: 1,
+					block: block, index: index, tx: common.BytesToHash(fmt.Appendf(nil, "%d", txs))}
+				switch dice := random.IntN(10); {
+				case dice < 4:
+					next[vault]++
+					if random.IntN(2) == 0 {
+						f.expires = uint64(blockTime(block + random.Uint64N(40)))
+					}
+				case dice == 9:
+					f.kind, f.id = aDeposit, uint64(txs)
+				default:
+					f.kind = []kind{aFunding, aFunding, aClaim, aCancel, anExpiry}[dice-4]
+					f.id = next[vault] - min(1+random.Uint64N(12), next[vault]-240)
+				}
+				w.ledger.add(f, 0)
+			}
+			w.ledger.append(fact{kind: aBlock, block: block})
+		}
+	}
+	grow(middle-30, middle+4)
+	before := w.ledger.seq()
+	w.ledger.retract(middle - 3)
+	grow(middle-2, middle+30)
+	// A user of the partner first seen late, who was there early in a vault that
+	// is filled in afterwards: the log's order is not the chain's.
+	deposit := fact{kind: aDeposit, vault: vaultA, id: 1, user: nobody, other: nobody, partner: 7, assets: 1, shares: 1, block: middle + 31}
+	w.ledger.append(deposit, fact{kind: aBlock, block: middle + 31})
+	deposit.vault, deposit.block = vaultC, middle-25
+	w.ledger.append(vaultMeta(vaultC, "Gamma", middle-30), deposit, fact{kind: aBlock, block: middle + 31})
+	w.publish()
+	seven := w.partner(7, "Seven")
+	for pinned, o := range map[string]*oracle{
+		"":                                     w.ledger.at(w.ledger.seq(), 1<<62),
+		fmt.Sprintf("&asOfBlock=%d", middle-1): w.ledger.at(w.ledger.seq(), middle-1),
+		fmt.Sprintf("&asOfBlock=%d", middle):   w.ledger.at(w.ledger.seq(), middle),
+		fmt.Sprintf("&asOfBlock=%d", middle+9): w.ledger.at(w.ledger.seq(), middle+9),
+		fmt.Sprintf("&asOfSeq=%d", before):     w.ledger.at(before, 1<<62),
+		fmt.Sprintf("&asOfSeq=%d&asOfBlock=%d", before, middle+1): w.ledger.at(before, middle+1),
+	} {
+		for filter, keep := range map[string]func(entry) bool{"": nil, "&vault=" + vaultA.Hex(): inVault(vaultA)} {
+			want := o.withStatus("queued", keep, false)
+			var got []any
+			for number := 1; number == 1 || len(got) == 9*(number-1); number++ {
+				path := fmt.Sprintf("/api/v1/queues/withdrawals?pageSize=9&page=%d%s%s", number, filter, pinned)
+				body := w.get(path).body(t)
+				same(t, path+" total", body["meta"].(object)["total"], len(want))
+				got = append(got, body["data"].([]any)...)
+			}
+			same(t, "the queue "+filter+pinned, got, want)
+		}
+		same(t, "settlement "+pinned, w.get("/api/v1/settlement/summary?"+pinned).data(t), o.settlement())
+		same(t, "partner "+pinned, w.get("/api/v1/partner/stats?"+pinned, "x-api-key", seven).data(t), o.partnerStats(7, "Seven"))
+		for _, v := range o.vaults {
+			same(t, "vault "+pinned, w.get("/api/v1/vaults/"+v.address.Hex()+"?"+pinned).data(t), o.vaultDetail(v))
+		}
+	}
+	if next[vaultA] < 256+5 || next[vaultB] < 512+5 {
+		t.Errorf("the requests do not go over the end of a bucket: %v", next)
+	}
+}
