@@ -313,7 +313,7 @@ func TestAnnounceWritten(t *testing.T) {
 			t.Errorf("heard of generation %d, not of %d", got, generation)
 		}
 	}
-	if _, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'"); err != nil {
+	if _, err := pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil || !strings.Contains(err.Error(), "listen to PostgreSQL") {
