@@ -29,11 +29,12 @@
 // queue and to a user's place in a list stands in its row as a difference, so
 // that both are sums, at every seq and (the queue) up to every block.
 //
-// The newest state is asked without a bound by seq where that lets ClickHouse
-// answer from totals that every part holds; the answer counts if the table's
-// cursor is still the pinned one afterwards (pin.go). A page of users is found
-// by such totals too, less the rows that are newer than S, and as of a block the
-// users are mostly those of the seq that the log had then (users.go).
+// A bound by seq keeps ClickHouse from answering out of the totals that every
+// part holds. So a page of users and the queue take these totals whole and
+// subtract the rows that are newer than S (users.go, queue.go); a partner's
+// statistics and a vault's number of users are asked again with the bound where
+// the table has moved on (partner.go, vaults.go). As of a block the users are
+// mostly those of the seq that the log had then.
 //
 // # When things fail
 //

@@ -154,43 +154,6 @@ func pinnedOne[T any](x *exchange, p *pin, question string, args ...any) (T, err
 	return row, nil
 }
 
-// newest asks about the newest state without a bound by seq, for such a bound
-// keeps the engine from answering out of the totals that it holds in each part.
-// A table only grows, so that the rows are those of the pin when the table is
-// still at its seq afterwards. False: it has moved on, or the pin is another.
-func newest[T any](x *exchange, p *pin, table, question string, args ...any) ([]T, bool, error) {
-	if !p.newest {
-		return nil, false, nil
-	}
-	rows, err := ask[T](x.ctx, p.generation, question, args...)
-	if err != nil {
-		return nil, false, readFailure(err)
-	}
-	cursor, _, err := askOne[cursorRow](x.ctx, p.generation, sqlCursorOf[table])
-	if err != nil {
-		return nil, false, readFailure(err)
-	}
-	return rows, cursor.Seq == p.seq, nil
-}
-
-// newestOr is pinned, by the way of newest where that goes.
-func newestOr[T any](x *exchange, p *pin, table, ofNewest, question string, args ...any) ([]T, error) {
-	rows, ok, err := newest[T](x, p, table, ofNewest, p.args(args...)...)
-	if ok || err != nil {
-		return rows, err
-	}
-	return pinned[T](x, p, question, args...)
-}
-
-// newestTotal is total, by the way of newest where that goes.
-func newestTotal(x *exchange, p *pin, table, ofNewest, question string, args ...any) (int64, error) {
-	rows, err := newestOr[totalRow](x, p, table, ofNewest, question, args...)
-	if err != nil || len(rows) == 0 {
-		return 0, err
-	}
-	return max(rows[0].Total, 0), nil
-}
-
 type totalRow struct {
 	Total int64 `ch:"total"`
 }

@@ -63,12 +63,12 @@ var (
 	sqlPartnerUsers  = question("partner_users", nil)
 	sqlVaultUsers    = question("vault_users", nil)
 
-	// The same of the newest state: see newest.
+	// Out of the totals that the engine holds in each part.
 	sqlVaultUsersNewest   = question("vault_users_newest", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
 	sqlPartnerStatsAsOf   = question("partner_stats_as_of", nil)
 	sqlQueueNewest        = question("queue_newest", nil)
-	sqlCursorOf           = map[string]string{"flows": question("cursor_of", "flows")}
+	sqlFlowsCursor        = question("flows_cursor", nil)
 )
 
 // generation is one database of read models and the way to it.

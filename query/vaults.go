@@ -110,7 +110,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	users, err := newestTotal(x, p, "flows", sqlVaultUsersNewest, sqlVaultUsers, hexParam("vault", address))
+	users, err := x.vaultUsers(p, address)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +120,25 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 		LastSweepAt: timeOrNull(uint64(swept)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
 	}}
 	return &answer{data: out}, nil
+}
+
+// vaultUsers is how many users a vault has. The newest state is asked without
+// a bound by seq, for such a bound keeps the engine from answering out of the
+// totals that it holds in each part. A table only grows, so that the answer is
+// the pin's when the table is still at its seq afterwards; else it is asked with
+// the bound.
+func (x *exchange) vaultUsers(p *pin, vault common.Address) (int64, error) {
+	if p.newest {
+		count, err := total(x, p, sqlVaultUsersNewest, hexParam("vault", vault))
+		if err != nil {
+			return 0, err
+		}
+		cursor, err := pinnedOne[cursorRow](x, p, sqlFlowsCursor)
+		if err != nil || cursor.Seq == p.seq {
+			return count, err
+		}
+	}
+	return total(x, p, sqlVaultUsers, hexParam("vault", vault))
 }
 
 func (q *Query) listNavs(x *exchange) (*answer, error) {

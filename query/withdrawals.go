@@ -34,7 +34,8 @@ type withdrawalJSON struct {
 	Timestamp       string  `json:"timestamp"`
 }
 
-// Values of the status of a withdrawal request, as sql/parts.sql makes them.
+// Values of the status of a withdrawal request, as request.go makes them, and
+// sql/parts.sql where a list is filtered by it.
 const (
 	statusQueued    = "queued"
 	statusClaimed   = "claimed"
