@@ -39,6 +39,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -209,7 +210,7 @@ var patience = flag.Duration("patience", time.Minute, "how long a test waits for
 func (f *fixture) eventually(what string, holds func() bool) {
 	f.Helper()
 	if !f.until(holds) {
-		f.Fatalf("never happened: %s; deliveries %v\n%s", what, f.states(), f.logged)
+		f.Fatalf("never happened: %s; deliveries %v, attempts %v\n%s", what, f.states(), f.attempts(), f.logged)
 	}
 }
 
@@ -269,6 +270,17 @@ func (f *fixture) states() map[string]int {
 		states[r.State] = int(r.Deliveries)
 	}
 	return states
+}
+
+// attempts counts them by status or error.
+func (f *fixture) attempts() map[string]int {
+	f.Helper()
+	rows, err := f.pool.Query(context.Background(), "SELECT coalesce(error, status::text, ''), count(*) FROM attempt GROUP BY 1")
+	f.check(err)
+	ends, end, n := map[string]int{}, "", 0
+	_, err = pgx.ForEachRow(rows, []any{&end, &n}, func() error { ends[end] = n; return nil })
+	f.check(err)
+	return ends
 }
 
 func (f *fixture) in(state string, n int) func() bool {

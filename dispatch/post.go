@@ -101,12 +101,23 @@ type poster struct {
 // requests that an HTTP/2 server gave back. The number of connections in use is
 // bounded by slots, that of idle ones here, by idle; MaxConnsPerHost would make
 // partners of one host wait for each other.
+//
+// net/http goes on opening a connection when the request that wanted it has
+// ended, for another request may use it. A receiver that lets every connection
+// hang would gather one for each attempt; so opening ends with the attempt, and
+// a TLS handshake one deadline later at the latest.
 func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Duration) *poster {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
+	dialer := g.Dialer()
 	return &poster{deadline: deadline, transport: &http.Transport{
-		Proxy:       nil,
-		DialContext: g.Dialer().DialContext,
+		Proxy: nil,
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithDeadline(ctx, ctx.Value(deadlineKey{}).(time.Time))
+			defer cancel()
+			return dialer.DialContext(ctx, network, address)
+		},
+		TLSHandshakeTimeout: deadline,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: roots,
 			// A receiver that never answers costs a connection for each attempt.
@@ -121,13 +132,18 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 	}}
 }
 
+// deadlineKey is under which a POST's context holds its deadline as a value, the
+// only thing of it that net/http leaves to those who dial.
+type deadlineKey struct{}
+
 // post sends m once, with a fresh timestamp and signature. The deadline holds
 // for all of it, from the look-up of the name to the last byte that is read.
 // ctx ends only with the process: an attempt under way is finished.
 func (p *poster) post(ctx context.Context, e endpoint, m message) result {
-	ctx, cancel := context.WithTimeout(ctx, p.deadline)
-	defer cancel()
 	started := time.Now()
+	ends := started.Add(p.deadline)
+	ctx, cancel := context.WithDeadline(context.WithValue(ctx, deadlineKey{}, ends), ends)
+	defer cancel()
 	var watch stopwatch
 	r := p.exchange(watch.watch(ctx), e, m, started.Unix())
 	r.started, r.took, r.phases = started.UTC(), time.Since(started), watch.read()

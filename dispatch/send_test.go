@@ -2,11 +2,15 @@ package dispatch
 
 import (
 	"compress/gzip"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
+	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -344,6 +348,43 @@ func TestTransport(t *testing.T) {
 	if !p.transport.DisableCompression || p.transport.TLSClientConfig.MinVersion != tls.VersionTLS12 {
 		t.Error("answers are unpacked, or old TLS is allowed")
 	}
+}
+
+// net/http would go on with a connection that nobody waits for any more: with the
+// look-up of the name beyond the deadline, with the handshake for ever.
+func TestOpeningEndsWithTheAttempt(t *testing.T) {
+	f := newFixture(t)
+	lookups := make(chan error, 100)
+	silent, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		lookups <- ctx.Err()
+		return nil, ctx.Err()
+	}}})
+	f.check(err)
+	p := newPoster(silent, nil, 4, 100*time.Millisecond)
+	if r := p.post(t.Context(), endpoint{url: "https://" + testName, secret: testSecret}, message{}); r.outcome != outcomeTimeout {
+		t.Errorf("a name server that says nothing: %s, %s", r.outcome, r.err)
+	}
+	if err := <-lookups; !errors.Is(err, context.Canceled) {
+		t.Errorf("the look-up was ended by the resolver's own patience: %v", err)
+	}
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	f.check(err)
+	defer listener.Close()
+	closed := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			_, err = io.Copy(io.Discard, conn)
+		}
+		closed <- err
+	}()
+	p = newPoster(f.dispatcher(nil).guard, nil, 4, 100*time.Millisecond)
+	if r := p.post(t.Context(), endpoint{url: "https://" + listener.Addr().String(), secret: testSecret}, message{}); r.outcome != outcomeTimeout {
+		t.Errorf("a receiver that says nothing: %s, %s", r.outcome, r.err)
+	}
+	f.eventually("the connection is closed", func() bool { return len(closed) == 1 })
 }
 
 // A kept connection that dies after the request was read: what arrived twice
