@@ -30,7 +30,7 @@ func TestOverwriteWhileRetrying(t *testing.T) {
 // URL and secret change a thousand times while events fail once and are tried
 // again: each request has the secret that belongs to its URL.
 func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
-	const changes, events = 1000, 400
+	const rounds, changes, events = 40, 25, 10 // an odd number of changes, so that the rounds end at either URL
 	f := newFixture(t)
 	failOnce := func(w http.ResponseWriter, _, ofEvent int) {
 		if ofEvent == 1 {
@@ -41,19 +41,26 @@ func TestOverwriteWhileRetryingAThousandTimes(t *testing.T) {
 	secrets := []string{testSecret, registry.NewSigningSecret()}
 	f.partner(7, places[0].url)
 	d := f.start(nil)
-	f.deposits(7, 0, events)
-	for n := range changes {
-		f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7",
-			places[n%2].url, f.sealer.Seal(7, secrets[n%2]))
-		d.endpoints.expire() // or only one change a second would be seen
+	for round := range rounds {
+		// The retries of the round before meet these changes.
+		now := 0
+		for n := range changes {
+			now = (round*changes + n) % 2
+			f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7",
+				places[now].url, f.sealer.Seal(7, secrets[now]))
+			d.endpoints.expire() // or only one change a second would be seen
+		}
+		before := len(places[now].got())
+		f.deposits(7, round*events, (round+1)*events)
+		f.eventually("a request to the newest URL", func() bool { return len(places[now].got()) > before })
 	}
-	f.eventually("delivered", f.in(registry.Delivered, events))
+	f.eventually("delivered", f.in(registry.Delivered, rounds*events))
 	for i, r := range places {
 		calls := r.got()
 		for _, c := range calls {
 			f.verify(c, secrets[i])
 		}
-		if len(calls) < events/10 {
+		if len(calls) < rounds*events/10 {
 			t.Errorf("only %d requests came to URL %d", len(calls), i)
 		}
 	}
