@@ -52,6 +52,9 @@
 // when its holder dies. It only keeps a second writer from wasting its time:
 // what makes two writers harmless is the compare-and-swap.
 //
+// At the end of the log a keeper also has the engine merge tables that lie in
+// many large parts into one, as a rebuild leaves them (see merge).
+//
 // # State
 //
 // The fold needs a little state per key: what a user has in each vault, what is

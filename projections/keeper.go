@@ -175,6 +175,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f) })
 	group.Go(func() error { return k.announce(ctx) })
+	group.Go(func() error { return k.merge(ctx) })
 	return group.Wait()
 }
 

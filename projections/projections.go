@@ -29,6 +29,7 @@ type Projections struct {
 	log        *slog.Logger
 	every      time.Duration // between looks at the end of the log
 	audit      time.Duration // between proofs that a generation is contiguous
+	merging    merging
 	conn       driver.Conn
 	open       func() (driver.Conn, error)
 	roster     roster
@@ -38,7 +39,7 @@ type Projections struct {
 // New makes a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
-		reg: reg, log: log, every: time.Second, audit: time.Hour, open: ch.Open}
+		reg: reg, log: log, every: time.Second, audit: time.Hour, merging: defaultMerging(), open: ch.Open}
 	p.roster.set(Starting, nil)
 	return p
 }

@@ -97,7 +97,7 @@ func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefi
 
 // Open makes a pool for the writer. It does not connect yet.
 func (c Config) Open() (driver.Conn, error) {
-	return c.open(c.User, c.Password, c.clustered(clickhouse.Settings{
+	return c.open(c.User, c.Password, readTimeout, c.clustered(clickhouse.Settings{
 		"async_insert":                   0,
 		"insert_deduplicate":             1,
 		"max_insert_threads":             1,
@@ -121,7 +121,7 @@ func (c Config) OpenReader() (driver.Conn, error) {
 	if user == "" {
 		user, password = c.User, c.Password
 	}
-	return c.open(user, password, clickhouse.Settings{
+	return c.open(user, password, readTimeout, clickhouse.Settings{
 		"use_skip_indexes_on_data_read": 0,
 		"max_memory_usage":              int64(1 << 30),
 		"max_execution_time":            10,
@@ -129,10 +129,18 @@ func (c Config) OpenReader() (driver.Conn, error) {
 	})
 }
 
-// dialTimeout bounds the making of a connection.
-const dialTimeout = 5 * time.Second
+// OpenPatient makes a pool for the writer's statements that take the longer the
+// more data there is, and say nothing before they are over.
+func (c Config) OpenPatient() (driver.Conn, error) {
+	return c.open(c.User, c.Password, 24*time.Hour, c.clustered(clickhouse.Settings{"max_execution_time": 0}))
+}
 
-func (c Config) open(user, password string, settings clickhouse.Settings) (driver.Conn, error) {
+const (
+	dialTimeout = 5 * time.Second  // bounds the making of a connection
+	readTimeout = 90 * time.Second // longer than any question may take
+)
+
+func (c Config) open(user, password string, readTimeout time.Duration, settings clickhouse.Settings) (driver.Conn, error) {
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Username: user, Password: password},
@@ -140,7 +148,7 @@ func (c Config) open(user, password string, settings clickhouse.Settings) (drive
 		Compression:      &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
 		DialTimeout:      dialTimeout,
 		DialContext:      dial,
-		ReadTimeout:      90 * time.Second,
+		ReadTimeout:      readTimeout,
 		MaxOpenConns:     16,
 		MaxIdleConns:     16,
 		ConnMaxLifetime:  time.Hour,

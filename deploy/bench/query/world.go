@@ -174,25 +174,25 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 	return w.await(ctx)
 }
 
-// await waits until the read models hold the whole log, and until the engine
-// has merged them to what a generation has when it becomes live.
+// await waits until the read models hold the whole log and are merged, which is
+// what they are a while after a rebuild.
 func (w *world) await(ctx context.Context) error {
 	start, said := time.Now(), time.Now()
 	began := ^uint64(0)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		cursor, parts, err := w.state(ctx)
+		cursor, merged, err := w.state(ctx)
 		if err == nil {
 			began = min(began, cursor)
 		}
-		if err == nil && cursor == w.chain.seq && parts <= 20 {
-			w.log.Info("read models complete", "seq", cursor, "parts of the largest table", parts, "took", time.Since(start).Round(time.Second), "a second", rate(cursor-began, start))
+		if err == nil && cursor == w.chain.seq && merged {
+			w.log.Info("read models complete", "seq", cursor, "took", time.Since(start).Round(time.Second), "a second", rate(cursor-began, start))
 			return nil
 		}
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			w.log.Info("filling", "seq", cursor, "of", w.chain.seq, "parts", parts, "error", err)
+			w.log.Info("filling", "seq", cursor, "of", w.chain.seq, "merged", merged, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -207,24 +207,24 @@ func (w *world) await(ctx context.Context) error {
 // rate is n a second since start.
 func rate(n uint64, start time.Time) int { return int(float64(n) / time.Since(start).Seconds()) }
 
-// state is how far the slowest table is, and the most parts that a table has.
-func (w *world) state(ctx context.Context) (cursor, parts uint64, err error) {
+// state is how far the slowest table is, and whether nothing is to be merged.
+func (w *world) state(ctx context.Context) (cursor uint64, merged bool, err error) {
 	live, err := db.New(w.pool).LiveGeneration(ctx)
 	if err != nil {
-		return 0, 0, err
+		return 0, false, err
 	}
 	database := w.readModel().Database(live.ID)
 	for i, table := range readmodel.Tables {
 		var last uint64
 		if err := w.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+"."+table).Scan(&last); err != nil {
-			return 0, 0, err
+			return 0, false, err
 		}
 		if i == 0 || last < cursor {
 			cursor = last
 		}
 	}
-	err = w.conn.QueryRow(ctx, "SELECT max(c) FROM (SELECT count() AS c FROM system.parts WHERE active AND database = ? GROUP BY table)", database).Scan(&parts)
-	return cursor, parts, err
+	merged, err = projections.Merged(ctx, w.conn, database)
+	return cursor, merged, err
 }
 
 // live appends a block a second, so that the newest state moves while it is

@@ -31,6 +31,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -187,6 +188,9 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	rate := func(d time.Duration) float64 { return float64(last) / d.Seconds() }
 	fmt.Printf("first generation: %.1f s, %.0f records/s, %s\n", first.Seconds(), rate(first), building.each(last))
 
+	if err := e.merged(ctx, 1); err != nil {
+		return err
+	}
 	b.say("rebuilding beside it")
 	began := time.Now()
 	rebuild := exec.CommandContext(ctx, b.Navlog, "projection", "rebuild", "--config", e.config)
@@ -201,6 +205,9 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	}
 	fmt.Printf("rebuild to the switch: %.1f s, %.0f records/s, %s\n", rebuilt.Seconds(), rate(rebuilt), rebuilding.each(last))
 
+	if err := e.merged(ctx, 2); err != nil {
+		return err
+	}
 	b.say("timing live blocks")
 	beside, err := e.live(ctx, b, last)
 	if err != nil {
@@ -247,6 +254,25 @@ func printLive(how string, waits []time.Duration) time.Duration {
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// merged waits until a generation lies as it does a while after it was built.
+func (e *engines) merged(ctx context.Context, id int32) error {
+	for began := time.Now(); ; {
+		done, err := projections.Merged(ctx, e.conn, e.ch.Database(id))
+		if err != nil {
+			return err
+		}
+		if done {
+			fmt.Printf("generation %d merged after %.0f s more\n", id, time.Since(began).Seconds())
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
 
 // reaches waits until every table of a generation has a seq, and tells how long it took.
 func (e *engines) reaches(ctx context.Context, id int32, seq uint64) (time.Duration, error) {

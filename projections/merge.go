@@ -1,0 +1,89 @@
+package projections
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+)
+
+// merging says when tables are merged.
+type merging struct {
+	every time.Duration // between looks
+	least uint64        // rows of a table that is worth it
+}
+
+func defaultMerging() merging { return merging{every: time.Minute, least: 100_000} }
+
+// merge keeps the tables of the generation in few parts until ctx ends.
+//
+// ClickHouse merges by a rule that spares writing: a table that was filled in one
+// go stays in parts of a half, a tenth and a tenth of it, and a question that
+// looks keys up searches each of them for every key. At ten million events one
+// large part halves the processor time of a page of users. So a table whose
+// largest part holds less than three quarters of its rows is merged as a whole,
+// once the generation is at the end of the log: soon after a rebuild, and then
+// when the table has grown by a third. A row is rewritten four times by that on
+// average, however long the log gets.
+//
+// It is nothing that a generation depends on: what fails is tried again.
+func (k *keeper) merge(ctx context.Context) error {
+	conn, err := k.clickhouse.OpenPatient()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for {
+		if err := pause(ctx, k.merging.every); err != nil {
+			return err
+		}
+		if k.board.get().State != Following {
+			continue
+		}
+		began := time.Now()
+		merged, err := mergeScattered(ctx, conn, k.database, k.merging.least)
+		if len(merged) > 0 {
+			k.log.Info("tables merged", "tables", merged, "took", time.Since(began).Round(time.Millisecond))
+		}
+		if err != nil && ctx.Err() == nil {
+			k.log.Warn("a table was not merged, trying again", "error", err)
+		}
+	}
+}
+
+// mergeScattered merges each table that is worth it, the smallest first, and
+// names those that it merged. New rows can come meanwhile.
+func mergeScattered(ctx context.Context, conn driver.Conn, database string, least uint64) (merged []string, err error) {
+	tables, err := scattered(ctx, conn, database, least)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
+		if err := conn.Exec(ctx, "OPTIMIZE TABLE "+database+"."+t.Table+" FINAL"); err != nil {
+			return merged, fmt.Errorf("merge the %d rows of %s.%s: %w", t.Rows, database, t.Table, err)
+		}
+		merged = append(merged, t.Table)
+	}
+	return merged, nil
+}
+
+type scatteredTable struct {
+	Table string `ch:"table"`
+	Rows  uint64 `ch:"total"`
+}
+
+func scattered(ctx context.Context, conn driver.Conn, database string, least uint64) (tables []scatteredTable, err error) {
+	if err := conn.Select(ctx, &tables, question("scattered", database), clickhouse.Named("least", least)); err != nil {
+		return nil, fmt.Errorf("read the parts of %s: %w", database, err)
+	}
+	return tables, nil
+}
+
+// Merged tells whether the projector has nothing to merge in a generation. A
+// measurement waits for that.
+func Merged(ctx context.Context, conn driver.Conn, database string) (bool, error) {
+	tables, err := scattered(ctx, conn, database, defaultMerging().least)
+	return len(tables) == 0, err
+}

@@ -1,0 +1,132 @@
+package projections
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// partsOf counts the rows of each part of a table.
+func partsOf(t *testing.T, conn driver.Conn, database, table string) (parts []uint64) {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), "SELECT rows FROM system.parts WHERE active AND database = ? AND table = ?", database, table)
+	must(t, err)
+	defer rows.Close()
+	for rows.Next() {
+		var n uint64
+		must(t, rows.Scan(&n))
+		parts = append(parts, n)
+	}
+	must(t, rows.Err())
+	return parts
+}
+
+// inPieces tells whether no part holds three quarters of a table.
+func inPieces(parts []uint64) bool {
+	total := uint64(0)
+	for _, n := range parts {
+		total += n
+	}
+	return len(parts) > 1 && 4*slices.Max(parts) < 3*total
+}
+
+// unmerged keeps the engine from merging a table by itself.
+func unmerged(t *testing.T, conn driver.Conn, database string) {
+	t.Helper()
+	for _, table := range readmodel.Tables {
+		must(t, conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"))
+	}
+}
+
+// TestMergeScattered: what lies in many parts becomes one, what is small or
+// mostly in one part is left alone, and the rows stay what they were.
+func TestMergeScattered(t *testing.T) {
+	t.Parallel()
+	conn, database := newGeneration(t)
+	unmerged(t, conn, database)
+	m, log := quiet()
+	s := randomHistory(rand.New(rand.NewPCG(8, 8)), 60)
+	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
+	must(t, err)
+	for _, some := range units(s.Records) {
+		must(t, w.write(t.Context(), entries(some)))
+	}
+	must(t, conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+".navs FINAL"))
+	const least = 50
+	var want []string
+	before := map[string][]uint64{}
+	for _, table := range readmodel.Tables {
+		before[table] = partsOf(t, conn, database, table)
+		if total := number(t, conn, "SELECT count() FROM "+database+"."+table); total >= least && inPieces(before[table]) {
+			want = append(want, table)
+		}
+	}
+	if len(want) < 3 || slices.Contains(want, "navs") {
+		t.Fatalf("%v are to be merged, of %v: the test proves nothing", want, before)
+	}
+
+	must(t, conn.Exec(t.Context(), "SYSTEM STOP MERGES "+database+"."+want[0]))
+	if _, err := mergeScattered(t.Context(), conn, database, least); err == nil || !strings.Contains(err.Error(), " rows of "+database+"."+want[0]) {
+		t.Errorf("merges are stopped, and the error is %v", err)
+	}
+	must(t, conn.Exec(t.Context(), "SYSTEM START MERGES "+database+"."+want[0]))
+
+	_, err = mergeScattered(t.Context(), conn, database, least)
+	must(t, err)
+	for _, table := range readmodel.Tables {
+		parts := partsOf(t, conn, database, table)
+		if merged := slices.Contains(want, table); merged && len(parts) != 1 || !merged && len(parts) != len(before[table]) {
+			t.Errorf("%s had the parts %v and has %v, to be merged: %v", table, before[table], parts, merged)
+		}
+	}
+	if done, err := Merged(t.Context(), conn, database); !done || err != nil {
+		t.Errorf("Merged says %v, %v", done, err)
+	}
+	again, err := mergeScattered(t.Context(), conn, database, least)
+	must(t, err)
+	if len(again) > 0 {
+		t.Errorf("%v were merged again", again)
+	}
+	must(t, audit(t.Context(), conn, database))
+	check(t, conn, database, s.Records, fold.Newest)
+}
+
+// TestKeeperMerges: a projector that follows the log merges its tables, and goes
+// on writing.
+func TestKeeperMerges(t *testing.T) {
+	w := newWorld(t)
+	s := randomHistory(rand.New(rand.NewPCG(8, 9)), 40)
+	parts := units(s.Records)
+	p, _ := w.projector(t)
+	p.merging = merging{every: 20 * time.Millisecond, least: 1}
+	p.config.MaxRows = 20
+	start(t, p)
+	half := slices.Concat(parts[:len(parts)/2]...)
+	w.append(t, half)
+	reaches(t, p, uint64(len(half)))
+	unmerged(t, w.conn, w.ch.Database(1))
+	merged := func() error {
+		for _, table := range readmodel.Tables {
+			if parts := partsOf(t, w.conn, w.ch.Database(1), table); inPieces(parts) {
+				return fmt.Errorf("%s has the parts %v", table, parts)
+			}
+		}
+		return nil
+	}
+	eventually(t, merged)
+	for _, some := range parts[len(parts)/2:] {
+		w.append(t, some)
+		reaches(t, p, some[len(some)-1].Seq)
+	}
+	reaches(t, p, s.Seq())
+	eventually(t, merged)
+	w.verify(t, s.Seq())
+}
