@@ -16,7 +16,6 @@ type pin struct {
 	block  uint64 // newest indexed block, or the one asked for by asOfBlock
 	time   uint64 // by which expiry is judged, Unix seconds
 	asOf   bool   // asOfBlock was given: facts of later blocks do not count
-	newest bool   // neither was given
 	vaults []vault
 	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 }
@@ -40,7 +39,7 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs, newest: seq == nil && block == nil}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs}
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
 			return nil, err

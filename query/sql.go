@@ -61,14 +61,13 @@ var (
 	sqlPartnerDeps   = question("partner_deposits", nil)
 	sqlPartnerStats  = question("partner_stats", nil)
 	sqlPartnerUsers  = question("partner_users", nil)
-	sqlVaultUsers    = question("vault_users", nil)
+	sqlVaultUsersRow = question("vault_users_by_row", nil)
 
 	// Out of the totals that the engine holds in each part.
-	sqlVaultUsersNewest   = question("vault_users_newest", nil)
+	sqlVaultUsers         = question("vault_users", nil)
 	sqlPartnerStatsNewest = question("partner_stats_newest", nil)
 	sqlPartnerStatsAsOf   = question("partner_stats_as_of", nil)
 	sqlQueueNewest        = question("queue_newest", nil)
-	sqlFlowsCursor        = question("flows_cursor", nil)
 )
 
 // generation is one database of read models and the way to it.

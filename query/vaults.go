@@ -122,23 +122,18 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	return &answer{data: out}, nil
 }
 
-// vaultUsers is how many users a vault has. The newest state is asked without
-// a bound by seq, for such a bound keeps the engine from answering out of the
-// totals that it holds in each part. A table only grows, so that the answer is
-// the pin's when the table is still at its seq afterwards; else it is asked with
-// the bound.
+// vaultUsers is how many users a vault has: out of the totals that the engine
+// holds in each part, unless these have rows later than the pin.
 func (x *exchange) vaultUsers(p *pin, vault common.Address) (int64, error) {
-	if p.newest {
-		count, err := total(x, p, sqlVaultUsersNewest, hexParam("vault", vault))
-		if err != nil {
-			return 0, err
-		}
-		cursor, err := pinnedOne[cursorRow](x, p, sqlFlowsCursor)
-		if err != nil || cursor.Seq == p.seq {
-			return count, err
-		}
+	type row struct {
+		Users int64  `ch:"users"`
+		Last  uint64 `ch:"last"` // seq
 	}
-	return total(x, p, sqlVaultUsers, hexParam("vault", vault))
+	r, err := pinnedOne[row](x, p, sqlVaultUsers, hexParam("vault", vault))
+	if err != nil || r.Last <= p.seq {
+		return max(r.Users, 0), err
+	}
+	return total(x, p, sqlVaultUsersRow, hexParam("vault", vault))
 }
 
 func (q *Query) listNavs(x *exchange) (*answer, error) {

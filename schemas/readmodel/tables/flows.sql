@@ -5,7 +5,8 @@
 -- time) and -1 (first_ts: minus that time) when the last one is taken back:
 -- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. A page of
 -- users reads a few rows each of 100 users, for which granules and compressed
--- blocks are small.
+-- blocks are small. How many users a vault had at a block is in totals up to the
+-- 4,096 blocks that it is among, and of those in edges.
 CREATE TABLE flows (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -23,8 +24,9 @@ CREATE TABLE flows (
   block UInt64 CODEC(Delta, LZ4),
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
-    SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn)
+    SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY vault, intDiv(block, 4096)
-  )
+  ),
+  PROJECTION edges (SELECT vault, block, seq, vault_user ORDER BY vault, block)
 ) ENGINE = MergeTree ORDER BY (user, vault, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
