@@ -64,16 +64,16 @@ type depositKey struct {
 	Seq       uint64 `ch:"seq"`
 }
 
+func (k depositKey) literal() string {
+	return fmt.Sprintf("(%s,%d,%d)", hexLiteral(k.Vault), k.DepositID, k.Seq)
+}
+
 // depositsOf reads some deposits, newest first.
 func (x *exchange) depositsOf(p *pin, keys []depositKey) ([]depositRow, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	list := make([]string, len(keys))
-	for i, k := range keys {
-		list[i] = fmt.Sprintf("(unhex('%x'),%d,%d)", k.Vault, k.DepositID, k.Seq)
-	}
-	return pinned[depositRow](x, p, question("deposits", strings.Join(list, ",")))
+	return pinned[depositRow](x, p, question("deposits", keyList(keys)))
 }
 
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
@@ -194,7 +194,7 @@ func (x *exchange) unswept(p *pin, vaults []vault, swept map[common.Address]uint
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
 		out[v.address] = amountRow{Amount: new(big.Int)}
-		ranges[i] = fmt.Sprintf("(vault = unhex('%x') AND deposit_id > %d)", v.address[:], swept[v.address])
+		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), swept[v.address])
 	}
 	if len(vaults) == 0 {
 		return out, nil
@@ -275,7 +275,7 @@ func (x *exchange) sweepsOf(p *pin, rows []depositRow) ([]sweepRow, error) {
 	}
 	holding := make([]string, 0, len(ids))
 	for vault, ids := range ids {
-		holding = append(holding, fmt.Sprintf("(vault = unhex('%x') AND arrayExists(i -> from_id <= i AND i <= to_id, [%s]))", vault, strings.Join(ids, ",")))
+		holding = append(holding, fmt.Sprintf("(vault = %s AND arrayExists(i -> from_id <= i AND i <= to_id, [%s]))", hexLiteral(vault), strings.Join(ids, ",")))
 	}
 	return pinned[sweepRow](x, p, question("sweeps", strings.Join(holding, " OR ")))
 }

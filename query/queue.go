@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -32,14 +31,7 @@ type requestKey struct {
 	Index uint64 `ch:"request_index"`
 }
 
-// keyList writes keys for an IN (...).
-func keyList(keys []requestKey) string {
-	list := make([]string, len(keys))
-	for i, k := range keys {
-		list[i] = fmt.Sprintf("(unhex('%x'),%d)", k.Vault, k.Index)
-	}
-	return strings.Join(list, ",")
-}
+func (k requestKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.Vault), k.Index) }
 
 // bucketRow is what the rows of one bucket sum up to.
 type bucketRow struct {
