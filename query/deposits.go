@@ -264,20 +264,24 @@ type sweepRow struct {
 	Time     uint32 `ch:"ts"`
 }
 
-// sweepsOf reads the sweeps that may hold these deposits.
+// sweepsOf reads the sweeps that may hold these deposits. Which ids are of which
+// vault is left to who looks through them: the engine takes longer to tell.
 func (x *exchange) sweepsOf(p *pin, rows []depositRow) ([]sweepRow, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	ids := make(map[string][]string)
-	for _, r := range rows {
-		ids[r.Vault] = append(ids[r.Vault], strconv.FormatUint(r.DepositID, 10))
+	vaults, ids := make([]string, len(rows)), make([]uint64, len(rows))
+	for i, r := range rows {
+		vaults[i], ids[i] = hexLiteral(r.Vault), r.DepositID
 	}
-	holding := make([]string, 0, len(ids))
-	for vault, ids := range ids {
-		holding = append(holding, fmt.Sprintf("(vault = %s AND arrayExists(i -> from_id <= i AND i <= to_id, [%s]))", hexLiteral(vault), strings.Join(ids, ",")))
-	}
-	return pinned[sweepRow](x, p, question("sweeps", strings.Join(holding, " OR ")))
+	slices.Sort(vaults)
+	slices.Sort(ids)
+	vaults, ids = slices.Compact(vaults), slices.Compact(ids)
+	return pinned[sweepRow](x, p, question("sweeps", struct {
+		Vaults      string
+		First, Last uint64
+		IDs         []uint64
+	}{strings.Join(vaults, ","), ids[0], ids[len(ids)-1], ids}))
 }
 
 func (r *depositRow) json(p *pin, sweptAt *string) depositJSON {
