@@ -64,16 +64,16 @@ type depositKey struct {
 	Seq       uint64 `ch:"seq"`
 }
 
+func (k depositKey) literal() string {
+	return fmt.Sprintf("(%s,%d,%d)", hexLiteral(k.Vault), k.DepositID, k.Seq)
+}
+
 // depositsOf reads some deposits, newest first.
 func (x *exchange) depositsOf(p *pin, keys []depositKey) ([]depositRow, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	list := make([]string, len(keys))
-	for i, k := range keys {
-		list[i] = fmt.Sprintf("(unhex('%x'),%d,%d)", k.Vault, k.DepositID, k.Seq)
-	}
-	return pinned[depositRow](x, p, question("deposits", strings.Join(list, ",")))
+	return pinned[depositRow](x, p, question("deposits", keyList(keys)))
 }
 
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
@@ -194,7 +194,7 @@ func (x *exchange) unswept(p *pin, vaults []vault, swept map[common.Address]uint
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
 		out[v.address] = amountRow{Amount: new(big.Int)}
-		ranges[i] = fmt.Sprintf("(vault = unhex('%x') AND deposit_id > %d)", v.address[:], swept[v.address])
+		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), swept[v.address])
 	}
 	if len(vaults) == 0 {
 		return out, nil
@@ -264,20 +264,24 @@ type sweepRow struct {
 	Time     uint32 `ch:"ts"`
 }
 
-// sweepsOf reads the sweeps that may hold these deposits.
+// sweepsOf reads the sweeps that may hold these deposits. Which ids are of which
+// vault is left to who looks through them: the engine takes longer to tell.
 func (x *exchange) sweepsOf(p *pin, rows []depositRow) ([]sweepRow, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	ids := make(map[string][]string)
-	for _, r := range rows {
-		ids[r.Vault] = append(ids[r.Vault], strconv.FormatUint(r.DepositID, 10))
+	vaults, ids := make([]string, len(rows)), make([]uint64, len(rows))
+	for i, r := range rows {
+		vaults[i], ids[i] = hexLiteral(r.Vault), r.DepositID
 	}
-	holding := make([]string, 0, len(ids))
-	for vault, ids := range ids {
-		holding = append(holding, fmt.Sprintf("(vault = unhex('%x') AND arrayExists(i -> from_id <= i AND i <= to_id, [%s]))", vault, strings.Join(ids, ",")))
-	}
-	return pinned[sweepRow](x, p, question("sweeps", strings.Join(holding, " OR ")))
+	slices.Sort(vaults)
+	slices.Sort(ids)
+	vaults, ids = slices.Compact(vaults), slices.Compact(ids)
+	return pinned[sweepRow](x, p, question("sweeps", struct {
+		Vaults      string
+		First, Last uint64
+		IDs         []uint64
+	}{strings.Join(vaults, ","), ids[0], ids[len(ids)-1], ids}))
 }
 
 func (r *depositRow) json(p *pin, sweptAt *string) depositJSON {

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -23,8 +22,9 @@ import (
 // bucketSize is how many requests share a row of the projection queue.
 const bucketSize = 256
 
-// requestsAtOnce is how many requests are asked about at once.
-const requestsAtOnce = 2000
+// keysAtOnce is how many requests or buckets are asked about at once: a
+// question is 256 KiB long at most, and a key of 67 bytes.
+const keysAtOnce = 2000
 
 // requestKey names a withdrawal request.
 type requestKey struct {
@@ -32,14 +32,7 @@ type requestKey struct {
 	Index uint64 `ch:"request_index"`
 }
 
-// keyList writes keys for an IN (...).
-func keyList(keys []requestKey) string {
-	list := make([]string, len(keys))
-	for i, k := range keys {
-		list[i] = fmt.Sprintf("(unhex('%x'),%d)", k.Vault, k.Index)
-	}
-	return strings.Join(list, ",")
-}
+func (k requestKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.Vault), k.Index) }
 
 // bucketRow is what the rows of one bucket sum up to.
 type bucketRow struct {
@@ -59,6 +52,8 @@ type bucketKey struct {
 	bucket uint64
 }
 
+func (k bucketKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.vault), k.bucket) }
+
 // add adds up two rows of a bucket, or takes the second from the first. What
 // was taken off may leave the blocks wider than they have to be.
 func (r *bucketRow) add(more bucketRow, sign int64) {
@@ -75,9 +70,12 @@ func (r *bucketRow) add(more bucketRow, sign int64) {
 
 var setMask = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), bucketSize), big.NewInt(1))
 
+// wrapped is a set of a bucket as the engine's sums wrap it.
+func wrapped(set *big.Int) *big.Int { return new(big.Int).And(set, setMask) }
+
 // keys are the requests of a set of this bucket.
 func (r *bucketRow) keys(set *big.Int) []requestKey {
-	set = new(big.Int).And(set, setMask) // which wraps as the engine's sums do
+	set = wrapped(set)
 	var keys []requestKey
 	for i := range set.BitLen() {
 		if set.Bit(i) == 1 {
@@ -186,18 +184,21 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 }
 
 // due are the requests that wait and have had their time, with what they wait
-// for.
+// for. They are asked for by bucket: the rows of one are hardly more than the
+// engine reads for a single request.
 func (x *exchange) due(p *pin, buckets []bucketRow) (map[requestKey]*big.Int, error) {
-	var keys []requestKey
+	var keys []bucketKey
 	for _, b := range buckets {
-		keys = append(keys, b.keys(b.Expiring)...)
+		if wrapped(b.Expiring).Sign() != 0 {
+			keys = append(keys, bucketKey{b.Vault, b.Bucket})
+		}
 	}
 	type row struct {
 		requestKey
 		Amount *big.Int `ch:"amount"`
 	}
 	due := make(map[requestKey]*big.Int)
-	for some := range slices.Chunk(keys, requestsAtOnce) {
+	for some := range slices.Chunk(keys, keysAtOnce) {
 		rows, err := pinned[row](x, p, question("queue_due", keyList(some)))
 		if err != nil {
 			return nil, err
@@ -244,7 +245,7 @@ func (q *queue) around(page page) (keys []requestKey, before uint64) {
 func (x *exchange) queuePage(p *pin, q *queue, page page) ([]requestRow, error) {
 	keys, before := q.around(page)
 	var rows []requestRow
-	for some := range slices.Chunk(keys, requestsAtOnce) {
+	for some := range slices.Chunk(keys, keysAtOnce) {
 		more, err := x.requests(p, some)
 		if err != nil {
 			return nil, err

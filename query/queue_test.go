@@ -1,7 +1,9 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -51,6 +53,67 @@ func TestPagesOfBuckets(t *testing.T) {
 	}
 	if left < 10_000 {
 		t.Errorf("only %d requests were left out", left)
+	}
+}
+
+// TestLongQueue: more buckets in which something had its time than are asked
+// about at once, and then more requests around a page than that; the vaults have
+// requests of the same numbers.
+func TestLongQueue(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), vaultMeta(vaultB, "Beta", 1), fact{kind: aBlock, block: 1 << 13})
+	w.ledger.insert(t, w.writer, w.database())
+	const each = keysAtOnce/2 + 500 // buckets of a vault
+	now := uint64(blockTime(1 << 13))
+	type made struct {
+		block uint64
+		index uint32
+		vault common.Address
+		id    uint64
+	}
+	var rows [][]any
+	var want []made // those that are in the queue
+	waiting := map[common.Address]int{}
+	request := func(vault common.Address, number, id, block uint64, expires uint64) {
+		index := uint32(number)
+		if vault == vaultB {
+			index += each
+		}
+		rows = append(rows, []any{uint64(2), uint8(0), int8(1), uint64(0), writer, vault.Bytes(), id, "requested", alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), new(big.Int),
+			big.NewInt(10), expires, int8(1), int8(1), block, blockTime(block), make([]byte, 32), index})
+		if expires == 0 || expires > now {
+			want = append(want, made{block, index, vault, id})
+			waiting[vault]++
+		}
+	}
+	for i := range uint64(each) {
+		request(vaultA, i, i*bucketSize, 1+i, []uint64{0, now, now + 1, now - 1}[i%4]) // each in a bucket of its own
+		request(vaultB, i, i*bucketSize, 1+i, []uint64{now, now - 1, 0}[i%3])
+		for j := uint64(1); j <= 3; j++ { // in blocks that are far apart
+			request(vaultB, i+j*each, i*bucketSize+j, 1+(i+j*each/4)%each, 0)
+		}
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.requests (%s)", w.database(), columns["requests"]), rows)
+	w.look()
+	slices.SortFunc(want, func(a, b made) int { return cmp.Or(cmp.Compare(a.block, b.block), cmp.Compare(a.index, b.index)) })
+	const size = 100
+	for number := 1; number <= len(want)/size+1; number += 7 {
+		body := w.get(fmt.Sprintf("/api/v1/queues/withdrawals?pageSize=%d&page=%d", size, number)).body(t)
+		same(t, "total", body["meta"].(object)["total"], len(want))
+		got := body["data"].([]any)
+		wanted := want[min((number-1)*size, len(want)):min(number*size, len(want))]
+		if len(got) != len(wanted) {
+			t.Fatalf("page %d has %d requests, should have %d", number, len(got), len(wanted))
+		}
+		for i, r := range wanted {
+			if o := got[i].(object); o["vaultAddress"] != r.vault.Hex() || o["requestIndex"] != fmt.Sprint(r.id) {
+				t.Fatalf("page %d, place %d: %v, should be %+v", number, i, o, r)
+			}
+		}
+	}
+	for i, vault := range []common.Address{vaultA, vaultB} {
+		fund := w.get("/api/v1/settlement/summary").data(t).([]any)[i].(object)["withdrawalsToFund"]
+		same(t, "to fund "+vault.Hex(), fund, object{"count": waiting[vault], "totalAmount": fmt.Sprint(10 * waiting[vault])})
 	}
 }
 

@@ -5,7 +5,9 @@ import (
 	"context"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"math"
+	"strings"
 	"text/template"
 	"time"
 
@@ -16,7 +18,7 @@ import (
 
 // The questions to ClickHouse, one file each. The files are templates only to
 // share the parts in parts.sql and the fixed orders of a list, and for lists of
-// keys that the engine gave itself, which are written in digits: only of literals
+// keys that the engine gave itself, which are written as literals: only of these
 // it sees which rows to read. Whatever comes from a request is a server-side
 // parameter.
 var (
@@ -33,6 +35,22 @@ func question(name string, data any) string {
 	}
 	return b.String()
 }
+
+// key names rows by a vault and numbers; literal writes it as a tuple.
+type key interface{ literal() string }
+
+// keyList writes keys for an IN (...). A tuple of nothing but literals is parsed
+// at once; with a function call in it, each key costs more than looking it up.
+func keyList[K key](keys []K) string {
+	list := make([]string, len(keys))
+	for i, k := range keys {
+		list[i] = k.literal()
+	}
+	return strings.Join(list, ",")
+}
+
+// hexLiteral writes the bytes of a FixedString.
+func hexLiteral(s string) string { return fmt.Sprintf("x'%x'", s) }
 
 var (
 	sqlCursor        = question("cursor", nil)

@@ -2,3 +2,4 @@ SELECT sum(sign) AS total
 FROM {db:Identifier}.navs
 WHERE vault = toFixedString(unhex({vault:String}), 20) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   AND ts >= {from:Int64} AND ts <= {to:Int64}
+{{template "by_row"}}

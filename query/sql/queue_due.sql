@@ -1,5 +1,6 @@
--- Which of some waiting requests have had their time.
-SELECT vault, request_index, sumIf(waiting * estimate, {{template "due"}}) AS amount
+-- Which requests of some buckets wait and have had their time.
+SELECT vault, request_index, sum(waiting * estimate) AS amount
 FROM {db:Identifier}.requests
-WHERE (vault, request_index) IN ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-GROUP BY vault, request_index HAVING sumIf(waiting, {{template "due"}}) > 0
+WHERE (vault, intDiv(request_index, 256)) IN ({{.}}) AND waiting != 0 AND {{template "due"}} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+GROUP BY vault, request_index HAVING sum(waiting) > 0
+{{template "by_row"}}

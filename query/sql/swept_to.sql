@@ -4,3 +4,4 @@ SELECT vault, maxIf(to_id, sign = 1) AS last, maxIf(to_id, sign = -1) AS lost
 FROM {db:Identifier}.sweeps
 WHERE sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 GROUP BY vault
+{{template "by_row"}}

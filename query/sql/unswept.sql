@@ -11,3 +11,4 @@ FROM (
 )
 WHERE sign = 1
 ORDER BY block, log_index LIMIT {limit:UInt64}
+{{template "by_row"}}

@@ -3,3 +3,4 @@ SELECT vault, sum(sign) AS total, sum(sign * assets) AS amount
 FROM {db:Identifier}.deposits
 WHERE ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 GROUP BY vault
+{{template "by_row"}}

@@ -6,3 +6,4 @@ FROM (
   WHERE vault = toFixedString(unhex({vault:String}), 20) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   GROUP BY time HAVING sum(sign) > 0
 )
+{{template "by_row"}}
