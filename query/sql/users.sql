@@ -10,3 +10,4 @@ WITH page AS (
   )
 {{template "users" "AND user IN (SELECT user FROM page)"}}
 ORDER BY {{template "user_order" .}}
+{{template "by_row"}}
