@@ -201,6 +201,7 @@ func (w *world) compare(t *testing.T, o *oracle, pinned, key string) {
 		check("/api/v1/vaults/"+v.address.Hex()+"/nav?pageSize=100", o.navs(v))
 		check("/api/v1/partner/vaults/"+v.address.Hex()+"/nav?pageSize=100", o.navs(v))
 		check("/api/v1/queues/withdrawals?pageSize=100&vault="+v.address.Hex(), o.withStatus("queued", inVault(v.address), false))
+		check("/api/v1/queues/deposits?vault="+v.address.Hex(), o.depositQueue(v))
 	}
 	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		check("/api/v1/users?pageSize=100&sortOrder=desc&sortBy="+field, o.users(field, true))
@@ -216,7 +217,7 @@ func (w *world) compare(t *testing.T, o *oracle, pinned, key string) {
 		}
 	}
 	check("/api/v1/queues/withdrawals?pageSize=100", o.withStatus("queued", nil, false))
-	check("/api/v1/queues/deposits", o.depositQueue())
+	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
 	check("/api/v1/settlement/summary", o.settlement())
 	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
 	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e entry) bool { return e.partner == 7 }))

@@ -232,9 +232,9 @@ func (o *oracle) unswept(v common.Address) []entry {
 	return o.of(aDeposit, func(e entry) bool { return e.vault == v && e.id > o.swept(v) })
 }
 
-func (o *oracle) depositQueue() []any {
+func (o *oracle) depositQueue(vaults ...oracleVault) []any {
 	out := []any{}
-	for _, v := range o.vaults {
+	for _, v := range vaults {
 		deposits := []any{}
 		for _, d := range o.unswept(v.address) {
 			deposits = append(deposits, o.deposit(d))
