@@ -104,8 +104,8 @@ type poster struct {
 //
 // net/http goes on opening a connection when the request that wanted it has
 // ended, for another request may use it. A receiver that lets every connection
-// hang would gather one for each attempt; so opening ends with the attempt, and
-// a TLS handshake one deadline later at the latest.
+// hang would gather one for each attempt; so opening ends at the attempt's
+// deadline, and a TLS handshake one deadline after it began at the latest.
 func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Duration) *poster {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
