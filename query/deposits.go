@@ -68,14 +68,6 @@ func (k depositKey) literal() string {
 	return fmt.Sprintf("(%s,%d,%d)", hexLiteral(k.Vault), k.DepositID, k.Seq)
 }
 
-// depositsOf reads some deposits, newest first.
-func (x *exchange) depositsOf(p *pin, keys []depositKey) ([]depositRow, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	return pinned[depositRow](x, p, question("deposits", keyList(keys)))
-}
-
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	user := x.pathAddress()
 	page, span, vault := x.params.page(), x.params.span(), x.params.vault()
@@ -102,11 +94,7 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 			return nil, err
 		}
 	}
-	rows, err := x.depositsOf(p, keys)
-	if err != nil {
-		return nil, err
-	}
-	out, err := x.deposits(p, rows)
+	out, err := x.deposits(p, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -121,12 +109,11 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	swept, err := x.sweptTo(p)
+	swept, err := x.sweeps(p)
 	if err != nil {
 		return nil, err
 	}
-	vaults := p.wanted(filter)
-	totals, err := x.unswept(p, vaults, swept) // before the first byte is sent, an error can still be told
+	totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +121,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 		out := bufio.NewWriterSize(w, streamChunk)
 		out.WriteString(`{"ok":true,"data":[`)
 		first := true
-		for _, v := range vaults {
+		for _, v := range p.wanted(filter) {
 			unswept := totals[v.address].Total
 			if unswept <= 0 {
 				continue
@@ -143,7 +130,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 				out.WriteByte(',')
 			}
 			first = false
-			if err := x.writeGroup(out, p, v, unswept, swept[v.address]); err != nil {
+			if err := x.writeGroup(out, p, v, unswept, swept[v.address].Last); err != nil {
 				return err
 			}
 		}
@@ -188,13 +175,27 @@ type amountRow struct {
 	Amount *big.Int `ch:"amount"`
 }
 
-// unswept counts the deposits of vaults that no sweep has reached.
-func (x *exchange) unswept(p *pin, vaults []vault, swept map[common.Address]uint64) (map[common.Address]amountRow, error) {
+// unswept counts the deposits that no sweep has reached, of at least this vault
+// or of all.
+func (x *exchange) unswept(p *pin, vault *common.Address) (map[common.Address]amountRow, error) {
+	if p.head != nil {
+		vault = nil
+	}
+	return shared(x, p, func(h *head) *part[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
+		sweeps, err := x.sweeps(p)
+		if err != nil {
+			return nil, err
+		}
+		return x.countUnswept(p, p.wanted(vault), sweeps)
+	})
+}
+
+func (x *exchange) countUnswept(p *pin, vaults []vault, sweeps map[common.Address]sweepState) (map[common.Address]amountRow, error) {
 	out := make(map[common.Address]amountRow, len(vaults))
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
 		out[v.address] = amountRow{Amount: new(big.Int)}
-		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), swept[v.address])
+		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), sweeps[v.address].Last)
 	}
 	if len(vaults) == 0 {
 		return out, nil
@@ -210,27 +211,43 @@ func (x *exchange) unswept(p *pin, vaults []vault, swept map[common.Address]uint
 	return out, err
 }
 
-// sweptTo is the highest deposit id that was swept, by vault.
-func (x *exchange) sweptTo(p *pin) (map[common.Address]uint64, error) {
-	type row struct {
-		Vault string `ch:"vault"`
-		Last  uint64 `ch:"last"`
-		Lost  uint64 `ch:"lost"`
-	}
-	rows, err := pinned[row](x, p, sqlSweptTo)
-	if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Lost > 0 && r.Lost >= r.Last }) {
-		rows, err = pinned[row](x, p, sqlSweptLive)
-	}
-	out := make(map[common.Address]uint64, len(rows))
-	for _, r := range rows {
-		out[toAddress(r.Vault)] = r.Last
-	}
-	return out, err
+// sweepState is how far the sweeps of a vault got.
+type sweepState struct {
+	Vault    string `ch:"vault"`
+	Last     uint64 `ch:"last"`    // highest deposit id that was swept
+	Time     uint32 `ch:"last_ts"` // of the last sweep
+	Lost     uint64 `ch:"lost"`    // highest one of a sweep that was taken back
+	LostTime uint32 `ch:"lost_ts"` // of the last that was
 }
 
-// deposits writes rows of several vaults, with the time of their sweeps.
-func (x *exchange) deposits(p *pin, rows []depositRow) ([]depositJSON, error) {
-	sweeps, err := x.sweepsOf(p, rows)
+// sweeps is how far the sweeps of each vault got; a vault without one is not in
+// it.
+func (x *exchange) sweeps(p *pin) (map[common.Address]sweepState, error) {
+	return shared(x, p, func(h *head) *part[map[common.Address]sweepState] { return &h.sweeps }, func() (map[common.Address]sweepState, error) {
+		rows, err := pinned[sweepState](x, p, sqlSweeps)
+		if err == nil && slices.ContainsFunc(rows, func(r sweepState) bool { return r.Lost >= r.Last || r.LostTime >= r.Time }) {
+			rows, err = pinned[sweepState](x, p, sqlSweepsLive)
+		}
+		out := make(map[common.Address]sweepState, len(rows))
+		for _, r := range rows {
+			out[toAddress(r.Vault)] = r
+		}
+		return out, err
+	})
+}
+
+// deposits reads some deposits of several vaults, with the time of their sweeps,
+// and writes them, newest first.
+func (x *exchange) deposits(p *pin, keys []depositKey) ([]depositJSON, error) {
+	if len(keys) == 0 {
+		return []depositJSON{}, nil
+	}
+	var rows []depositRow
+	var sweeps []sweepRow
+	err := together(
+		func() (err error) { rows, err = pinned[depositRow](x, p, question("deposits", keyList(keys))); return },
+		func() (err error) { sweeps, err = x.sweepsOf(p, keys); return },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -266,13 +283,10 @@ type sweepRow struct {
 
 // sweepsOf reads the sweeps that may hold these deposits. Which ids are of which
 // vault is left to who looks through them: the engine takes longer to tell.
-func (x *exchange) sweepsOf(p *pin, rows []depositRow) ([]sweepRow, error) {
-	if len(rows) == 0 {
-		return nil, nil
-	}
-	vaults, ids := make([]string, len(rows)), make([]uint64, len(rows))
-	for i, r := range rows {
-		vaults[i], ids[i] = hexLiteral(r.Vault), r.DepositID
+func (x *exchange) sweepsOf(p *pin, keys []depositKey) ([]sweepRow, error) {
+	vaults, ids := make([]string, len(keys)), make([]uint64, len(keys))
+	for i, k := range keys {
+		vaults[i], ids[i] = hexLiteral(k.Vault), k.DepositID
 	}
 	slices.Sort(vaults)
 	slices.Sort(ids)

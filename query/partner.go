@@ -126,42 +126,42 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	volumes, _, err := x.volumes(p)
+	keys, count, err := signedPage[depositKey](x, p, sqlPartnerDeps, page, func() (count int64, err error) {
+		volumes, _, err := x.volumes(p)
+		for _, r := range volumes {
+			count += r.Deposits
+		}
+		return count, err
+	}, named("partner", x.caller.id))
 	if err != nil {
 		return nil, err
 	}
-	var count int64
-	for _, r := range volumes {
-		count += r.Deposits
-	}
-	keys, err := signedPage[depositKey](x, p, sqlPartnerDeps, page, count, named("partner", x.caller.id))
-	if err != nil {
-		return nil, err
-	}
-	rows, err := x.depositsOf(p, keys)
-	if err != nil {
-		return nil, err
-	}
-	out, err := x.deposits(p, rows)
+	out, err := x.deposits(p, keys)
 	if err != nil {
 		return nil, err
 	}
 	return x.list(out, page, count), nil
 }
 
-// signedPage asks for a page out of count with a question that looks at the
-// first rows of a list, and at more of them until the page is full.
-func signedPage[T any](x *exchange, p *pin, question string, page page, count int64, args ...any) ([]T, error) {
-	if count <= 0 || page.offset() >= uint64(count) {
-		return nil, nil
+// signedPage asks for a page with a question that looks at the first rows of a
+// list, and at more of them until the page is full, which it is when it holds
+// what count says of the list. Meanwhile it counts.
+func signedPage[T any](x *exchange, p *pin, question string, page page, count func() (int64, error), args ...any) (rows []T, total int64, err error) {
+	scan := page.offset() + uint64(page.size) + keysScan
+	look := func() (err error) {
+		rows, err = pinned[T](x, p, question, slices.Concat(page.args(), []any{named("scan", scan)}, args)...)
+		return err
 	}
-	want := min(uint64(page.size), uint64(count)-page.offset())
-	for scan := page.offset() + want + keysScan; ; scan *= 8 {
-		rows, err := pinned[T](x, p, question, append(append(page.args(), named("scan", scan)), args...)...)
-		if err != nil || uint64(len(rows)) >= want || scan > math.MaxUint64/64 {
-			return rows, err
+	if err := together(look, func() (err error) { total, err = count(); return }); err != nil {
+		return nil, 0, err
+	}
+	for page.offset()+uint64(len(rows)) < min(page.offset()+uint64(page.size), uint64(total)) && scan <= math.MaxUint64/64 {
+		scan *= 8
+		if err := look(); err != nil {
+			return nil, 0, err
 		}
 	}
+	return rows, total, nil
 }
 
 func (q *Query) getRouter(x *exchange) (*answer, error) {

@@ -18,6 +18,7 @@ type pin struct {
 	asOf   bool   // asOfBlock was given: facts of later blocks do not count
 	vaults []vault
 	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
+	head   *head                     // what others ask about the same pin too; nil: this is not the newest block
 }
 
 // pin reads asOfBlock and asOfSeq, reports all bad parameters of the request,
@@ -39,7 +40,7 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs, head: s.head}
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
 			return nil, err
@@ -68,7 +69,7 @@ func (p *pin) toSeq(ctx context.Context, s *snapshot, seq uint64) error {
 	if !ok {
 		return invalidParameter(fault{"asOfSeq", "no block was indexed yet at that seq"})
 	}
-	p.block, p.time, p.vaults, p.navs = newest.Block, uint64(newest.Time), vaultsAt(s.records, p.seq), nil
+	p.block, p.time, p.vaults, p.navs, p.head = newest.Block, uint64(newest.Time), vaultsAt(s.records, p.seq), nil, nil
 	return nil
 }
 
@@ -84,7 +85,7 @@ func (p *pin) toBlock(ctx context.Context, block uint64) error {
 	if !ok {
 		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
 	}
-	p.block, p.time, p.asOf, p.navs = block, uint64(newest.Time), true, nil
+	p.block, p.time, p.asOf, p.navs, p.head = block, uint64(newest.Time), true, nil, nil
 	return nil
 }
 

@@ -106,6 +106,23 @@ type queue struct {
 
 // queue is the withdrawal queue of all vaults, or of one.
 func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
+	if p.head == nil {
+		return x.readQueue(p, vault)
+	}
+	all, err := p.head.queue.get(x.ctx, func() (*queue, error) { return x.readQueue(p, nil) })
+	if err != nil || vault == nil {
+		return all, err
+	}
+	one := &queue{vaults: map[common.Address]vaultQueue{*vault: all.vaults[*vault]}}
+	for _, b := range all.buckets {
+		if toAddress(b.keys[0].Vault) == *vault {
+			one.buckets = append(one.buckets, b)
+		}
+	}
+	return one, nil
+}
+
+func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
 	buckets, err := x.queueBuckets(p, vault)
 	if err != nil {
 		return nil, err

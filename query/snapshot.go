@@ -34,6 +34,7 @@ type snapshot struct {
 	records []vaultRecord
 	vaults  []vault
 	navs    map[common.Address]navRow // the newest of each vault
+	head    *head
 	cache   *cache
 	seen    time.Time // when the cursors were last read
 
@@ -140,7 +141,7 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.seen, s.cache = now, newCache(q.cfg.CacheBytes)
+	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead()
 	was := q.snapshot.Swap(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))

@@ -14,6 +14,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
 )
 
 // The questions to ClickHouse, one file each. The files are templates only to
@@ -62,14 +63,13 @@ var (
 	sqlNavsCount     = question("navs_count", nil)
 	sqlPrefix        = question("prefix", nil)
 	sqlLateNavs      = question("late_navs", nil)
-	sqlVaultSwept    = question("vault_swept", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
 	sqlUserDeposits  = question("user_deposits", nil)
 	sqlUserDepsCount = question("user_deposits_count", nil)
-	sqlSweptTo       = question("swept_to", nil)
+	sqlSweeps        = question("sweep_states", nil)
 	sqlUnswept       = question("unswept", nil)
-	sqlSweptLive     = question("swept_live", nil)
+	sqlSweepsLive    = question("sweep_states_live", nil)
 	sqlQueue         = question("queue", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
@@ -144,4 +144,14 @@ func askOne[T any](ctx context.Context, g generation, question string, args ...a
 		return none, false, err
 	}
 	return rows[0], true, nil
+}
+
+// together does what does not wait for each other at once, and gives the first
+// error.
+func together(parts ...func() error) error {
+	var group errgroup.Group
+	for _, p := range parts {
+		group.Go(p)
+	}
+	return group.Wait()
 }

@@ -63,11 +63,14 @@ type userOrder struct {
 	Descending bool
 }
 
+// userOrders are the orders by sortBy.
+var userOrders = map[string]userOrder{
+	"firstSeen": {"first_ts", "first", false}, "totalDeposited": {"deposited", "deposited", false}, "totalWithdrawn": {"withdrawn", "withdrawn", false},
+}
+
 func userQuestions(file string) map[[2]string]string {
 	out := make(map[[2]string]string)
-	for by, order := range map[string]userOrder{
-		"firstSeen": {"first_ts", "first", false}, "totalDeposited": {"deposited", "deposited", false}, "totalWithdrawn": {"withdrawn", "withdrawn", false},
-	} {
+	for by, order := range userOrders {
 		out[[2]string{by, "asc"}] = question(file, order)
 		order.Descending = true
 		out[[2]string{by, "desc"}] = question(file, order)
@@ -109,12 +112,14 @@ type rankedBucket struct {
 // usersNow finds the buckets of the list that hold the page by adding up those
 // before, and reads only these: how deep the page lies costs nothing.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	buckets, err := pinned[rankedBucket](x, p, sqlUserBuckets[order])
+	buckets, err := shared(x, p, func(h *head) *part[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) {
+		return pinned[rankedBucket](x, p, sqlUserBuckets[order])
+	})
 	if err != nil {
 		return nil, 0, err
 	}
 	if order[1] == "desc" {
-		descend(buckets)
+		buckets = descend(buckets)
 	}
 	within, skip, count := stretch(buckets, page)
 	if len(within) == 0 {
@@ -126,13 +131,15 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 
 // descend brings the buckets of an ascending list into the order of the
 // descending one, in which users with equal keys still go by address.
-func descend(buckets []rankedBucket) {
+func descend(buckets []rankedBucket) []rankedBucket {
+	buckets = slices.Clone(buckets)
 	keys := slices.IndexFunc(buckets, func(b rankedBucket) bool { return b.Bucket >= readmodel.ZeroBuckets })
 	if keys < 0 {
-		return
+		return buckets
 	}
 	slices.Reverse(buckets)
 	slices.Reverse(buckets[len(buckets)-keys:])
+	return buckets
 }
 
 // stretch gives the buckets that a page lies in, how many users they hold

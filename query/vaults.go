@@ -98,42 +98,50 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	navs, err := x.latestNavs(p)
-	if err != nil {
-		return nil, err
-	}
-	swept, err := total(x, p, sqlVaultSwept, hexParam("vault", address))
-	if err != nil {
-		return nil, err
-	}
-	queue, err := x.queue(p, &address)
-	if err != nil {
-		return nil, err
-	}
-	users, err := x.vaultUsers(p, address)
+	var navs map[common.Address]navRow
+	var sweeps map[common.Address]sweepState
+	var users map[common.Address]int64
+	var queue *queue
+	err = together(
+		func() (err error) { navs, err = x.latestNavs(p); return },
+		func() (err error) { sweeps, err = x.sweeps(p); return },
+		func() (err error) { users, err = x.vaultUsers(p, &address); return },
+		func() (err error) { queue, err = x.queue(p, &address); return },
+	)
 	if err != nil {
 		return nil, err
 	}
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: users, PendingWithdrawals: queue.vaults[address].pending,
-		LastSweepAt: timeOrNull(uint64(swept)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
+		UserCount: users[address], PendingWithdrawals: queue.vaults[address].pending,
+		LastSweepAt: timeOrNull(uint64(sweeps[address].Time)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
 	}}
 	return &answer{data: out}, nil
 }
 
-// vaultUsers is how many users a vault has: out of the totals that the engine
-// holds in each part, unless these have rows later than the pin.
-func (x *exchange) vaultUsers(p *pin, vault common.Address) (int64, error) {
+// vaultUsers is how many users at least this vault has, at the newest block all
+// of them: out of the totals that the engine holds in each part, unless these
+// have rows later than the pin.
+func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address]int64, error) {
+	if p.head != nil {
+		vault = nil
+	}
 	type row struct {
+		Vault string `ch:"vault"`
 		Users int64  `ch:"users"`
 		Last  uint64 `ch:"last"` // seq
 	}
-	r, err := pinnedOne[row](x, p, sqlVaultUsers, hexParam("vault", vault))
-	if err != nil || r.Last <= p.seq {
-		return max(r.Users, 0), err
-	}
-	return total(x, p, sqlVaultUsersRow, hexParam("vault", vault))
+	return shared(x, p, func(h *head) *part[map[common.Address]int64] { return &h.users }, func() (map[common.Address]int64, error) {
+		rows, err := pinned[row](x, p, sqlVaultUsers, vaultParam(vault), named("edge", p.block))
+		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq }) {
+			rows, err = pinned[row](x, p, sqlVaultUsersRow, vaultParam(vault))
+		}
+		out := make(map[common.Address]int64, len(rows))
+		for _, r := range rows {
+			out[toAddress(r.Vault)] = max(r.Users, 0)
+		}
+		return out, err
+	})
 }
 
 func (q *Query) listNavs(x *exchange) (*answer, error) {
@@ -148,11 +156,7 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("vault", address), named("from", span.from), named("to", span.to)}
-	count, err := total(x, p, sqlNavsCount, args...)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := signedPage[navRow](x, p, sqlNavs, page, count, args...)
+	rows, count, err := signedPage[navRow](x, p, sqlNavs, page, func() (int64, error) { return total(x, p, sqlNavsCount, args...) }, args...)
 	if err != nil {
 		return nil, err
 	}

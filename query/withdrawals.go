@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
@@ -205,15 +207,12 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	swept, err := x.sweptTo(p)
-	if err != nil {
-		return nil, err
-	}
-	queue, err := x.queue(p, nil)
-	if err != nil {
-		return nil, err
-	}
-	unswept, err := x.unswept(p, p.vaults, swept)
+	var unswept map[common.Address]amountRow
+	var queue *queue
+	err = together(
+		func() (err error) { unswept, err = x.unswept(p, nil); return },
+		func() (err error) { queue, err = x.queue(p, nil); return },
+	)
 	if err != nil {
 		return nil, err
 	}

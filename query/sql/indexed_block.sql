@@ -13,3 +13,4 @@ FROM (
 )
 GROUP BY block HAVING sum(sign) > 0
 ORDER BY block DESC LIMIT 1
+{{template "by_row"}}

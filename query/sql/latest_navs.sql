@@ -12,3 +12,4 @@ WHERE (vault, block, log_index) IN (
   )
   AND sign = 1 AND seq <= {seq:UInt64}
 ORDER BY vault, seq DESC LIMIT 1 BY vault
+{{template "by_row"}}

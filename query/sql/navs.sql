@@ -11,3 +11,4 @@ FROM (
 ) AS r
 GROUP BY vault, block, log_index HAVING sum(sign) > 0
 ORDER BY block DESC, log_index DESC LIMIT {limit:UInt64} OFFSET {offset:UInt64}
+{{template "by_row"}}

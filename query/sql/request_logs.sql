@@ -3,3 +3,4 @@ SELECT seq, sign, retracts, vault, request_index, kind, user, receiver, partner,
 FROM {db:Identifier}.requests
 WHERE (vault, request_index) IN ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 ORDER BY seq
+{{template "by_row"}}

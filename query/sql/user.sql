@@ -4,3 +4,4 @@ SELECT vault, sum(vault_user) AS live, sum(f.first_ts) AS first_ts, sum(f.deposi
 FROM {db:Identifier}.flows AS f
 WHERE user = toFixedString(unhex({user:String}), 20) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 GROUP BY vault
+{{template "by_row"}}

@@ -1,14 +1,16 @@
--- How many users a vault has, and the last seq that is in it: by the projections
+-- How many users vaults have, and the last seq that is in it: by the projections
 -- totals, up to the 4,096 blocks that the pin is among, and edges, of those.
-SELECT sum(n) AS users, max(last) AS last
+SELECT vault, sum(n) AS users, max(last) AS last
 FROM (
-  SELECT sum(vault_user) AS n, max(seq) AS last
+  SELECT vault, sum(vault_user) AS n, max(seq) AS last
   FROM {db:Identifier}.flows
-  WHERE vault = toFixedString(unhex({vault:String}), 20) AND intDiv(block, 4096) < intDiv({block:UInt64}, 4096)
+  WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) AND intDiv(block, 4096) < intDiv({edge:UInt64}, 4096)
   GROUP BY vault, intDiv(block, 4096)
   UNION ALL
-  SELECT sum(vault_user) AS n, toUInt64(0) AS last
+  SELECT vault, sum(vault_user) AS n, toUInt64(0) AS last
   FROM {db:Identifier}.flows
-  WHERE vault = toFixedString(unhex({vault:String}), 20) AND block >= 4096 * intDiv({block:UInt64}, 4096) AND block <= {block:UInt64}
-    AND seq <= {seq:UInt64}
+  WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) AND block >= 4096 * intDiv({edge:UInt64}, 4096)
+    AND block <= {block:UInt64} AND seq <= {seq:UInt64}
+  GROUP BY vault
 )
+GROUP BY vault

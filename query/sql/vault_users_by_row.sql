@@ -1,3 +1,4 @@
--- The same out of all rows of the vault.
-SELECT sum(vault_user) AS total FROM {db:Identifier}.flows
-WHERE vault = toFixedString(unhex({vault:String}), 20) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+-- The same out of all rows.
+SELECT vault, sum(vault_user) AS users, max(seq) AS last FROM {db:Identifier}.flows
+WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+GROUP BY vault

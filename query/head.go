@@ -1,0 +1,70 @@
+package query
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// head is what the answers about the newest block have in common: a few numbers
+// of each vault, and the buckets that say where in the lists a page lies. The
+// first answer that needs a part reads it for all that come until the next
+// snapshot; nobody reads what nobody asks for.
+type head struct {
+	sweeps  part[map[common.Address]sweepState]
+	unswept part[map[common.Address]amountRow]
+	users   part[map[common.Address]int64]
+	queue   part[*queue]
+	lists   map[string]*part[[]rankedBucket] // by sortBy
+}
+
+func newHead() *head {
+	h := &head{sweeps: newPart[map[common.Address]sweepState](), unswept: newPart[map[common.Address]amountRow](),
+		users: newPart[map[common.Address]int64](), queue: newPart[*queue](), lists: make(map[string]*part[[]rankedBucket])}
+	for by := range userOrders {
+		list := newPart[[]rankedBucket]()
+		h.lists[by] = &list
+	}
+	return h
+}
+
+// part is a value that is read once. Who asks for it while it is read waits;
+// a reader that fails leaves it to the next. What it gives is not to be changed.
+type part[T any] struct {
+	value *atomic.Pointer[T]
+	turn  chan struct{} // holds the one reader
+}
+
+func newPart[T any]() part[T] {
+	return part[T]{new(atomic.Pointer[T]), make(chan struct{}, 1)}
+}
+
+func (p *part[T]) get(ctx context.Context, read func() (T, error)) (T, error) {
+	if value := p.value.Load(); value != nil {
+		return *value, nil
+	}
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		var none T
+		return none, unavailable("The answer took too long.", ctx.Err())
+	}
+	defer func() { <-p.turn }()
+	if value := p.value.Load(); value != nil {
+		return *value, nil
+	}
+	value, err := read()
+	if err == nil {
+		p.value.Store(&value)
+	}
+	return value, err
+}
+
+// shared gives a part of the head, and for any other pin reads it.
+func shared[T any](x *exchange, p *pin, which func(*head) *part[T], read func() (T, error)) (T, error) {
+	if p.head == nil {
+		return read()
+	}
+	return which(p.head).get(x.ctx, read)
+}
