@@ -17,11 +17,12 @@ type head struct {
 	users   part[map[common.Address]int64]
 	queue   part[*queue]
 	lists   map[string]*part[[]rankedBucket] // by sortBy
+	first   part[uint64]                     // the first indexed block
 }
 
 func newHead() *head {
 	h := &head{sweeps: newPart[map[common.Address]sweepState](), unswept: newPart[map[common.Address]amountRow](),
-		users: newPart[map[common.Address]int64](), queue: newPart[*queue](), lists: make(map[string]*part[[]rankedBucket])}
+		users: newPart[map[common.Address]int64](), queue: newPart[*queue](), first: newPart[uint64](), lists: make(map[string]*part[[]rankedBucket])}
 	for by := range userOrders {
 		list := newPart[[]rankedBucket]()
 		h.lists[by] = &list
@@ -40,6 +41,8 @@ func newPart[T any]() part[T] {
 	return part[T]{new(atomic.Pointer[T]), make(chan struct{}, 1)}
 }
 
+func (p *part[T]) set(value T) { p.value.Store(&value) }
+
 func (p *part[T]) get(ctx context.Context, read func() (T, error)) (T, error) {
 	if value := p.value.Load(); value != nil {
 		return *value, nil
@@ -56,7 +59,7 @@ func (p *part[T]) get(ctx context.Context, read func() (T, error)) (T, error) {
 	}
 	value, err := read()
 	if err == nil {
-		p.value.Store(&value)
+		p.set(value)
 	}
 	return value, err
 }

@@ -13,9 +13,9 @@ import (
 type pin struct {
 	generation
 	seq    uint64
-	block  uint64 // newest indexed block, or the one asked for by asOfBlock
-	time   uint64 // by which expiry is judged, Unix seconds
-	asOf   bool   // asOfBlock was given: facts of later blocks do not count
+	block  uint64       // newest indexed block, or the one asked for by asOfBlock
+	clock  part[uint64] // of the newest indexed block up to block, Unix seconds
+	asOf   bool         // asOfBlock was given: facts of later blocks do not count
 	vaults []vault
 	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 	head   *head                     // what others ask about the same pin too; nil: this is not the newest block
@@ -40,14 +40,15 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, time: s.time, vaults: s.vaults, navs: s.navs, head: s.head}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, clock: newPart[uint64](), vaults: s.vaults, navs: s.navs, head: s.head}
+	p.clock.set(s.time)
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
 			return nil, err
 		}
 	}
 	if block != nil {
-		if err := p.toBlock(x.ctx, *block); err != nil {
+		if err := x.toBlock(p, *block); err != nil {
 			return nil, err
 		}
 	}
@@ -62,39 +63,49 @@ func (p *pin) toSeq(ctx context.Context, s *snapshot, seq uint64) error {
 		return readFailure(err)
 	}
 	p.seq = boundary.Seq
-	newest, ok, err := p.blockAt(ctx, math.MaxUint64)
+	newest, ok, err := indexedBlock(ctx, p.generation, p.seq, math.MaxUint64)
 	if err != nil {
-		return err
+		return readFailure(err)
 	}
 	if !ok {
 		return invalidParameter(fault{"asOfSeq", "no block was indexed yet at that seq"})
 	}
-	p.block, p.time, p.vaults, p.navs, p.head = newest.Block, uint64(newest.Time), vaultsAt(s.records, p.seq), nil, nil
+	p.block, p.vaults, p.navs, p.head = newest.Block, vaultsAt(s.records, p.seq), nil, nil
+	p.clock = newPart[uint64]()
+	p.clock.set(uint64(newest.Time))
 	return nil
 }
 
 // toBlock moves the pin back to a block of the chain.
-func (p *pin) toBlock(ctx context.Context, block uint64) error {
+func (x *exchange) toBlock(p *pin, block uint64) error {
 	if block > p.block {
 		return invalidParameter(fault{"asOfBlock", fmt.Sprintf("must not be above %d, the newest block at asOfSeq", p.block)})
 	}
-	newest, ok, err := p.blockAt(ctx, block)
+	first, err := shared(x, p, func(h *head) *part[uint64] { return &h.first }, func() (uint64, error) {
+		row, _, err := askBlock(x.ctx, p.generation, sqlFirstBlock, named("seq", p.seq)) // one at least: that of p.block
+		return row.Block, err
+	})
 	if err != nil {
-		return err
+		return readFailure(err)
 	}
-	if !ok {
+	if block < first {
 		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
 	}
-	p.block, p.time, p.asOf, p.navs, p.head = block, uint64(newest.Time), true, nil, nil
+	p.block, p.asOf, p.navs, p.head = block, true, nil, nil
+	p.clock = newPart[uint64]()
 	return nil
 }
 
-func (p *pin) blockAt(ctx context.Context, block uint64) (blockRow, bool, error) {
-	row, ok, err := indexedBlock(ctx, p.generation, p.seq, block)
-	if err != nil {
-		return blockRow{}, false, readFailure(err)
-	}
-	return row, ok, nil
+// now is the time by which expiry is judged, in Unix seconds: that of the
+// newest indexed block up to the pin's.
+func (x *exchange) now(p *pin) (uint64, error) {
+	return p.clock.get(x.ctx, func() (uint64, error) {
+		newest, _, err := indexedBlock(x.ctx, p.generation, p.seq, p.block)
+		if err != nil {
+			return 0, readFailure(err)
+		}
+		return uint64(newest.Time), nil
+	})
 }
 
 // args are the parameters that hold a question to the pin.
@@ -103,7 +114,7 @@ func (p *pin) args(more ...any) []any {
 	if p.asOf {
 		block = p.block
 	}
-	return append(more, named("seq", p.seq), named("block", block), named("now", p.time))
+	return append(more, named("seq", p.seq), named("block", block))
 }
 
 // vault finds a vault by the address in the path.

@@ -123,11 +123,16 @@ func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
 }
 
 func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
-	buckets, err := x.queueBuckets(p, vault)
+	var buckets []bucketRow
+	var now uint64
+	err := together(
+		func() (err error) { buckets, err = x.queueBuckets(p, vault); return },
+		func() (err error) { now, err = x.now(p); return },
+	)
 	if err != nil {
 		return nil, err
 	}
-	due, err := x.due(p, buckets)
+	due, err := x.due(p, buckets, now)
 	if err != nil {
 		return nil, err
 	}
@@ -200,10 +205,10 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 	return out, nil
 }
 
-// due are the requests that wait and have had their time, with what they wait
+// due are the requests that wait and have had their time by now, with what they wait
 // for. They are asked for by bucket: the rows of one are hardly more than the
 // engine reads for a single request.
-func (x *exchange) due(p *pin, buckets []bucketRow) (map[requestKey]*big.Int, error) {
+func (x *exchange) due(p *pin, buckets []bucketRow, now uint64) (map[requestKey]*big.Int, error) {
 	var keys []bucketKey
 	for _, b := range buckets {
 		if wrapped(b.Expiring).Sign() != 0 {
@@ -216,7 +221,7 @@ func (x *exchange) due(p *pin, buckets []bucketRow) (map[requestKey]*big.Int, er
 	}
 	due := make(map[requestKey]*big.Int)
 	for some := range slices.Chunk(keys, keysAtOnce) {
-		rows, err := pinned[row](x, p, question("queue_due", keyList(some)))
+		rows, err := pinned[row](x, p, question("queue_due", keyList(some)), named("now", now))
 		if err != nil {
 			return nil, err
 		}

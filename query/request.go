@@ -30,7 +30,15 @@ func (x *exchange) requests(p *pin, keys []requestKey) ([]requestRow, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	logs, err := pinned[requestLog](x, p, question("request_logs", keyList(keys)))
+	var logs []requestLog
+	var now uint64
+	err := together(
+		func() (err error) {
+			logs, err = pinned[requestLog](x, p, question("request_logs", keyList(keys)))
+			return
+		},
+		func() (err error) { now, err = x.now(p); return },
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +61,7 @@ func (x *exchange) requests(p *pin, keys []requestKey) ([]requestRow, error) {
 	rows := make([]requestRow, 0, len(states))
 	for _, r := range states {
 		if r.Requested > 0 {
-			r.Status = r.status(p.time)
+			r.Status = r.status(now)
 			rows = append(rows, *r)
 		}
 	}

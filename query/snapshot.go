@@ -137,7 +137,7 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 		q.snapshot.Store(&again)
 		return nil
 	}
-	s, err := q.read(ctx, g, cursor.Seq)
+	s, err := q.read(ctx, g, cursor.Seq, q.snapshot.Load())
 	if err != nil {
 		return err
 	}
@@ -155,8 +155,8 @@ func (s *snapshot) unlikeAssets() bool {
 	return slices.ContainsFunc(s.vaults, func(v vault) bool { return v.asset.decimals != s.vaults[0].asset.decimals })
 }
 
-// read makes the snapshot of a generation at seq.
-func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
+// read makes the snapshot of a generation at seq. was is the one before, or nil.
+func (q *Query) read(ctx context.Context, g generation, seq uint64, was *snapshot) (*snapshot, error) {
 	var block blockRow
 	var records []vaultRecord
 	var navs map[common.Address]navRow
@@ -180,10 +180,7 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 				return fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
 			}
 		}
-		return nil
-	})
-	group.Go(func() (err error) {
-		if navs, err = readLatestNavs(ctx, &pin{generation: g, seq: seq}); err != nil {
+		if navs, err = readLatestNavs(ctx, &pin{generation: g, seq: seq, vaults: vaultsAt(records, seq)}, was.oldestNav()); err != nil {
 			return fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
 		}
 		return nil
@@ -197,6 +194,18 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, 
 	}, nil
 }
 
+// oldestNav is the block of the oldest of the newest NAVs. From there on the
+// next snapshot has a NAV of the same vaults, or a reorganisation took some.
+func (s *snapshot) oldestNav() uint64 {
+	oldest := uint64(math.MaxUint64)
+	if s != nil {
+		for _, nav := range s.navs {
+			oldest = min(oldest, nav.Block)
+		}
+	}
+	return oldest
+}
+
 // blocksAtOnce is how many block records are looked at for a live one: more
 // than a reorganisation takes back.
 const blocksAtOnce = 1000
@@ -204,13 +213,17 @@ const blocksAtOnce = 1000
 // indexedBlock is the newest block up to block that is live at seq; false when
 // there is none.
 func indexedBlock(ctx context.Context, g generation, seq, block uint64) (blockRow, bool, error) {
+	return askBlock(ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block))
+}
+
+// askBlock looks for a live block record among few rows, and then among all.
+func askBlock(ctx context.Context, g generation, question string, args ...any) (row blockRow, ok bool, err error) {
 	for _, scan := range []uint64{blocksAtOnce, math.MaxInt64} {
-		row, ok, err := askOne[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block), named("scan", scan))
-		if err != nil || ok {
-			return row, ok, err
+		if row, ok, err = askOne[blockRow](ctx, g, question, append(args, named("scan", scan))...); err != nil || ok {
+			break
 		}
 	}
-	return blockRow{}, false, nil
+	return row, ok, err
 }
 
 func (r *vaultRecord) decode(chainID uint64) error {

@@ -56,9 +56,9 @@ func hexLiteral(s string) string { return fmt.Sprintf("x'%x'", s) }
 var (
 	sqlCursor        = question("cursor", nil)
 	sqlIndexedBlock  = question("indexed_block", nil)
+	sqlFirstBlock    = question("first_block", nil)
 	sqlBoundary      = question("boundary", nil)
 	sqlVaults        = question("vaults", nil)
-	sqlLatestNavs    = question("latest_navs", nil)
 	sqlNavs          = question("navs", nil)
 	sqlNavsCount     = question("navs_count", nil)
 	sqlPrefix        = question("prefix", nil)

@@ -3,9 +3,11 @@ package query
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -172,33 +174,33 @@ func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
 	if p.navs != nil {
 		return p.navs, nil
 	}
-	for _, blocks := range []uint64{1 << 12, 1 << 16} { // most vaults have one in the last blocks
-		rows, err := pinned[navRow](x, p, sqlLateNavs, named("from", p.block-min(p.block, blocks)))
-		if err != nil {
-			return nil, err
-		}
-		if navs := byVault(rows); p.haveAll(navs) {
-			return navs, nil
-		}
-	}
-	navs, err := readLatestNavs(x.ctx, p)
+	navs, err := readLatestNavs(x.ctx, p, p.block-min(p.block, 1<<12))
 	if err != nil {
 		return nil, readFailure(err)
 	}
 	return navs, nil
 }
 
-// haveAll tells whether there is a NAV of every vault.
-func (p *pin) haveAll(navs map[common.Address]navRow) bool {
-	return !slices.ContainsFunc(p.vaults, func(v vault) bool { _, ok := navs[v.address]; return !ok })
-}
-
-func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, error) {
-	rows, err := ask[navRow](ctx, p.generation, sqlLatestNavs, p.args()...)
+// readLatestNavs looks from a block on, where most vaults have a NAV, and for
+// the other vaults at all there are.
+func readLatestNavs(ctx context.Context, p *pin, from uint64) (map[common.Address]navRow, error) {
+	rows, err := ask[navRow](ctx, p.generation, sqlLateNavs, p.args(named("from", from))...)
 	if err != nil {
 		return nil, err
 	}
-	return byVault(rows), nil
+	navs := byVault(rows)
+	var missing []string
+	for _, v := range p.vaults {
+		if _, ok := navs[v.address]; !ok {
+			missing = append(missing, hexLiteral(string(v.address[:])))
+		}
+	}
+	if len(missing) == 0 {
+		return navs, nil
+	}
+	rows, err = ask[navRow](ctx, p.generation, question("latest_navs", strings.Join(missing, ",")), p.args()...)
+	maps.Copy(navs, byVault(rows))
+	return navs, err
 }
 
 func byVault(rows []navRow) map[common.Address]navRow {

@@ -120,6 +120,11 @@ func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow,
 
 // userWithdrawalsByStatus is the same of one status.
 func (x *exchange) userWithdrawalsByStatus(p *pin, page page, args []any) ([]requestRow, int64, error) {
+	now, err := x.now(p)
+	if err != nil {
+		return nil, 0, err
+	}
+	args = append(args, named("now", now))
 	count, err := total(x, p, sqlByStatusCount, args...)
 	if err != nil {
 		return nil, 0, err

@@ -1,4 +1,4 @@
--- The newest NAV of every vault that has one in the last blocks.
+-- The newest NAV of every vault that has one from a block on.
 SELECT {{template "nav"}}
 FROM {db:Identifier}.navs AS r
 WHERE sign != 0 AND seq <= {seq:UInt64} AND r.block <= {block:UInt64} AND r.block >= {from:UInt64}

@@ -1,4 +1,4 @@
--- The newest NAV of every vault: where it is first, out of few columns, and
+-- The newest NAV of some vaults: where it is first, out of few columns, and
 -- then what it says. Of a log that came back after a reorganisation the last
 -- row is the live one.
 SELECT vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index
@@ -6,7 +6,7 @@ FROM {db:Identifier}.navs
 WHERE (vault, block, log_index) IN (
     SELECT vault, block, log_index
     FROM {db:Identifier}.navs
-    WHERE sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    WHERE vault IN ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     GROUP BY vault, block, log_index HAVING sum(sign) > 0
     ORDER BY block DESC, log_index DESC LIMIT 1 BY vault
   )
