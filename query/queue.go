@@ -167,13 +167,14 @@ func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
 // later than the pin, which are taken off again: a table only grows, in the
 // order of seq, so these are all rows after the pin up to the last one seen.
 func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, error) {
-	question := sqlQueueNewest
-	edge := uint64(math.MaxUint64)
+	var rows, within []bucketRow
+	edge, totals := uint64(math.MaxUint64), sqlQueueNewest
+	read := []func() error{func() (err error) { rows, err = pinned[bucketRow](x, p, totals, vaultParam(vault)); return }}
 	if p.asOf {
-		question, edge = sqlQueue, p.block
+		edge, totals = p.block, sqlQueueBefore
+		read = append(read, func() (err error) { within, err = pinned[bucketRow](x, p, sqlQueueWithin, vaultParam(vault)); return })
 	}
-	rows, err := pinned[bucketRow](x, p, question, vaultParam(vault))
-	if err != nil {
+	if err := together(read...); err != nil {
 		return nil, err
 	}
 	last := uint64(0)
@@ -189,6 +190,7 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 		}
 	}
 	fold(rows, 1)
+	fold(within, 1)
 	if last > p.seq {
 		later, err := pinned[bucketRow](x, p, sqlQueueLater, vaultParam(vault), named("edge", edge), named("last", last))
 		if err != nil {

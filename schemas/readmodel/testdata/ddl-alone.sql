@@ -32,7 +32,8 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
 -- takes the last one away; 0 otherwise and for partner 0. The lists of a user
 -- and of a partner find their rows by the projections keys_*, which are narrow,
--- and read what they show by the table's own order.
+-- and read what they show by the table's own order: a few rows here and there,
+-- for which granules and compressed blocks are small.
 CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -66,7 +67,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
 -- What each log did to one user in one vault, as signed differences: a deposit,

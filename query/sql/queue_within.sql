@@ -1,0 +1,3 @@
+-- The rest of the buckets of the queue as of a block, by row.
+{{template "queue" "AND block >= 32768 * intDiv({block:UInt64}, 32768) AND block <= {block:UInt64} AND seq <= {seq:UInt64}"}}
+{{template "by_row"}}
