@@ -66,25 +66,29 @@ type volumeRow struct {
 
 // volumes are what was deposited through the caller, by vault, and how many
 // users did, -1 for unknown. They come from the totals that the engine keeps,
-// unless these hold rows later than the pin.
+// where these hold rows later than the pin but for the last blocks, and where
+// they still do, from all rows.
 func (x *exchange) volumes(p *pin) ([]volumeRow, int64, error) {
-	question, partner := sqlPartnerStatsNewest, named("partner", x.caller.id)
-	if p.asOf {
-		question = sqlPartnerStatsAsOf
+	partner := named("partner", x.caller.id)
+	span := p.block / blocksOfTotals * blocksOfTotals
+	from, to := named("from", span), named("to", uint64(math.MaxUint64))
+	var rows []volumeRow
+	var err error
+	if !p.asOf {
+		rows, err = pinned[volumeRow](x, p, sqlPartnerStatsNewest, partner)
+		if err != nil {
+			return nil, 0, err
+		}
+		if users, last, _ := counted(rows); last <= p.seq {
+			return foldVolumes(rows), users, nil
+		}
+	} else {
+		to = named("to", span+blocksOfTotals)
 	}
-	rows, err := pinned[volumeRow](x, p, question, partner)
-	if err != nil {
+	if rows, err = pinned[volumeRow](x, p, sqlPartnerStatsAsOf, partner, from, to); err != nil {
 		return nil, 0, err
 	}
-	users, last, after := int64(0), uint64(0), uint64(math.MaxUint64)
-	for _, r := range rows {
-		switch r.Side {
-		case 0:
-			users, last = users+r.Users, max(last, r.Last)
-		case 2:
-			after = min(after, r.First)
-		}
-	}
+	users, last, after := counted(rows)
 	if last > p.seq {
 		rows, err = pinned[volumeRow](x, p, sqlPartnerStats, partner)
 		return foldVolumes(rows), -1, err
@@ -96,6 +100,24 @@ func (x *exchange) volumes(p *pin) ([]volumeRow, int64, error) {
 		users = -1
 	}
 	return foldVolumes(rows), users, nil
+}
+
+// blocksOfTotals is how many blocks share a row of the projection totals.
+const blocksOfTotals = 4096
+
+// counted adds up the users of the rows that count, and gives their last seq and
+// the first one of a later block.
+func counted(rows []volumeRow) (users int64, last, after uint64) {
+	after = math.MaxUint64
+	for _, r := range rows {
+		switch r.Side {
+		case 0:
+			users, last = users+r.Users, max(last, r.Last)
+		case 2:
+			after = min(after, r.First)
+		}
+	}
+	return users, last, after
 }
 
 // foldVolumes gives the vaults with deposits, one row each.

@@ -1,7 +1,8 @@
--- The same as of a block: the 4,096 blocks that it is among are told by row
--- (side 0: up to it, 2: after it) and the others by the projection totals (side
--- 0: before those blocks, 1: these, which is said better by row, 2: after them).
-SELECT vault, toUInt8(multiIf(intDiv(block, 4096) < intDiv({block:UInt64}, 4096), 0, intDiv(block, 4096) = intDiv({block:UInt64}, 4096), 1, 2)) AS side,
+-- The same where not all rows count: of the spans of 4,096 blocks those before
+-- the first that is told by row (side 0) and those after the last (side 2) come
+-- from the projection totals, and the ones between (side 1) are said better by
+-- row (side 0: it counts, 2: it is of a later block).
+SELECT vault, toUInt8(multiIf(4096 * intDiv(block, 4096) < {from:UInt64}, 0, 4096 * intDiv(block, 4096) < {to:UInt64}, 1, 2)) AS side,
   sum(sign) AS deposits, sum(sign * assets) AS volume, sum(partner_user) AS users, min(seq) AS first, max(seq) AS last
 FROM {db:Identifier}.deposits
 WHERE partner = {partner:UInt32}
@@ -10,5 +11,5 @@ UNION ALL
 SELECT vault, toUInt8(if(block <= {block:UInt64}, 0, 2)) AS side,
   sum(sign) AS deposits, sum(sign * assets) AS volume, sum(partner_user) AS users, min(seq) AS first, max(seq) AS last
 FROM {db:Identifier}.deposits
-WHERE partner = {partner:UInt32} AND block >= 4096 * intDiv({block:UInt64}, 4096) AND block < 4096 * (intDiv({block:UInt64}, 4096) + 1)
+WHERE partner = {partner:UInt32} AND block >= {from:UInt64} AND block < {to:UInt64} AND seq <= {seq:UInt64}
 GROUP BY vault, side
