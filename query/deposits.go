@@ -61,7 +61,7 @@ type depositRow struct {
 type depositKey struct {
 	Vault     string `ch:"vault"`
 	DepositID uint64 `ch:"deposit_id"`
-	Seq       uint64 `ch:"seq"`
+	Seq       uint64 `ch:"name"`
 }
 
 func (k depositKey) literal() string {

@@ -149,7 +149,8 @@ func (p *pin) wanted(filter *common.Address) []vault {
 
 // pinned asks a question at the pin.
 func pinned[T any](x *exchange, p *pin, question string, args ...any) ([]T, error) {
-	rows, err := ask[T](x.ctx, p.generation, question, p.args(args...)...)
+	args = p.args(args...)
+	rows, err := ask[T](x.ctx, p.generation, needed(question, args), args...)
 	if err != nil {
 		return nil, readFailure(err)
 	}
@@ -158,11 +159,12 @@ func pinned[T any](x *exchange, p *pin, question string, args ...any) ([]T, erro
 
 // pinnedOne is pinned for a question with at most one row.
 func pinnedOne[T any](x *exchange, p *pin, question string, args ...any) (T, error) {
-	row, _, err := askOne[T](x.ctx, p.generation, question, p.args(args...)...)
-	if err != nil {
-		return row, readFailure(err)
+	rows, err := pinned[T](x, p, question, args...)
+	if err != nil || len(rows) == 0 {
+		var none T
+		return none, err
 	}
-	return row, nil
+	return rows[0], nil
 }
 
 type totalRow struct {

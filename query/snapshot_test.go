@@ -22,3 +22,27 @@ func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
 		t.Errorf("warned %d times", n)
 	}
 }
+
+// TestNeededBounds: a bound that every row meets is left out, and no other.
+func TestNeededBounds(t *testing.T) {
+	all := []string{sqlUserDeposits, sqlNavs, sqlSweeps}
+	for _, b := range bounds {
+		found := false
+		for _, question := range all {
+			if !strings.Contains(question, b.condition) {
+				continue
+			}
+			found = true
+			kept := needed(question, []any{named(b.name, "another value"), named("other", b.value), named("list", []uint32{1})})
+			if kept != question {
+				t.Errorf("%s: left out with another value", b.name)
+			}
+			if left := needed(question, []any{named("list", []uint32{1}), named(b.name, b.value)}); strings.Contains(left, "{"+b.name+":") {
+				t.Errorf("%s: not left out of %s", b.name, left)
+			}
+		}
+		if !found {
+			t.Errorf("no question says %q: the bound is written in another way now", b.condition)
+		}
+	}
+}

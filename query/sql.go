@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -102,6 +103,31 @@ func named(name string, value any) driver.NamedValue { return clickhouse.Named(n
 // hexParam hands an address to a question, which unhexes it.
 func hexParam(name string, address common.Address) driver.NamedValue {
 	return named(name, hex.EncodeToString(address[:]))
+}
+
+// bounds are conditions of questions by the parameter, and by the value with
+// which every row meets them.
+var bounds = []struct {
+	name      string
+	value     any
+	condition string
+}{
+	{"block", uint64(math.MaxUint64), "AND block <= {block:UInt64}"},
+	{"vault", "", "AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))"},
+	{"to", int64(math.MaxInt64), "AND ts <= {to:Int64}"},
+	{"from", int64(0), "AND ts >= {from:Int64}"},
+}
+
+// needed leaves the bounds out that every row meets. To weigh a condition costs
+// the engine more than to read the rows, where these are few: a fifth of a
+// millisecond each.
+func needed(question string, args []any) string {
+	for _, b := range bounds {
+		if slices.Contains(args, any(named(b.name, b.value))) {
+			question = strings.ReplaceAll(question, b.condition, "")
+		}
+	}
+	return question
 }
 
 // ask puts a question to a generation and gives its rows.

@@ -135,7 +135,7 @@ func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address
 	}
 	return shared(x, p, func(h *head) *part[map[common.Address]int64] { return &h.users }, func() (map[common.Address]int64, error) {
 		rows, err := pinned[row](x, p, sqlVaultUsers, vaultParam(vault), named("edge", p.block))
-		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq }) {
+		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
 			rows, err = pinned[row](x, p, sqlVaultUsersRow, vaultParam(vault))
 		}
 		out := make(map[common.Address]int64, len(rows))

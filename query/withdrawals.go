@@ -96,6 +96,7 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow, int64, error) {
 	type row struct {
 		requestKey
+		Name  uint64 `ch:"name"` // seq of the row that asked for it
 		Total uint64 `ch:"total"`
 	}
 	wanted, err := pinned[row](x, p, sqlWithdrawals, append(args, page.args()...)...)

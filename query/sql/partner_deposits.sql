@@ -1,7 +1,7 @@
 -- A page of the deposits attributed to one partner, newest first, by the
 -- projection keys_partner. Of one deposit the row that takes it back is read
 -- first, so that what the scan cuts off leaves none that is not there.
-SELECT vault, deposit_id, name AS seq
+SELECT vault, deposit_id, name
 FROM (
   SELECT vault, deposit_id, block, log_index, sign, if(sign > 0, seq, retracts) AS name
   FROM {db:Identifier}.deposits
@@ -10,3 +10,4 @@ FROM (
 )
 GROUP BY vault, deposit_id, block, log_index, name HAVING sum(sign) > 0
 ORDER BY block DESC, log_index DESC LIMIT {limit:UInt64} OFFSET {offset:UInt64}
+SETTINGS preferred_optimize_projection_name = 'keys_partner'
