@@ -18,6 +18,8 @@
 //
 // A finished answer is a function of generation, S and request. It is kept with
 // the snapshot, and the most popular ones are made anew when S moves (cache.go).
+// What answers about the newest block have in common, the queue for one, is read
+// by the first of them and belongs to the snapshot too (head.go).
 //
 // # Rows that undo rows
 //
@@ -32,9 +34,19 @@
 // A bound by seq keeps ClickHouse from answering out of the totals that every
 // part holds. So a page of users and the queue take these totals whole and
 // subtract the rows that are newer than S (users.go, queue.go); a partner's
-// statistics and a vault's number of users are asked again with the bound where
-// the table has moved on (partner.go, vaults.go). As of a block the users are
+// statistics and a vault's number of users take the totals of all blocks but the
+// last few thousand, and these by row (partner.go, vaults.go). Where the table
+// has moved on before those, all rows are read. As of a block the users are
 // mostly those of the seq that the log had then.
+//
+// # What a question costs
+//
+// Where few rows are read, and that is nearly always, the engine spends more on
+// the text of a question than on the rows: every condition, level and column is
+// paid for, and so is each projection or index that it looks for in vain. So
+// questions leave out what every row meets (needed in sql.go), say which
+// projection is theirs, and those of one answer that do not wait for each other
+// are asked at once.
 //
 // # When things fail
 //

@@ -207,9 +207,9 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 	return out, nil
 }
 
-// due are the requests that wait and have had their time by now, with what they wait
-// for. They are asked for by bucket: the rows of one are hardly more than the
-// engine reads for a single request.
+// due are the requests that wait and have had their time by now, with what they
+// wait for. They are asked for by bucket: the rows of one are hardly more than
+// the engine reads for a single request.
 func (x *exchange) due(p *pin, buckets []bucketRow, now uint64) (map[requestKey]*big.Int, error) {
 	var keys []bucketKey
 	for _, b := range buckets {
