@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,12 +16,17 @@ func TestPartIsReadOnce(t *testing.T) {
 	if _, err := p.get(t.Context(), func() (int, error) { return 0, errors.New("the engine is gone") }); err == nil {
 		t.Fatal("the reader's error was lost")
 	}
-	var reads atomic.Int64
+	const many = 50
+	var asked, reads atomic.Int64
 	var group sync.WaitGroup
-	for range 50 {
+	for range many {
 		group.Go(func() {
+			asked.Add(1)
 			got, err := p.get(t.Context(), func() (int, error) {
 				reads.Add(1)
+				for asked.Load() < many { // so that the others come while it is read
+					runtime.Gosched()
+				}
 				return 7, nil
 			})
 			if got != 7 || err != nil {
