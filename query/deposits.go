@@ -178,15 +178,12 @@ type amountRow struct {
 // unswept counts the deposits that no sweep has reached, of at least this vault
 // or of all.
 func (x *exchange) unswept(p *pin, vault *common.Address) (map[common.Address]amountRow, error) {
-	if p.head != nil {
-		vault = nil
-	}
 	return shared(x, p, func(h *head) *part[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
 		sweeps, err := x.sweeps(p)
 		if err != nil {
 			return nil, err
 		}
-		return x.countUnswept(p, p.wanted(vault), sweeps)
+		return x.countUnswept(p, p.wanted(p.asked(vault)), sweeps)
 	})
 }
 

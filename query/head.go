@@ -64,6 +64,15 @@ func (p *part[T]) get(ctx context.Context, read func() (T, error)) (T, error) {
 	return value, err
 }
 
+// asked is the vault that has to be read where this one is asked for: at the
+// newest block, whose answers share what they read, all of them (nil).
+func (p *pin) asked(vault *common.Address) *common.Address {
+	if p.head != nil {
+		return nil
+	}
+	return vault
+}
+
 // shared gives a part of the head, and for any other pin reads it.
 func shared[T any](x *exchange, p *pin, which func(*head) *part[T], read func() (T, error)) (T, error) {
 	if p.head == nil {

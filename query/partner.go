@@ -65,9 +65,10 @@ type volumeRow struct {
 }
 
 // volumes are what was deposited through the caller, by vault, and how many
-// users did, -1 for unknown. They come from the totals that the engine keeps,
-// where these hold rows later than the pin but for the last blocks, and where
-// they still do, from all rows.
+// users did, -1 for unknown. They come from the totals that the engine keeps;
+// where these hold rows that do not count, the blocks around the pin's are read
+// by row; and where the other blocks' totals hold rows later than the pin too,
+// all rows are.
 func (x *exchange) volumes(p *pin) ([]volumeRow, int64, error) {
 	partner := named("partner", x.caller.id)
 	span := p.block / blocksOfTotals * blocksOfTotals

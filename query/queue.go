@@ -106,10 +106,7 @@ type queue struct {
 
 // queue is the withdrawal queue of all vaults, or of one.
 func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
-	if p.head == nil {
-		return x.readQueue(p, vault)
-	}
-	all, err := p.head.queue.get(x.ctx, func() (*queue, error) { return x.readQueue(p, nil) })
+	all, err := shared(x, p, func(h *head) *part[*queue] { return &h.queue }, func() (*queue, error) { return x.readQueue(p, p.asked(vault)) })
 	if err != nil || vault == nil {
 		return all, err
 	}

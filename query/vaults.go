@@ -125,18 +125,16 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 // of them: out of the totals that the engine holds in each part, unless these
 // have rows later than the pin.
 func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address]int64, error) {
-	if p.head != nil {
-		vault = nil
-	}
+	filter := vaultParam(p.asked(vault))
 	type row struct {
 		Vault string `ch:"vault"`
 		Users int64  `ch:"users"`
 		Last  uint64 `ch:"last"` // seq
 	}
 	return shared(x, p, func(h *head) *part[map[common.Address]int64] { return &h.users }, func() (map[common.Address]int64, error) {
-		rows, err := pinned[row](x, p, sqlVaultUsers, vaultParam(vault), named("edge", p.block))
+		rows, err := pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
 		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
-			rows, err = pinned[row](x, p, sqlVaultUsersRow, vaultParam(vault))
+			rows, err = pinned[row](x, p, sqlVaultUsersRow, filter)
 		}
 		out := make(map[common.Address]int64, len(rows))
 		for _, r := range rows {

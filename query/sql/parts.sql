@@ -57,19 +57,6 @@ SELECT vault, request_index {{template "user_withdrawals"}} AND sign = 1
 vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index
 {{- end}}
 
-{{define "users" -}}
-SELECT user, sum(in_deposits) AS deposited, sum(out_claims) AS withdrawn, toUInt32(minIf(seen, in_vault > 0)) AS first_ts
-FROM (
-  SELECT user, vault, sum(vault_user) AS in_vault, sum(f.deposited) AS in_deposits, sum(f.withdrawn) AS out_claims, sum(f.first_ts) AS seen
-  FROM {db:Identifier}.flows AS f
-  WHERE seq <= {seq:UInt64} {{.}}
-  GROUP BY user, vault
-)
-GROUP BY user HAVING sum(in_vault) > 0
-{{- end}}
-
-{{define "user_order"}}{{.Key}} {{if .Descending}}DESC{{else}}ASC{{end}}, user ASC{{end}}
-
 {{define "nav" -}}
 vault, argMaxIf(r.nav_per_share, seq, sign = 1) AS nav_per_share, argMaxIf(r.total_assets, seq, sign = 1) AS total_assets,
   argMaxIf(r.total_supply, seq, sign = 1) AS total_supply, block, argMaxIf(r.ts, seq, sign = 1) AS ts, argMaxIf(r.tx, seq, sign = 1) AS tx, log_index
