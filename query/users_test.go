@@ -97,3 +97,52 @@ func TestEveryPageOfTheUsers(t *testing.T) {
 	w.look()
 	walk(w.ledger.at(w.ledger.seq(), 1<<62), 7, "")
 }
+
+// TestUsersOfBucketsAtAnySeq: with places on either side of the multiples of
+// placesSpan, and some that are later than what is asked about.
+func TestUsersOfBucketsAtAnySeq(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(fact{kind: aBlock, block: 1})
+	w.publish()
+	random := rand.New(rand.NewPCG(5, 9))
+	type place struct {
+		seq    uint64
+		bucket uint32
+	}
+	var places []place
+	var rows [][]any
+	for i := range 400 {
+		border := []uint64{0, placesSpan / 2, placesSpan, 2 * placesSpan, 5 * placesSpan / 2}[i%5]
+		p := place{max(border+random.Uint64N(9), 5) - 4, 1000 + random.Uint32N(4)}
+		places = append(places, p)
+		for n, list := range []string{"first", "deposited"} { // each has the other's places one bucket higher
+			rows = append(rows, []any{p.seq, uint8(i/5*2 + n), int8(1), writer, list, p.bucket + uint32(n), new(big.Int), alice.Bytes()})
+		}
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), rows)
+	for _, at := range places[:100] {
+		for _, newest := range []*head{nil, newHead()} {
+			p := &pin{seq: at.seq, head: newest}
+			for n, by := range []string{"firstSeen", "totalDeposited"} {
+				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[[2]string{by, "asc"}], p.edge()...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := map[uint32]uint64{}
+				for _, other := range places {
+					if other.seq <= at.seq {
+						want[other.bucket+uint32(n)]++
+					}
+				}
+				for _, b := range got {
+					want[b.Bucket] -= b.Users
+				}
+				for bucket, off := range want {
+					if off != 0 {
+						t.Fatalf("bucket %d by %s at seq %d, newest %v: %d users off, of %v", bucket, by, at.seq, newest != nil, int64(off), got)
+					}
+				}
+			}
+		}
+	}
+}

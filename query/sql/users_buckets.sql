@@ -1,11 +1,18 @@
 -- How many users each bucket of a list holds at seq: what the projection totals
--- says of all rows, without the newer ones, which ix_seq finds. Both parts must
--- see the same rows, for which there is a setting.
+-- says up to a multiple of 1,048,576 (edge is which), with the rows from there
+-- up to seq (way 1), or without those after seq (way -1), which edges finds. Both
+-- parts must see the same rows, for which there is a setting.
 SELECT bucket, toUInt64(sum(n)) AS users
 FROM (
-  SELECT bucket, sum(sign) AS n FROM {db:Identifier}.rankings WHERE list = '{{.List}}' GROUP BY bucket
+  SELECT bucket, sum(sign) AS n
+  FROM {db:Identifier}.rankings
+  WHERE list = '{{.List}}' AND intDiv(seq, 1048576) < {edge:UInt64}
+  GROUP BY bucket
   UNION ALL
-  SELECT bucket, -sum(sign) FROM {db:Identifier}.rankings WHERE list = '{{.List}}' AND seq > {seq:UInt64} GROUP BY bucket
+  SELECT bucket, {way:Int8} * sum(sign)
+  FROM {db:Identifier}.rankings
+  WHERE list = '{{.List}}' AND seq >= {from:UInt64} AND seq <= {to:UInt64}
+  GROUP BY bucket
 )
 GROUP BY bucket HAVING sum(n) > 0
 ORDER BY bucket

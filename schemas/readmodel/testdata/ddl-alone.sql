@@ -111,8 +111,8 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- deposit or request over all vaults, or the sum of deposits or of claims; the
 -- rest of what the list shows is in flows. bucket follows from list, key and
 -- user (readmodel.AmountBucket, TimeBucket) and never falls along the order.
--- totals has how many users each bucket holds; ix_seq finds the few rows that
--- are newer than a seq.
+-- How many users each bucket holds at a seq is in totals up to a multiple of
+-- 1,048,576 near it, and in the rows between the two, which edges finds.
 CREATE TABLE IF NOT EXISTS navlog_g7.rankings (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -122,9 +122,9 @@ CREATE TABLE IF NOT EXISTS navlog_g7.rankings (
   bucket UInt32,
   key Int256,
   user FixedString(20),
-  INDEX ix_seq seq TYPE minmax GRANULARITY 64,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
-  PROJECTION totals (SELECT list, bucket, sum(sign) GROUP BY list, bucket)
+  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(sign) GROUP BY list, bucket, intDiv(seq, 1048576)),
+  PROJECTION edges (SELECT list, seq, bucket, sign ORDER BY list, seq)
 ) ENGINE = MergeTree ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
