@@ -109,11 +109,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	swept, err := x.sweeps(p)
-	if err != nil {
-		return nil, err
-	}
-	totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
+	swept, totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
 	if err != nil {
 		return nil, err
 	}
@@ -176,15 +172,15 @@ type amountRow struct {
 }
 
 // unswept counts the deposits that no sweep has reached, of at least this vault
-// or of all.
-func (x *exchange) unswept(p *pin, vault *common.Address) (map[common.Address]amountRow, error) {
-	return shared(x, p, func(h *head) *part[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
-		sweeps, err := x.sweeps(p)
-		if err != nil {
-			return nil, err
-		}
+// or of all, and says how far the sweeps got.
+func (x *exchange) unswept(p *pin, vault *common.Address) (sweeps map[common.Address]sweepState, totals map[common.Address]amountRow, err error) {
+	if sweeps, err = x.sweeps(p); err != nil {
+		return nil, nil, err
+	}
+	totals, err = shared(x, p, func(h *head) *part[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
 		return x.countUnswept(p, p.wanted(p.asked(vault)), sweeps)
 	})
+	return sweeps, totals, err
 }
 
 func (x *exchange) countUnswept(p *pin, vaults []vault, sweeps map[common.Address]sweepState) (map[common.Address]amountRow, error) {

@@ -22,6 +22,9 @@ import (
 // bucketSize is how many requests share a row of the projection queue.
 const bucketSize = 256
 
+// queueSpan is how many blocks share a row of the projection queue.
+const queueSpan = 32768
+
 // keysAtOnce is how many requests or buckets are asked about at once: a
 // question is 256 KiB long at most, and a key of 67 bytes.
 const keysAtOnce = 2000
@@ -164,18 +167,39 @@ func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
 // later than the pin, which are taken off again: a table only grows, in the
 // order of seq, so these are all rows after the pin up to the last one seen.
 func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, error) {
-	var rows, within []bucketRow
-	edge, totals := uint64(math.MaxUint64), sqlQueueNewest
-	read := []func() error{func() (err error) { rows, err = pinned[bucketRow](x, p, totals, vaultParam(vault)); return }}
-	if p.asOf {
-		edge, totals = p.block, sqlQueueBefore
-		read = append(read, func() (err error) { within, err = pinned[bucketRow](x, p, sqlQueueWithin, vaultParam(vault)); return })
+	if !p.asOf {
+		rows, err := pinned[bucketRow](x, p, sqlQueueNewest, vaultParam(vault))
+		if err != nil {
+			return nil, err
+		}
+		return x.foldBuckets(p, vault, border{edge: math.MaxUint64}, rows, nil)
 	}
-	if err := together(read...); err != nil {
+	near := nearest(p.block, queueSpan)
+	if near.edge*queueSpan > x.snapshot.block { // of blocks that are still written the totals hold later rows
+		near = below(p.block, queueSpan)
+	}
+	var rows, between []bucketRow
+	err := together(
+		func() (err error) {
+			rows, err = pinned[bucketRow](x, p, sqlQueueBefore, vaultParam(vault), named("edge", near.edge))
+			return
+		},
+		func() (err error) {
+			between, err = pinned[bucketRow](x, p, sqlQueueBetween, vaultParam(vault), named("from", near.from), named("to", near.to))
+			return
+		},
+	)
+	if err != nil {
 		return nil, err
 	}
+	return x.foldBuckets(p, vault, near, rows, between)
+}
+
+// foldBuckets adds up what the totals up to a border and the rows between it and
+// the pin say.
+func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, totals, between []bucketRow) ([]bucketRow, error) {
 	last := uint64(0)
-	folded := make(map[bucketKey]*bucketRow, len(rows))
+	folded := make(map[bucketKey]*bucketRow, len(totals))
 	fold := func(rows []bucketRow, sign int64) {
 		for _, r := range rows {
 			key := bucketKey{r.Vault, r.Bucket}
@@ -186,10 +210,10 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 			last = max(last, r.Last)
 		}
 	}
-	fold(rows, 1)
-	fold(within, 1)
+	fold(totals, 1)
+	fold(between, near.way)
 	if last > p.seq {
-		later, err := pinned[bucketRow](x, p, sqlQueueLater, vaultParam(vault), named("edge", edge), named("last", last))
+		later, err := pinned[bucketRow](x, p, sqlQueueLater, vaultParam(vault), named("edge", near.edge), named("last", last))
 		if err != nil {
 			return nil, err
 		}

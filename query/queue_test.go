@@ -161,15 +161,20 @@ func TestQueueAcrossBuckets(t *testing.T) {
 	w.ledger.append(deposit, fact{kind: aBlock, block: middle + 31})
 	deposit.vault, deposit.block = vaultC, middle-25
 	w.ledger.append(vaultMeta(vaultC, "Gamma", middle-30), deposit, fact{kind: aBlock, block: middle + 31})
+	grow(middle+20_000, middle+20_003) // nearer to an end that the chain has not reached
 	w.publish()
 	seven := w.partner(7, "Seven")
 	for pinned, o := range map[string]*oracle{
-		"":                                     w.ledger.at(w.ledger.seq(), 1<<62),
-		fmt.Sprintf("&asOfBlock=%d", middle-1): w.ledger.at(w.ledger.seq(), middle-1),
-		fmt.Sprintf("&asOfBlock=%d", middle):   w.ledger.at(w.ledger.seq(), middle),
-		fmt.Sprintf("&asOfBlock=%d", middle+9): w.ledger.at(w.ledger.seq(), middle+9),
-		fmt.Sprintf("&asOfSeq=%d", before):     w.ledger.at(before, 1<<62),
+		"":                                                        w.ledger.at(w.ledger.seq(), 1<<62),
+		fmt.Sprintf("&asOfBlock=%d", middle-9):                    w.ledger.at(w.ledger.seq(), middle-9),
+		fmt.Sprintf("&asOfBlock=%d", middle-4):                    w.ledger.at(w.ledger.seq(), middle-4),
+		fmt.Sprintf("&asOfBlock=%d", middle-1):                    w.ledger.at(w.ledger.seq(), middle-1),
+		fmt.Sprintf("&asOfBlock=%d", middle):                      w.ledger.at(w.ledger.seq(), middle),
+		fmt.Sprintf("&asOfBlock=%d", middle+9):                    w.ledger.at(w.ledger.seq(), middle+9),
+		fmt.Sprintf("&asOfSeq=%d", before):                        w.ledger.at(before, 1<<62),
+		fmt.Sprintf("&asOfSeq=%d&asOfBlock=%d", before, middle-6): w.ledger.at(before, middle-6),
 		fmt.Sprintf("&asOfSeq=%d&asOfBlock=%d", before, middle+1): w.ledger.at(before, middle+1),
+		fmt.Sprintf("&asOfBlock=%d", middle+20_001):               w.ledger.at(w.ledger.seq(), middle+20_001),
 	} {
 		for filter, keep := range map[string]func(entry) bool{"": nil, "&vault=" + vaultA.Hex(): inVault(vaultA)} {
 			want := o.withStatus("queued", keep, false)

@@ -72,7 +72,7 @@ var (
 	sqlUnswept       = question("unswept", nil)
 	sqlSweepsLive    = question("sweep_states_live", nil)
 	sqlQueueBefore   = question("queue_before", nil)
-	sqlQueueWithin   = question("queue_within", nil)
+	sqlQueueBetween  = question("queue_between", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
 	sqlWithdrawCount = question("user_withdrawals_count", nil)
 	sqlByStatus      = question("user_withdrawals_by_status", nil)

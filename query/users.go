@@ -113,28 +113,21 @@ type rankedBucket struct {
 // placesSpan is how many seqs share a row of the projection totals of rankings.
 const placesSpan = 1 << 20
 
-// edge is up to which multiple of placesSpan a question about the places at the
-// pin uses the totals, and which places have to be added one by one (way 1) or
-// taken off (way -1). Of the newest block these are the few after it, of any
-// other those between it and the nearer multiple.
-func (p *pin) edge() []any {
-	edge, way, from, to := uint64(math.MaxUint64), int8(-1), p.seq+1, uint64(math.MaxUint64)
+// border is where the totals of the places end for a question at the pin. Of the
+// newest block few places are later, so that they have them all.
+func (p *pin) border() []any {
+	b := all(p.seq)
 	if p.head == nil {
-		edge = (p.seq + placesSpan/2) / placesSpan
-		if border := edge * placesSpan; border <= p.seq {
-			way, from, to = 1, border, p.seq
-		} else {
-			to = border - 1
-		}
+		b = nearest(p.seq, placesSpan)
 	}
-	return []any{named("edge", edge), named("way", way), named("from", from), named("to", to)}
+	return []any{named("edge", b.edge), named("way", b.way), named("from", b.from), named("to", b.to)}
 }
 
 // usersNow finds the buckets of the list that hold the page by adding up those
 // before, and reads only these: how deep the page lies costs nothing.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
 	buckets, err := shared(x, p, func(h *head) *part[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) {
-		return pinned[rankedBucket](x, p, sqlUserBuckets[order], p.edge()...)
+		return pinned[rankedBucket](x, p, sqlUserBuckets[order], p.border()...)
 	})
 	if err != nil {
 		return nil, 0, err

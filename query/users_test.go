@@ -124,7 +124,7 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 		for _, newest := range []*head{nil, newHead()} {
 			p := &pin{seq: at.seq, head: newest}
 			for n, by := range []string{"firstSeen", "totalDeposited"} {
-				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[[2]string{by, "asc"}], p.edge()...)
+				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[[2]string{by, "asc"}], p.border()...)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -216,7 +216,7 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	var unswept map[common.Address]amountRow
 	var queue *queue
 	err = together(
-		func() (err error) { unswept, err = x.unswept(p, nil); return },
+		func() (err error) { _, unswept, err = x.unswept(p, nil); return },
 		func() (err error) { queue, err = x.queue(p, nil); return },
 	)
 	if err != nil {

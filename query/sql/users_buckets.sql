@@ -9,7 +9,7 @@ FROM (
   WHERE list = '{{.List}}' AND intDiv(seq, 1048576) < {edge:UInt64}
   GROUP BY bucket
   UNION ALL
-  SELECT bucket, {way:Int8} * sum(sign)
+  SELECT bucket, {way:Int64} * sum(sign)
   FROM {db:Identifier}.rankings
   WHERE list = '{{.List}}' AND seq >= {from:UInt64} AND seq <= {to:UInt64}
   GROUP BY bucket

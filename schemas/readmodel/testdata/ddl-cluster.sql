@@ -147,7 +147,8 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- blocks. The first two of its sums are sets of requests: each stands in the bit
 -- of its number for as long as it is open, or waiting and able to expire, for a
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
--- other than the rest.
+-- other than the rest. edges finds the rows between the pin and the nearer end
+-- of such blocks.
 CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -170,7 +171,6 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION queue (
     SELECT vault, intDiv(request_index, 256), intDiv(block, 32768),
@@ -178,6 +178,10 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
       sum(waiting * (expires_ts != 0) * bitShiftLeft(toInt256(1), request_index % 256)),
       sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested'), max(seq)
     GROUP BY vault, intDiv(request_index, 256), intDiv(block, 32768)
+  ),
+  PROJECTION edges (
+    SELECT vault, block, seq, request_index, kind, estimate, expires_ts, open, waiting
+    ORDER BY vault, block
   ),
   PROJECTION keys_user (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
