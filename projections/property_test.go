@@ -39,7 +39,7 @@ func TestRandomHistories(t *testing.T) {
 			play(t, rng, conn, database, s.Records)
 			check(t, conn, database, s.Records, fold.Newest)
 			for range 3 {
-				check(t, conn, database, s.Records, rng.Uint64N(s.Number+2))
+				check(t, conn, database, s.Records, s.First-1+rng.Uint64N(s.Number+3-s.First))
 				check(t, conn, database, s.Records[:rng.IntN(len(s.Records)+1)], fold.Newest)
 			}
 		})

@@ -97,7 +97,7 @@ func (h *history) past() ([]e2e.Question, error) {
 	}
 	at.Block = head(c)
 	if kind < 2 {
-		at.Block = 1 + h.rng.Uint64N(head(c))
+		at.Block = h.script.First + h.rng.Uint64N(head(c)+1-h.script.First)
 		at.AsOf.Set("asOfBlock", fmt.Sprint(at.Block))
 	}
 	return c.Questions(at, h.partners)

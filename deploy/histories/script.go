@@ -18,7 +18,9 @@ type Script struct {
 	// Blocks are not final yet, oldest first.
 	Blocks []Block
 	// Number of the newest block.
-	Number  uint64
+	Number uint64
+	// First is the number of the first block.
+	First   uint64
 	chainID uint64
 	// Time of the newest block.
 	Time    uint64
@@ -49,8 +51,11 @@ type Said = struct {
 
 // New is the log of a chain before its first record.
 func New(chainID uint64) *Script {
-	return &Script{chainID: chainID, Time: 1_700_000_000, headers: map[uint64]header{}}
+	return &Script{chainID: chainID, First: 1, Time: 1_700_000_000, headers: map[uint64]header{}}
 }
+
+// Start makes this the number of the first block, before anything is appended.
+func (s *Script) Start(first uint64) { s.First, s.Number = first, first-1 }
 
 // Seq of the last record.
 func (s *Script) Seq() uint64 { return uint64(len(s.Records)) }
@@ -160,9 +165,9 @@ func (s *Script) Backfill(from uint64, logs ...Said) {
 	s.Boundary()
 }
 
-// Vault appends what is known of a vault that starts with block 1.
+// Vault appends what is known of a vault that starts with the first block.
 func (s *Script) Vault(a common.Address) {
-	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: 1, Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
 		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}}})
 	s.Boundary()
 }
