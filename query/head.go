@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -17,15 +18,26 @@ type head struct {
 	users   part[map[common.Address]int64]
 	queue   part[*queue]
 	lists   map[string]*part[[]rankedBucket] // by sortBy
+	known   map[string]rankedList            // the last that was read of each list, for an earlier block
 	first   part[uint64]                     // the first indexed block
 }
 
-func newHead() *head {
-	h := &head{sweeps: newPart[map[common.Address]sweepState](), unswept: newPart[map[common.Address]amountRow](),
+// newHead is the head of a snapshot that follows another one of its generation,
+// or none (nil).
+func newHead(was *snapshot) *head {
+	h := &head{known: make(map[string]rankedList), sweeps: newPart[map[common.Address]sweepState](), unswept: newPart[map[common.Address]amountRow](),
 		users: newPart[map[common.Address]int64](), queue: newPart[*queue](), first: newPart[uint64](), lists: make(map[string]*part[[]rankedBucket])}
 	for by := range userOrders {
 		list := newPart[[]rankedBucket]()
 		h.lists[by] = &list
+	}
+	if was != nil {
+		maps.Copy(h.known, was.head.known)
+		for by, list := range was.head.lists {
+			if buckets := list.value.Load(); buckets != nil {
+				h.known[by] = rankedList{was.seq, *buckets}
+			}
+		}
 	}
 	return h
 }

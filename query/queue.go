@@ -163,9 +163,8 @@ func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
 	return q, nil
 }
 
-// queueBuckets reads the buckets. Those of the engine's totals may hold rows
-// later than the pin, which are taken off again: a table only grows, in the
-// order of seq, so these are all rows after the pin up to the last one seen.
+// queueBuckets reads the buckets: of a past block out of the engine's totals up
+// to a border near it, and the rows between.
 func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, error) {
 	if !p.asOf {
 		rows, err := pinned[bucketRow](x, p, sqlQueueNewest, vaultParam(vault))
@@ -196,7 +195,9 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 }
 
 // foldBuckets adds up what the totals up to a border and the rows between it and
-// the pin say.
+// the pin say. The totals may hold rows later than the pin, which are taken off
+// again: a table only grows, in the order of seq, so these are all rows after
+// the pin up to the last one seen.
 func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, totals, between []bucketRow) ([]bucketRow, error) {
 	last := uint64(0)
 	folded := make(map[bucketKey]*bucketRow, len(totals))

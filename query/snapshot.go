@@ -113,6 +113,15 @@ func (s *snapshot) sameAs(other *snapshot) bool {
 	return s != nil && other != nil && s.generation == other.generation && s.seq == other.seq
 }
 
+// before is the snapshot if the other one follows it in the same generation, or
+// nil.
+func (s *snapshot) before(other *snapshot) *snapshot {
+	if s == nil || s.generation != other.generation || s.seq > other.seq {
+		return nil
+	}
+	return s
+}
+
 // refresh looks at the live generation once.
 func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
@@ -141,8 +150,9 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	if err != nil {
 		return err
 	}
-	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead()
-	was := q.snapshot.Swap(s)
+	was := q.snapshot.Load()
+	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.before(s))
+	q.snapshot.Store(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))
 	}

@@ -55,7 +55,10 @@ type userRow struct {
 
 // The questions for a page of users, by sortBy and sortOrder; ties go by
 // address, ascending.
-var sqlUserBuckets, sqlUsers, sqlUsersAsOf = userQuestions("users_buckets"), userQuestions("users"), userQuestions("users_as_of")
+var (
+	sqlUserBuckets, sqlMovedUsers = userQuestions("users_buckets"), userQuestions("users_moved")
+	sqlUsers, sqlUsersAsOf        = userQuestions("users"), userQuestions("users_as_of")
+)
 
 // userOrder is what the files of these questions are filled in with.
 type userOrder struct {
@@ -107,15 +110,45 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 // rankedBucket is how many users a bucket of a list holds.
 type rankedBucket struct {
 	Bucket uint32 `ch:"bucket"`
-	Users  uint64 `ch:"users"`
+	Users  int64  `ch:"users"`
+}
+
+// rankedList is the buckets of a list at a seq, in ascending order.
+type rankedList struct {
+	seq     uint64
+	buckets []rankedBucket
+}
+
+// moved is the list after so many users came into some buckets, or left them.
+func (l rankedList) moved(by []rankedBucket) []rankedBucket {
+	out := make([]rankedBucket, 0, len(l.buckets)+len(by))
+	for rest := l.buckets; len(rest)+len(by) > 0; {
+		next := rankedBucket{Bucket: math.MaxUint32}
+		if len(rest) > 0 {
+			next.Bucket = rest[0].Bucket
+		}
+		if len(by) > 0 {
+			next.Bucket = min(next.Bucket, by[0].Bucket)
+		}
+		if len(rest) > 0 && rest[0].Bucket == next.Bucket {
+			next.Users, rest = rest[0].Users, rest[1:]
+		}
+		if len(by) > 0 && by[0].Bucket == next.Bucket {
+			next.Users, by = next.Users+by[0].Users, by[1:]
+		}
+		if next.Users > 0 {
+			out = append(out, next)
+		}
+	}
+	return out
 }
 
 // placesSpan is how many seqs share a row of the projection totals of rankings.
 const placesSpan = 1 << 20
 
-// border is where the totals of the places end for a question at the pin. Of the
-// newest block few places are later, so that they have them all.
-func (p *pin) border() []any {
+// placesBorder is up to where a question about the places at the pin uses the
+// totals: at the newest block all of them, for few places are later.
+func (p *pin) placesBorder() []any {
 	b := all(p.seq)
 	if p.head == nil {
 		b = nearest(p.seq, placesSpan)
@@ -126,9 +159,7 @@ func (p *pin) border() []any {
 // usersNow finds the buckets of the list that hold the page by adding up those
 // before, and reads only these: how deep the page lies costs nothing.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	buckets, err := shared(x, p, func(h *head) *part[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) {
-		return pinned[rankedBucket](x, p, sqlUserBuckets[order], p.border()...)
-	})
+	buckets, err := shared(x, p, func(h *head) *part[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) { return x.buckets(p, order) })
 	if err != nil {
 		return nil, 0, err
 	}
@@ -145,6 +176,18 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 	}
 	rows, err := x.usersAt(p, places, userOrders[order[0]])
 	return rows, count, err
+}
+
+// buckets reads the buckets of a list: at the newest block what changed since
+// they were read for an earlier one.
+func (x *exchange) buckets(p *pin, order [2]string) ([]rankedBucket, error) {
+	if p.head != nil {
+		if known, ok := p.head.known[order[0]]; ok && p.seq-known.seq < placesSpan {
+			moved, err := pinned[rankedBucket](x, p, sqlMovedUsers[order], named("since", known.seq))
+			return known.moved(moved), err
+		}
+	}
+	return pinned[rankedBucket](x, p, sqlUserBuckets[order], p.placesBorder()...)
 }
 
 // userPlace is where a user stands in an order.
@@ -225,18 +268,18 @@ func descend(buckets []rankedBucket) []rankedBucket {
 // stretch gives the buckets that a page lies in, how many users they hold
 // before it, and how many users there are.
 func stretch(buckets []rankedBucket, page page) (within []uint32, skip uint64, count int64) {
-	from, before := page.offset(), uint64(0)
-	to := from + uint64(page.size)
+	from, before := int64(page.offset()), int64(0)
+	to := from + int64(page.size)
 	for _, b := range buckets {
 		if before < to && from < before+b.Users {
 			if len(within) == 0 {
-				skip = from - before
+				skip = uint64(from - before)
 			}
 			within = append(within, b.Bucket)
 		}
 		before += b.Users
 	}
-	return within, skip, int64(before)
+	return within, skip, before
 }
 
 // usersAsOf gives the users as of a block. The places in rankings are those of

@@ -2,8 +2,10 @@ package query
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -89,13 +91,57 @@ func TestEveryPageOfTheUsers(t *testing.T) {
 
 	// The tables move on, and the answers stay.
 	for i := range uint64(20) {
-		w.ledger.add(fact{kind: aDeposit, vault: vaultA, user: common.BigToAddress(new(big.Int).SetUint64(i + 40)), other: router, id: 1000 + i, assets: 64, shares: 1, block: 9999, index: uint32(i), tx: tx(byte(i))}, 0)
+		w.ledger.add(fact{kind: aDeposit, vault: vaultA, user: common.BigToAddress(new(big.Int).SetUint64(i + 40 + 1000*(1-i%2))), other: router, id: 1000 + i, assets: 64, shares: 1, block: 9999, index: uint32(i), tx: tx(byte(i))}, 0)
 	}
 	w.ledger.append(fact{kind: aBlock, block: 9999})
 	w.ledger.insert(t, w.writer, w.database())
 	walk(newest, 7, "")
 	w.look()
 	walk(w.ledger.at(w.ledger.seq(), 1<<62), 7, "")
+
+	// Blocks about which nobody asks: the lists are brought up to date from where they were read last.
+	w.ledger.retract(9998)
+	w.ledger.append(fact{kind: aBlock, block: 9999})
+	w.publish()
+	for i := range uint64(9) {
+		w.ledger.add(fact{kind: []kind{aDeposit, aClaim}[i%2], vault: vaultB, user: common.BigToAddress(new(big.Int).SetUint64(5*i + 1)), other: router, id: 2000 + i, assets: 1 << 50, shares: 1, block: 10_000, index: uint32(i), tx: tx(byte(i))}, 0)
+	}
+	w.ledger.append(fact{kind: aBlock, block: 10_000})
+	w.publish()
+	if known := w.snapshot.Load().head.known; len(known) != len(userOrders) {
+		t.Fatalf("%d lists are known from earlier blocks", len(known))
+	}
+	walk(w.ledger.at(w.ledger.seq(), 1<<62), 7, "")
+}
+
+// TestMovedBuckets: a list after some users moved is the list of those that are
+// in it then, in order.
+func TestMovedBuckets(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	for range 1000 {
+		was, by, want := map[uint32]int64{}, map[uint32]int64{}, map[uint32]int64{}
+		for range random.IntN(9) {
+			was[random.Uint32N(12)] = 1 + random.Int64N(3)
+		}
+		for range random.IntN(9) {
+			bucket := random.Uint32N(12)
+			by[bucket] = random.Int64N(5) - was[bucket]
+		}
+		for bucket := range uint32(12) {
+			if n := was[bucket] + by[bucket]; n > 0 {
+				want[bucket] = n
+			}
+		}
+		sorted := func(m map[uint32]int64) (out []rankedBucket) {
+			for _, bucket := range slices.Sorted(maps.Keys(m)) {
+				out = append(out, rankedBucket{bucket, m[bucket]})
+			}
+			return out
+		}
+		if got := (rankedList{buckets: sorted(was)}).moved(sorted(by)); !slices.Equal(got, sorted(want)) {
+			t.Fatalf("%v moved by %v is %v", sorted(was), sorted(by), got)
+		}
+	}
 }
 
 // TestUsersOfBucketsAtAnySeq: with places on either side of the multiples of
@@ -121,14 +167,14 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 	}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), rows)
 	for _, at := range places[:100] {
-		for _, newest := range []*head{nil, newHead()} {
+		for _, newest := range []*head{nil, newHead(nil)} {
 			p := &pin{seq: at.seq, head: newest}
 			for n, by := range []string{"firstSeen", "totalDeposited"} {
-				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[[2]string{by, "asc"}], p.border()...)
+				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[[2]string{by, "asc"}], p.placesBorder()...)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := map[uint32]uint64{}
+				want := map[uint32]int64{}
 				for _, other := range places {
 					if other.seq <= at.seq {
 						want[other.bucket+uint32(n)]++
@@ -139,7 +185,7 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 				}
 				for bucket, off := range want {
 					if off != 0 {
-						t.Fatalf("bucket %d by %s at seq %d, newest %v: %d users off, of %v", bucket, by, at.seq, newest != nil, int64(off), got)
+						t.Fatalf("bucket %d by %s at seq %d, newest %v: %d users off, of %v", bucket, by, at.seq, newest != nil, off, got)
 					}
 				}
 			}

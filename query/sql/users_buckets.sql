@@ -2,7 +2,7 @@
 -- says up to a multiple of 1,048,576 (edge is which), with the rows from there
 -- up to seq (way 1), or without those after seq (way -1), which edges finds. Both
 -- parts must see the same rows, for which there is a setting.
-SELECT bucket, toUInt64(sum(n)) AS users
+SELECT bucket, sum(n) AS users
 FROM (
   SELECT bucket, sum(sign) AS n
   FROM {db:Identifier}.rankings
@@ -14,6 +14,6 @@ FROM (
   WHERE list = '{{.List}}' AND seq >= {from:UInt64} AND seq <= {to:UInt64}
   GROUP BY bucket
 )
-GROUP BY bucket HAVING sum(n) > 0
+GROUP BY bucket HAVING users > 0
 ORDER BY bucket
 SETTINGS enable_shared_storage_snapshot_in_query = 1
