@@ -5,6 +5,7 @@ SELECT user
   {{- if ne .List "deposited"}}, sum(f.deposited) AS deposited{{end}}
   {{- if ne .List "withdrawn"}}, sum(f.withdrawn) AS withdrawn{{end}}
 FROM {db:Identifier}.flows AS f
-WHERE user IN ({{.Users}}) AND seq <= {seq:UInt64}
+PREWHERE user IN ({{.Users}})
+WHERE seq <= {seq:UInt64}
 GROUP BY user{{if ne .List "first"}}, vault{{end}}
 {{template "by_row"}}

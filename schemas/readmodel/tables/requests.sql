@@ -17,7 +17,8 @@
 -- of its number for as long as it is open, or waiting and able to expire, for a
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
 -- other than the rest. edges finds the rows between the pin and the nearer end
--- of such blocks.
+-- of such blocks. A page shows requests from here and there, for which granules
+-- and compressed blocks are small.
 CREATE TABLE requests (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -57,4 +58,4 @@ CREATE TABLE requests (
     ORDER BY user, block, log_index
   )
 ) ENGINE = MergeTree ORDER BY (vault, request_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384

@@ -148,7 +148,8 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- of its number for as long as it is open, or waiting and able to expire, for a
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
 -- other than the rest. edges finds the rows between the pin and the nearer end
--- of such blocks.
+-- of such blocks. A page shows requests from here and there, for which granules
+-- and compressed blocks are small.
 CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -188,7 +189,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
     ORDER BY user, block, log_index
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY (vault, request_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
 -- One row per NavUpdated; nav_per_share has 18 decimals.
