@@ -22,8 +22,9 @@ type head struct {
 	first   part[uint64]                     // the first indexed block
 }
 
-// newHead is the head of a snapshot that follows another one of its generation,
-// or none (nil).
+// newHead is the head of a snapshot. was is the one that it follows in its
+// generation, or nil: what was read of the lists for that one, or for those
+// before it, need not be read again.
 func newHead(was *snapshot) *head {
 	h := &head{known: make(map[string]rankedList), sweeps: newPart[map[common.Address]sweepState](), unswept: newPart[map[common.Address]amountRow](),
 		users: newPart[map[common.Address]int64](), queue: newPart[*queue](), first: newPart[uint64](), lists: make(map[string]*part[[]rankedBucket])}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"math/big"
 	"slices"
 
@@ -171,7 +170,7 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 		if err != nil {
 			return nil, err
 		}
-		return x.foldBuckets(p, vault, border{edge: math.MaxUint64}, rows, nil)
+		return x.foldBuckets(p, vault, all(p.block), rows, nil)
 	}
 	near := nearest(p.block, queueSpan)
 	if near.edge*queueSpan > x.snapshot.block { // of blocks that are still written the totals hold later rows

@@ -113,9 +113,9 @@ func (s *snapshot) sameAs(other *snapshot) bool {
 	return s != nil && other != nil && s.generation == other.generation && s.seq == other.seq
 }
 
-// before is the snapshot if the other one follows it in the same generation, or
-// nil.
-func (s *snapshot) before(other *snapshot) *snapshot {
+// predecessorOf is the snapshot where the other one follows it in the same
+// generation, or nil.
+func (s *snapshot) predecessorOf(other *snapshot) *snapshot {
 	if s == nil || s.generation != other.generation || s.seq > other.seq {
 		return nil
 	}
@@ -140,18 +140,18 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	if err != nil {
 		return fmt.Errorf("read how far %s is: %w", g.database, err)
 	}
-	if old := q.snapshot.Load(); old != nil && old.generation == g && old.seq == cursor.Seq {
-		again := *old
+	was := q.snapshot.Load()
+	if was != nil && was.generation == g && was.seq == cursor.Seq {
+		again := *was
 		again.seen = now
 		q.snapshot.Store(&again)
 		return nil
 	}
-	s, err := q.read(ctx, g, cursor.Seq, q.snapshot.Load())
+	s, err := q.read(ctx, g, cursor.Seq, was)
 	if err != nil {
 		return err
 	}
-	was := q.snapshot.Load()
-	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.before(s))
+	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.predecessorOf(s))
 	q.snapshot.Store(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))

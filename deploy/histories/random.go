@@ -79,8 +79,9 @@ func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.In
 }
 
 // Random is steps random units: blocks, reorganisations to new branches and back
-// to old ones, and backfills of more vaults. Most of them go over the end of the
-// blocks that the read models keep totals for, where these are told by row.
+// to old ones, and backfills of more vaults. Two of three begin shortly before the end
+// of a span of blocks of which the read models keep totals, so that questions
+// about the past use them.
 func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 	s := New(chainID)
 	if end := []uint64{0, 4096, 65536}[rng.IntN(3)]; end > 0 {
