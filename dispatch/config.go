@@ -67,8 +67,8 @@ func (c Config) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// timing is what the specification and decisions.md fix, and what tests
-// shorten.
+// timing is what tests shorten: the retries and the deadline that partners are
+// told of (schemas/openapi), and our own pauses.
 type timing struct {
 	retries  []time.Duration // waits before each retry, jitter added on top
 	deadline time.Duration   // of a POST: DNS, connection, TLS, headers and body
@@ -79,6 +79,7 @@ type timing struct {
 	topics   time.Duration // between looks whether a topic was made anew
 }
 
+// specified is the timing of every dispatcher but the tests'.
 func specified() timing {
 	return timing{
 		retries:  []time.Duration{time.Second, 5 * time.Second, 15 * time.Second},

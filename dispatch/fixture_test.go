@@ -152,8 +152,7 @@ func (f *fixture) onePartition() {
 	f.makeTopics()
 }
 
-// quick shortens what would make a test slow, in the proportions of the
-// specification.
+// quick shortens what would make a test slow, in the proportions of specified.
 func quick() timing {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return timing{

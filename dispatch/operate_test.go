@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// specifiedSignature is computed here a second time, from the specification.
+// specifiedSignature is computed here a second time, from the API document.
 func specifiedSignature(secret, timestamp string, body []byte) string {
 	h := hmac.New(sha256.New, []byte(secret))
 	h.Write([]byte(timestamp + "." + string(body)))

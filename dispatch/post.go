@@ -173,9 +173,9 @@ func (p *poster) exchange(ctx context.Context, e endpoint, m message, timestamp 
 	return result{outcome: outcomeOf(response.StatusCode), status: response.StatusCode, response: kept}
 }
 
-// headers are those of the specification, and beside them the partner's
-// sequence, the signature with the secret of a rotation under way, and the set
-// of Standard Webhooks.
+// headers are those of navlog, with the partner's sequence and the signature
+// with the secret of a rotation under way, and beside them the set of Standard
+// Webhooks.
 func headers(e endpoint, m message, timestamp int64) http.Header {
 	id, seconds := m.event.String(), strconv.FormatInt(timestamp, 10)
 	h := http.Header{

@@ -55,7 +55,7 @@ func (f *fixture) steal() {
 // Dispatchers come, go, and lose their leases, while one POST in twenty hangs
 // until its deadline: everything arrives, what arrives twice was under way when a
 // lease was lost, and nobody writes a result of a partner that is not its own. The
-// deadline is shorter than the specification's 10 s, so that the test is.
+// deadline is shorter than the 10 s of specified, so that the test is.
 func TestRebalanceDuring10sPOSTs(t *testing.T) {
 	const partners, perRound = 6, 60
 	f := newFixture(t)

@@ -42,7 +42,7 @@ const (
 	withdrawalID = "715c9987-89d6-518c-a89a-e55f824f76da"
 )
 
-// signed is the specification's signature, made without our code.
+// signed is the signature that the API document promises, made without our code.
 func signed(secret string, c call) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(c.header.Get("X-Service-Timestamp") + "."))

@@ -65,7 +65,7 @@ func TestReplayableStates(t *testing.T) {
 	}
 }
 
-// The attempts of the specification: 1 and 3 retries after 1 s, 5 s and 15 s, up
+// The attempts that the API document promises: 1 and 3 retries after 1 s, 5 s and 15 s, up
 // to a fifth later, never earlier.
 func TestSpecifiedRetries(t *testing.T) {
 	s := specified()

@@ -37,7 +37,7 @@ type Moment struct {
 	AsOf url.Values
 }
 
-// Questions are all there is to ask about a moment: every read endpoint of the specification with its pages, orders and
+// Questions are all there is to ask about a moment: every read endpoint of the API document with its pages, orders and
 // filters, the partners' with the key of each.
 func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
 	h := &history{chainID: c.ID, router: c.Router, times: c.Times, contradictory: true}

@@ -15,7 +15,7 @@
 //	        expected ── diff ── got
 //
 // The oracle is the left side. It shares no code with the programs: it reads the chain's own logs through go-ethereum,
-// decodes them with the contracts' generated bindings, folds them with plain maps by the rules of the design, and renders
+// decodes them with the contracts' generated bindings, folds them with plain maps by rules of its own, and renders
 // the JSON that a partner should see. Where the programs keep signed sums, states and retractions, the oracle starts from
 // nothing each time; an answer about the past is a fold that stops early.
 //

@@ -134,7 +134,7 @@ func (s *state) apply(f fact) error {
 }
 
 // contradiction is the error for facts that cannot both be, and nil where the history may say such things. The fold then
-// goes on by the rules of the design: the first event of a kind says when it happened and what, and all of them count.
+// goes on by this rule: the first event of a kind says when it happened and what, and all of them count.
 func (s *state) contradiction(format string, args ...any) error {
 	if s.history.contradictory {
 		return nil

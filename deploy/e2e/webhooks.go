@@ -74,7 +74,7 @@ func uuid5(namespace [16]byte, name string) [16]byte {
 	return id
 }
 
-// tolerance is how far the specification lets a delivery's timestamp be from the receiver's clock.
+// tolerance is how far a delivery's timestamp may be, by the API document, from the receiver's clock.
 const tolerance = 300 * time.Second
 
 // A receiver is the partners' end of the webhooks. It checks signatures by hand, remembers every delivery, and answers

@@ -1,5 +1,5 @@
 // Package receiver is a partner's end of the webhooks, for demonstrations: an HTTPS server on the loopback interface that
-// checks every delivery the way the specification asks a partner to, and prints one line for each event.
+// checks every delivery the way the API document asks a partner to, and prints one line for each event.
 //
 //	POST /partners/{id} ──▶ partner known? ──▶ body small? ──▶ signature and time right? ──▶ event well formed?
 //	                             │ 404              │ 413                │ 401                    │ 400

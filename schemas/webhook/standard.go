@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Headers of Standard Webhooks, which are sent beside those of the
-// specification, so that ready-made verifiers work.
+// Headers of Standard Webhooks, which are sent beside our own, so that
+// ready-made verifiers work.
 const (
 	HeaderStandardID        = "Webhook-Id"
 	HeaderStandardTimestamp = "Webhook-Timestamp"
