@@ -27,9 +27,9 @@ build: engines ## Fetch the pinned engines and build bin/navlog
 
 .PHONY: engines
 engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) with npm
-# Not npm ci: it demands every platform's package in the lock file, and not every
-# registry serves all of them. What the lock file names is checked against it;
-# package.json pins exact versions for the rest.
+# Not npm ci: it demands the packages of every other platform in the lock file
+# too. What the lock file names is checked against it; package.json pins exact
+# versions for the rest.
 $(ENGINES): deploy/local/package.json deploy/local/package-lock.json
 	cd deploy/local && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
@@ -62,12 +62,11 @@ race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests of the four prog
 	@mkdir -p build
 	CGO_ENABLED=1 $(TOOLS)/gotestsum --format pkgname --jsonfile build/race.json -- -race -short -skip '$(RACE_SKIP)' -timeout 25m ./ingest/... ./projections/... ./query/... ./dispatch/... ./schemas/...
 
-SEEDS   ?= 20
 FIRST   ?= 1
 KAFKA   ?= embedded
 .PHONY: chaos-ingest
-chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (KAFKA=apache, FIRST=1)
-	go run ./deploy/chaos/ingest --seeds $(SEEDS) --first $(FIRST) --kafka $(KAFKA)
+chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (SEEDS=20, FIRST=1, KAFKA=apache)
+	go run ./deploy/chaos/ingest --seeds $(or $(SEEDS),20) --first $(FIRST) --kafka $(KAFKA)
 
 .PHONY: conformance
 conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
@@ -139,7 +138,7 @@ bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000
 	$(BIN)/bench-dispatch --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: chaos-dispatch
-chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50)
+chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50, CHAOS="--first 7 --events 1000")
 	go build -o $(BIN)/chaos-dispatch ./deploy/chaos/dispatch
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
 
@@ -149,4 +148,5 @@ clean-data: ## Forget the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/tools/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules
+	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
+		deploy/tools/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

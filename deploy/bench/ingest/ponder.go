@@ -44,7 +44,7 @@ func ponder(ctx context.Context, b *benchmark, c *chain) *ponderResult {
 }
 
 func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, err error) {
-	// Not npm ci: it demands every platform's package in the lock file, and not every registry serves all of them.
+	// Not npm ci: it demands the packages of every other platform in the lock file too.
 	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
 	}
