@@ -118,8 +118,8 @@ func TestComposeIsSafe(t *testing.T) {
 	}
 }
 
-// Every variable that compose.yaml sets is one that the binary knows; cmd's
-// own test checks the names against the configuration.
+// The image is built in one stage and run in another, in which there is nothing
+// but the binary and what it needs, and no user with rights.
 func TestDockerfile(t *testing.T) {
 	b, err := os.ReadFile("../Dockerfile")
 	if err != nil {
@@ -141,6 +141,14 @@ func TestDockerfile(t *testing.T) {
 	build, final := strings.Join(stages[0], "\n"), stages[1]
 	if !strings.Contains(build, "CGO_ENABLED=0") {
 		t.Error("the binary is not built statically")
+	}
+	if final[0] != "FROM scratch" {
+		t.Errorf("the run stage begins with %q and must be empty: FROM scratch", final[0])
+	}
+	if !slices.ContainsFunc(final, func(line string) bool {
+		return strings.HasPrefix(line, "COPY ") && strings.HasSuffix(line, " /etc/ssl/certs/ca-certificates.crt")
+	}) {
+		t.Error("the run stage has no CA certificates: no node, partner or engine could be reached over TLS")
 	}
 	user := ""
 	for _, line := range final {
