@@ -154,9 +154,14 @@ func Instance() string {
 
 // Report writes what status returns once a second until ctx ends. status must
 // be fast and safe to call from another goroutine; its value becomes JSON.
-// Anything older than 5 s is to be read as unknown.
+// Anything older than 5 s is to be read as unknown. What has said nothing for a
+// day is forgotten first: an instance has the name of its process, and the rows
+// of all that ever ran would stay.
 func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func() any) error {
 	queries, instance := db.New(pool), Instance()
+	if err := forgetOld(ctx, queries); err != nil && ctx.Err() == nil {
+		slog.Warn("old status not removed", "program", program, "error", err)
+	}
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -169,6 +174,12 @@ func Report(ctx context.Context, pool *pgxpool.Pool, program string, status func
 		case <-tick.C:
 		}
 	}
+}
+
+func forgetOld(ctx context.Context, queries *db.Queries) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	return queries.DeleteOldStatus(ctx)
 }
 
 func report(ctx context.Context, queries *db.Queries, program, instance string, status any) error {

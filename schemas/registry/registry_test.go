@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -290,6 +291,44 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 	}
 	if err := report(context.Background(), db.New(pool), "query", "i", func() {}); err == nil || !strings.Contains(err.Error(), "encode the status of query") {
 		t.Errorf("a status that is no JSON: %v", err)
+	}
+}
+
+// Who starts to report removes the rows of what has long gone, and no others.
+func TestReportForgetsWhatHasGone(t *testing.T) {
+	pool := open(t, localtest.Postgres(t))
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if _, err := pool.Exec(ctx, `INSERT INTO program_status (program, instance, at, status) VALUES
+		('query', 'gone', now() - interval '25 hours', '{}'), ('query', 'silent', now() - interval '23 hours', '{}')`); err != nil {
+		t.Fatal(err)
+	}
+	reporting, stop := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		done <- Report(reporting, pool, "query", func() any { return nil })
+	}()
+	instances := func() (names []string) {
+		status, err := db.New(pool).ListStatus(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range status {
+			names = append(names, s.Instance)
+		}
+		return names
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !slices.Contains(instances(), Instance()) {
+		<-tick.C
+	}
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if names := instances(); slices.Contains(names, "gone") || !slices.Contains(names, "silent") {
+		t.Errorf("the status is of %q: 25 hours of silence must be forgotten and 23 must not", names)
 	}
 }
 
