@@ -58,8 +58,10 @@ func createPartner(ctx context.Context, pool *pgxpool.Pool, sealer *registry.Sea
 	})
 	var pgErr *pgconn.PgError
 	switch {
+	case errors.As(err, &pgErr) && pgErr.Code == "23505" && id == 0:
+		return newPartner{}, fmt.Errorf("create partner %q: somebody else made a partner at the same time and took the next free id: run it again", name)
 	case errors.As(err, &pgErr) && pgErr.Code == "23505":
-		return newPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out", created.ID)
+		return newPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out", id)
 	case err != nil:
 		return newPartner{}, fmt.Errorf("create partner %q: %w", name, err)
 	}
@@ -81,7 +83,7 @@ func (p newPartner) print(w io.Writer, asJSON bool) error {
 	if p.SigningSecret != "" {
 		fmt.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
 	}
-	_, err := fmt.Fprintln(w, "Keep what is shown here: it is not stored and cannot be shown again.")
+	_, err := fmt.Fprintln(w, "Keep what is shown here: navlog never shows it again.")
 	return err
 }
 

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/registry"
@@ -153,6 +155,46 @@ func TestPartnerMistakes(t *testing.T) {
 		if _, err := c.run(m.args...); err == nil || !strings.Contains(err.Error(), m.want) {
 			t.Errorf("navlog %s: %v, want %q", strings.Join(m.args, " "), err, m.want)
 		}
+	}
+}
+
+// Two that create a partner at once, without an id, may want the same one. The
+// one that loses is told to try again, and of no id that it did not give.
+func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
+	c := newCommands(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	postgres, err := registry.Open(ctx, registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.Close()
+	first, err := postgres.Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Rollback(ctx)
+	if _, err := db.New(first).CreatePartner(ctx, "First"); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := c.run("partner", "create", "Second")
+		done <- err
+	}()
+	for waits := false; !waits; time.Sleep(10 * time.Millisecond) { // until it wants the id of the first
+		if err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := first.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "run it again") || strings.Contains(err.Error(), "--id") {
+		t.Errorf("the second one: %v", err)
+	}
+	if out, err := c.run("partner", "create", "Second"); err != nil || !strings.Contains(out, "partner 2 (Second)") || !strings.Contains(out, "navlog never shows it again") {
+		t.Errorf("run again: %q, %v", out, err)
 	}
 }
 

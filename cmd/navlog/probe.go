@@ -28,7 +28,7 @@ func (cmd probeCmd) Run(ctx context.Context) error {
 	defer response.Body.Close()
 	reason, err := io.ReadAll(io.LimitReader(response.Body, 4<<10))
 	if err != nil {
-		return fmt.Errorf("probe: %w", err)
+		return fmt.Errorf("probe: read the answer of %s: %w", cmd.URL, err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered %d: %s", cmd.URL, response.StatusCode, reason)

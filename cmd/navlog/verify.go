@@ -41,7 +41,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 			_, err = fmt.Fprint(s.out, report)
 		}
 		if fault := report.Err(); fault != nil {
-			return errors.Join(err, fmt.Errorf("not everything is equal. Where the tables differ from the log, `navlog projection rebuild` makes them anew; where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault))
+			return errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault))
 		}
 		return err
 	}, needChainID, needKafka, needClickHouse)

@@ -81,7 +81,7 @@ func (c Config) Validate() error {
 		faults = append(faults, fmt.Errorf("clickhouse.addr is %q and must be host:port of the native protocol", c.Addr))
 	}
 	if c.User == "" {
-		faults = append(faults, errors.New("clickhouse.user is empty"))
+		faults = append(faults, errors.New("clickhouse.user is empty: give the user that writes the read models, such as default"))
 	}
 	if !identifier.MatchString(c.Prefix) {
 		faults = append(faults, fmt.Errorf("clickhouse.prefix is %q and must be a letter and then at most 30 of a-z, 0-9 and _", c.Prefix))
