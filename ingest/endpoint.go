@@ -17,7 +17,7 @@ type Endpoint struct {
 	// scheme and host are ever shown.
 	URL string `yaml:"url" env:"URL"`
 	// WS is the ws or wss URL at which the same node announces new blocks; empty
-	// for none. An endpoint whose URL is a WebSocket needs it not.
+	// for none. An endpoint whose URL is a WebSocket needs none.
 	WS string `yaml:"ws" env:"WS"`
 	// RequestsPerSecond that are sent at most: above 0, to 100,000; 0 for no
 	// limit. Each question of a batch counts.

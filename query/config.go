@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 	}
 	for _, proxy := range c.TrustedProxies {
 		if _, err := netip.ParsePrefix(proxy); err != nil {
-			fault("http.trustedProxies holds %q, which is no network like 10.0.0.0/8", proxy)
+			fault("http.trustedProxies holds %q, which is not a network such as 10.0.0.0/8", proxy)
 		}
 	}
 	for _, timeout := range []struct {

@@ -6,9 +6,9 @@
 //	dispatch   referral topics -> signed webhooks
 //	up         all four, with embedded engines and a development chain
 //
-// and the operator's commands: config, partner, projection, status, verify,
-// webhook; and
-// faultproxy, for tests.
+// The operator's commands are config, partner, projection, status, verify and
+// webhook. faultproxy is for tests.
+//
 // This package only ties the programs together: it reads the configuration,
 // opens the engines, and runs what was asked for until a signal comes.
 package main

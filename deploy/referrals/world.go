@@ -201,7 +201,7 @@ func (d *Dispatcher) Kill() {
 	<-d.ended
 }
 
-// Stop ends it in good order, and after 20 seconds anyhow.
+// Stop ends it in good order, or by SIGKILL after 20 seconds, which is an error.
 func (d *Dispatcher) Stop() error {
 	_ = d.cmd.Process.Signal(syscall.SIGTERM) // harmless where it has ended
 	select {

@@ -54,7 +54,7 @@ func environment() []string {
 	return env
 }
 
-// stop ends the process and all its children: in good order, and after 20 seconds anyhow.
+// stop ends the process and all its children: in good order, or by SIGKILL after 20 seconds.
 func (p *process) stop() {
 	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT) // harmless where it has ended
 	select {
