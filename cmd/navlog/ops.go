@@ -13,9 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// opsConfig is the small HTTP server beside a program that has none of its
-// own: /healthz, /readyz, /metrics. Empty: none.
+// opsConfig is the section ops of navlog.yaml: a small HTTP server beside each
+// of the four programs, with /healthz, /readyz and /metrics. serve has them on
+// the port of the API too; the others have no other port.
 type opsConfig struct {
+	// Listen is host:port; default empty: no such server. Programs on one host
+	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
 	Listen string `yaml:"listen" env:"LISTEN"`
 }
 
@@ -24,7 +27,7 @@ func (c opsConfig) validate() error {
 		return nil
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("ops.listen is %q and must be host:port", c.Listen)
+		return fmt.Errorf("ops.listen is %q and must be host:port, for example 127.0.0.1:9464", c.Listen)
 	}
 	return nil
 }
@@ -43,7 +46,7 @@ func serveOps(ctx context.Context, c opsConfig, gatherer prometheus.Gatherer, re
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("listen on ops.listen: %w; choose another port", err)
+		return fmt.Errorf("listen on ops.listen %q: %w; give each program on a host a port of its own (NAVLOG_OPS_LISTEN)", c.Listen, err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		bound, cancel := context.WithTimeout(context.Background(), 5*time.Second)
