@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -107,11 +108,73 @@ func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 	}
 }
 
-// The example and the compose file may only use settings that exist.
-func TestExamplesUseSettingsThatExist(t *testing.T) {
-	if _, err := loadConfig("../../deploy/navlog.example.yaml", nil); err != nil {
-		t.Errorf("deploy/navlog.example.yaml: %v", err)
+// The example is the only list of the settings for whoever does not read Go: it
+// is sound, has every key, and sets to its default what an operator need not
+// give.
+func TestExampleHasEverySetting(t *testing.T) {
+	const file = "../../deploy/navlog.example.yaml"
+	c, err := loadConfig(file, []string{testSecretKey})
+	if err = errors.Join(err, c.validate(allSections...)); err != nil {
+		t.Fatalf("%s: %v", file, err)
 	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has := keysOf(t, text)
+	all, err := yaml.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range keysOf(t, all) {
+		if !has[key] {
+			t.Errorf("%s lacks %s: add it with its default, its range and its unit", file, key)
+		}
+	}
+
+	want := defaultConfig()
+	want.Chain.ID, want.Chain.RPC, want.Chain.Vaults = c.Chain.ID, c.Chain.RPC, c.Chain.Vaults
+	want.Kafka.Brokers = c.Kafka.Brokers
+	want.ClickHouse.Addr, want.ClickHouse.User, want.ClickHouse.QueryUser = c.ClickHouse.Addr, c.ClickHouse.User, c.ClickHouse.QueryUser
+	want.Postgres.URL, want.HTTP.Router = c.Postgres.URL, c.HTTP.Router
+	defaults, err := yaml.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(all) != string(defaults) {
+		t.Errorf("%s has other values than the defaults:\n%s\nthey are:\n%s", file, all, defaults)
+	}
+}
+
+// keysOf are the keys of a document with the keys above them, chain.rpc.url; the
+// elements of a list have the keys of all of them.
+func keysOf(t *testing.T, document []byte) map[string]bool {
+	t.Helper()
+	var root yaml.Node
+	if err := yaml.Unmarshal(document, &root); err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]bool{}
+	var collect func(n *yaml.Node, above string)
+	collect = func(n *yaml.Node, above string) {
+		if n.Kind != yaml.MappingNode {
+			for _, element := range n.Content {
+				collect(element, above)
+			}
+			return
+		}
+		for i := 0; i < len(n.Content); i += 2 {
+			key := above + n.Content[i].Value
+			keys[key] = true
+			collect(n.Content[i+1], key+".")
+		}
+	}
+	collect(&root, "")
+	return keys
+}
+
+// The compose file may only use settings that exist.
+func TestComposeUsesSettingsThatExist(t *testing.T) {
 	b, err := os.ReadFile("../../deploy/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
