@@ -17,7 +17,7 @@ type Config struct {
 	// 100,000, default 1024. It bounds sockets; partners take turns at it.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
 	// CAFile is a PEM file with root certificates that are trusted beside the
-	// system's, for receivers in development.
+	// system's, for receivers in development; default none.
 	CAFile string `yaml:"caFile" env:"CA_FILE"`
 	// LeaseSeconds is how long a partner stays with a dispatcher that stopped
 	// renewing: 3 to 300, default 10. After a crash its partners wait as long.

@@ -13,30 +13,37 @@ import (
 
 // Config is the section http of navlog.yaml.
 type Config struct {
-	// Listen is host:port; port 0 chooses a free one, see Query.Addr.
+	// Listen is host:port, default 127.0.0.1:8080; port 0 chooses a free one, see
+	// Query.Addr.
 	Listen string `yaml:"listen" env:"LISTEN"`
 	// Router is the address of the deposit router that partners are told.
 	Router string `yaml:"router" env:"ROUTER"`
-	// PublicRateLimit is in requests a minute per IP address; 0 switches it off.
+	// PublicRateLimit is in requests a minute per IP address: 1 to 1,000,000,
+	// default 600; 0 switches it off.
 	PublicRateLimit int `yaml:"publicRateLimit" env:"PUBLIC_RATE_LIMIT"`
 	// PartnerRateLimit is in requests a minute per partner, where the registry
-	// has no other number for it.
+	// has no other number for it: 1 to 1,000,000, default 120.
 	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
-	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is believed;
+	// default none.
 	TrustedProxies []string `yaml:"trustedProxies" env:"TRUSTED_PROXIES"`
 	// CacheBytes bounds the finished answers about the newest state that are
-	// kept; 0 keeps none.
+	// kept: up to 1 GiB, default 32 MiB; 0 keeps none.
 	CacheBytes int `yaml:"cacheBytes" env:"CACHE_BYTES"`
-	// Concurrency is how many requests are answered at once; others wait, and
-	// what would wait too long is answered 503.
+	// Concurrency is how many requests are answered at once: 1 to 1000, default
+	// 16. Others wait, and what would wait too long is answered 503.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
-	// RequestTimeout bounds the work for one answer.
+	// RequestTimeout bounds the work for one answer: 100 ms to 10 min, default
+	// 10 s.
 	RequestTimeout time.Duration `yaml:"requestTimeout" env:"REQUEST_TIMEOUT"`
-	// ReadTimeout bounds the reading of a request, its header and its body each.
+	// ReadTimeout bounds the reading of a request, its header and its body each:
+	// 100 ms to 10 min, default 10 s.
 	ReadTimeout time.Duration `yaml:"readTimeout" env:"READ_TIMEOUT"`
-	// WriteTimeout bounds a request from its header to the end of its answer.
+	// WriteTimeout bounds a request from its header to the end of its answer:
+	// 100 ms to 10 min, default 30 s, and longer than RequestTimeout.
 	WriteTimeout time.Duration `yaml:"writeTimeout" env:"WRITE_TIMEOUT"`
-	// ShutdownTimeout is how long open requests may take when the program ends.
+	// ShutdownTimeout is how long open requests may take when the program ends:
+	// 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
 }
 

@@ -24,9 +24,11 @@ import (
 
 // Config says how to reach the brokers.
 type Config struct {
+	// Brokers to begin with, as host:port: at least one.
 	Brokers []string `yaml:"brokers" env:"BROKERS"`
-	TLS     bool     `yaml:"tls" env:"TLS"`
-	SASL    SASL     `yaml:"sasl" envPrefix:"SASL_"`
+	// TLS 1.2 or later, with the system's certificates; default false.
+	TLS  bool `yaml:"tls" env:"TLS"`
+	SASL SASL `yaml:"sasl" envPrefix:"SASL_"`
 	// ReplicationFactor of topics that navlog makes: 1 to 9, default 1.
 	ReplicationFactor int16 `yaml:"replicationFactor" env:"REPLICATION_FACTOR"`
 	// ReferralPartitions of the referral topics: 1 to 1000, default 8.
@@ -35,10 +37,11 @@ type Config struct {
 
 // SASL is the login; an empty mechanism means none.
 type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+	// Mechanism is PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; default none.
 	Mechanism string `yaml:"mechanism" env:"MECHANISM"`
-	User      string `yaml:"user" env:"USER"`
-	Password  string `yaml:"password" env:"PASSWORD"`
+	// User and Password are needed where there is a mechanism.
+	User     string `yaml:"user" env:"USER"`
+	Password string `yaml:"password" env:"PASSWORD"`
 }
 
 // DefaultConfig has everything but the brokers.

@@ -53,15 +53,19 @@ var MaxAmount = new(big.Int).Lsh(big.NewInt(1), 191)
 // Config says how to reach ClickHouse.
 type Config struct {
 	// Addr is host:port of the native protocol.
-	Addr     string `yaml:"addr" env:"ADDR"`
+	Addr string `yaml:"addr" env:"ADDR"`
+	// User and Password are the login that writes; default the user `default`
+	// without a password.
 	User     string `yaml:"user" env:"USER"`
 	Password string `yaml:"password" env:"PASSWORD"`
 	// QueryUser and QueryPassword are the read-only login of `navlog serve`;
 	// empty: User and Password.
 	QueryUser     string `yaml:"queryUser" env:"QUERY_USER"`
 	QueryPassword string `yaml:"queryPassword" env:"QUERY_PASSWORD"`
-	TLS           bool   `yaml:"tls" env:"TLS"`
-	// Prefix of the databases: <prefix>_g1, <prefix>_g2, ...
+	// TLS 1.2 or later, with the system's certificates; default false.
+	TLS bool `yaml:"tls" env:"TLS"`
+	// Prefix of the databases <prefix>_g1, <prefix>_g2, ...: a letter and then at
+	// most 30 of a-z, 0-9 and _, default navlog.
 	Prefix string `yaml:"prefix" env:"PREFIX"`
 	// Cluster is the name of a cluster of one shard in the server's
 	// configuration, over whose replicas the tables are kept; empty: the server

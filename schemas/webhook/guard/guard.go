@@ -65,7 +65,7 @@ var deniedToo = []netip.Prefix{netip.MustParsePrefix("168.63.129.16/32")}
 // Config loosens the guard for development.
 type Config struct {
 	// AllowNetworks are CIDRs, such as 127.0.0.0/8, exempt from the rules about
-	// addresses and ports. Leave it empty in production.
+	// addresses and ports; default none. Leave it empty in production.
 	AllowNetworks []string `yaml:"allowNetworks" env:"ALLOW_NETWORKS"`
 	// Resolver is only for tests; nil is Go's own resolver, which unlike libc's
 	// never takes 2130706433 or 0x7f.1 for an address.
