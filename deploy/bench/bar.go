@@ -1,4 +1,4 @@
-// Package bench prints what the benchmarks of the folders below it measured. A benchmark is a program of its own
+// Package bench prints what the benchmarks of the folders below it do, and what they measured. A benchmark is a program of its own
 // (`make bench-ingest` and so on), never a test: a timing decides nothing but its own line.
 package bench
 
@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
+	"time"
 )
 
 // A Bar is one figure of a benchmark and the bound that it is held to.
@@ -44,4 +46,9 @@ func Print(w io.Writer, bars ...Bar) {
 	for _, b := range bars {
 		fmt.Fprintln(w, b)
 	}
+}
+
+// Say tells a person at the terminal what takes so long.
+func Say(format string, a ...any) {
+	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), fmt.Sprintf(format, a...))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
@@ -26,7 +27,7 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary(t), args...)
-	cmd.Env = environment(settings...)
+	cmd.Env = child.Environment(settings...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -95,7 +96,7 @@ clickhouse: {addr: "127.0.0.1:9000"}
 postgres: {url: "postgres://navlog@127.0.0.1/navlog"}
 http: {router: "0x1000000000000000000000000000000000000001"}
 `))
-	cmd.Env = environment(secretKey)
+	cmd.Env = child.Environment(secretKey)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}

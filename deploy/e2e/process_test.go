@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/local"
 )
 
@@ -85,17 +86,6 @@ func openTempDir(t *testing.T) string {
 	return dir
 }
 
-// environment is that of this process, without its settings of navlog, and with the given ones.
-func environment(settings ...string) []string {
-	var env []string
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "NAVLOG_") || strings.HasPrefix(variable, "NAVLOG_ENGINES=") {
-			env = append(env, variable)
-		}
-	}
-	return append(env, settings...)
-}
-
 // A run is one `navlog up`.
 type run struct {
 	stack
@@ -119,7 +109,7 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	}
 	defer output.Close()
 	r.cmd = exec.Command(binary(t), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
-	r.cmd.Env = environment(settings...)
+	r.cmd.Env = child.Environment(settings...)
 	r.cmd.Stdout, r.cmd.Stderr = output, output
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := r.cmd.Start(); err != nil {

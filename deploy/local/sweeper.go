@@ -33,6 +33,22 @@ func RemoveAtExit(dir string) error {
 	return nil
 }
 
+// RunDir makes a new folder below data for the engines of one run, open to the user that PostgreSQL runs as. It goes with
+// this process, unless it is to be kept.
+func RunDir(data string, keep bool) (string, error) {
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	dir, err := os.MkdirTemp(data, "run-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the engines: %w", err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil || keep {
+		return dir, err
+	}
+	return dir, RemoveAtExit(dir)
+}
+
 // heldOpen keeps the pipes of the sweepers from the garbage collector, which would close them.
 var heldOpen struct {
 	sync.Mutex

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -175,12 +176,7 @@ func (w *World) Dispatch(navlog, caFile, logName string, env ...string) (*Dispat
 	}
 	defer output.Close()
 	d := &Dispatcher{cmd: exec.Command(navlog, "dispatch"), ended: make(chan struct{})}
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "NAVLOG_") {
-			d.cmd.Env = append(d.cmd.Env, variable)
-		}
-	}
-	d.cmd.Env = append(append(d.cmd.Env,
+	d.cmd.Env = append(child.Environment(
 		"NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID), "NAVLOG_KAFKA_BROKERS="+w.kafka.Addr, "NAVLOG_POSTGRES_URL="+w.postgres.URL,
 		"NAVLOG_SECRET_KEY="+sealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS=127.0.0.0/8"), env...)
 	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = w.Dir, output, output
@@ -218,16 +214,4 @@ func (d *Dispatcher) Ended() <-chan struct{} { return d.ended }
 
 // Peak is the largest resident memory so far, in bytes; 0 where the system does
 // not tell it.
-func (d *Dispatcher) Peak() int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	fields := strings.Fields(rest)
-	if len(fields) == 0 {
-		return 0
-	}
-	kib, _ := strconv.ParseInt(fields[0], 10, 64)
-	return kib << 10
-}
+func (d *Dispatcher) Peak() int64 { return child.Peak(d.cmd.Process.Pid) }

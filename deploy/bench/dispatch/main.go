@@ -69,7 +69,7 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
 		return nil, fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
 	}
-	dir, err := b.emptyDir()
+	dir, err := local.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
@@ -95,20 +95,6 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 		bars = append(bars, measured...)
 	}
 	return bars, nil
-}
-
-func (b *benchmark) emptyDir() (string, error) {
-	if err := os.MkdirAll(b.Data, 0o755); err != nil {
-		return "", fmt.Errorf("make the data folder: %w", err)
-	}
-	dir, err := os.MkdirTemp(b.Data, "run-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for the engines: %w", err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil || b.Keep {
-		return dir, err
-	}
-	return dir, local.RemoveAtExit(dir)
 }
 
 // dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
@@ -164,11 +150,6 @@ func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) 
 }
 
 func nobody(int) bool { return false }
-
-// say tells a person at the terminal what takes so long.
-func (b *benchmark) say(format string, a ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, a...))
-}
 
 // until polls until done.
 func until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {

@@ -35,7 +35,7 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 			return nil, err
 		}
 	}
-	b.say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
+	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
 	var peak int64
 	err = b.dispatching(ctx, func(ctx context.Context, d *referrals.Dispatcher) error {
 		err := b.receiver.all(ctx, b.Events)
@@ -46,7 +46,7 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	rate := float64(b.Events) / b.receiver.spread().Seconds()
-	b.say("rate: %.0f deliveries a second, dispatcher at most %d MiB", rate, peak>>20)
+	bench.Say("rate: %.0f deliveries a second, dispatcher at most %d MiB", rate, peak>>20)
 	return []bench.Bar{{Name: "deliveries-per-s", Value: rate, Bound: 5000, Least: true}}, nil
 }
 
@@ -118,7 +118,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (time.Duration, error
 	took := b.receiver.took(counted)
 	slices.Sort(took)
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
-	b.say("latency: %d of 100 partners dead: p50 %.1f ms, p99 %.1f ms, longest %.1f ms of %d", dead,
+	bench.Say("latency: %d of 100 partners dead: p50 %.1f ms, p99 %.1f ms, longest %.1f ms of %d", dead,
 		milliseconds(p50), milliseconds(p99), milliseconds(took[len(took)-1]), len(took))
 	return p99, nil
 }
@@ -143,7 +143,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.say("drain: %d parked events in %.1f s, at most %d at a time", b.Outage, time.Since(started).Seconds(), b.receiver.mostAtOnce())
+	bench.Say("drain: %d parked events in %.1f s, at most %d at a time", b.Outage, time.Since(started).Seconds(), b.receiver.mostAtOnce())
 	return []bench.Bar{{Name: "drain-most-at-once", Value: float64(b.receiver.mostAtOnce()), Bound: 4}}, nil
 }
 
@@ -160,7 +160,7 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 	}
 	var peak int64
 	err = b.dispatching(ctx, func(ctx context.Context, d *referrals.Dispatcher) error {
-		b.say("parked: %d events, probes for 30 s", b.Parked)
+		bench.Say("parked: %d events, probes for 30 s", b.Parked)
 		watch, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		<-watch.Done()
@@ -170,7 +170,7 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.say("parked: the dispatcher took at most %d MiB", peak>>20)
+	bench.Say("parked: the dispatcher took at most %d MiB", peak>>20)
 	return []bench.Bar{{Name: "rss-mib-1m-parked", Value: float64(peak >> 20), Bound: 256}}, nil
 }
 

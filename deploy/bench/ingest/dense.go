@@ -7,6 +7,9 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/child"
 )
 
 const (
@@ -39,7 +42,7 @@ type denseResult struct {
 
 // dense measures the backfill of b.Logs logs in b.Blocks blocks against plain HTTP and Ponder.
 func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
-	b.say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
+	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
 	c, err := b.chain(ctx)
 	if err != nil {
 		return nil, err
@@ -50,7 +53,7 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 	}
 	r := &denseResult{Logs: c.logs, Blocks: b.Blocks, BuildSeconds: c.took.Seconds()}
 
-	b.say("recording which ranges navlog asks for")
+	bench.Say("recording which ranges navlog asks for")
 	if r.Traffic, err = record(ctx, b, c); err != nil {
 		return nil, err
 	}
@@ -69,27 +72,27 @@ func dense(ctx context.Context, b *benchmark) (_ *denseResult, err error) {
 		}
 		return nil
 	}
-	b.say("plain HTTP")
+	bench.Say("plain HTTP")
 	if err := plain(); err != nil {
 		return nil, err
 	}
-	b.say("navlog, from an empty data folder")
+	bench.Say("navlog, from an empty data folder")
 	run, err := backfill(ctx, b, c)
 	if err != nil {
 		return nil, err
 	}
 	r.Seconds, r.Ingested, r.IngestPeak = run.visible.Seconds(), run.ingested.Seconds(), run.ingestPeak
 	r.CPU = run.cpu
-	b.say("plain HTTP again")
+	bench.Say("plain HTTP again")
 	if err := plain(); err != nil {
 		return nil, err
 	}
 	r.Plain = median(r.PlainSeconds)
-	r.Ratio, r.NodePeak = r.Seconds/r.Plain, peak(c.Pid)
+	r.Ratio, r.NodePeak = r.Seconds/r.Plain, child.Peak(c.Pid)
 	if !b.wants("ponder") {
 		return r, nil
 	}
-	b.say("Ponder, from an empty database")
+	bench.Say("Ponder, from an empty database")
 	r.Ponder = ponder(ctx, b, c)
 	return r, nil
 }
@@ -162,7 +165,7 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 	if err != nil {
 		return r, fmt.Errorf("run navlog: %w", err)
 	}
-	r.visible, r.ingestPeak = time.Since(began), peak(run.ingest.cmd.Process.Pid)
+	r.visible, r.ingestPeak = time.Since(began), child.Peak(run.ingest.cmd.Process.Pid)
 	r.cpu = cpuTimes(c, s, run)
 	for name, seconds := range before {
 		r.cpu[name] -= seconds

@@ -31,7 +31,7 @@ type stack struct {
 
 // startStack starts the engines below a new folder of data and returns when all of them answer.
 func startStack(ctx context.Context, b *benchmark) (*stack, error) {
-	dir, err := b.emptyDir()
+	dir, err := local.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
@@ -111,21 +111,6 @@ func (s *stack) configure(c settings) error {
 	}
 	s.config = filepath.Join(s.dir, "navlog.yaml")
 	return os.WriteFile(s.config, text, 0o600)
-}
-
-// emptyDir makes a new folder, open to the user that PostgreSQL runs as. It goes with this process.
-func (b *benchmark) emptyDir() (string, error) {
-	if err := os.MkdirAll(b.Data, 0o755); err != nil {
-		return "", fmt.Errorf("make the data folder: %w", err)
-	}
-	dir, err := os.MkdirTemp(b.Data, "run-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for the engines: %w", err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil || b.Keep {
-		return dir, err
-	}
-	return dir, local.RemoveAtExit(dir)
 }
 
 // freePorts gives addresses on loopback that nothing listens on. They are held until all are known, so they differ.

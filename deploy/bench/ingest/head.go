@@ -12,6 +12,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/deploy/bench"
 )
 
 const (
@@ -61,12 +63,12 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 		return nil, err
 	}
 	defer run.stop()
-	b.say("navlog reaches the head")
+	bench.Say("navlog reaches the head")
 	caughtUp := func(ctx context.Context) bool { return newestBlock(ctx, s.api, c.vault) >= c.last }
 	if err := run.until(ctx, visibleEvery, caughtUp); err != nil {
 		return nil, fmt.Errorf("run navlog: %w", err)
 	}
-	b.say("mining %d blocks, one in about %s", b.HeadBlocks, b.HeadInterval)
+	bench.Say("mining %d blocks, one in about %s", b.HeadBlocks, b.HeadInterval)
 	delays, err := follow(ctx, b, c, s, run)
 	if err != nil {
 		return nil, err

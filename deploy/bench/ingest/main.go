@@ -25,6 +25,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/local"
 )
 
 // parts of the benchmark, in the order in which they run.
@@ -132,7 +133,7 @@ func (b *benchmark) wants(part string) bool { return slices.Contains(b.Only, par
 
 // chain starts an empty one. Its files, of which anvil writes few, go with the process.
 func (b *benchmark) chain(ctx context.Context) (*chain, error) {
-	dir, err := b.emptyDir()
+	dir, err := local.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
@@ -141,9 +142,4 @@ func (b *benchmark) chain(ctx context.Context) (*chain, error) {
 
 func (b *benchmark) settings(c *chain, rpc string) settings {
 	return settings{rpc: rpc, vault: c.vault.Hex(), startBlock: c.start, pollInterval: b.PollInterval}
-}
-
-// say tells a person at the terminal what takes so long.
-func (b *benchmark) say(format string, a ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, a...))
 }

@@ -48,7 +48,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
 	}
-	dir, err := b.emptyDir()
+	dir, err := local.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/navlog/navlog/deploy/child"
 )
 
 // A process is one program of navlog, or a competitor.
@@ -31,7 +32,7 @@ func launch(dir, name string, env []string, workDir string, command ...string) (
 	}
 	defer output.Close()
 	p.cmd = exec.Command(command[0], command[1:]...)
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = workDir, append(environment(), env...), output, output
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = workDir, child.Environment(env...), output, output
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
@@ -41,17 +42,6 @@ func launch(dir, name string, env []string, workDir string, command ...string) (
 		close(p.ended)
 	}()
 	return p, nil
-}
-
-// environment is that of this process without its settings of navlog.
-func environment() []string {
-	var env []string
-	for _, variable := range os.Environ() {
-		if !strings.HasPrefix(variable, "NAVLOG_") {
-			env = append(env, variable)
-		}
-	}
-	return env
 }
 
 // stop ends the process and all its children: in good order, or by SIGKILL after 20 seconds.
@@ -70,22 +60,6 @@ func (p *process) failure() error {
 	text, _ := os.ReadFile(p.log)
 	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
 	return fmt.Errorf("%s ended too early (%v): %s", p.name, p.err, strings.Join(lines[max(0, len(lines)-3):], " | "))
-}
-
-// peak is the largest resident memory of a process so far, in bytes; 0 where the system does not tell it.
-func peak(pid int) int64 {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "VmHWM:" {
-			kib, _ := strconv.ParseInt(fields[1], 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }
 
 // cpuSeconds is what a process has taken of all cores so far; 0 where the system does not tell it.

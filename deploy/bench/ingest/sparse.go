@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/local"
 )
 
 // sparseResult is the backfill of a chain with few logs.
@@ -21,8 +25,8 @@ type sparseResult struct {
 
 // sparse measures the backfill of b.SparseBlocks blocks of which each b.SparseEvery-th has one log.
 func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
-	b.say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
-	dir, err := b.emptyDir()
+	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
+	dir, err := local.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
@@ -33,16 +37,16 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	defer func() { err = errors.Join(err, c.Close()) }()
 	r := &sparseResult{Blocks: c.tip, Logs: c.logs, Build: c.took.Seconds()}
 
-	b.say("recording what navlog asks for")
+	bench.Say("recording what navlog asks for")
 	if r.Traffic, err = record(ctx, b, c); err != nil {
 		return nil, err
 	}
-	b.say("navlog, from an empty data folder")
+	bench.Say("navlog, from an empty data folder")
 	run, err := backfill(ctx, b, c)
 	if err != nil {
 		return nil, err
 	}
-	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), peak(c.Pid)
+	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), child.Peak(c.Pid)
 	r.Headers = r.Traffic.Calls["eth_getBlockByNumber"] + r.Traffic.Calls["eth_getBlockByHash"] + r.Traffic.Calls["eth_getHeaderByNumber"]
 	r.Spared = max(0, int(r.Blocks)-r.Headers)
 	return r, nil

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/navlog/navlog/deploy/child"
 )
 
 // server is a process that answers HTTP.
@@ -27,7 +29,7 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*serv
 	}
 	cmd := exec.CommandContext(ctx, binary, "serve")
 	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "NAVLOG_CHAIN_ID="+strconv.Itoa(chainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
+	cmd.Env = child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(chainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
 		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+numbered(0xee, 0).Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
 	return start(ctx, cmd, addr, "/readyz")
@@ -94,17 +96,11 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 
 // memory is the most that the process had resident, in MiB.
 func (s *server) memory() (float64, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
-	if err != nil {
-		return 0, err
+	peak := child.Peak(s.cmd.Process.Pid)
+	if peak == 0 {
+		return 0, fmt.Errorf("this system does not tell the memory of process %d: run the benchmark on Linux", s.cmd.Process.Pid)
 	}
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(rest), " kB"), 64)
-			return kib / 1024, err
-		}
-	}
-	return 0, fmt.Errorf("no VmHWM of process %d", s.cmd.Process.Pid)
+	return float64(peak) / (1 << 20), nil
 }
 
 func (s *server) stop() {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -259,20 +258,4 @@ func cpu(pid int) (time.Duration, error) {
 		ticks += n
 	}
 	return time.Duration(ticks) * 10 * time.Millisecond, nil
-}
-
-// peak is the largest resident memory of a process so far, in bytes; 0 where the system does not tell it.
-func peak(pid int) int64 {
-	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if fields := strings.Fields(lines.Text()); len(fields) == 3 && fields[0] == "VmHWM:" {
-			kib, _ := strconv.ParseInt(fields[1], 10, 64)
-			return kib << 10
-		}
-	}
-	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -47,12 +48,12 @@ func (e *engines) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64
 	defer func() {
 		err = errors.Join(err, e.conn.Exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+fedDatabase+" SYNC"), forgetTopic(context.WithoutCancel(ctx), adm))
 	}()
-	b.say("writing rows for ClickHouse's own Kafka engine")
+	bench.Say("writing rows for ClickHouse's own Kafka engine")
 	rows, err := e.writeRows(ctx, client, b.Fed)
 	if err != nil {
 		return err
 	}
-	b.say("feeding a table by ClickHouse's own Kafka engine")
+	bench.Say("feeding a table by ClickHouse's own Kafka engine")
 	took, err := e.feed(ctx, rows)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -61,7 +62,7 @@ func openLog(ctx context.Context, b *benchmark) (*local.Kafka, error) {
 	if err != nil || made == want {
 		return kafka, err
 	}
-	b.say("writing a log of %d events of %d users", b.Events, b.Users)
+	bench.Say("writing a log of %d events of %d users", b.Events, b.Users)
 	text, _ = json.Marshal(want) // three numbers
 	g, err := newGenerator(kafka.Addr, b.Users)
 	if err == nil {

@@ -30,6 +30,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -57,10 +58,6 @@ func main() {
 	}
 }
 
-func (b *benchmark) say(format string, a ...any) {
-	fmt.Fprintf(os.Stderr, "%s  %s\n", time.Now().UTC().Format("15:04:05"), fmt.Sprintf(format, a...))
-}
-
 // engines of one run. The log outlives them.
 type engines struct {
 	dir        string
@@ -80,10 +77,7 @@ func (b *benchmark) start(ctx context.Context) (e *engines, err error) {
 	if e.kafka, err = openLog(ctx, b); err != nil {
 		return nil, err
 	}
-	if e.dir, err = os.MkdirTemp(b.Data, "run-"); err == nil {
-		err = errors.Join(os.Chmod(e.dir, 0o755), local.RemoveAtExit(e.dir)) // PostgreSQL may run as another user
-	}
-	if err == nil {
+	if e.dir, err = local.RunDir(b.Data, false); err == nil {
 		e.clickHouse, err = local.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
 	}
 	if err == nil {
@@ -162,7 +156,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	}
 	defer said.Close()
 	project := exec.Command(b.Navlog, "project", "--config", e.config)
-	project.Stdout, project.Stderr = said, said
+	project.Env, project.Stdout, project.Stderr = child.Environment(), said, said
 	if err := project.Start(); err != nil {
 		return fmt.Errorf("start navlog project: %w", err)
 	}
@@ -175,7 +169,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.say("building the first generation of %d records", last)
+	bench.Say("building the first generation of %d records", last)
 	first, err := e.reaches(ctx, 1, last)
 	if err != nil {
 		return err
@@ -191,10 +185,10 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err := e.merged(ctx, 1); err != nil {
 		return err
 	}
-	b.say("rebuilding beside it")
+	bench.Say("rebuilding beside it")
 	began := time.Now()
 	rebuild := exec.CommandContext(ctx, b.Navlog, "projection", "rebuild", "--config", e.config)
-	rebuild.Stdout, rebuild.Stderr = os.Stderr, os.Stderr
+	rebuild.Env, rebuild.Stdout, rebuild.Stderr = child.Environment(), os.Stderr, os.Stderr
 	if err := rebuild.Run(); err != nil {
 		return fmt.Errorf("navlog projection rebuild: %w", err)
 	}
@@ -208,13 +202,13 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err := e.merged(ctx, 2); err != nil {
 		return err
 	}
-	b.say("timing live blocks")
+	bench.Say("timing live blocks")
 	beside, err := e.live(ctx, b, last)
 	if err != nil {
 		return err
 	}
 	drop := exec.CommandContext(ctx, b.Navlog, "projection", "drop", "1", "--config", e.config)
-	drop.Stdout, drop.Stderr = os.Stderr, os.Stderr
+	drop.Env, drop.Stdout, drop.Stderr = child.Environment(), os.Stderr, os.Stderr
 	if err := drop.Run(); err != nil {
 		return fmt.Errorf("navlog projection drop: %w", err)
 	}
@@ -225,9 +219,9 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	}
 	printLive("with a standby generation beside the live one", beside)
 	p99 := printLive("with the live generation alone", waits)
-	memory := peak(project.Process.Pid)
+	memory := child.Peak(project.Process.Pid)
 
-	b.say("inserting the same rows bare")
+	bench.Say("inserting the same rows bare")
 	bare, rows, err := e.bare(ctx, b, last)
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (c *chaos) run(ctx context.Context) (sum tally, err error) {
 	if c.Seeds < 1 || c.Events < partners {
 		return sum, fmt.Errorf("--seeds is %d and must be 1 or more, --events %d and must be %d or more", c.Seeds, c.Events, partners)
 	}
-	dir, err := c.emptyDir()
+	dir, err := local.RunDir(c.Data, true)
 	if err != nil {
 		return sum, err
 	}
@@ -110,15 +110,4 @@ func (c *chaos) run(ctx context.Context) (sum tally, err error) {
 		fmt.Fprintf(os.Stderr, "seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s\n", seed, one.events, one.lost, one.extra, one.bound, time.Since(started).Seconds())
 	}
 	return sum, local.RemoveAtExit(dir)
-}
-
-func (c *chaos) emptyDir() (string, error) {
-	if err := os.MkdirAll(c.Data, 0o755); err != nil {
-		return "", fmt.Errorf("make the data folder: %w", err)
-	}
-	dir, err := os.MkdirTemp(c.Data, "run-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for the engines: %w", err)
-	}
-	return dir, os.Chmod(dir, 0o755)
 }

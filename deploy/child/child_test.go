@@ -1,0 +1,35 @@
+package child
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:1")
+	t.Setenv("NAVLOG_CONFIG", "mine.yaml")
+	t.Setenv("NAVLOG_ENGINES", "/engines")
+	t.Setenv("OTHER", "kept")
+	env := Environment("NAVLOG_CHAIN_ID=7")
+	for variable, want := range map[string]bool{
+		"NAVLOG_HTTP_LISTEN=127.0.0.1:1": false, "NAVLOG_CONFIG=mine.yaml": false,
+		"NAVLOG_ENGINES=/engines": true, "OTHER=kept": true, "NAVLOG_CHAIN_ID=7": true,
+	} {
+		if slices.Contains(env, variable) != want {
+			t.Errorf("%s is in the environment: %v, want %v", variable, !want, want)
+		}
+	}
+}
+
+func TestPeak(t *testing.T) {
+	if runtime.GOOS == "linux" {
+		if mib := Peak(os.Getpid()) >> 20; mib < 1 || mib > 1<<20 {
+			t.Errorf("this process took %d MiB", mib)
+		}
+	}
+	if peak := Peak(-1); peak != 0 {
+		t.Errorf("no process took %d bytes", peak)
+	}
+}
