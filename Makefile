@@ -89,7 +89,7 @@ EVENTS ?= 10000000
 .PHONY: bench-query
 bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQL (EVENTS=1000000 for less)
 	go build -o $(BIN)/bench-query ./deploy/bench/query
-	$(BIN)/bench-query -events $(EVENTS)
+	$(BIN)/bench-query --events $(EVENTS)
 
 .PHONY: lint
 lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule

@@ -30,7 +30,7 @@ const (
 // crowd is what misbehaves: clients that take nothing of their answers, clients
 // that leave, and more clients than there is room for.
 func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.navlog, 0)
+	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := w.overload(ctx, s, o.each/4)
+	more, err := w.overload(ctx, s, o.Each/4)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -19,73 +18,76 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
+// parts of the benchmark, in the order in which they run.
+var parts = []string{"alone", "cold", "hot", "crowd", "postgres"}
+
+// options are what the command line says.
+type options struct {
+	Events int           `default:"10000000" help:"Events of the chain."`
+	Users  int           `default:"0" help:"Users that the events name; 0 is a tenth of the events."`
+	Dir    string        `type:"path" default:"build/bench-query" help:"Folder in which the data set is kept."`
+	Navlog string        `type:"path" default:"bin/navlog" help:"The binary to measure."`
+	Each   time.Duration `default:"60s" help:"Time of each measurement."`
+	Load   bool          `help:"Make the data set and end."`
+	Only   []string      `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}."`
+
+	// What the program tells itself where it is the handler to compare with.
+	Bare   string `hidden:"" help:"Serve this file and nothing else."`
+	Listen string `hidden:"" help:"Where to serve it."`
+}
+
 func main() {
-	o := options{}
-	flag.IntVar(&o.events, "events", 10_000_000, "events of the chain")
-	flag.IntVar(&o.users, "users", 0, "users (default: a tenth of the events)")
-	flag.StringVar(&o.dir, "dir", "build/bench-query", "where the data set is kept")
-	flag.StringVar(&o.navlog, "navlog", "bin/navlog", "the program to measure")
-	flag.DurationVar(&o.each, "each", 60*time.Second, "time of each measurement")
-	flag.BoolVar(&o.load, "load", false, "make the data set and end")
-	flag.StringVar(&o.only, "only", "", "only these measurements, separated by commas: alone, cold, hot, crowd, postgres")
-	bare, listen := flag.String("bare", "", "(internal) serve this file and nothing else"), flag.String("listen", "", "(internal) where")
-	flag.Parse()
-	if *bare != "" {
-		fmt.Fprintln(os.Stderr, "bench-query:", runBare(*bare, *listen))
+	var o options
+	kong.Parse(&o, kong.Name("bench-query"), kong.Description("Measure navlog's HTTP API."), kong.Vars{"parts": strings.Join(parts, ",")})
+	if o.Bare != "" {
+		fmt.Fprintln(os.Stderr, "bench-query:", runBare(o.Bare, o.Listen))
 		os.Exit(1)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, o); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench-query:", err)
 		os.Exit(1)
 	}
 }
 
-type options struct {
-	events, users int
-	dir, navlog   string
-	each          time.Duration
-	load          bool
-	only          string
-}
-
 func run(ctx context.Context, o options) (err error) {
-	if o.users == 0 {
-		o.users = o.events / 10
+	if o.Users == 0 {
+		o.Users = o.Events / 10
 	}
 	// The tables are part of the name: others are another data set.
-	folder, err := filepath.Abs(filepath.Join(o.dir, fmt.Sprintf("%d-%s", o.events, readmodel.Schema())))
-	if err != nil {
-		return err
+	folder := filepath.Join(o.Dir, fmt.Sprintf("%d-%s", o.Events, readmodel.Schema()))
+	if _, err := os.Stat(o.Navlog); err != nil && !o.Load {
+		return fmt.Errorf("find the binary to measure: %w; make it with `make build` or name another one with --navlog", err)
 	}
-	if o.navlog, err = filepath.Abs(o.navlog); err != nil {
-		return err
-	}
-	w, err := open(ctx, folder, o.events, o.users, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	w, err := open(ctx, folder, o.Events, o.Users, slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	if w != nil {
 		defer func() { err = errors.Join(err, w.close()) }()
 	}
-	if err != nil || o.load {
+	if err != nil || o.Load {
 		return err
 	}
 	var bars []bench.Bar
-	for _, m := range []struct {
-		name    string
-		measure func(context.Context, options) ([]bench.Bar, error)
-	}{{"alone", w.alone}, {"cold", w.cold}, {"hot", w.hot}, {"crowd", w.crowd}, {"postgres", w.compare}} {
-		if o.only != "" && !slices.Contains(strings.Split(o.only, ","), m.name) {
+	measures := map[string]func(context.Context, options) ([]bench.Bar, error){
+		"alone": w.alone, "cold": w.cold, "hot": w.hot, "crowd": w.crowd, "postgres": w.compare,
+	}
+	for _, part := range parts {
+		if !slices.Contains(o.Only, part) {
 			continue
 		}
-		more, err := m.measure(ctx, o)
+		more, err := measures[part](ctx, o)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return fmt.Errorf("%s: %w", part, err)
 		}
 		bars = append(bars, more...)
 	}
@@ -96,20 +98,20 @@ func run(ctx context.Context, o options) (err error) {
 
 // alone asks one question at a time with the cache off: what each of them costs.
 func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.navlog, 0)
+	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
 	a, questions := newAsker("http://"+s.addr, w.keys[1]), w.questions()
-	inTurns(ctx, a, questions, o.each, func(p string, _ *rand.Rand) string { return p }).print(os.Stdout, "cold, the newest block, one at a time")
-	inTurns(ctx, a, questions, o.each, w.past).print(os.Stdout, "cold, a random past block, one at a time")
+	inTurns(ctx, a, questions, o.Each, func(p string, _ *rand.Rand) string { return p }).print(os.Stdout, "cold, the newest block, one at a time")
+	inTurns(ctx, a, questions, o.Each, w.past).print(os.Stdout, "cold, a random past block, one at a time")
 	return nil, nil
 }
 
 // cold asks with the cache off.
 func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.navlog, 0)
+	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -118,10 +120,10 @@ func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
 	defer stop()
 	go w.live(ctx)
 	a, questions := newAsker("http://"+s.addr, w.keys[1]), w.questions()
-	pace(ctx, a, questions, 50, o.each/6, func(p string, _ *rand.Rand) string { return p }) // what was never read is read once
-	newest := pace(ctx, a, questions, 50, o.each, func(p string, _ *rand.Rand) string { return p })
-	past := pace(ctx, a, questions, 20, o.each, w.past)
-	full := saturate(ctx, a, questions, 8, o.each/2)
+	pace(ctx, a, questions, 50, o.Each/6, func(p string, _ *rand.Rand) string { return p }) // what was never read is read once
+	newest := pace(ctx, a, questions, 50, o.Each, func(p string, _ *rand.Rand) string { return p })
+	past := pace(ctx, a, questions, 20, o.Each, w.past)
+	full := saturate(ctx, a, questions, 8, o.Each/2)
 	newest.print(os.Stdout, "cold, the newest block, 50 requests a second")
 	past.print(os.Stdout, "cold, a random past block, 20 requests a second")
 	full.print(os.Stdout, "cold, 8 clients as fast as they are answered")
@@ -156,7 +158,7 @@ func sum(counts map[string]int) (n int) {
 // hot asks for what is in the cache, and a handler that does nothing for the
 // same bytes, in turns.
 func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.navlog, 32<<20)
+	s, err := w.serve(ctx, o.Navlog, 32<<20)
 	if err != nil {
 		return nil, err
 	}
@@ -178,12 +180,12 @@ func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
 	var rates, bares []float64
 	var took, bareTook []time.Duration
 	for range rounds {
-		rate, all, err := hammer(s.addr, []string{path}, connections, o.each/rounds/2)
+		rate, all, err := hammer(s.addr, []string{path}, connections, o.Each/rounds/2)
 		if err != nil {
 			return nil, err
 		}
 		rates, took = append(rates, rate), append(took, all...)
-		if rate, all, err = hammer(plain.addr, []string{"/"}, connections, o.each/rounds/2); err != nil {
+		if rate, all, err = hammer(plain.addr, []string{"/"}, connections, o.Each/rounds/2); err != nil {
 			return nil, err
 		}
 		bares, bareTook = append(bares, rate), append(bareTook, all...)

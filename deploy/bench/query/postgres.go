@@ -78,7 +78,7 @@ func (w *world) compare(ctx context.Context, o options) ([]bench.Bar, error) {
 	if err := w.loadFacts(ctx); err != nil {
 		return nil, fmt.Errorf("load PostgreSQL: %w", err)
 	}
-	s, err := w.serve(ctx, o.navlog, 0)
+	s, err := w.serve(ctx, o.Navlog, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -87,13 +87,13 @@ func (w *world) compare(ctx context.Context, o options) ([]bench.Bar, error) {
 	fmt.Printf("\nthe same questions to PostgreSQL with indexes, one at a time\n%-28s %14s %14s %10s\n", "question", "navlog p50 ms", "postgres p50", "times")
 	var bars []bench.Bar
 	for _, c := range w.comparisons() {
-		ours, err := median(o.each/12, func(r *rand.Rand) error {
+		ours, err := median(o.Each/12, func(r *rand.Rand) error {
 			return a.ask(ctx, question{partner: c.key}, c.path(r))
 		})
 		if err != nil {
 			return nil, err
 		}
-		theirs, err := median(o.each/12, func(r *rand.Rand) error {
+		theirs, err := median(o.Each/12, func(r *rand.Rand) error {
 			rows, err := w.pool.Query(ctx, c.sql, c.args(r)...)
 			if err != nil {
 				return err

@@ -49,7 +49,7 @@ func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, exec.CommandContext(ctx, self, "-bare", file, "-listen", addr), addr, "/")
+	return start(ctx, exec.CommandContext(ctx, self, "--bare", file, "--listen", addr), addr, "/")
 }
 
 // runBare is the other side of bare.
