@@ -132,6 +132,9 @@ func needed(question string, args []any) string {
 
 // ask puts a question to a generation and gives its rows.
 func ask[T any](ctx context.Context, g generation, question string, args ...any) ([]T, error) {
+	if err := ctx.Err(); err != nil { // there is no time to tell the engine of
+		return nil, err
+	}
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
 	var out []T
