@@ -115,10 +115,16 @@ func (c *cache) settle(key cacheKey, e *cacheEntry) {
 	}
 }
 
-// cost is what an entry takes at most: both forms of the body, and its maps
-// and strings.
+// cost is what an entry takes at most: the request line, both forms of the body,
+// the header with its links, and the maps and strings that hold them.
 func (e *cacheEntry) cost(key cacheKey) int {
-	return len(key.path) + len(key.query) + len(key.name) + 2*len(e.finish.plain.body) + 1024
+	size := 2*(len(key.path)+len(key.query)) + len(key.name) + 2*len(e.finish.plain.body) + 1024
+	for _, values := range e.finish.header {
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+	return size
 }
 
 // popular are the answers that were asked for most and more than once.
@@ -148,8 +154,11 @@ func (q *Query) cached(x *exchange, e endpoint) (*finished, error) {
 	if f := x.snapshot.cache.finished(key); f != nil {
 		return f, nil
 	}
+	// An entry lives as long as its seq, so it keeps of the request no more than
+	// cost counts: not the headers, which a client may fill with what it likes.
+	request, vars, caller := &http.Request{Method: http.MethodGet, URL: x.request.URL}, x.vars, x.caller
 	again := func(ctx context.Context, s *snapshot) {
-		warm := &exchange{ctx: ctx, request: x.request, vars: x.vars, caller: x.caller, snapshot: s, header: http.Header{}}
+		warm := &exchange{ctx: ctx, request: request, vars: vars, caller: caller, snapshot: s, header: http.Header{}}
 		_, _ = q.cached(warm, e) // what fails here, fails again when somebody asks
 	}
 	return x.snapshot.cache.answer(x.ctx, key, again, func() (*finished, error) {
@@ -196,8 +205,13 @@ func (q *Query) warm(ctx context.Context, was, now *snapshot) {
 	}
 	go func() {
 		defer q.warming.Unlock()
+		defer func() {
+			if fault := recover(); fault != nil { // a handler's, who would end the program here
+				q.log.Error("answer not made anew", "error", fault)
+			}
+		}()
 		for _, ask := range asks {
-			if q.snapshot.Load().seq != now.seq || ctx.Err() != nil {
+			if !q.snapshot.Load().sameAs(now) || ctx.Err() != nil {
 				return
 			}
 			ask(ctx, now)

@@ -8,10 +8,13 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -131,15 +134,58 @@ func TestCacheFollowsTheState(t *testing.T) {
 	w.get(path)
 	w.ledger.append(fact{kind: aNav, vault: vaultA, price: 2_000_000_000_000_000_000, assets: 1, supply: 1, block: 12, index: 0, tx: tx(40)}, fact{kind: aBlock, block: 12})
 	w.publish()
+	eventually(t, "the popular answer is made without being asked for", func() bool {
+		return w.snapshot.Load().cache.finished(cacheKey{path: path}) != nil
+	})
 	after := w.get(path)
 	if after.Header().Get("X-Indexed-Block") != "12" || after.Body.String() == before.Body.String() {
 		t.Errorf("%v %s", after.Header(), after.Body)
 	}
-	eventually(t, "the popular answer is made without being asked for", func() bool {
-		c := w.snapshot.Load().cache
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return len(c.entries) > 0
+}
+
+// TestPopularAnswerThatPanics is logged, and the program goes on.
+func TestPopularAnswerThatPanics(t *testing.T) {
+	w := newFixture(t)
+	s := w.snapshot.Load()
+	for range 2 {
+		_, _ = s.cache.answer(t.Context(), cacheKey{path: "/"}, func(context.Context, *snapshot) { panic("boom") },
+			func() (*finished, error) { return &finished{}, nil })
+	}
+	w.warm(t.Context(), s, s)
+	eventually(t, "the panic is in the log", func() bool { return strings.Contains(w.log.String(), "boom") })
+	eventually(t, "the next round may begin", func() bool {
+		free := w.warming.TryLock()
+		if free {
+			w.warming.Unlock()
+		}
+		return free
+	})
+}
+
+// TestCachedRequestKeepsNoHeaders: what a client adds to a request takes no room
+// in the cache.
+func TestCachedRequestKeepsNoHeaders(t *testing.T) {
+	w := newFixture(t)
+	freed := make(chan struct{})
+	func() {
+		filler := new([1 << 20]byte)
+		runtime.AddCleanup(filler, func(freed chan struct{}) { close(freed) }, freed)
+		request := httptest.NewRequestWithContext(context.WithValue(t.Context(), filler, filler), http.MethodGet, "/api/v1/vaults", nil)
+		w.handle.ServeHTTP(httptest.NewRecorder(), request)
+	}()
+	c := w.snapshot.Load().cache
+	defer runtime.KeepAlive(c)
+	if c.finished(cacheKey{path: "/api/v1/vaults"}) == nil {
+		t.Fatal("the answer is not in the cache")
+	}
+	eventually(t, "the request is let go", func() bool {
+		runtime.GC()
+		select {
+		case <-freed:
+			return true
+		default:
+			return false
+		}
 	})
 }
 
@@ -201,7 +247,8 @@ func TestRoomIsLeftInTurn(t *testing.T) {
 	}
 }
 
-// TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing.
+// TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing, or
+// a little now and then.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	w := newWorld(t)
 	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 9})
@@ -213,34 +260,53 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
 	w.look()
-	w.patience /= 100
 	cut := make(chan any, 1)
 	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		defer func() { v := recover(); cut <- v; panic(http.ErrAbortHandler) }()
 		w.handle.ServeHTTP(rw, r)
-	})}
+	}), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(streamChunk); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
-	conn, err := net.Dial("tcp", listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
+	ask := func(read func(net.Conn)) {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(streamChunk); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /api/v1/queues/deposits HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		go read(conn)
+		if v := <-cut; v != http.ErrAbortHandler {
+			t.Errorf("the handler ended with %v: the client got it all", v)
+		}
+		if len(w.streams.places) != 0 {
+			t.Error("its place is still taken")
+		}
 	}
-	defer conn.Close()
-	if err := conn.(*net.TCPConn).SetReadBuffer(4096); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /api/v1/queues/deposits HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if v := <-cut; v != http.ErrAbortHandler {
-		t.Errorf("the handler ended with %v: the client got it all", v)
-	}
-	if len(w.streams.places) != 0 {
-		t.Error("its place is still taken")
-	}
+	patience, whole := w.patience, w.cfg.WriteTimeout
+	w.patience = patience / 100
+	ask(func(net.Conn) {})
+	w.patience, w.cfg.WriteTimeout = patience, time.Second
+	ask(func(conn net.Conn) { // each piece well in time, and all of them in ten seconds
+		for b := make([]byte, streamChunk); ; time.Sleep(100 * time.Millisecond) {
+			if _, err := conn.Read(b); err != nil {
+				return
+			}
+		}
+	})
+	w.cfg.WriteTimeout = whole
 	w.get("/api/v1/queues/deposits").body(t)
 }

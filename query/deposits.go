@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/big"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,17 +56,6 @@ type depositRow struct {
 	LogIndex  uint32   `ch:"log_index"`
 }
 
-// depositKey names a row of deposits.
-type depositKey struct {
-	Vault     string `ch:"vault"`
-	DepositID uint64 `ch:"deposit_id"`
-	Seq       uint64 `ch:"name"`
-}
-
-func (k depositKey) literal() string {
-	return fmt.Sprintf("(%s,%d,%d)", hexLiteral(k.Vault), k.DepositID, k.Seq)
-}
-
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	user := x.pathAddress()
 	page, span, vault := x.params.page(), x.params.span(), x.params.vault()
@@ -76,27 +64,36 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
+	args = append(args, page.args()...)
 	type row struct {
-		depositKey
-		Total uint64 `ch:"total"`
+		depositRow
+		Total int64  `ch:"total"`
+		Said  uint64 `ch:"said"` // how many rows say something
 	}
-	wanted, err := pinned[row](x, p, sqlUserDeposits, append(args, page.args()...)...)
+	var rows []row
+	var swept *sweeps
+	err = together(
+		func() (err error) {
+			rows, err = pinned[row](x, p, sqlUserDeposits, args...)
+			if err == nil && len(rows) > 0 && rows[0].Said != uint64(rows[0].Total) {
+				rows, err = pinned[row](x, p, sqlUserDepsLive, args...)
+			}
+			return err
+		},
+		func() (err error) { swept, err = x.sweeps(); return },
+	)
 	if err != nil {
 		return nil, err
 	}
 	var count int64
-	keys := make([]depositKey, len(wanted))
-	for i, w := range wanted {
-		keys[i], count = w.depositKey, int64(w.Total)
+	out := make([]depositJSON, len(rows))
+	for i, r := range rows {
+		out[i], count = r.json(p, swept), r.Total
 	}
-	if len(keys) == 0 && page.offset() > 0 { // beyond the last page nothing says how many there are
+	if len(rows) == 0 && page.offset() > 0 { // beyond the last page nothing says how many there are
 		if count, err = total(x, p, sqlUserDepsCount, args...); err != nil {
 			return nil, err
 		}
-	}
-	out, err := x.deposits(p, keys)
-	if err != nil {
-		return nil, err
 	}
 	return x.list(out, page, count), nil
 }
@@ -109,7 +106,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	swept, totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
+	last, totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +123,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 				out.WriteByte(',')
 			}
 			first = false
-			if err := x.writeGroup(out, p, v, unswept, swept[v.address].Last); err != nil {
+			if err := x.writeGroup(out, p, v, unswept, last[v.address]); err != nil {
 				return err
 			}
 		}
@@ -150,7 +147,7 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, s
 	out.Write(before)
 	out.WriteString(`"deposits":[`)
 	for i := range rows { // beyond every sweep, so none has swept them
-		one, err := encode(rows[i].json(p, nil))
+		one, err := encode(rows[i].json(p, &sweeps{}))
 		if err != nil {
 			return err
 		}
@@ -172,23 +169,28 @@ type amountRow struct {
 }
 
 // unswept counts the deposits that no sweep has reached, of at least this vault
-// or of all, and says how far the sweeps got.
-func (x *exchange) unswept(p *pin, vault *common.Address) (sweeps map[common.Address]sweepState, totals map[common.Address]amountRow, err error) {
-	if sweeps, err = x.sweeps(p); err != nil {
+// or of all, and gives the last deposit of each vault that one has.
+func (x *exchange) unswept(p *pin, vault *common.Address) (last map[common.Address]uint64, totals map[common.Address]amountRow, err error) {
+	swept, err := x.sweeps()
+	if err != nil {
 		return nil, nil, err
 	}
+	last = make(map[common.Address]uint64, len(p.vaults))
+	for _, v := range p.vaults {
+		last[v.address], _ = swept.last(p, v.address)
+	}
 	totals, err = shared(x, p, func(h *head) *part[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
-		return x.countUnswept(p, p.wanted(p.asked(vault)), sweeps)
+		return x.countUnswept(p, p.wanted(p.asked(vault)), last)
 	})
-	return sweeps, totals, err
+	return last, totals, err
 }
 
-func (x *exchange) countUnswept(p *pin, vaults []vault, sweeps map[common.Address]sweepState) (map[common.Address]amountRow, error) {
+func (x *exchange) countUnswept(p *pin, vaults []vault, last map[common.Address]uint64) (map[common.Address]amountRow, error) {
 	out := make(map[common.Address]amountRow, len(vaults))
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
 		out[v.address] = amountRow{Amount: new(big.Int)}
-		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), sweeps[v.address].Last)
+		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), last[v.address])
 	}
 	if len(vaults) == 0 {
 		return out, nil
@@ -204,100 +206,14 @@ func (x *exchange) countUnswept(p *pin, vaults []vault, sweeps map[common.Addres
 	return out, err
 }
 
-// sweepState is how far the sweeps of a vault got.
-type sweepState struct {
-	Vault    string `ch:"vault"`
-	Last     uint64 `ch:"last"`    // highest deposit id that was swept
-	Time     uint32 `ch:"last_ts"` // of the last sweep
-	Lost     uint64 `ch:"lost"`    // highest one of a sweep that was taken back
-	LostTime uint32 `ch:"lost_ts"` // of the last that was
-}
-
-// sweeps is how far the sweeps of each vault got; a vault without one is not in
-// it.
-func (x *exchange) sweeps(p *pin) (map[common.Address]sweepState, error) {
-	return shared(x, p, func(h *head) *part[map[common.Address]sweepState] { return &h.sweeps }, func() (map[common.Address]sweepState, error) {
-		rows, err := pinned[sweepState](x, p, sqlSweeps)
-		if err == nil && slices.ContainsFunc(rows, func(r sweepState) bool { return r.Lost >= r.Last || r.LostTime >= r.Time }) {
-			rows, err = pinned[sweepState](x, p, sqlSweepsLive)
-		}
-		out := make(map[common.Address]sweepState, len(rows))
-		for _, r := range rows {
-			out[toAddress(r.Vault)] = r
-		}
-		return out, err
-	})
-}
-
-// deposits reads some deposits of several vaults, with the time of their sweeps,
-// and writes them, newest first.
-func (x *exchange) deposits(p *pin, keys []depositKey) ([]depositJSON, error) {
-	if len(keys) == 0 {
-		return []depositJSON{}, nil
-	}
-	var rows []depositRow
-	var sweeps []sweepRow
-	err := together(
-		func() (err error) { rows, err = pinned[depositRow](x, p, question("deposits", keyList(keys))); return },
-		func() (err error) { sweeps, err = x.sweepsOf(p, keys); return },
-	)
-	if err != nil {
-		return nil, err
-	}
-	lost := make(map[uint64]bool)
-	for _, s := range sweeps {
-		if s.Sign < 0 {
-			lost[s.Retracts] = true
-		}
-	}
-	out := make([]depositJSON, 0, len(rows))
-	for _, r := range rows {
-		var sweptAt *string
-		for _, s := range sweeps { // oldest first: the earliest sweep counts
-			if s.Sign > 0 && !lost[s.Seq] && s.Vault == r.Vault && s.From <= r.DepositID && r.DepositID <= s.To {
-				sweptAt = timeOrNull(uint64(s.Time))
-				break
-			}
-		}
-		out = append(out, r.json(p, sweptAt))
-	}
-	return out, nil
-}
-
-type sweepRow struct {
-	Seq      uint64 `ch:"seq"`
-	Sign     int8   `ch:"sign"` // -1: the sweep at seq Retracts was taken back
-	Retracts uint64 `ch:"retracts"`
-	Vault    string `ch:"vault"`
-	From     uint64 `ch:"from_id"`
-	To       uint64 `ch:"to_id"`
-	Time     uint32 `ch:"ts"`
-}
-
-// sweepsOf reads the sweeps that may hold these deposits. Which ids are of which
-// vault is left to who looks through them: the engine takes longer to tell.
-func (x *exchange) sweepsOf(p *pin, keys []depositKey) ([]sweepRow, error) {
-	vaults, ids := make([]string, len(keys)), make([]uint64, len(keys))
-	for i, k := range keys {
-		vaults[i], ids[i] = hexLiteral(k.Vault), k.DepositID
-	}
-	slices.Sort(vaults)
-	slices.Sort(ids)
-	vaults, ids = slices.Compact(vaults), slices.Compact(ids)
-	return pinned[sweepRow](x, p, question("sweeps", struct {
-		Vaults      string
-		First, Last uint64
-		IDs         []uint64
-	}{strings.Join(vaults, ","), ids[0], ids[len(ids)-1], ids}))
-}
-
-func (r *depositRow) json(p *pin, sweptAt *string) depositJSON {
+func (r *depositRow) json(p *pin, swept *sweeps) depositJSON {
 	vault := toAddress(r.Vault)
 	return depositJSON{
 		ID: factID(r.Tx, r.LogIndex), VaultAddress: vault.Hex(), VaultName: p.vaultName(vault),
 		UserAddress: toAddress(r.User).Hex(), SenderAddress: toAddress(r.Sender).Hex(),
-		AssetAmount: r.Assets.String(), Shares: r.Shares.String(), PartnerID: partnerOrAbsent(r.Partner), SweptAt: sweptAt,
-		TxHash: toHash(r.Tx), BlockNumber: strconv.FormatUint(r.Block, 10), LogIndex: r.LogIndex, Timestamp: webhook.FormatTime(uint64(r.Time)),
+		AssetAmount: r.Assets.String(), Shares: r.Shares.String(), PartnerID: partnerOrAbsent(r.Partner),
+		SweptAt: timeOrNull(uint64(swept.of(p, vault, r.DepositID))),
+		TxHash:  toHash(r.Tx), BlockNumber: strconv.FormatUint(r.Block, 10), LogIndex: r.LogIndex, Timestamp: webhook.FormatTime(uint64(r.Time)),
 	}
 }
 

@@ -213,16 +213,18 @@ func (x *exchange) list(rows any, p page, total int64) *answer {
 }
 
 // links points to the other pages of a list, with the request's own filters.
-// A page beyond the reach of page x pageSize is not pointed to.
+// Parameters that the route does not know are left out: a header must not be as
+// long as a client likes. A page beyond the reach of page x pageSize is not
+// pointed to.
 func (x *exchange) links(m pageMeta) string {
 	var links []string
 	add := func(rel string, number int64) {
 		if number < 1 || number*int64(m.PageSize) > maxReach {
 			return
 		}
-		values := make(map[string][]string, len(x.params.values)+2)
-		for name, v := range x.params.values {
-			values[name] = v[:1]
+		values := make(map[string][]string, len(x.params.known)+2)
+		for name, v := range x.params.known {
+			values[name] = []string{v}
 		}
 		values["page"] = []string{strconv.FormatInt(number, 10)}
 		values["pageSize"] = []string{strconv.Itoa(m.PageSize)}

@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,8 +73,16 @@ func TestEnginesGone(t *testing.T) {
 		t.Error("the read models answer")
 	}
 	w.clock.add(6 * time.Second)
-	if reasons := w.get("/readyz").failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any); len(reasons) != 2 {
+	err = w.refresh(ctx, w.conn)
+	w.snapshotErr.Store(&err)
+	reasons = w.get("/readyz").failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
+	if len(reasons) != 2 {
 		t.Errorf("reasons are %v", reasons)
+	}
+	for _, address := range []string{clickHouse.Addr, "127.0.0.1", "user="} { // are for operators
+		if strings.Contains(fmt.Sprint(reasons), address) || !strings.Contains(w.Ready().Error(), clickHouse.Addr) {
+			t.Errorf("reasons are %v, and in full %v", reasons, w.Ready())
+		}
 	}
 	w.get("/healthz").data(t)
 	if w.Status().(Status).State != "unready" {
@@ -114,6 +123,10 @@ func TestNoSnapshot(t *testing.T) {
 	w.get("/status").data(t)
 
 	refused("holds no indexed block yet")
+	err := w.refresh(ctx, w.conn)
+	w.snapshotErr.Store(&err)
+	same(t, "reasons", w.get("/readyz").failed(t, 503, "UNAVAILABLE").(object)["reasons"],
+		[]any{"there is no snapshot of the read models yet: " + w.database() + " holds no indexed block yet: ingest and project have to get there first"})
 	w.ledger.append(fact{kind: aBlock, block: 1})
 	w.publish()
 	w.get("/api/v1/vaults").data(t)

@@ -13,7 +13,8 @@ import (
 // first answer that needs a part reads it for all that come until the next
 // snapshot; nobody reads what nobody asks for.
 type head struct {
-	sweeps  part[map[common.Address]sweepState]
+	sweeps  part[*sweeps]
+	swept   *sweeps // the last that were read, for an earlier block
 	unswept part[map[common.Address]amountRow]
 	users   part[map[common.Address]int64]
 	queue   part[*queue]
@@ -23,16 +24,20 @@ type head struct {
 }
 
 // newHead is the head of a snapshot. was is the one that it follows in its
-// generation, or nil: what was read of the lists for that one, or for those
-// before it, need not be read again.
+// generation, or nil: what was read of the lists and of the sweeps for that one,
+// or for those before it, need not be read again.
 func newHead(was *snapshot) *head {
-	h := &head{known: make(map[string]rankedList), sweeps: newPart[map[common.Address]sweepState](), unswept: newPart[map[common.Address]amountRow](),
+	h := &head{known: make(map[string]rankedList), swept: new(sweeps), sweeps: newPart[*sweeps](), unswept: newPart[map[common.Address]amountRow](),
 		users: newPart[map[common.Address]int64](), queue: newPart[*queue](), first: newPart[uint64](), lists: make(map[string]*part[[]rankedBucket])}
 	for by := range userOrders {
 		list := newPart[[]rankedBucket]()
 		h.lists[by] = &list
 	}
 	if was != nil {
+		h.swept = was.head.swept
+		if swept := was.head.sweeps.value.Load(); swept != nil {
+			h.swept = *swept
+		}
 		maps.Copy(h.known, was.head.known)
 		for by, list := range was.head.lists {
 			if buckets := list.value.Load(); buckets != nil {

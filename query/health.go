@@ -10,30 +10,63 @@ import (
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
+// plainError is a reason in words of our own, which anybody may read: an
+// engine's name addresses and users.
+type plainError string
+
+func (e plainError) Error() string { return string(e) }
+
+// reason is why the program is not ready.
+type reason struct {
+	text  string
+	cause error // nil: the text says it
+}
+
+func (r reason) full() error {
+	if r.cause == nil {
+		return errors.New(r.text)
+	}
+	return fmt.Errorf("%s: %w", r.text, r.cause)
+}
+
+func (r reason) public() string {
+	var plain plainError
+	if errors.As(r.cause, &plain) {
+		return r.text + ": " + string(plain)
+	}
+	return r.text
+}
+
 // Ready is nil while the program can serve a proven generation: its snapshot
 // is younger than 5 s and PostgreSQL has answered within 5 s. Otherwise the
 // error says in a sentence each what is missing.
-func (q *Query) Ready() error { return errors.Join(q.unready()...) }
+func (q *Query) Ready() error {
+	var all []error
+	for _, r := range q.unready() {
+		all = append(all, r.full())
+	}
+	return errors.Join(all...)
+}
 
-func (q *Query) unready() []error {
-	var reasons []error
+func (q *Query) unready() []reason {
+	var reasons []reason
 	now := q.now()
 	if s := q.snapshot.Load(); s == nil || now.Sub(s.seen) > trustedFor {
-		text := "there is no snapshot of the read models yet"
+		r := reason{text: "there is no snapshot of the read models yet"}
 		if s != nil {
-			text = fmt.Sprintf("the read models were last seen %s ago", now.Sub(s.seen).Round(time.Second))
+			r.text = fmt.Sprintf("the read models were last seen %s ago", now.Sub(s.seen).Round(time.Second))
 		}
-		if why := q.snapshotErr.Load(); why != nil && *why != "" {
-			text += ": " + *why
+		if why := q.snapshotErr.Load(); why != nil {
+			r.cause = *why
 		}
-		reasons = append(reasons, errors.New(text))
+		reasons = append(reasons, r)
 	}
 	if v := q.registry.Load(); v == nil || !v.known || now.Sub(v.answered) > trustedFor {
-		text := "PostgreSQL did not answer within 5 s"
-		if v != nil && v.err != nil {
-			text += ": " + v.err.Error()
+		r := reason{text: "PostgreSQL did not answer within 5 s"}
+		if v != nil {
+			r.cause = v.err
 		}
-		reasons = append(reasons, errors.New(text))
+		reasons = append(reasons, r)
 	}
 	return reasons
 }
@@ -74,8 +107,8 @@ func (q *Query) readyz(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	texts := make([]string, len(reasons))
-	for i, reason := range reasons {
-		texts[i] = reason.Error()
+	for i, r := range reasons {
+		texts[i] = r.public()
 	}
 	f := unavailable("Not ready.", nil)
 	f.details = map[string][]string{"reasons": texts}

@@ -245,7 +245,7 @@ func TestLinksAndPages(t *testing.T) {
 		}
 		same(t, "meta", body["meta"], object{"page": page, "pageSize": 1, "total": 3, "totalPages": 3, "hasNextPage": page < 3})
 		link := func(n int, rel string) string {
-			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc&x=%%3E%%0A>; rel="%s"`, n, rel)
+			return fmt.Sprintf(`</api/v1/users?page=%d&pageSize=1&sortBy=totalDeposited&sortOrder=asc>; rel="%s"`, n, rel) // without x, which no route knows
 		}
 		want := []string{link(1, "first")}
 		if page > 1 {

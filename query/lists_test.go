@@ -162,3 +162,14 @@ func TestAReorganisationDeeperThanTheScan(t *testing.T) {
 		t.Errorf("the newest block is %s, should be 2", got)
 	}
 }
+
+// TestNobodysWithdrawals: what happened to a request stands in rows of no user,
+// and these are in no list.
+func TestNobodysWithdrawals(t *testing.T) {
+	w := newFixture(t)
+	for _, status := range []string{"", "queued", "claimed", "cancelled"} {
+		body := w.get("/api/v1/users/" + (common.Address{}).Hex() + "/withdrawals?status=" + status).body(t)
+		same(t, "withdrawals "+status, body["data"], []any{})
+		same(t, "total "+status, body["meta"].(object)["total"], 0)
+	}
+}

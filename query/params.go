@@ -25,17 +25,27 @@ const (
 // one is absent.
 type params struct {
 	values     url.Values
+	known      map[string]string // of those that the route has: as the client wrote them
 	faults     []fault
 	badAddress bool
 }
 
 func newParams(rawQuery string) *params {
 	values, err := url.ParseQuery(rawQuery)
-	p := &params{values: values}
+	p := &params{values: values, known: make(map[string]string)}
 	if err != nil {
 		p.fault("query", "must be name=value pairs joined by & and percent-encoded")
 	}
 	return p
+}
+
+// get reads a parameter, which from then on is one that the route knows.
+func (p *params) get(field string) string {
+	value := p.values.Get(field)
+	if value != "" {
+		p.known[field] = value
+	}
+	return value
 }
 
 // err is nil when everything read so far is valid.
@@ -66,7 +76,7 @@ func (p *params) address(field, value string) common.Address {
 
 // vault is the filter vault; nil when absent.
 func (p *params) vault() *common.Address {
-	value := p.values.Get("vault")
+	value := p.get("vault")
 	if value == "" {
 		return nil
 	}
@@ -91,7 +101,7 @@ func (p *params) page() page {
 
 // integer reads a whole number from lowest to highest.
 func (p *params) integer(field string, absent, lowest, highest uint64, reason string) uint64 {
-	value := p.values.Get(field)
+	value := p.get(field)
 	if value == "" {
 		return absent
 	}
@@ -118,7 +128,7 @@ func digits(s string) (uint64, bool) {
 
 // oneOf reads a parameter with fixed values.
 func (p *params) oneOf(field, absent string, allowed ...string) string {
-	value := p.values.Get(field)
+	value := p.get(field)
 	if value == "" {
 		return absent
 	}
@@ -160,7 +170,7 @@ var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|
 // instant reads RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds.
 // A date alone is the start of its day, or with endOfDay its last nanosecond.
 func (p *params) instant(field string, endOfDay bool) (time.Time, bool) {
-	value := p.values.Get(field)
+	value := p.get(field)
 	if value == "" {
 		return time.Time{}, false
 	}
@@ -185,7 +195,7 @@ func (p *params) instant(field string, endOfDay bool) (time.Time, bool) {
 // height reads asOfBlock or asOfSeq: a number from lowest to highest, which
 // are named in the reason; nil when absent.
 func (p *params) height(field string, lowest, highest uint64, reason string) *uint64 {
-	value := p.values.Get(field)
+	value := p.get(field)
 	if value == "" {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -143,6 +144,17 @@ func foldVolumes(rows []volumeRow) []volumeRow {
 // page: a few of them take others back.
 const keysScan = 256
 
+// depositKey names a row of deposits.
+type depositKey struct {
+	Vault     string `ch:"vault"`
+	DepositID uint64 `ch:"deposit_id"`
+	Seq       uint64 `ch:"name"`
+}
+
+func (k depositKey) literal() string {
+	return fmt.Sprintf("(%s,%d,%d)", hexLiteral(k.Vault), k.DepositID, k.Seq)
+}
+
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
 	p, err := x.pin()
@@ -159,9 +171,23 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := x.deposits(p, keys)
+	var rows []depositRow
+	var swept *sweeps
+	err = together(
+		func() (err error) {
+			if len(keys) > 0 {
+				rows, err = pinned[depositRow](x, p, question("deposits", keyList(keys)))
+			}
+			return err
+		},
+		func() (err error) { swept, err = x.sweeps(); return },
+	)
 	if err != nil {
 		return nil, err
+	}
+	out := make([]depositJSON, len(rows))
+	for i, r := range rows {
+		out[i] = r.json(p, swept)
 	}
 	return x.list(out, page, count), nil
 }

@@ -110,11 +110,15 @@ func (x *exchange) now(p *pin) (uint64, error) {
 
 // args are the parameters that hold a question to the pin.
 func (p *pin) args(more ...any) []any {
-	block := uint64(math.MaxUint64)
+	return append(more, named("seq", p.seq), named("block", p.until()))
+}
+
+// until is the last block whose facts count.
+func (p *pin) until() uint64 {
 	if p.asOf {
-		block = p.block
+		return p.block
 	}
-	return append(more, named("seq", p.seq), named("block", block))
+	return math.MaxUint64
 }
 
 // vault finds a vault by the address in the path.

@@ -51,7 +51,7 @@ type Query struct {
 	metrics   metrics
 
 	snapshot    atomic.Pointer[snapshot]
-	snapshotErr atomic.Pointer[string] // why the last look at it failed; empty: it did not
+	snapshotErr atomic.Pointer[error] // why the last look at it failed
 	registry    atomic.Pointer[registryView]
 	addr        atomic.Pointer[string]
 	ears        ears

@@ -82,10 +82,11 @@ func (q *Query) follow(ctx context.Context, conn driver.Conn) error {
 	var last string
 	for heard := false; ; {
 		message, before := "", q.snapshot.Load()
-		if err := q.refresh(ctx, conn); err != nil && ctx.Err() == nil {
+		err := q.refresh(ctx, conn)
+		if err != nil && ctx.Err() == nil {
 			message = err.Error()
 		}
-		q.snapshotErr.Store(&message)
+		q.snapshotErr.Store(&err)
 		if message != last { // once when it breaks and once when it is over, not ten times a second
 			if message != "" {
 				q.log.Warn("read models not readable", "error", message)
@@ -123,16 +124,16 @@ func (s *snapshot) predecessorOf(other *snapshot) *snapshot {
 }
 
 // refresh looks at the live generation once.
-func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+func (q *Query) refresh(life context.Context, conn driver.Conn) error {
+	ctx, cancel := context.WithTimeout(life, snapshotTimeout)
 	defer cancel()
 	live := q.registry.Load()
 	if live == nil || !live.known {
-		return errors.New("the registry did not say yet which generation is live")
+		return plainError("the registry did not say yet which generation is live")
 	}
 	if live.fault != "" {
 		q.snapshot.Store(nil)
-		return errors.New(live.fault)
+		return plainError(live.fault)
 	}
 	now := q.now()
 	g := generation{conn: conn, id: live.generation, database: q.readModel.Database(live.generation)}
@@ -156,7 +157,7 @@ func (q *Query) refresh(ctx context.Context, conn driver.Conn) error {
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))
 	}
-	q.warm(ctx, was, s)
+	q.warm(life, was, s) // which goes on after this look
 	return nil
 }
 
@@ -177,7 +178,7 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64, was *snapsho
 			return fmt.Errorf("read the newest block of %s: %w", g.database, err)
 		}
 		if !ok {
-			return fmt.Errorf("%s holds no indexed block yet: ingest and project have to get there first", g.database)
+			return plainError(g.database + " holds no indexed block yet: ingest and project have to get there first")
 		}
 		return nil
 	})

@@ -66,11 +66,11 @@ var (
 	sqlLateNavs      = question("late_navs", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
-	sqlUserDeposits  = question("user_deposits", nil)
+	sqlUserDeposits  = question("user_deposits", struct{ Live bool }{false})
+	sqlUserDepsLive  = question("user_deposits", struct{ Live bool }{true})
 	sqlUserDepsCount = question("user_deposits_count", nil)
-	sqlSweeps        = question("sweep_states", nil)
+	sqlSweeps        = question("sweeps", nil)
 	sqlUnswept       = question("unswept", nil)
-	sqlSweepsLive    = question("sweep_states_live", nil)
 	sqlQueueBefore   = question("queue_before", nil)
 	sqlQueueBetween  = question("queue_between", nil)
 	sqlWithdrawals   = question("user_withdrawals", nil)
@@ -132,6 +132,9 @@ func needed(question string, args []any) string {
 
 // ask puts a question to a generation and gives its rows.
 func ask[T any](ctx context.Context, g generation, question string, args ...any) ([]T, error) {
+	if err := ctx.Err(); err != nil { // there is no time to tell the engine of
+		return nil, err
+	}
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
 	var out []T

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"net/http"
 	"time"
 )
@@ -14,10 +15,12 @@ const (
 	streamPatience = 5 * time.Second
 )
 
-// stream sends an answer while it is made. The request's deadline holds for
-// all of it. An error after the first byte can only end the connection, which
-// tells the client that the answer is not whole.
+// stream sends an answer while it is made. Until the first byte RequestTimeout
+// holds, and for all of it WriteTimeout, however the client spreads its reading.
+// An error after the first byte can only end the connection, which tells the
+// client that the answer is not whole.
 func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
+	end := time.Now().Add(q.cfg.WriteTimeout)
 	x.params = newParams(x.request.URL.RawQuery)
 	leave, err := q.streams.enter(x.ctx)
 	if err != nil {
@@ -41,7 +44,10 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	if x.request.Method == http.MethodHead {
 		return nil
 	}
-	if err := send(patientWriter{w, http.NewResponseController(w), q.patience}); err != nil {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(x.ctx), end)
+	defer cancel()
+	x.ctx = ctx
+	if err := send(patientWriter{w, http.NewResponseController(w), q.patience, end}); err != nil {
 		if x.request.Context().Err() == nil {
 			q.log.Error("answer cut off", "request_id", x.header.Get(headerRequestID), "route", routeOf(x.request), "error", err)
 		}
@@ -50,14 +56,20 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	return nil
 }
 
-// patientWriter gives each piece its own deadline.
+// patientWriter gives each piece its own deadline, and none a later one than
+// the end of the answer.
 type patientWriter struct {
 	http.ResponseWriter
 	control  *http.ResponseController
 	patience time.Duration
+	end      time.Time
 }
 
 func (w patientWriter) Write(b []byte) (int, error) {
-	_ = w.control.SetWriteDeadline(time.Now().Add(w.patience)) // a recorder of a test has none
+	deadline := time.Now().Add(w.patience)
+	if w.end.Before(deadline) {
+		deadline = w.end
+	}
+	_ = w.control.SetWriteDeadline(deadline) // a recorder of a test has none
 	return w.ResponseWriter.Write(b)
 }

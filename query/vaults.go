@@ -101,22 +101,23 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	var navs map[common.Address]navRow
-	var sweeps map[common.Address]sweepState
+	var swept *sweeps
 	var users map[common.Address]int64
 	var queue *queue
 	err = together(
 		func() (err error) { navs, err = x.latestNavs(p); return },
-		func() (err error) { sweeps, err = x.sweeps(p); return },
+		func() (err error) { swept, err = x.sweeps(); return },
 		func() (err error) { users, err = x.vaultUsers(p, &address); return },
 		func() (err error) { queue, err = x.queue(p, &address); return },
 	)
 	if err != nil {
 		return nil, err
 	}
+	_, lastSweep := swept.last(p, address)
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
 		UserCount: users[address], PendingWithdrawals: queue.vaults[address].pending,
-		LastSweepAt: timeOrNull(uint64(sweeps[address].Time)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
+		LastSweepAt: timeOrNull(uint64(lastSweep)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
 	}}
 	return &answer{data: out}, nil
 }

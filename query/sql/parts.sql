@@ -1,9 +1,6 @@
 {{- /* For a question that no projection answers: to find that out took up to a third of its time. */ -}}
 {{define "by_row"}}SETTINGS optimize_use_projections = 0{{end}}
 
-{{- /* For one that the projection keys_user answers. */ -}}
-{{define "by_user"}}SETTINGS preferred_optimize_projection_name = 'keys_user'{{end}}
-
 {{define "queue_bit"}}bitShiftLeft(toInt256(1), request_index % 256){{end}}
 
 {{define "queue" -}}

@@ -4,4 +4,4 @@ SELECT vault, request_index, if(sign > 0, seq, retracts) AS name, count() OVER (
 {{template "user_withdrawals"}} AND sign != 0
 GROUP BY vault, request_index, block, log_index, name HAVING sum(sign) > 0
 ORDER BY block DESC, log_index DESC LIMIT {limit:UInt64} OFFSET {offset:UInt64}
-{{template "by_user"}}
+SETTINGS preferred_optimize_projection_name = 'keys_user'

@@ -30,10 +30,11 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 
 -- One row per DepositAccepted. partner_user is +1 when the deposit makes its
 -- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
--- takes the last one away; 0 otherwise and for partner 0. The lists of a user
--- and of a partner find their rows by the projections keys_*, which are narrow,
--- and read what they show by the table's own order: a few rows here and there,
--- for which granules and compressed blocks are small.
+-- takes the last one away; 0 otherwise and for partner 0. A user's list is read
+-- out of by_user, which has all that it shows. A partner's finds its rows by
+-- keys_partner, which is narrow, and reads what it shows by the table's own
+-- order: a few rows here and there, for which granules and compressed blocks are
+-- small.
 CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -58,8 +59,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
-  PROJECTION keys_user (
-    SELECT user, block, log_index, seq, sign, retracts, vault, deposit_id, ts, partner
+  PROJECTION by_user (
+    SELECT user, block, log_index, seq, sign, retracts, vault, deposit_id, sender, partner, assets, shares, ts, tx
     ORDER BY user, block, log_index
   ),
   PROJECTION keys_partner (

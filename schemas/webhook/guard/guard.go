@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"code.dny.dev/ssrf"
 )
@@ -54,7 +55,7 @@ func refuse(reason, format string, args ...any) error {
 
 const (
 	httpsPort      = 443
-	maxURL         = 2048 // characters
+	maxURL         = 2048 // characters, as it was given and in its canonical form
 	resolveTimeout = 5 * time.Second
 )
 
@@ -146,7 +147,11 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 	if port != httpsPort {
 		u.Host += ":" + strconv.Itoa(int(port))
 	}
-	return u.String(), nil
+	canonical := u.String()
+	if len(canonical) > maxURL {
+		return "", refuse(Syntax, "the URL has %d characters when those outside ASCII are escaped, and may have %d", len(canonical), maxURL)
+	}
+	return canonical, nil
 }
 
 // Control is for net.Dialer.ControlContext: it judges the address that is about
@@ -211,8 +216,8 @@ func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 // parse takes a URL apart that is https, has no user info and no fragment, and
 // whose host follows the closed grammar.
 func parse(rawURL string) (u *url.URL, host string, port uint16, err error) {
-	if len(rawURL) > maxURL {
-		return nil, "", 0, refuse(Syntax, "the URL has %d characters and may have %d", len(rawURL), maxURL)
+	if n := utf8.RuneCountInString(rawURL); n > maxURL {
+		return nil, "", 0, refuse(Syntax, "the URL has %d characters and may have %d", n, maxURL)
 	}
 	u, err = url.Parse(rawURL)
 	if err != nil {

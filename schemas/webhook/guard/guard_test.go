@@ -150,7 +150,10 @@ func TestURLs(t *testing.T) {
 
 		{"https:///hook", "", guard.Syntax},
 		{"https:partner.example", "", guard.Syntax},
-		{"https://" + long + ".example/" + strings.Repeat("x", 2048), "", guard.Syntax},
+		{"https://partner.example/" + strings.Repeat("x", 2048-24), "https://partner.example/" + strings.Repeat("x", 2048-24), ""},
+		{"https://partner.example/" + strings.Repeat("x", 2048-23), "", guard.Syntax},
+		{"https://partner.example/" + strings.Repeat("é", 337) + "xx", "https://partner.example/" + strings.Repeat("%C3%A9", 337) + "xx", ""},
+		{"https://partner.example/" + strings.Repeat("é", 338), "", guard.Syntax},
 		{"https://a" + long + ".example/", "", guard.Syntax},
 		{"https://" + strings.Repeat(long+".", 4) + "example/", "", guard.Syntax},
 		{"https://partner.example/\x00", "", guard.Syntax},
