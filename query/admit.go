@@ -52,7 +52,7 @@ func (q *Query) admit(x *exchange, e endpoint) error {
 		return err
 	}
 	x.caller = c
-	use, err := q.spend(x.ctx, purse{c.id, "partner"}, c.rateLimit)
+	use, err := q.spend(x.ctx, rateKey{c.id, "partner"}, c.rateLimit)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (q *Query) admit(x *exchange, e endpoint) error {
 		return err
 	}
 	if e.calls && x.request.Method == http.MethodPost {
-		if use, err = q.spend(x.ctx, purse{c.id, "webhooks"}, webhookPostsPerMinute); err != nil {
+		if use, err = q.spend(x.ctx, rateKey{c.id, "webhooks"}, webhookPostsPerMinute); err != nil {
 			return err
 		}
 		return q.charge(x, "webhooks", use)

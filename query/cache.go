@@ -168,13 +168,13 @@ func (q *Query) cached(x *exchange, e endpoint) (*finished, error) {
 	})
 }
 
-// make has a handler answer, when there is room for one more.
+// make has a handler answer, when there is a slot for it.
 func (q *Query) make(x *exchange, h handler) (*finished, error) {
-	leave, err := q.room.enter(x.ctx)
+	release, err := q.slots.acquire(x.ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer release()
 	// A client that goes away does not break off a question: that would reset
 	// the engine's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(x.ctx), q.cfg.RequestTimeout)

@@ -194,11 +194,11 @@ func TestCachedRequestKeepsNoHeaders(t *testing.T) {
 func TestOverload(t *testing.T) {
 	w := newFixture(t, func(c *Config) { c.Concurrency = 1 })
 	w.get("/api/v1/users").body(t)
-	leave, err := w.room.enter(t.Context())
+	release, err := w.slots.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.room.waiting.Add(waitingFor)
+	w.slots.waiting.Add(waitersPerSlot)
 	r := w.get("/api/v1/users?page=2")
 	r.failed(t, 503, "UNAVAILABLE")
 	if r.Header().Get("Retry-After") != "1" {
@@ -215,35 +215,35 @@ func TestOverload(t *testing.T) {
 	if strings.Contains(w.log.String(), "Too many requests are being answered") {
 		t.Error("a crowd fills the log")
 	}
-	leave()
-	w.room.waiting.Add(-waitingFor)
+	release()
+	w.slots.waiting.Add(-waitersPerSlot)
 	w.get("/api/v1/users?page=2").body(t)
 }
 
-func TestRoomIsLeftInTurn(t *testing.T) {
-	r := newRoom(2, func() {})
-	first, _ := r.enter(t.Context())
-	second, _ := r.enter(t.Context())
+func TestSlotsAreTakenInTurn(t *testing.T) {
+	s := newSlots(2, func() {})
+	first, _ := s.acquire(t.Context())
+	second, _ := s.acquire(t.Context())
 	entered := make(chan func())
 	go func() {
-		leave, err := r.enter(t.Context())
+		release, err := s.acquire(t.Context())
 		if err != nil {
 			t.Error(err)
 		}
-		entered <- leave
+		entered <- release
 	}()
 	first()
 	(<-entered)()
 	gone, cancel := context.WithCancel(t.Context())
-	again, _ := r.enter(t.Context())
+	again, _ := s.acquire(t.Context())
 	cancel()
-	if _, err := r.enter(gone); err == nil {
+	if _, err := s.acquire(gone); err == nil {
 		t.Error("a client that is gone has entered")
 	}
 	second()
 	again()
-	if len(r.places) != 0 || r.waiting.Load() != 0 {
-		t.Errorf("%d places taken, %d waiting", len(r.places), r.waiting.Load())
+	if len(s.taken) != 0 || s.waiting.Load() != 0 {
+		t.Errorf("%d places taken, %d waiting", len(s.taken), s.waiting.Load())
 	}
 }
 
@@ -292,7 +292,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 		if v := <-cut; v != http.ErrAbortHandler {
 			t.Errorf("the handler ended with %v: the client got it all", v)
 		}
-		if len(w.streams.places) != 0 {
+		if len(w.streams.taken) != 0 {
 			t.Error("its place is still taken")
 		}
 	}

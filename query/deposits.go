@@ -179,7 +179,7 @@ func (x *exchange) unswept(p *pin, vault *common.Address) (last map[common.Addre
 	for _, v := range p.vaults {
 		last[v.address], _ = swept.last(p, v.address)
 	}
-	totals, err = shared(x, p, func(h *head) *part[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
+	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
 		return x.countUnswept(p, p.wanted(p.asked(vault)), last)
 	})
 	return last, totals, err

@@ -3,7 +3,7 @@
 // # One request, one state
 //
 // A background loop looks at the live generation in ClickHouse, when project
-// announces that it wrote and otherwise now and then (ears.go), and keeps what
+// announces that it wrote and otherwise now and then (listener.go), and keeps what
 // it saw as the snapshot: the generation, S (the smallest
 // cursor of its tables), the newest block indexed at S, and the vaults. Each
 // request takes the snapshot once and pins itself to it; every question that
@@ -14,7 +14,7 @@
 //	registry: live generation, states of programs ──1 s──▶ registryView ─┐
 //	ClickHouse: cursors, newest block, vaults ──LISTEN──▶ snapshot ◀─────┘
 //	                                                         │
-//	request ─▶ limit ─▶ key ─▶ cache of the snapshot ─▶ room ─▶ parameters ─▶ pin ─▶ questions (sql/*.sql) ─▶ answer
+//	request ─▶ limit ─▶ key ─▶ cache of the snapshot ─▶ slot ─▶ parameters ─▶ pin ─▶ questions (sql/*.sql) ─▶ answer
 //
 // A finished answer is a function of generation, S and request. It is kept with
 // the snapshot, and the most popular ones are made anew when S moves (cache.go).
@@ -54,6 +54,6 @@
 // not in the cache. With PostgreSQL gone the partner routes are 503, for a key
 // older than a second is not trusted, and the public ones go on with the
 // generation last known. A late or frozen chain fails nothing: it shows as
-// X-Chain-State. With more requests than there is room for, the ones that would
-// wait too long are 503 and the health endpoints go on (room.go).
+// X-Chain-State. With more requests than there are slots, the ones that would
+// wait too long are 503 and the health endpoints go on (slots.go).
 package query

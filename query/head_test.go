@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestPartIsReadOnce: by the first of many, and what fails is left to the next.
-func TestPartIsReadOnce(t *testing.T) {
-	p := newPart[int]()
+// TestLazyIsReadOnce: by the first of many, and what fails is left to the next.
+func TestLazyIsReadOnce(t *testing.T) {
+	p := newLazy[int]()
 	if _, err := p.get(t.Context(), func() (int, error) { return 0, errors.New("the engine is gone") }); err == nil {
 		t.Fatal("the reader's error was lost")
 	}
@@ -38,10 +38,10 @@ func TestPartIsReadOnce(t *testing.T) {
 	same(t, "reads", reads.Load(), int64(1))
 }
 
-// TestPartIsNotWaitedForTooLong: a request whose time is over does not wait for
+// TestLazyIsNotWaitedForTooLong: a request whose time is over does not wait for
 // a slow reader, who goes on for the others.
-func TestPartIsNotWaitedForTooLong(t *testing.T) {
-	p := newPart[int]()
+func TestLazyIsNotWaitedForTooLong(t *testing.T) {
+	p := newLazy[int]()
 	reading, goOn, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

@@ -20,8 +20,8 @@ const (
 	leaseFor = time.Second
 )
 
-// purse is a partner's limit by one policy, shared by all instances. The bucket
-// itself is a row in PostgreSQL; an instance draws requests out of it before it
+// rateKey names a partner's limit by one policy, shared by all instances. The
+// bucket itself is a row in PostgreSQL; an instance draws requests out of it before it
 // grants them, a few at a time where the limit is large:
 //
 //	rate_bucket (PostgreSQL) ──draw n──▶ lease of this instance ──one by one──▶ requests
@@ -29,7 +29,7 @@ const (
 // So all instances together never grant more than the limit. What an instance
 // has drawn and not used within leaseFor is lost to the partner: at most a
 // tenth of a second of its limit.
-type purse struct {
+type rateKey struct {
 	partner uint32
 	policy  string
 }
@@ -37,7 +37,7 @@ type purse struct {
 // leases are what this instance has drawn and not used.
 type leases struct {
 	mu   sync.Mutex
-	held map[purse]lease
+	held map[rateKey]lease
 }
 
 type lease struct {
@@ -47,14 +47,14 @@ type lease struct {
 	until  time.Time
 }
 
-// spend asks for one request out of a purse that allows perMinute.
-func (q *Query) spend(ctx context.Context, p purse, perMinute int) (quota, error) {
+// spend asks for one request by a limit of perMinute.
+func (q *Query) spend(ctx context.Context, k rateKey, perMinute int) (quota, error) {
 	now := q.now()
-	if l, ok := q.leases.use(p, perMinute, now); ok {
+	if l, ok := q.leases.use(k, perMinute, now); ok {
 		return l.quota(now, true), nil
 	}
 	want := int64(max(1, perMinute/leasesPerMinute))
-	drawn, err := q.draw(ctx, p, perMinute, want, now)
+	drawn, err := q.draw(ctx, k, perMinute, want, now)
 	if err != nil {
 		return quota{}, registryFailure(err)
 	}
@@ -64,18 +64,18 @@ func (q *Query) spend(ctx context.Context, p purse, perMinute int) (quota, error
 	}
 	l.tokens--
 	if l.tokens > 0 {
-		q.leases.put(p, l, now)
+		q.leases.put(k, l, now)
 	}
 	return l.quota(now, true), nil
 }
 
-func (q *Query) draw(ctx context.Context, p purse, perMinute int, want int64, now time.Time) (db.DrawTokensRow, error) {
+func (q *Query) draw(ctx context.Context, k rateKey, perMinute int, want int64, now time.Time) (db.DrawTokensRow, error) {
 	interval := time.Minute / time.Duration(perMinute)
-	args := db.DrawTokensParams{At: now.UnixNano(), PartnerID: int64(p.partner), Policy: p.policy, Want: want,
+	args := db.DrawTokensParams{At: now.UnixNano(), PartnerID: int64(k.partner), Policy: k.policy, Want: want,
 		BurstNs: int64(interval) * int64(perMinute), IntervalNs: int64(interval)}
 	row, err := q.db.DrawTokens(ctx, args)
 	if errors.Is(err, pgx.ErrNoRows) {
-		if err := q.db.CreateBucket(ctx, db.CreateBucketParams{PartnerID: args.PartnerID, Policy: p.policy}); err != nil {
+		if err := q.db.CreateBucket(ctx, db.CreateBucketParams{PartnerID: args.PartnerID, Policy: k.policy}); err != nil {
 			return db.DrawTokensRow{}, err
 		}
 		row, err = q.db.DrawTokens(ctx, args)
@@ -84,26 +84,26 @@ func (q *Query) draw(ctx context.Context, p purse, perMinute int, want int64, no
 }
 
 // use takes one request out of what is held.
-func (l *leases) use(p purse, perMinute int, now time.Time) (lease, bool) {
+func (l *leases) use(k rateKey, perMinute int, now time.Time) (lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	held, ok := l.held[p]
+	held, ok := l.held[k]
 	if !ok || held.tokens == 0 || held.limit != perMinute || !now.Before(held.until) {
 		return lease{}, false
 	}
 	held.tokens--
-	l.held[p] = held
+	l.held[k] = held
 	return held, true
 }
 
 // put keeps a lease, on top of what is held.
-func (l *leases) put(p purse, drawn lease, now time.Time) {
+func (l *leases) put(k rateKey, drawn lease, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if held, ok := l.held[p]; ok && held.limit == drawn.limit && now.Before(held.until) {
+	if held, ok := l.held[k]; ok && held.limit == drawn.limit && now.Before(held.until) {
 		drawn.tokens += held.tokens
 	}
-	l.held[p] = drawn
+	l.held[k] = drawn
 }
 
 // quota is where the partner stands.

@@ -87,7 +87,7 @@ func TestLargeLimitsAreLeased(t *testing.T) {
 		for range 3 {
 			group.Go(func() {
 				for range limit {
-					use, err := i.spend(t.Context(), purse{7, "partner"}, limit)
+					use, err := i.spend(t.Context(), rateKey{7, "partner"}, limit)
 					if err != nil {
 						t.Error(err)
 						return
@@ -109,12 +109,12 @@ func TestLargeLimitsAreLeased(t *testing.T) {
 	}
 	// What was drawn and not used in time is not granted later.
 	w.clock.add(time.Second)
-	use, err := w.spend(t.Context(), purse{7, "partner"}, limit)
+	use, err := w.spend(t.Context(), rateKey{7, "partner"}, limit)
 	if err != nil || !use.ok || use.remaining != limit/60-1 {
 		t.Errorf("%+v, %v", use, err)
 	}
 	w.clock.add(leaseFor)
-	if _, ok := w.leases.use(purse{7, "partner"}, limit, w.clock.now()); ok {
+	if _, ok := w.leases.use(rateKey{7, "partner"}, limit, w.clock.now()); ok {
 		t.Error("an old lease is used")
 	}
 }

@@ -11,7 +11,7 @@ import (
 // of the last minute, and by maxKeys.
 //
 // It is the limit of this process, for what is counted by IP address. A
-// partner's limit holds over all instances: see purse.
+// partner's limit holds over all instances: see lease.go.
 type limiter[K comparable] struct {
 	mu      sync.Mutex
 	full    map[K]time.Time

@@ -14,7 +14,7 @@ type pin struct {
 	generation
 	seq    uint64
 	block  uint64       // newest indexed block, or the one asked for by asOfBlock
-	clock  part[uint64] // of the newest indexed block up to block, Unix seconds
+	clock  lazy[uint64] // of the newest indexed block up to block, Unix seconds
 	asOf   bool         // asOfBlock was given: facts of later blocks do not count
 	vaults []vault
 	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
@@ -40,7 +40,7 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, clock: newPart[uint64](), vaults: s.vaults, navs: s.navs, head: s.head}
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, clock: newLazy[uint64](), vaults: s.vaults, navs: s.navs, head: s.head}
 	p.clock.set(s.time)
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
@@ -71,7 +71,7 @@ func (p *pin) toSeq(ctx context.Context, s *snapshot, seq uint64) error {
 		return invalidParameter(fault{"asOfSeq", "no block was indexed yet at that seq"})
 	}
 	p.block, p.vaults, p.navs, p.head = newest.Block, vaultsAt(s.records, p.seq), nil, nil
-	p.clock = newPart[uint64]()
+	p.clock = newLazy[uint64]()
 	p.clock.set(uint64(newest.Time))
 	return nil
 }
@@ -81,7 +81,7 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 	if block > p.block {
 		return invalidParameter(fault{"asOfBlock", fmt.Sprintf("must not be above %d, the newest block at asOfSeq", p.block)})
 	}
-	first, err := shared(x, p, func(h *head) *part[uint64] { return &h.first }, func() (uint64, error) {
+	first, err := shared(x, p, func(h *head) *lazy[uint64] { return &h.first }, func() (uint64, error) {
 		row, _, err := askBlock(x.ctx, p.generation, sqlFirstBlock, named("seq", p.seq)) // one at least: that of p.block
 		return row.Block, err
 	})
@@ -92,7 +92,7 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
 	}
 	p.block, p.asOf, p.navs, p.head = block, true, nil, nil
-	p.clock = newPart[uint64]()
+	p.clock = newLazy[uint64]()
 	return nil
 }
 

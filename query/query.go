@@ -54,14 +54,14 @@ type Query struct {
 	snapshotErr atomic.Pointer[error] // why the last look at it failed
 	registry    atomic.Pointer[registryView]
 	addr        atomic.Pointer[string]
-	ears        ears
+	listener    listener
 
 	keys      keyCache
 	byIP      *limiter[netip.Addr]
 	byFailure *limiter[netip.Addr]
 	leases    leases
-	room      *room
-	streams   *room // the long answers, which hold memory until the client has them
+	slots     *slots
+	streams   *slots // the long answers, which hold memory until the client has them
 	warming   sync.Mutex
 	patience  time.Duration // with a reader that takes nothing
 }
@@ -76,8 +76,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		gatherer: gatherer, log: log, now: time.Now,
 		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
 		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
-		leases: leases{held: make(map[purse]lease)},
-		ears:   ears{word: make(chan struct{}, 1), every: lookEvery, rarely: lookRarely},
+		leases:   leases{held: make(map[rateKey]lease)},
+		listener: listener{notified: make(chan struct{}, 1), every: lookEvery, rarely: lookRarely},
 	}
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
@@ -85,9 +85,9 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		}
 	}
 	q.metrics = newMetrics(reg, q)
-	q.room = newRoom(cfg.Concurrency, q.metrics.refused.Inc)
+	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
 	q.patience = streamPatience
-	q.streams = newRoom(maxStreams, q.metrics.refused.Inc)
+	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
 	return q
 }
 

@@ -47,7 +47,7 @@ func (q *Query) watchRegistry(ctx context.Context) error {
 		}
 		q.registry.Store(now)
 		if was != nil && was.generation != now.generation {
-			q.ears.hear()
+			q.listener.notify()
 		}
 		if broken := was != nil && was.err != nil; now.err != nil && !broken {
 			q.log.Warn("registry not readable", "error", now.err)

@@ -95,12 +95,12 @@ func (q *Query) follow(ctx context.Context, conn driver.Conn) error {
 			}
 			last = message
 		}
-		wait := time.NewTimer(q.ears.patience(heard, message == "" && before.sameAs(q.snapshot.Load())))
+		wait := time.NewTimer(q.listener.pause(heard, message == "" && before.sameAs(q.snapshot.Load())))
 		select {
 		case <-ctx.Done():
 			wait.Stop()
 			return nil
-		case <-q.ears.word:
+		case <-q.listener.notified:
 			heard = true
 		case <-wait.C:
 			heard = false

@@ -22,11 +22,11 @@ const (
 func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	end := time.Now().Add(q.cfg.WriteTimeout)
 	x.params = newParams(x.request.URL.RawQuery)
-	leave, err := q.streams.enter(x.ctx)
+	release, err := q.streams.acquire(x.ctx)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	a, err := h(x)
 	if err != nil {
 		return err

@@ -159,7 +159,7 @@ func (p *pin) placesBorder() []any {
 // usersNow finds the buckets of the list that hold the page by adding up those
 // before, and reads only these: how deep the page lies costs nothing.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	buckets, err := shared(x, p, func(h *head) *part[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) { return x.buckets(p, order) })
+	buckets, err := shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) { return x.buckets(p, order) })
 	if err != nil {
 		return nil, 0, err
 	}

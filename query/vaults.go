@@ -132,7 +132,7 @@ func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address
 		Users int64  `ch:"users"`
 		Last  uint64 `ch:"last"` // seq
 	}
-	return shared(x, p, func(h *head) *part[map[common.Address]int64] { return &h.users }, func() (map[common.Address]int64, error) {
+	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return &h.users }, func() (map[common.Address]int64, error) {
 		rows, err := pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
 		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
 			rows, err = pinned[row](x, p, sqlVaultUsersRow, filter)

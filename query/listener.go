@@ -17,54 +17,54 @@ const (
 	listenAgain = time.Second
 )
 
-// ears hear from project that it has written, so that an answer need not wait
-// for the next look, nor many looks find nothing new.
-type ears struct {
-	word      chan struct{} // that there is something new; it holds one
+// listener hears from project that it has written, so that an answer need not
+// wait for the next look, nor many looks find nothing new.
+type listener struct {
+	notified  chan struct{} // holds one
 	listening atomic.Bool
 	every     time.Duration // lookEvery and
 	rarely    time.Duration // lookRarely
-	surprised bool          // the last change was found without a word; follow's own
+	missed    bool          // nobody told of the last change; follow's own
 }
 
-// hear leaves word.
-func (e *ears) hear() {
+// notify says that there is something new.
+func (l *listener) notify() {
 	select {
-	case e.word <- struct{}{}:
+	case l.notified <- struct{}{}:
 	default: // there is one already
 	}
 }
 
-// patience is how long the next look may wait. heard says that there was word
-// before the last one, and same that it found nothing new. A change that came
-// without a word means that words get lost.
-func (e *ears) patience(heard, same bool) time.Duration {
+// pause is how long the next look may wait. heard says that the last one was
+// asked for, and same that it found nothing new. A change that nobody told of
+// means that notifications get lost.
+func (l *listener) pause(heard, same bool) time.Duration {
 	if heard {
-		e.surprised = false
+		l.missed = false
 	} else if !same {
-		e.surprised = true
+		l.missed = true
 	}
-	if e.listening.Load() && !e.surprised {
-		return e.rarely
+	if l.listening.Load() && !l.missed {
+		return l.rarely
 	}
-	return e.every
+	return l.every
 }
 
 // listen hears what project says until ctx ends.
 func (q *Query) listen(ctx context.Context) error {
 	for {
 		err := registry.ListenWritten(ctx, q.pool, func() {
-			q.ears.listening.Store(true)
-			q.ears.hear() // of what was said before
+			q.listener.listening.Store(true)
+			q.listener.notify() // of what was said before
 		}, func(generation int32) {
 			if live := q.registry.Load(); live != nil && live.generation == generation {
-				q.ears.hear()
+				q.listener.notify()
 			}
 		})
 		if ctx.Err() != nil {
 			return nil
 		}
-		if q.ears.listening.Swap(false) {
+		if q.listener.listening.Swap(false) {
 			q.log.Warn("project is not heard, the read models are looked at more often", "error", err)
 		}
 		select {
