@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -21,6 +22,8 @@ const (
 	// lineEvery the one in a log.
 	barEvery  = 250 * time.Millisecond
 	lineEvery = 5 * time.Second
+	// barWidth is that of a full bar, in characters.
+	barWidth = 30
 )
 
 // console is where log lines go. On a terminal it keeps one line of progress
@@ -75,6 +78,16 @@ func (c *console) show(line string) {
 	}
 }
 
+// keep leaves the line of progress where it is and goes to the next one.
+func (c *console) keep() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line != "" {
+		fmt.Fprintln(c.out)
+	}
+	c.line = ""
+}
+
 func fit(line string, width int) string {
 	if len(line) > width {
 		return line[:max(0, width)]
@@ -122,10 +135,14 @@ func (c *console) watch(ctx context.Context, status func() ingest.Status, log *s
 }
 
 func backfillBar(b *registry.BackfillStatus, eta *uint64) string {
-	done := int(b.Part() * barWidth)
-	return fmt.Sprintf("backfill [%s%s] %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
-		strings.Repeat("#", done), strings.Repeat(".", barWidth-done), percent(b), b.Block, b.ToBlock,
-		int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(eta))
+	return fmt.Sprintf("backfill %s %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
+		bar(b.Part()), percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(eta))
+}
+
+// bar draws a part of a whole, 0 to 1.
+func bar(part float64) string {
+	full := int(part * barWidth)
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
 }
 
 func percent(b *registry.BackfillStatus) string { return fmt.Sprintf("%.1f%%", 100*b.Part()) }
@@ -135,4 +152,50 @@ func left(eta *uint64) string {
 		return "?"
 	}
 	return (time.Duration(*eta) * time.Second).String()
+}
+
+// replayBar shows a rebuild: as a line that moves on a terminal, else as a line
+// now and then.
+type replayBar struct {
+	*console
+	last time.Time
+	now  func() time.Time
+}
+
+func newReplayBar(c *console) *replayBar { return &replayBar{console: c, now: time.Now} }
+
+func (b *replayBar) show(p projections.Progress) {
+	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
+	switch {
+	case b.width != nil:
+		b.console.show(fmt.Sprintf("%s %3.0f %%  %s", bar(share(p)), 100*share(p), line))
+	case p.AtEnd || b.now().Sub(b.last) >= b.every:
+		b.say(line)
+		b.last = b.now()
+	}
+}
+
+// say prints a sentence on a line of its own.
+func (b *replayBar) say(sentence string) { fmt.Fprintln(b, sentence) }
+
+// share is how much of the log is written, 0 to 1. The offsets that are left
+// are close to the records that are left.
+func share(p projections.Progress) float64 {
+	if p.AtEnd {
+		return 1
+	}
+	if p.Left <= 0 {
+		return 0
+	}
+	return float64(p.Seq) / (float64(p.Seq) + float64(p.Left))
+}
+
+func remaining(p projections.Progress) string {
+	switch {
+	case p.AtEnd:
+		return "at the end of the log"
+	case p.ETA > 0:
+		return "ETA " + p.ETA.Round(time.Second).String()
+	}
+	return "ETA unknown"
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -143,5 +144,37 @@ func TestStatusForPeople(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status does not say %q:\n%s", want, out.String())
 		}
+	}
+}
+
+func TestRebuildIsShown(t *testing.T) {
+	half := projections.Progress{Generation: 3, Seq: 500, Left: 500, Speed: 100, ETA: 5 * time.Second}
+	end := projections.Progress{Generation: 3, Seq: 1000, Speed: 100, AtEnd: true}
+	var terminal, plain bytes.Buffer
+	b := newReplayBar(&console{out: &terminal, width: func() int { return 200 }})
+	b.show(projections.Progress{Generation: 3})
+	b.show(half)
+	b.say("a sentence")
+	b.show(end)
+	b.keep()
+	for _, want := range []string{eraseLine + "[..............................]   0 %  generation 3  seq 0  0 records/s  ETA unknown",
+		eraseLine + "[###############...............]  50 %  generation 3  seq 500  100 records/s  ETA 5s" + eraseLine + "a sentence\n",
+		eraseLine + "[##############################] 100 %  generation 3  seq 1000  100 records/s  at the end of the log\n"} {
+		if !strings.Contains(terminal.String(), want) {
+			t.Errorf("a terminal shows %q, which lacks %q", terminal.String(), want)
+		}
+	}
+	clock := time.Unix(1_700_000_000, 0)
+	b = newReplayBar(newConsole(&plain))
+	b.now = func() time.Time { return clock }
+	b.show(half)
+	b.show(half) // too soon
+	clock = clock.Add(lineEvery)
+	b.show(half)
+	b.show(end)
+	b.keep()
+	line := "generation 3  seq 500  100 records/s  ETA 5s\n"
+	if want := line + line + "generation 3  seq 1000  100 records/s  at the end of the log\n"; plain.String() != want {
+		t.Errorf("a file gets %q, want %q", plain.String(), want)
 	}
 }

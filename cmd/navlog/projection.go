@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -83,9 +82,9 @@ type projectionRebuildCmd struct {
 // Run rebuilds. Progress goes to standard error, the report to standard output.
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
-		bar := newProgressBar(s.err)
+		bar := newReplayBar(newConsole(s.err))
 		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.show, Notice: bar.say})
-		bar.end()
+		bar.keep()
 		if rebuilt == nil {
 			return err
 		}
@@ -174,77 +173,4 @@ func (cmd projectionDropCmd) Run(ctx context.Context, s *streams) error {
 		}
 		return cmd.did(s, cmd.ID, "dropped")
 	})
-}
-
-// progressBar shows a replay: one line that is drawn again and again on a
-// terminal, a line every few seconds elsewhere.
-type progressBar struct {
-	out      io.Writer
-	terminal bool
-	drawn    bool // the cursor stands behind a bar
-	last     time.Time
-	now      func() time.Time
-}
-
-const (
-	barWidth      = 30
-	barLinesEvery = 5 * time.Second
-)
-
-func newProgressBar(out io.Writer) *progressBar {
-	b := &progressBar{out: out, now: time.Now}
-	if f, ok := out.(*os.File); ok {
-		info, err := f.Stat()
-		b.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
-	}
-	return b
-}
-
-func (b *progressBar) show(p projections.Progress) {
-	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
-	switch {
-	case b.terminal:
-		full := int(barWidth * share(p))
-		fmt.Fprintf(b.out, "\r[%s%s] %3.0f %%  %s\x1b[K", strings.Repeat("#", full), strings.Repeat(".", barWidth-full), 100*share(p), line)
-		b.drawn = true
-	case p.AtEnd || b.now().Sub(b.last) >= barLinesEvery:
-		fmt.Fprintln(b.out, line)
-		b.last = b.now()
-	}
-}
-
-// share is how much of the log is written, 0 to 1. The offsets that are left
-// are close to the records that are left.
-func share(p projections.Progress) float64 {
-	if p.AtEnd {
-		return 1
-	}
-	if p.Left <= 0 {
-		return 0
-	}
-	return float64(p.Seq) / (float64(p.Seq) + float64(p.Left))
-}
-
-func remaining(p projections.Progress) string {
-	switch {
-	case p.AtEnd:
-		return "at the end of the log"
-	case p.ETA > 0:
-		return "ETA " + p.ETA.Round(time.Second).String()
-	}
-	return "ETA unknown"
-}
-
-// say prints a sentence on a line of its own.
-func (b *progressBar) say(sentence string) {
-	b.end()
-	fmt.Fprintln(b.out, sentence)
-}
-
-// end leaves the bar as it is and goes to the next line.
-func (b *progressBar) end() {
-	if b.drawn {
-		fmt.Fprintln(b.out)
-	}
-	b.drawn = false
 }

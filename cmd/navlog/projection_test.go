@@ -234,38 +234,6 @@ func TestProjectionLife(t *testing.T) {
 	answers("2")
 }
 
-func TestProgressBar(t *testing.T) {
-	half := projections.Progress{Generation: 3, Seq: 500, Left: 500, Speed: 100, ETA: 5 * time.Second}
-	end := projections.Progress{Generation: 3, Seq: 1000, Speed: 100, AtEnd: true}
-	var terminal, plain bytes.Buffer
-	b := &progressBar{out: &terminal, terminal: true, now: time.Now}
-	b.show(projections.Progress{Generation: 3})
-	b.show(half)
-	b.say("a sentence")
-	b.show(end)
-	b.end()
-	for _, want := range []string{"\r[..............................]   0 %  generation 3  seq 0  0 records/s  ETA unknown",
-		"\r[###############...............]  50 %  generation 3  seq 500  100 records/s  ETA 5s\x1b[K\na sentence\n",
-		"\r[##############################] 100 %  generation 3  seq 1000  100 records/s  at the end of the log\x1b[K\n"} {
-		if !strings.Contains(terminal.String(), want) {
-			t.Errorf("a terminal shows %q, which lacks %q", terminal.String(), want)
-		}
-	}
-	clock := time.Unix(1_700_000_000, 0)
-	b = newProgressBar(&plain)
-	b.now = func() time.Time { return clock }
-	b.show(half)
-	b.show(half) // too soon
-	clock = clock.Add(barLinesEvery)
-	b.show(half)
-	b.show(end)
-	b.end()
-	line := "generation 3  seq 500  100 records/s  ETA 5s\n"
-	if want := line + line + "generation 3  seq 1000  100 records/s  at the end of the log\n"; plain.String() != want {
-		t.Errorf("a file gets %q, want %q", plain.String(), want)
-	}
-}
-
 // TestRebuiltIsJSON: what `rebuild --json` prints can be read back.
 func TestRebuiltIsJSON(t *testing.T) {
 	var out bytes.Buffer
