@@ -58,7 +58,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		*last = i.instance
 	}
 	if cursor != nil && !bytes.Equal(*last, i.instance) {
-		if err := s.commit(ctx, &change{frozen: s.frozen}); err != nil {
+		if err := s.commit(ctx, &change{claim: true, frozen: s.frozen}); err != nil {
 			return err
 		}
 	}

@@ -52,10 +52,16 @@ type change struct {
 	final    uint64            // raises the final block when it is higher
 	covered  []coverage        // vaults whose coverage is new or moved
 	frozen   string
+	// claim is a change of the writer alone, made before the log was compared with
+	// the chain.
+	claim bool
 }
 
 // apply folds a change whose records have their seqs into the state, and gives
-// the referrals that it makes due. Offsets are unknown yet.
+// the referrals that it makes due. Offsets are unknown yet. Nobody is told of
+// anything while the log is frozen or not compared with the chain yet: the
+// blocks that would be deep enough, by confirmations that were lowered
+// meanwhile, may have left the chain.
 func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 	before := s.seq
 	for _, unit := range c.units {
@@ -82,6 +88,9 @@ func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 	}
 	s.final = max(s.final, c.final)
 	s.frozen = c.frozen
+	if s.frozen != "" || c.claim {
+		return nil
+	}
 	toldBefore := s.told
 	s.told = s.toldTarget(confirmations)
 	return s.window.due(toldBefore, s.told, before)
