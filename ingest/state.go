@@ -10,8 +10,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// state is what the newest cursor and the tail of the log say. Only a
-// committed transaction changes it.
+// state is what the newest cursor and the tail of the log say. A commit changes
+// it before the broker has the transaction: where that fails, the session ends,
+// and its state with it, so no step ever starts from what was not committed.
 type state struct {
 	logID   []byte
 	genesis common.Hash
