@@ -23,6 +23,8 @@ type liar struct {
 	mu    sync.Mutex
 	calls map[string]int
 	lie   lie
+	// batches, where set, gives the URL of the node that answers a batch.
+	batches func(body []byte) string
 }
 
 // A lie gives the result of a call, an error, or says that it is not told: then
@@ -65,8 +67,15 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 		Method string
 		Params []json.RawMessage
 	}
-	if json.Unmarshal(body, &call) != nil { // a batch is always told the truth
-		w.Write(truthOf(r, body))
+	if json.Unmarshal(body, &call) != nil { // a batch is told the truth, by one node or another
+		n.mu.Lock()
+		batches := n.batches
+		n.mu.Unlock()
+		url := r.url
+		if batches != nil {
+			url = batches(body)
+		}
+		w.Write(askedAt(url, body))
 		return
 	}
 	n.mu.Lock()
@@ -95,8 +104,10 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 
 var errHangUp = fmt.Errorf("the connection is closed")
 
-func truthOf(r *rig, body []byte) []byte {
-	response, err := http.Post(r.url, "application/json", bytes.NewReader(body))
+func truthOf(r *rig, body []byte) []byte { return askedAt(r.url, body) }
+
+func askedAt(url string, body []byte) []byte {
+	response, err := http.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return nil
 	}

@@ -24,6 +24,7 @@ type session struct {
 	client *kgo.Client
 
 	ranges       *pipeline // of final blocks, read ahead; nil while there are none
+	appended     *header   // the last of them that was appended; nil before the first
 	doubts       doubts
 	lateness     lateness
 	noFinalNoted bool

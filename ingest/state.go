@@ -44,6 +44,14 @@ func (s *state) coverageOf(address common.Address) *coverage {
 	return nil
 }
 
+// hashAt gives the hash of a block, where it is the head or in the window.
+func (s *state) hashAt(number uint64) (hash common.Hash, known bool) {
+	if s.head != nil && s.head.Number == number {
+		return s.head.Hash, true
+	}
+	return s.window.hashAt(number)
+}
+
 // change is what one transaction does to the state.
 type change struct {
 	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
