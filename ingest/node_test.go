@@ -358,25 +358,33 @@ func TestFalseReorganisation(t *testing.T) {
 
 const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"
 
-// Keys in URLs are in no error.
+// Keys in URLs are in no error, and in no status, also where the server says
+// the path again.
 func TestErrorsKeepURLsSecret(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	u, err := url.Parse(closed.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
-	ctx := t.Context()
-	n := newNode(Endpoint{URL: u.String()}, "http://"+u.Host, wallClock, newMetrics(newRegistry()))
-	defer n.close()
-	_, err = n.chainID(ctx)
-	if err == nil {
-		t.Fatal("a closed port answers")
-	}
-	for _, secret := range []string{"hunter2", "secretkey", "someone"} {
-		if strings.Contains(err.Error(), secret) {
-			t.Errorf("the error holds %q: %v", secret, err)
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "Cannot POST "+r.URL.RequestURI(), http.StatusNotFound)
+	}))
+	t.Cleanup(echo.Close)
+	for _, server := range []string{closed.URL, echo.URL} {
+		for _, scheme := range []string{"http", "ws"} {
+			u, err := url.Parse(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
+			n := newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host, wallClock, newMetrics(newRegistry()))
+			_, err = n.chainID(t.Context())
+			n.close()
+			if err == nil {
+				t.Fatalf("%s answers", u)
+			}
+			for _, secret := range []string{"hunter2", "secret", "someone"} {
+				if text := err.Error() + n.health.status("").LastError; strings.Contains(text, secret) {
+					t.Errorf("the error or the status of %s holds %q: %s", u, secret, text)
+				}
+			}
 		}
 	}
 }
