@@ -64,7 +64,7 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		}
 		if len(parts) > 0 {
 			s.doubts.settle()
-			if err := s.appendParts(ctx, n, parts, vaults, final); err != nil {
+			if err := s.appendParts(ctx, parts, vaults, final); err != nil {
 				return err
 			}
 		}
@@ -97,16 +97,18 @@ func (s *session) reach(from, final uint64) (to uint64, behind []common.Address)
 	return to, behind
 }
 
-// appendParts commits what was read of blocks in a row, each part as a unit.
-func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vaults []common.Address, final uint64) error {
-	c := &change{final: final}
+// appendParts commits what was read of blocks in a row, each part as a unit. The
+// parts may come from several endpoints, so each must go on where the one before
+// it ends; otherwise all that is read ahead is read again.
+func (s *session) appendParts(ctx context.Context, parts []*part, vaults []common.Address, final uint64) error {
+	c, before := &change{final: final}, s.appended
 	for _, p := range parts {
-		if before := s.head; before != nil && before.Number+1 == p.from && p.parent != (common.Hash{}) && p.parent != before.Hash {
+		if err := s.continues(p, before); err != nil {
 			s.ranges.close()
 			s.ranges = nil
-			return fmt.Errorf("%s answers a final block %d with the parent %s, but the log's block %d is %s", n.name, p.from, p.parent, before.Number, before.Hash)
+			return err
 		}
-		c.units = append(c.units, p.unit())
+		c.units, before = append(c.units, p.unit()), p.end()
 	}
 	last := parts[len(parts)-1]
 	for _, address := range vaults {
@@ -114,11 +116,36 @@ func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vault
 		have.to = last.to
 		c.covered = append(c.covered, have)
 	}
-	if end := last.blocks[len(last.blocks)-1]; s.head == nil || end.Number > s.head.Number {
-		c.head = end
+	if s.head == nil || before.Number > s.head.Number {
+		c.head = before
 	}
-	return s.commit(ctx, c)
+	if err := s.commit(ctx, c); err != nil {
+		return err
+	}
+	s.appended = before
+	return nil
 }
+
+// continues compares both ends of a part with the block that was read before it
+// and with the blocks that the state knows. Of a late vault's first part in a
+// session neither may be known.
+func (s *session) continues(p *part, before *header) error {
+	below, known := s.hashAt(p.from - 1)
+	if before != nil && before.Number+1 == p.from {
+		below, known = before.Hash, true
+	}
+	if known && p.parent != (common.Hash{}) && p.parent != below {
+		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.from, p.parent, p.from-1, below)
+	}
+	end := p.end()
+	if ours, known := s.hashAt(end.Number); known && ours != end.Hash {
+		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
+	}
+	return nil
+}
+
+// end is the last block of the part.
+func (p *part) end() *header { return p.blocks[len(p.blocks)-1] }
 
 // unit puts each block that is recorded behind its logs.
 func (p *part) unit() []*event.Record {

@@ -118,9 +118,8 @@ func encode(c *change, due []*event.Record, logID []byte) ([]*kgo.Record, error)
 			if err != nil {
 				return nil, err
 			}
-			if l := r.GetLog(); len(k.Value) > maxRecord {
-				return nil, refuse("log %d of block %d has %d bytes of data, so its record would have %d, more than the %d that a record of the log may have: vault 0x%x cannot be indexed beyond block %d; remove it from chain.vaults",
-					l.GetLogIndex(), l.GetBlockNumber(), len(l.GetData()), len(k.Value), maxRecord, l.GetAddress(), difference(l.GetBlockNumber(), 1))
+			if len(k.Value) > maxRecord {
+				return nil, tooLargeToAppend(r, len(k.Value))
 			}
 			records = append(records, k)
 		}
@@ -133,6 +132,17 @@ func encode(c *change, due []*event.Record, logID []byte) ([]*kgo.Record, error)
 		records = append(records, k)
 	}
 	return records, nil
+}
+
+// tooLargeToAppend refuses a record that no batch of Kafka holds. All but logs
+// are bounded, so it says of another one only what it is.
+func tooLargeToAppend(r *event.Record, size int) error {
+	l := r.GetLog()
+	if l == nil {
+		return refuse("record %d, a %s, would have %d bytes, more than the %d that a record of the log may have: nothing was appended", r.GetSeq(), chainlog.TypeOf(r), size, maxRecord)
+	}
+	return refuse("log %d of block %d has %d bytes of data, so its record would have %d, more than the %d that a record of the log may have: vault 0x%x cannot be indexed beyond block %d; remove it from chain.vaults",
+		l.GetLogIndex(), l.GetBlockNumber(), len(l.GetData()), size, maxRecord, l.GetAddress(), difference(l.GetBlockNumber(), 1))
 }
 
 // produce appends records and returns when the broker has all of them.

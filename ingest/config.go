@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"go.yaml.in/yaml/v3"
@@ -74,8 +75,8 @@ type VaultConfig struct {
 	// StartBlock is the first block that can hold a log of the vault. It may be
 	// raised later without effect, and never lowered.
 	StartBlock uint64 `yaml:"startBlock" env:"START_BLOCK"`
-	// Name overrides the contract's name() for display. A change is
-	// recorded at the next start.
+	// Name overrides the contract's name() for display: UTF-8 of at most 256
+	// bytes. A change is recorded at the next start.
 	Name string `yaml:"name" env:"NAME"`
 }
 
@@ -204,6 +205,9 @@ func (c Config) vaultFaults() (faults []error) {
 			continue
 		}
 		seen[key] = i
+		if len(v.Name) > maxLabel || !utf8.ValidString(v.Name) {
+			faults = append(faults, fmt.Errorf("chain.vaults[%d].name has %d bytes and must be UTF-8 of at most %d", i, len(v.Name), maxLabel))
+		}
 	}
 	return faults
 }

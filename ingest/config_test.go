@@ -14,6 +14,7 @@ import (
 const (
 	vaultA = "0x00000000000000000000000000000000000000aa"
 	vaultB = "0x00000000000000000000000000000000000000bb"
+	vaultC = "0x00000000000000000000000000000000000000cc"
 )
 
 func validConfig() Config {
@@ -30,8 +31,9 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		RPC: append(Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
 			Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
 		Agreement: 3,
-		Vaults:    []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])}, {}, {}, {}},
-		Finality:  Finality{Depth: 2000}, PollInterval: time.Hour,
+		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
+			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
+		Finality: Finality{Depth: 2000}, PollInterval: time.Hour,
 	}
 	err := c.Validate()
 	if err == nil {
@@ -40,6 +42,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	for _, want := range []string{
 		"chain.id is missing", `chain.rpc[0] has the scheme "ftp"`, "chain.rpc[1] is not a URL", "chain.vaults has 7 vaults and must have 1 to 6",
 		"chain.vaults[0].address", "chain.vaults[2].address", "chain.vaults[3].address is the same as chain.vaults[1].address", "chain.pollInterval is 1h",
+		"chain.vaults[4].name has 1 bytes", "chain.vaults[5].name has 257 bytes and must be UTF-8 of at most 256",
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
 		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,

@@ -53,9 +53,10 @@
 //
 // Nodes lag, prune, cut and lose logs, and say nothing. What they answer is
 // compared with the blooms of the blocks' headers (chain.proof). In a range of
-// final blocks the headers must be a chain and the logs theirs, and a block whose
-// bloom holds a vault or an event that the answer has not is proven; at the head
-// (with proof full, everywhere) every block is that may have logs of a vault. A
+// final blocks the headers must be a chain, which goes on from the range before,
+// and the logs theirs, and a block whose bloom holds a vault or an event that the
+// answer has not is proven; at the head (with proof full, everywhere) every block
+// is that may have logs of a vault. A
 // block is proven when all its logs, whoever has emitted them, are numbered from
 // 0 and together set every bit of its bloom. That is not a cryptographic proof: a
 // last log whose address and topics all occur in earlier logs of its block could

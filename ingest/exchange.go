@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // callTimeout bounds one call of a node, from the question to the last byte of
@@ -84,7 +86,7 @@ func (n *node) attempt(ctx context.Context, method string, questions int, exchan
 		err = exchange(bounded)
 		cancel()
 		n.metrics.asked(n.name, method, n.health.now().Sub(began))
-		err = n.health.end(ctx, began, plain(err))
+		err = n.health.end(ctx, began, contracts.Discreet(plain(err), n.url))
 		if err == nil {
 			return nil
 		}
@@ -146,8 +148,7 @@ func (n *node) blame(ctx context.Context, method string, err error) error {
 	return fmt.Errorf("%s at %s: %w", method, n.name, err)
 }
 
-// plain makes one kind of error of what the two transports give, without the
-// URL, which may hold a key.
+// plain makes one kind of error of what the two transports give.
 func plain(err error) error {
 	if err == nil {
 		return nil
@@ -162,7 +163,7 @@ func plain(err error) error {
 		}
 		return out
 	}
-	return discreet(err)
+	return err
 }
 
 // question is a JSON-RPC request.

@@ -80,19 +80,6 @@ func (n *node) call(ctx context.Context, result any, method string, args ...any)
 	return nil
 }
 
-// discreet takes the URL, which may hold a key, out of an error.
-func discreet(err error) error {
-	var inURL *url.Error
-	if errors.As(err, &inURL) {
-		return inURL.Err
-	}
-	var status rpc.HTTPError
-	if errors.As(err, &status) {
-		return fmt.Errorf("%s: %.200s", status.Status, status.Body)
-	}
-	return err
-}
-
 // header is what ingest needs to know about a block.
 type header struct {
 	Number uint64

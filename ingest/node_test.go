@@ -23,6 +23,8 @@ type liar struct {
 	mu    sync.Mutex
 	calls map[string]int
 	lie   lie
+	// batches, where set, gives the URL of the node that answers a batch.
+	batches func(body []byte) string
 }
 
 // A lie gives the result of a call, an error, or says that it is not told: then
@@ -65,8 +67,15 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 		Method string
 		Params []json.RawMessage
 	}
-	if json.Unmarshal(body, &call) != nil { // a batch is always told the truth
-		w.Write(truthOf(r, body))
+	if json.Unmarshal(body, &call) != nil { // a batch is told the truth, by one node or another
+		n.mu.Lock()
+		batches := n.batches
+		n.mu.Unlock()
+		url := r.url
+		if batches != nil {
+			url = batches(body)
+		}
+		w.Write(askedAt(url, body))
 		return
 	}
 	n.mu.Lock()
@@ -95,8 +104,10 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 
 var errHangUp = fmt.Errorf("the connection is closed")
 
-func truthOf(r *rig, body []byte) []byte {
-	response, err := http.Post(r.url, "application/json", bytes.NewReader(body))
+func truthOf(r *rig, body []byte) []byte { return askedAt(r.url, body) }
+
+func askedAt(url string, body []byte) []byte {
+	response, err := http.Post(url, "application/json", bytes.NewReader(body))
 	if err != nil {
 		return nil
 	}
@@ -347,25 +358,33 @@ func TestFalseReorganisation(t *testing.T) {
 
 const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"
 
-// Keys in URLs are in no error.
+// Keys in URLs are in no error, and in no status, also where the server says
+// the path again.
 func TestErrorsKeepURLsSecret(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
-	u, err := url.Parse(closed.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.User, u.Path = url.UserPassword("someone", "hunter2"), "/v3/secretkey"
-	ctx := t.Context()
-	n := newNode(Endpoint{URL: u.String()}, "http://"+u.Host, wallClock, newMetrics(newRegistry()))
-	defer n.close()
-	_, err = n.chainID(ctx)
-	if err == nil {
-		t.Fatal("a closed port answers")
-	}
-	for _, secret := range []string{"hunter2", "secretkey", "someone"} {
-		if strings.Contains(err.Error(), secret) {
-			t.Errorf("the error holds %q: %v", secret, err)
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "Cannot POST "+r.URL.RequestURI(), http.StatusNotFound)
+	}))
+	t.Cleanup(echo.Close)
+	for _, server := range []string{closed.URL, echo.URL} {
+		for _, scheme := range []string{"http", "ws"} {
+			u, err := url.Parse(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
+			n := newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host, wallClock, newMetrics(newRegistry()))
+			_, err = n.chainID(t.Context())
+			n.close()
+			if err == nil {
+				t.Fatalf("%s answers", u)
+			}
+			for _, secret := range []string{"hunter2", "secret", "someone"} {
+				if text := err.Error() + n.health.status("").LastError; strings.Contains(text, secret) {
+					t.Errorf("the error or the status of %s holds %q: %s", u, secret, text)
+				}
+			}
 		}
 	}
 }

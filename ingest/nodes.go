@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -73,10 +73,7 @@ func endpointNames(endpoints []Endpoint) []string {
 	names := make([]string, len(endpoints))
 	seen := map[string]bool{}
 	for i, e := range endpoints {
-		names[i] = "(no URL)"
-		if u, err := url.Parse(e.URL); err == nil {
-			names[i] = u.Scheme + "://" + u.Host
-		}
+		names[i] = contracts.EndpointName(e.URL)
 		if seen[names[i]] {
 			names[i] = fmt.Sprintf("%s#%d", names[i], i)
 		}

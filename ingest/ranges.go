@@ -392,5 +392,9 @@ func (r *reader) believe(ctx context.Context, n *node, j *job, to uint64, a *ans
 			return nil, fmt.Errorf("%s answers a log of block %d with hash 0x%x, but the block's hash is %s", n.name, g.BlockNumber, g.BlockHash, blocks[g.BlockNumber-first].Hash)
 		}
 	}
-	return &part{from: j.at, to: to, blocks: blocks, logs: a.logs, bytes: a.bytes}, nil
+	p := &part{from: j.at, to: to, blocks: blocks, logs: a.logs, bytes: a.bytes}
+	if blocks[0].Number == p.from {
+		p.parent = blocks[0].Parent
+	}
+	return p, nil
 }

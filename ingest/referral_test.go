@@ -3,7 +3,10 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -112,7 +115,7 @@ func TestReferralsThroughDeaths(t *testing.T) {
 				r.reorg(uint64(3 + n)) // deeper than the confirmations of what was told
 				depositor.deposit(int64(25+n), 42)
 				r.config.Confirmations = 3 - confirmations
-				for transaction := 1; transaction <= 2; transaction++ { // the claim, with what is due by now, and the reorganisation
+				for transaction := 1; transaction <= 2; transaction++ { // the claim and the reorganisation
 					if err := r.start(killAt(at, transaction)).wait(); !errors.Is(err, errKilled) {
 						t.Fatalf("with %d confirmations, transaction %d was not killed: %v", r.config.Confirmations, transaction, err)
 					}
@@ -136,4 +139,65 @@ func TestReferralsThroughDeaths(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Confirmations that are lowered over a reorganisation make blocks deep enough
+// that have left the chain. Nobody is told of them: not by the first transaction
+// of a start, which comes before the first look at the chain, nor while the log
+// is frozen, nor by the operator's command.
+func TestNobodyIsToldOfADeadBranch(t *testing.T) {
+	for name, depth := range map[string]uint64{"followed": 4, "frozen": 12} { // 8 blocks are not final
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.steps(20)
+			depositor := r.depositor()
+			r.mine(8)
+			for n := range 4 {
+				depositor.deposit(int64(n+1), 7+35*uint32(n%2))
+			}
+			p := r.start()
+			p.caughtUp()
+			p.halt()
+			before := map[string]bool{}
+			for _, told := range r.told() {
+				before[placeOf(told)] = true
+			}
+			r.reorg(depth)
+			r.config.Confirmations = 1
+			p = r.start()
+			if name == "frozen" {
+				p.until("freeze", func(st Status) bool { return st.State == Frozen })
+				if _, err := r.resume(true, inSmallPieces, killAt(afterEnd, 2)); !errors.Is(err, errKilled) {
+					t.Fatalf("the command was not killed: %v", err)
+				}
+				_, err := r.resume(true, inSmallPieces)
+				r.must(err)
+			}
+			p.caughtUp()
+			depositor.deposit(9, 42) // which partners hear of
+			p.caughtUp()
+			r.verify()
+			again := 0
+			for _, told := range r.told() {
+				l := told.GetLog()
+				h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(l.GetBlockNumber()))
+				r.must(err)
+				switch dead := h.Hash() != common.Hash(l.GetBlockHash()); {
+				case dead && !before[placeOf(told)]:
+					t.Errorf("log %d of block %d, which has left the chain, was told", l.GetLogIndex(), l.GetBlockNumber())
+				case !dead && !before[placeOf(told)]:
+					again++
+				}
+			}
+			if again == 0 {
+				t.Error("nothing of the new branch was told")
+			}
+		})
+	}
+}
+
+// placeOf names the log of a referral by its block.
+func placeOf(x told) string {
+	return fmt.Sprintf("%x/%d", x.GetLog().GetBlockHash(), x.GetLog().GetLogIndex())
 }

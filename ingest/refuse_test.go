@@ -3,10 +3,12 @@ package ingest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -14,6 +16,8 @@ import (
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
@@ -127,6 +131,25 @@ func TestVaultNames(t *testing.T) {
 	}
 }
 
+// A contract may answer any bytes as its name, and as many as it likes; the
+// vault's record has what can be shown of them.
+func TestVaultNamesOfAnyBytes(t *testing.T) {
+	r := newRig(t, kfake)
+	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
+	r.must(err)
+	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe" + strings.Repeat("é", 500_000))
+	r.must(err)
+	names := selectors("name()", "symbol()")
+	r.config.RPC = Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
+	}).URL)
+	r.start().caughtUp()
+	want := "\uFFFD" + strings.Repeat("é", 126) // 255 bytes: another é would be cut in two
+	if got := r.verify()[0].GetVault(); got.GetName() != want || got.GetSymbol() != want || got.GetAsset().GetSymbol() != want {
+		t.Errorf("the record is %v", got)
+	}
+}
+
 func TestLoweredStartBlockIsRefused(t *testing.T) {
 	r := indexed(t)
 	r.config.Vaults[1].StartBlock--
@@ -229,6 +252,17 @@ func TestLogThatIsTooLongIsRefused(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The sentence about another record that is too long is not about a log.
+func TestRecordThatIsTooLongIsRefused(t *testing.T) {
+	record := vaultFact(&event.Vault{Name: strings.Repeat("x", maxRecord)})
+	record.Seq, record.ChainId = 3, 1
+	_, err := encode(&change{units: [][]*event.Record{{record}}}, nil, nil)
+	var refusal *RefusedError
+	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "record 3, a vault, would have") {
+		t.Errorf("a vault record that is too long gives %v", err)
 	}
 }
 

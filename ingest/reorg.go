@@ -84,7 +84,21 @@ func (s *session) reorganise(ctx context.Context, n *node, tip *header) error {
 		unit = append(unit, facts...)
 	}
 	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.head.Hash, "new", tip.Hash)
-	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor})
+	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: s.cutBack(ancestor)})
+}
+
+// cutBack is the coverage of the vaults whose logs a reorganisation takes back
+// and does not read again, because they left the configuration or are late: it
+// ends at the ancestor, so that the new branch is read when their turn comes.
+func (s *session) cutBack(ancestor uint64) (cut []coverage) {
+	joined := s.joined(s.head.Number)
+	for _, have := range s.covered {
+		if have.to > ancestor && !slices.Contains(joined, have.address) {
+			have.to = max(have.start-1, ancestor)
+			cut = append(cut, have)
+		}
+	}
+	return cut
 }
 
 // branch reads the blocks from the common ancestor, which is not part of it, to

@@ -24,6 +24,7 @@ type session struct {
 	client *kgo.Client
 
 	ranges       *pipeline // of final blocks, read ahead; nil while there are none
+	appended     *header   // the last of them that was appended; nil before the first
 	doubts       doubts
 	lateness     lateness
 	noFinalNoted bool
@@ -58,7 +59,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		*last = i.instance
 	}
 	if cursor != nil && !bytes.Equal(*last, i.instance) {
-		if err := s.commit(ctx, &change{frozen: s.frozen}); err != nil {
+		if err := s.commit(ctx, &change{claim: true, frozen: s.frozen}); err != nil {
 			return err
 		}
 	}

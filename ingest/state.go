@@ -10,8 +10,9 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// state is what the newest cursor and the tail of the log say. Only a
-// committed transaction changes it.
+// state is what the newest cursor and the tail of the log say. A commit changes
+// it before the broker has the transaction: where that fails, the session ends,
+// and its state with it, so no step ever starts from what was not committed.
 type state struct {
 	logID   []byte
 	genesis common.Hash
@@ -43,6 +44,14 @@ func (s *state) coverageOf(address common.Address) *coverage {
 	return nil
 }
 
+// hashAt gives the hash of a block, where it is the head or in the window.
+func (s *state) hashAt(number uint64) (hash common.Hash, known bool) {
+	if s.head != nil && s.head.Number == number {
+		return s.head.Hash, true
+	}
+	return s.window.hashAt(number)
+}
+
 // change is what one transaction does to the state.
 type change struct {
 	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
@@ -52,10 +61,16 @@ type change struct {
 	final    uint64            // raises the final block when it is higher
 	covered  []coverage        // vaults whose coverage is new or moved
 	frozen   string
+	// claim is a change of the writer alone, made before the log was compared with
+	// the chain.
+	claim bool
 }
 
 // apply folds a change whose records have their seqs into the state, and gives
-// the referrals that it makes due. Offsets are unknown yet.
+// the referrals that it makes due. Offsets are unknown yet. Nobody is told of
+// anything while the log is frozen or not compared with the chain yet: the
+// blocks that would be deep enough, by confirmations that were lowered
+// meanwhile, may have left the chain.
 func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 	before := s.seq
 	for _, unit := range c.units {
@@ -82,6 +97,9 @@ func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 	}
 	s.final = max(s.final, c.final)
 	s.frozen = c.frozen
+	if s.frozen != "" || c.claim {
+		return nil
+	}
 	toldBefore := s.told
 	s.told = s.toldTarget(confirmations)
 	return s.window.due(toldBefore, s.told, before)

@@ -110,6 +110,8 @@ func TestRestoredStateIsTheState(t *testing.T) {
 			switch {
 			case m.rng.IntN(6) == 0 && s.head.Number >= s.final+uint64(depth):
 				c = m.reorganise(s, depth)
+			case m.rng.IntN(8) == 0:
+				c.claim = true
 			case m.rng.IntN(4) == 0: // finality moves, or stalls for long
 				if m.rng.IntN(3) == 0 {
 					c.final = max(s.final, s.head.Number-min(s.head.Number, uint64(m.rng.IntN(8))))

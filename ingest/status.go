@@ -82,8 +82,11 @@ func (i *Ingest) Ready() error {
 		return fmt.Errorf("ingest is %s: %s", st.State, st.Reason)
 	case st.Time.Sub(st.checked) > patience:
 		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.checked.UTC().Format(time.RFC3339), st.Reason)
-	case *st.LagBlocks > blocksAtOnce:
-		return fmt.Errorf("ingest is %d blocks behind the chain's head", *st.LagBlocks)
+	}
+	// Not LagBlocks, which is nil while the head or ours has no time: a genesis
+	// block may have none.
+	if behind := difference(st.HeadBlock, st.IndexedBlock); behind > blocksAtOnce {
+		return fmt.Errorf("ingest is %d blocks behind the chain's head", behind)
 	}
 	return nil
 }

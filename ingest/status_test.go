@@ -91,7 +91,9 @@ func TestReady(t *testing.T) {
 	check(true, func(st *Status) { st.HeadBlock = 12 })
 	check(false, func(st *Status) { st.HeadBlock = 1000 })
 	check(false, func(st *Status) { st.HeadBlock, st.checked = 10, time.Now().Add(-time.Minute) })
-	check(false, func(st *Status) { st.checked, st.State = time.Now(), Backfilling })
+	check(true, func(st *Status) { st.checked, st.indexedTime = time.Now(), 0 }) // our head is a genesis block of time 0
+	check(false, func(st *Status) { st.HeadBlock = 1000 })
+	check(false, func(st *Status) { st.HeadBlock, st.State = 10, Backfilling })
 	check(false, func(st *Status) { st.State, st.Reason = Frozen, "block 3 is final" })
 }
 

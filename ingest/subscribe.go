@@ -8,6 +8,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 const (
@@ -50,7 +52,7 @@ func (p *nodes) listen(ctx context.Context, n *node) {
 		err := p.hear(ctx, n, wait)
 		n.health.set(func(h *health) { h.subscribed = false })
 		if ctx.Err() == nil {
-			p.log.Warn("no announcements of new blocks; the head is polled until they come again", "endpoint", n.name, "error", discreet(err))
+			p.log.Warn("no announcements of new blocks; the head is polled until they come again", "endpoint", n.name, "error", contracts.Discreet(err, n.ws))
 		}
 	}
 }
@@ -62,7 +64,7 @@ func (p *nodes) hear(ctx context.Context, n *node, wait *backoff) error {
 	defer cancel()
 	client, err := rpc.DialOptions(bounded, n.ws)
 	if err != nil {
-		return fmt.Errorf("connect: %w", discreet(err))
+		return fmt.Errorf("connect: %w", err)
 	}
 	defer client.Close()
 	heads := make(chan struct {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -76,16 +77,16 @@ func (s *session) describe(ctx context.Context, n *node, v vault, start uint64) 
 	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log, heard: s.heard}
 	fact := &event.Vault{Address: v.address[:], StartBlock: start, Name: v.name}
 	if v.name == "" {
-		fact.Name = optional[string](&q, v.address, "name")
+		fact.Name = label(&q, v.address, "name")
 	}
 	if fact.Name == "" {
 		fact.Name = v.address.Hex()
 	}
-	fact.Symbol = optional[string](&q, v.address, "symbol")
+	fact.Symbol = label(&q, v.address, "symbol")
 	fact.Decimals = uint32(needed[uint8](&q, v.address, "decimals"))
 	asset := needed[common.Address](&q, v.address, "asset")
 	fact.Asset = &event.Token{
-		Address: asset[:], Symbol: optional[string](&q, asset, "symbol"), Decimals: uint32(needed[uint8](&q, asset, "decimals")),
+		Address: asset[:], Symbol: label(&q, asset, "symbol"), Decimals: uint32(needed[uint8](&q, asset, "decimals")),
 	}
 	return fact, q.err
 }
@@ -132,6 +133,24 @@ func optional[T any](q *questions, of common.Address, method string) (answer T) 
 	}
 	q.err = err
 	return answer
+}
+
+// maxLabel is the most bytes of a vault's name and of a symbol.
+const maxLabel = 256
+
+// label asks for a name or a symbol. A contract may give any bytes, and as many
+// as it likes; a record of the log holds UTF-8, and people read labels, so what
+// is no UTF-8 is replaced and what is too long is cut.
+func label(q *questions, of common.Address, method string) string {
+	text := strings.ToValidUTF8(optional[string](q, of, method), string(utf8.RuneError))
+	if len(text) <= maxLabel {
+		return text
+	}
+	end := maxLabel
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
 }
 
 // ask calls a view function without arguments at the newest block.

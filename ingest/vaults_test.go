@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"log/slog"
+	"math/big"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/schemas/chainlog"
 )
 
 // A vault that is configured later is backfilled from its own start block,
@@ -47,6 +51,74 @@ func TestVaultAddedLater(t *testing.T) {
 		p.caughtUp()
 		r.verify()
 	})
+}
+
+// A reorganisation takes back what the log has of every vault, but its new
+// branch is read only for those at the head. The others are covered up to the
+// common ancestor from then on, so that nothing of the branch is missing when
+// they come back, or come near.
+func TestReorganisationBelowAnAbsentVault(t *testing.T) {
+	for name, late := range map[string]bool{"left out": false, "late": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			all := r.config.Vaults
+			r.steps(20)
+			depositor := r.depositor() // of the first vault
+			for n := range 4 {
+				depositor.deposit(int64(n+1), 7)
+			}
+			p := r.start()
+			p.caughtUp()
+			p.halt()
+			covered := r.height()
+			_, live := r.log()
+			var deposits []common.Hash
+			for _, record := range live {
+				if l := record.GetLog(); l.GetBlockNumber() > covered-3 {
+					deposits = append(deposits, common.Hash(l.GetTxHash()))
+				}
+			}
+			deposits = slices.Compact(deposits) // each has several logs
+
+			r.config.Vaults = all[1:]
+			p = r.start()
+			r.mine(2)
+			p.caughtUpBut(1)
+			if late {
+				p.halt()
+				r.config.Vaults = all
+				old, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(covered+1))
+				r.must(err)
+				r.config.RPC = Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+					return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), old.Hash().Hex())
+				}).URL)
+				p = r.start()
+				p.until("late vault", func(st Status) bool { return len(st.LateVaults) == 1 && st.LateVaults[0].Reason != "" })
+			}
+			before := len(r.topic(chainlog.LogTopic(r.config.ID)))
+			r.reorg(5, scenario.Kept{Hash: deposits[0], Block: 1}, scenario.Kept{Hash: deposits[1], Block: 2}, scenario.Kept{Hash: deposits[2], Block: 4})
+			if late {
+				p.caughtUp()
+			} else {
+				p.caughtUpBut(1)
+				r.verify()
+				p.halt()
+				r.config.Vaults = all
+				p = r.start()
+				p.caughtUp()
+			}
+			again := map[common.Hash]bool{}
+			for _, record := range r.verify()[before:] { // which sees that each log of the chain is there once
+				if l := record.GetLog(); l != nil && record.GetRetracts() == 0 && common.Address(l.GetAddress()) == depositor.vault {
+					again[common.Hash(l.GetTxHash())] = true
+				}
+			}
+			if len(again) != 3 {
+				t.Errorf("%d deposits of the new branch are in the log, want 3", len(again))
+			}
+		})
+	}
 }
 
 // While the history of a late vault is read, the others go on: their new logs

@@ -10,10 +10,12 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
@@ -55,36 +57,41 @@ const (
 
 // chainCheck compares the log with the chain at the newest indexed block.
 type chainCheck struct {
-	client *ethclient.Client
-	report *Report
-	head   *event.Block
-	vaults map[common.Address]*vaultBooks
+	client   *ethclient.Client
+	url      string
+	patience time.Duration
+	report   *Report
+	head     *event.Block
+	vaults   map[common.Address]*vaultBooks
+	covered  map[common.Address]*event.Coverage
 	// Live logs by block hash, in the order of the chain.
 	logs   map[common.Hash][]*event.Log
 	blocks []*event.Block
 }
 
-// againstChain compares live records, oldest first, with what a node says: the
-// logs of each block, or of a sample of one block in so many, by the block's
-// hash, and each vault's totals, queue and valuation by eth_call at the newest
-// indexed block. A node that does not answer is an error, a difference is not.
-func againstChain(ctx context.Context, url string, chainID uint64, records []*event.Record, sample uint64, report *Report) error {
-	client, err := ethclient.DialContext(ctx, url)
-	if err != nil {
-		return fmt.Errorf("connect to the chain's node: %w", err)
+// nodeTimeout bounds one question to a node, so that one that hangs is an error.
+const nodeTimeout = 30 * time.Second
+
+// againstChain compares live records up to the seq of a cursor, oldest first,
+// with what a node says: the logs of each block, or of a sample of one block in
+// so many, by the block's hash, and each vault's totals, queue and valuation by
+// eth_call at the newest indexed block; all of it as far as the log covers the
+// vault. A node that does not answer is an error, a difference is not.
+func againstChain(ctx context.Context, url string, patience time.Duration, cursor *event.Cursor, records []*event.Record, sample uint64, report *Report) error {
+	c := &chainCheck{
+		url: url, patience: cmp.Or(patience, nodeTimeout), report: report, vaults: map[common.Address]*vaultBooks{},
+		covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
 	}
-	defer client.Close()
-	id, err := client.ChainID(ctx)
-	if err != nil {
-		return fmt.Errorf("ask the chain's node for its chain id: %w", err)
+	for _, v := range cursor.GetVaults() {
+		c.covered[common.Address(v.GetAddress())] = v
 	}
-	if !id.IsUint64() || id.Uint64() != chainID {
-		return fmt.Errorf("the chain's node is of chain %s and the log of chain %d: give another chain.rpc", id, chainID)
-	}
-	c := &chainCheck{client: client, report: report, vaults: map[common.Address]*vaultBooks{}, logs: map[common.Hash][]*event.Log{}}
 	for _, r := range records {
 		c.add(r)
 	}
+	if err := c.connect(ctx, cursor.GetChainId()); err != nil {
+		return err
+	}
+	defer c.client.Close()
 	if err := c.compareLogs(ctx, sample); err != nil {
 		return err
 	}
@@ -94,6 +101,51 @@ func againstChain(ctx context.Context, url string, chainID uint64, records []*ev
 		}
 	}
 	return nil
+}
+
+// connect finds out whether the node is of the log's chain.
+func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
+	err := c.ask(ctx, func(ctx context.Context) (err error) {
+		c.client, err = ethclient.DialContext(ctx, c.url)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("connect to the chain's node: %w", err)
+	}
+	var id *big.Int
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		id, err = c.client.ChainID(ctx)
+		return err
+	})
+	if err == nil && (!id.IsUint64() || id.Uint64() != chainID) {
+		c.client.Close()
+		return fmt.Errorf("the chain's node is of chain %s and the log of chain %d: give another chain.rpc", id, chainID)
+	}
+	if err != nil {
+		c.client.Close()
+		return fmt.Errorf("ask the chain's node for its chain id: %w", err)
+	}
+	return nil
+}
+
+// ask puts one question to the node, for so long as it may take. The error holds
+// nothing of the URL that may be a key.
+func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
+	bounded, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	err := question(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s gave no answer within %s", contracts.EndpointName(c.url), c.patience)
+	}
+	return contracts.Discreet(err, c.url)
+}
+
+// covers tells whether the log has what a vault did in a block. It lacks, and
+// rightly, the blocks before the vault's start, and those after the block up to
+// which one was read that left the configuration or is still late.
+func (c *chainCheck) covers(address common.Address, number uint64) bool {
+	v := c.covered[address]
+	return v != nil && v.GetStartBlock() <= number && number <= v.GetCoveredTo()
 }
 
 func (c *chainCheck) add(r *event.Record) {
@@ -176,28 +228,67 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	for hash, logs := range c.logs {
 		hashes[hash] = logs[0].GetBlockNumber()
 	}
-	addresses := slices.Collect(maps.Keys(c.vaults))
 	order := slices.SortedFunc(maps.Keys(hashes), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(hashes[a], hashes[b]), a.Cmp(b)) })
 	for _, hash := range order {
 		if sample > 1 && rand.Uint64N(sample) != 0 {
 			continue
 		}
-		said, err := c.client.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})
-		var refused rpc.Error
-		switch {
-		case errors.As(err, &refused):
-			check.Difference = fmt.Sprintf("block %d with hash %s: the node says %q: it is not of this chain any more", hashes[hash], hash, refused.Error())
-			return nil
-		case err != nil:
-			return fmt.Errorf("ask for the logs of block %d: %w", hashes[hash], err)
+		difference, err := c.compareBlock(ctx, hashes[hash], hash)
+		if err != nil {
+			return err
 		}
-		if check.Difference = differ(c.logs[hash], said); check.Difference != "" {
-			check.Difference = fmt.Sprintf("block %d with hash %s: %s", hashes[hash], hash, check.Difference)
+		if difference != "" {
+			check.Difference = fmt.Sprintf("block %d with hash %s: %s", hashes[hash], hash, difference)
 			return nil
 		}
 		check.Compared++
 	}
 	return nil
+}
+
+// compareBlock compares the logs of one block and gives the first difference,
+// empty for none.
+func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash common.Hash) (string, error) {
+	var addresses []common.Address
+	for address := range c.vaults {
+		if c.covers(address, number) {
+			addresses = append(addresses, address)
+		}
+	}
+	var said []types.Log
+	if len(addresses) > 0 { // with none, it would be a question for all logs
+		err := c.ask(ctx, func(ctx context.Context) (err error) {
+			said, err = c.client.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})
+			return err
+		})
+		if err != nil {
+			return c.replaced(ctx, number, hash, fmt.Errorf("ask for the logs of block %d: %w", number, err))
+		}
+	}
+	return differ(c.logs[hash], said), nil
+}
+
+// replaced finds out why a node refuses to say something about a block. It may
+// not know the block any more, which every node says in other words; so the block
+// that it has at the height decides. Any other reason is an error.
+func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string, err error) {
+	var refused rpc.Error
+	if !errors.As(fault, &refused) {
+		return "", fault
+	}
+	var now *struct{ Hash common.Hash }
+	err = c.ask(ctx, func(ctx context.Context) error {
+		return c.client.Client().CallContext(ctx, &now, "eth_getBlockByNumber", hexutil.Uint64(number), false)
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w; and the block itself: %w", fault, err)
+	case now == nil:
+		return "", fmt.Errorf("%w; %s has no block %d yet: wait until it is in sync, or give another chain.rpc", fault, contracts.EndpointName(c.url), number)
+	case now.Hash != hash:
+		return fmt.Sprintf("it is not of this chain any more, which has block %s there (%s)", now.Hash, refused), nil
+	}
+	return "", fault
 }
 
 // differ compares the logs of one block and gives the first difference, empty for none.
@@ -227,18 +318,30 @@ func differ(kept []*event.Log, said []types.Log) string {
 const requestPage = 200
 
 // compareVault asks a vault for its totals at the newest indexed block. One
-// that has no such views is another contract, and compared by its logs alone.
+// that has no such views is another contract, and compared by its logs alone, as
+// is one that the log does not cover up to there: few nodes know older totals.
 func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v *vaultBooks) error {
 	check := Check{Name: fmt.Sprintf("chain: totals of %s", address.Hex()[:10])}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
-	if c.head == nil {
+	switch {
+	case c.covered[address] == nil:
+		check.Difference = "the log has the vault's record, but its cursor does not say how far the vault was read"
+		return nil
+	case c.head == nil:
+		return nil
+	case !c.covers(address, c.head.GetNumber()):
+		check.Name += fmt.Sprintf(" (only read up to block %d)", c.covered[address].GetCoveredTo())
 		return nil
 	}
 	vault, err := reference.NewReferenceVaultCaller(address, c.client)
 	if err != nil {
 		return fmt.Errorf("bind vault %s: %w", address, err)
 	}
-	at := &bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())}
+	return c.compareTotals(ctx, vault, address, v, &check)
+}
+
+// compareTotals compares each total, and then the queue.
+func (c *chainCheck) compareTotals(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
 	for _, view := range []struct {
 		name string
 		ask  func(*bind.CallOpts) (*big.Int, error)
@@ -254,13 +357,17 @@ func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v
 		{"sweepCount", vault.SweepCount, new(big.Int).SetUint64(v.sweeps)},
 		{"settlementCount", vault.SettlementCount, new(big.Int).SetUint64(v.settlements)},
 	} {
-		got, err := view.ask(at)
+		var got *big.Int
+		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
+			got, err = view.ask(at)
+			return err
+		})
 		if absent(err) && check.Compared == 0 {
 			check.Name += " (no such views)"
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("ask vault %s for %s at block %d: %w; a pruned node may not have it", address, view.name, c.head.GetNumber(), err)
+			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for %s at block %d: %w; a pruned node may not have it", address, view.name, c.head.GetNumber(), err))
 		}
 		if got.Cmp(view.want) != 0 {
 			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d and %s by the log", view.name, got, c.head.GetNumber(), view.want)
@@ -268,15 +375,36 @@ func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v
 		}
 		check.Compared++
 	}
-	return c.compareQueue(at, vault, address, v, &check)
+	return c.compareQueue(ctx, vault, address, v, check)
+}
+
+// atHead makes a difference of the error of a view where the newest indexed block
+// has left the chain.
+func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) error {
+	difference, err := c.replaced(ctx, c.head.GetNumber(), common.Hash(c.head.GetHash()), fault)
+	if difference != "" {
+		check.Difference = fmt.Sprintf("block %d with hash %s: %s", c.head.GetNumber(), common.Hash(c.head.GetHash()), difference)
+	}
+	return err
+}
+
+// view calls a contract at the newest indexed block.
+func (c *chainCheck) view(ctx context.Context, call func(*bind.CallOpts) error) error {
+	return c.ask(ctx, func(ctx context.Context) error {
+		return call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())})
+	})
 }
 
 // compareQueue compares every request of a vault.
-func (c *chainCheck) compareQueue(at *bind.CallOpts, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
+func (c *chainCheck) compareQueue(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
-		page, err := vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))
+		var page []reference.ReferenceVaultRequest
+		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
+			page, err = vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))
+			return err
+		})
 		if err != nil {
-			return fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err)
+			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
 		}
 		for i, said := range page {
 			q := v.queue[uint64(first+i)]

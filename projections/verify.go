@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -22,7 +24,8 @@ import (
 type Report struct {
 	Generation int32  `json:"generation"`
 	Database   string `json:"database"`
-	// Seq at which the log and the tables were compared.
+	// Seq at which the log and the tables were compared. The log and the chain are
+	// compared at the seq of the newest cursor.
 	Seq    uint64  `json:"seq"`
 	Checks []Check `json:"checks"`
 	// Quarantined is the live logs that are in no total, Impossible what the
@@ -83,6 +86,8 @@ type VerifyOptions struct {
 	// Node is the URL of a node of the chain; empty: the log is not compared
 	// with the chain.
 	Node string
+
+	patience time.Duration // for one answer of the node; 0 for nodeTimeout
 }
 
 // Verify proves that the live generation is a fold of the log: it reads the
@@ -123,7 +128,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 }
 
 func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string, options VerifyOptions) (*Report, error) {
-	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database}, sample: newSample(options.Sample), node: options.Node}
+	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database}, sample: newSample(options.Sample), node: options.Node, patience: options.patience}
 	var err error
 	if v.report.Seq, err = position(ctx, conn, database); err != nil {
 		return nil, err
@@ -149,11 +154,12 @@ func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config
 }
 
 type verifier struct {
-	conn   driver.Conn
-	report *Report
-	books  *fold.Books
-	sample sample
-	node   string
+	conn     driver.Conn
+	report   *Report
+	books    *fold.Books
+	sample   sample
+	node     string
+	patience time.Duration
 }
 
 // readLog folds the log up to the report's seq, and compares it with the chain.
@@ -164,48 +170,61 @@ func (v *verifier) readLog(ctx context.Context, chainID uint64, kafka chainlog.C
 	if v.node == "" { // the chain's totals need every log
 		f = fold.Sampled(v.sample.keeps)
 	}
-	if err := v.follow(ctx, chainID, kafka, f, &check); err != nil {
+	cursor, err := v.foldLog(ctx, chainID, kafka, f, &check)
+	if err != nil {
 		return err
 	}
 	v.report.Checks = append(v.report.Checks, check)
-	if check.Difference != "" {
+	if check.Difference != "" || v.node == "" {
 		return nil
+	}
+	return againstChain(ctx, v.node, v.patience, cursor, f.Records(), v.sample.n, v.report)
+}
+
+// foldLog makes the books at the report's seq and, for the chain, goes on to the
+// seq of the newest cursor, which says how far the log goes for each vault there.
+func (v *verifier) foldLog(ctx context.Context, chainID uint64, kafka chainlog.Config, f *fold.Fold, check *Check) (*event.Cursor, error) {
+	reader, err := chainlog.NewReader(chainID, chainlog.Position{}, kafka.Options()...)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	if err := follow(ctx, reader, f, v.report.Seq, check); err != nil || check.Difference != "" {
+		return nil, err
 	}
 	v.books = f.Books(fold.Newest)
 	v.sample.thin(v.books)
 	if v.node == "" {
-		return nil
+		return nil, nil
 	}
-	return againstChain(ctx, v.node, chainID, f.Records(), v.sample.n, v.report)
+	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
+	if err != nil {
+		return nil, err
+	}
+	if cursor.GetSeq() < v.report.Seq {
+		return nil, fmt.Errorf("%s is at seq %d, but the tables are at seq %d of %s: restore both topics from the same backup, or compare nothing with the chain (--no-chain)",
+			chainlog.CursorTopic(chainID), cursor.GetSeq(), v.report.Seq, chainlog.LogTopic(chainID))
+	}
+	return cursor, follow(ctx, reader, f, cursor.GetSeq(), check)
 }
 
-// follow reads the log into f.
-func (v *verifier) follow(ctx context.Context, chainID uint64, kafka chainlog.Config, f *fold.Fold, check *Check) error {
-	if v.report.Seq > 0 {
-		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, kafka.Options()...)
+// follow reads the log into f up to a seq that is in it.
+func follow(ctx context.Context, reader *chainlog.Reader, f *fold.Fold, to uint64, check *Check) error {
+	for f.Seq() < to {
+		entries, err := reader.Poll(ctx, int(min(10_000, to-f.Seq())))
+		if permanent(err) {
+			check.Difference = err.Error()
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		defer reader.Close()
-		for f.Seq() < v.report.Seq {
-			entries, err := reader.Poll(ctx, 10_000)
-			if permanent(err) {
+		for _, e := range entries {
+			if err := f.Apply(e.Record); err != nil {
 				check.Difference = err.Error()
 				return nil
 			}
-			if err != nil {
-				return err
-			}
-			for _, e := range entries {
-				if f.Seq() == v.report.Seq {
-					break
-				}
-				if err := f.Apply(e.Record); err != nil {
-					check.Difference = err.Error()
-					return nil
-				}
-				check.Compared++
-			}
+			check.Compared++
 		}
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 type upCmd struct {
@@ -145,23 +146,23 @@ func (u *up) ensureContracts(ctx context.Context) error {
 		return nil
 	}
 	file := filepath.Join(u.cmd.Data, "contracts.json")
-	contracts := new(scenario.Contracts)
-	switch err := readJSON(file, contracts); {
+	deployed := new(scenario.Contracts)
+	switch err := readJSON(file, deployed); {
 	case errors.Is(err, os.ErrNotExist):
 		u.log.Info("deploying the reference contracts")
-		if contracts, err = scenario.Deploy(ctx, u.ready.RPC); err != nil {
-			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, the node up, and a development chain?", redact(u.ready.RPC), err)
+		if deployed, err = scenario.Deploy(ctx, u.ready.RPC); err != nil {
+			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, the node up, and a development chain?", contracts.EndpointName(u.ready.RPC), err)
 		}
-		if err := writeJSON(file, contracts); err != nil {
+		if err := writeJSON(file, deployed); err != nil {
 			return err
 		}
 	case err != nil:
 		return err
 	}
-	u.ready.Contracts = contracts
-	u.config.Chain.ID = contracts.ChainID
-	u.config.HTTP.Router = contracts.Router.Hex()
-	for _, v := range contracts.Vaults {
+	u.ready.Contracts = deployed
+	u.config.Chain.ID = deployed.ChainID
+	u.config.HTTP.Router = deployed.Router.Hex()
+	for _, v := range deployed.Vaults {
 		u.config.Chain.Vaults = append(u.config.Chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
 	return nil
@@ -290,7 +291,7 @@ func (u *up) printWelcome(created bool) {
 	fmt.Fprintf(w, "\nnavlog is up. Data in %s; Ctrl-C stops everything in order.\n\n", u.cmd.Data)
 	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.API)
 	fmt.Fprintf(w, "  chain       %s\n  Kafka       %s\n  ClickHouse  %s\n  PostgreSQL  %s\n  receiver    %s\n\n",
-		redact(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres), u.ready.Receiver)
+		contracts.EndpointName(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres), u.ready.Receiver)
 	if created {
 		fmt.Fprintln(w, "Demo partners (shown once; partners.json in the data folder keeps them for the receiver):")
 		for _, one := range p {
@@ -302,13 +303,14 @@ func (u *up) printWelcome(created bool) {
 		u.ready.API, u.ready.API, filepath.Join(u.cmd.Data, "partners.json"), u.ready.API)
 }
 
-// redact hides the user info of an address.
+// redact shows where a database is and its name; user info and parameters may
+// hold passwords.
 func redact(address string) string {
 	u, err := url.Parse(address)
-	if err != nil {
+	if err != nil || u.Host == "" {
 		return "(address hidden)"
 	}
-	return u.Redacted()
+	return u.Scheme + "://" + u.Host + u.Path
 }
 
 func readJSON(file string, v any) error {

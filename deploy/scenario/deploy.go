@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
@@ -45,6 +46,11 @@ var (
 // Deploy puts two mock assets, three vaults and a router that allows them on the development chain. Every call deploys
 // again: the caller keeps the answer, and gives it to New.
 func Deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
+	deployed, err := deploy(ctx, rpcURL)
+	return deployed, contracts.Discreet(err, rpcURL)
+}
+
+func deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
 	c, err := dial(ctx, rpcURL)
 	if err != nil {
 		return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi/bind"
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
@@ -69,7 +70,7 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		return err
+		return contracts.Discreet(err, s.rpcURL)
 	}
 	s.chain.drivesTime = false
 	tick := time.NewTicker(interval)
@@ -81,7 +82,7 @@ func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
 			return nil
 		case <-tick.C:
 		}
-		err := s.step(ctx)
+		err := contracts.Discreet(s.step(ctx), s.rpcURL)
 		switch {
 		case ctx.Err() != nil:
 			return nil

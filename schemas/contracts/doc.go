@@ -12,6 +12,8 @@
 //	                                   |--WithdrawalCancelled--> cancelled
 //	                                   '--WithdrawalExpired--> expired
 //
+// EndpointName and Discreet are the one rule by which all programs keep the keys in nodes' URLs to themselves.
+//
 // The sources are in solidity/, compiled by the pinned compiler into abi/ and bound to Go in package reference.
 package contracts
 

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/scenario"
+)
+
+// What may be a key in the address of a node, and the password of a database,
+// are in nothing that `up` prints or logs; only the ready file has them.
+func TestUpKeepsKeysSecret(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	host := strings.TrimPrefix(closed.URL, "http://")
+	var out, log bytes.Buffer
+	u := &up{cmd: upCmd{Data: t.TempDir()}, streams: &streams{out: &out}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	u.ready.RPC = "http://someone:hunter2@" + host + "/v3/secretkey?apikey=secret2"
+	u.ready.Postgres = "postgres://someone:hunter2@db.example:5432/navlog?sslpassword=secret3"
+	u.printWelcome(false)
+	for _, shown := range []string{"http://" + host + "\n", "postgres://db.example:5432/navlog\n"} {
+		if !strings.Contains(out.String(), shown) {
+			t.Errorf("the welcome does not show %q:\n%s", shown, out.String())
+		}
+	}
+	err := u.ensureContracts(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "deploy the reference contracts at http://"+host) {
+		t.Fatalf("without a node the contracts are deployed: %v", err)
+	}
+	traffic := scenario.New(u.ready.RPC, &scenario.Contracts{Vaults: make([]scenario.Vault, 1)}, 1, nil, u.log)
+	fault := traffic.Run(context.Background(), time.Millisecond)
+	if fault == nil {
+		t.Fatal("without a node the scenario runs")
+	}
+	for _, secret := range []string{"hunter2", "secret", "someone"} {
+		if text := out.String() + log.String() + err.Error() + fault.Error(); strings.Contains(text, secret) {
+			t.Errorf("%q is shown:\n%s", secret, text)
+		}
+	}
+	for _, address := range []string{"host=db.example password=hunter2", "postgres://someone:hunter2%zz@db.example/navlog"} {
+		if shown := redact(address); strings.Contains(shown, "hunter2") {
+			t.Errorf("%q is shown as %q", address, shown)
+		}
+	}
+}

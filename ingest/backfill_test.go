@@ -1,0 +1,129 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// A provider whose nodes are of two chains gives final blocks of both. They are
+// not appended one after the other, of vaults at the head as little as of a late
+// one, whose blocks are all below the head.
+func TestFinalBlocksOfTwoChains(t *testing.T) {
+	for name, late := range map[string]bool{"at the head": false, "late": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, kfake)
+			r.steps(40)
+			if late {
+				all := r.config.Vaults
+				r.config.Vaults = all[1:]
+				p := r.start()
+				p.caughtUp()
+				p.halt()
+				r.config.Vaults = all
+			}
+			fork := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+			r.must(scenario.Mine(r.ctx, fork.URL, r.height()))
+			beyond := r.config.Vaults[0].StartBlock + 10
+			of := func(first string) string { // the node that answers questions about blocks from first on
+				var number uint64
+				if _, err := fmt.Sscanf(first, "0x%x", &number); err == nil && number > beyond {
+					return fork.URL
+				}
+				return r.url
+			}
+			mixed := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+				var filter struct{ FromBlock string }
+				if method == "eth_getLogs" && json.Unmarshal(params[0], &filter) == nil && of(filter.FromBlock) == fork.URL {
+					return []any{}, nil, true // the fork's blocks are empty
+				}
+				return nil, nil, false
+			})
+			mixed.batches = func(body []byte) string {
+				var calls []struct{ Params []any }
+				_ = json.Unmarshal(body, &calls)
+				return of(fmt.Sprint(calls[0].Params[0]))
+			}
+			r.config.RPC, r.config.BatchBlocks = Endpoints(mixed.URL), 4
+			p := r.start()
+			p.until("complaint", func(st Status) bool {
+				reason := st.Reason
+				if len(st.LateVaults) == 1 {
+					reason = st.LateVaults[0].Reason
+				}
+				return strings.Contains(reason, "the nodes of chain.rpc are not of one chain")
+			})
+			mixed.mu.Lock()
+			mixed.lie, mixed.batches = honest, nil
+			mixed.mu.Unlock()
+			p.caughtUp()
+			r.verify()
+		})
+	}
+}
+
+// Both ends of a part are compared with the blocks beside them, where these are
+// known: the part before it, the head, and the window.
+func TestPartsThatDoNotFollow(t *testing.T) {
+	hash := func(chain, number uint64) common.Hash {
+		return common.BigToHash(new(big.Int).SetUint64(1000*chain + number))
+	}
+	block := func(chain, number uint64) *header {
+		return &header{Number: number, Hash: hash(chain, number), Parent: hash(chain, number-1)}
+	}
+	of := func(chain, from, to uint64) *part {
+		return &part{from: from, to: to, parent: hash(chain, from-1), blocks: []*header{block(chain, to)}}
+	}
+	unknown := of(2, 11, 20)
+	unknown.parent = common.Hash{}
+	known := &state{head: block(1, 50)}
+	for number := uint64(30); number <= 50; number++ {
+		record := blockFact(block(1, number))
+		record.Seq = number
+		known.window.apply(chainlog.Entry{Record: record})
+	}
+	for name, c := range map[string]struct {
+		state    *state
+		appended *header
+		parts    []*part
+		follows  bool
+	}{
+		"the same chain":              {&state{}, nil, []*part{of(1, 1, 10), of(1, 11, 20), of(1, 21, 30)}, true},
+		"another one in one commit":   {&state{}, nil, []*part{of(1, 1, 10), of(1, 11, 20), of(2, 21, 30)}, false},
+		"after what was appended":     {&state{}, block(1, 10), []*part{of(2, 11, 20)}, false},
+		"not after it":                {&state{}, block(1, 10), []*part{of(2, 15, 20)}, true},
+		"without a parent":            {&state{}, block(1, 10), []*part{unknown}, true},
+		"above the head":              {known, nil, []*part{of(2, 51, 60)}, false},
+		"above the head, the same":    {known, nil, []*part{of(1, 51, 60)}, true},
+		"above a block of the window": {known, nil, []*part{of(2, 41, 41)}, false},
+		"up to one of the window":     {known, nil, []*part{of(2, 20, 30)}, false},
+		"up to the head":              {known, block(1, 30), []*part{of(1, 31, 40), of(1, 41, 50)}, true},
+	} {
+		s, before, err := &session{state: c.state}, c.appended, error(nil)
+		for _, p := range c.parts {
+			if err = s.continues(p, before); err != nil {
+				break
+			}
+			before = p.end()
+		}
+		if (err == nil) != c.follows {
+			t.Errorf("%s: the parts give %v", name, err)
+		}
+	}
+
+	// A commit with such a part is not begun: this session could not make one.
+	s := &session{state: &state{}}
+	if err := s.appendParts(t.Context(), []*part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
+		t.Errorf("parts of two chains give %v", err)
+	}
+}

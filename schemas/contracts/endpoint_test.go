@@ -1,0 +1,85 @@
+package contracts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+func TestEndpointName(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://user:hunter2@node.example:8545/v3/key?apikey=key": "https://node.example:8545",
+		"wss://node.example/key":                                   "wss://node.example",
+		"key":                                                      "(no URL)",
+		"http://node example/key\x00":                              "(no URL)",
+	} {
+		if got := contracts.EndpointName(raw); got != want {
+			t.Errorf("%q is shown as %q, want %q", raw, got, want)
+		}
+	}
+}
+
+// No part of a URL that may be a key is in an error, whoever puts it there, and
+// the error stays what it is.
+func TestDiscreet(t *testing.T) {
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "Cannot POST "+r.URL.RequestURI()+"\nof "+r.Header.Get("Authorization")+" "+r.URL.Query().Get("apikey")+strings.Repeat("x", 500), http.StatusNotFound)
+	}))
+	t.Cleanup(echo.Close)
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for name, server := range map[string]*httptest.Server{"refused": closed, "answered": echo} {
+		host := strings.TrimPrefix(server.URL, "http://")
+		for _, raw := range []string{
+			"http://someone:hunter2@" + host + "/v3/secretkey", "http://" + host + "/v3/secretkey?apikey=secret+key%2F2", "ws://" + host + "/secretkey?apikey=secretkey",
+			"http://someone:hunter2%zz@" + host, "http://" + host + ":secretkey/",
+		} {
+			client, err := rpc.DialContext(t.Context(), raw)
+			if err == nil {
+				err = client.CallContext(t.Context(), nil, "eth_chainId")
+				client.Close()
+			}
+			if err == nil {
+				t.Fatalf("%s answers", raw)
+			}
+			text := contracts.Discreet(fmt.Errorf("ask: %w", err), raw).Error()
+			for _, secret := range []string{"someone", "hunter2", "secret", "key/2"} {
+				if strings.Contains(text, secret) {
+					t.Errorf("%s: of %s the error holds %q: %s", name, raw, secret, text)
+				}
+			}
+			if len(text) > 400 {
+				t.Errorf("%s: the error has %d bytes: %s", name, len(text), text)
+			}
+		}
+	}
+
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	client, err := rpc.DialContext(t.Context(), echo.URL+"/secretkey")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	err = contracts.Discreet(client.CallContext(cancelled, nil, "eth_chainId"), echo.URL+"/secretkey")
+	var inURL *url.Error
+	if !errors.Is(err, context.Canceled) || !errors.As(err, &inURL) {
+		t.Errorf("the error is not what it was: %v", err)
+	}
+	plain := errors.New("no funds")
+	if got := contracts.Discreet(plain, echo.URL); got != plain {
+		t.Errorf("an error with nothing to hide is %#v", got)
+	}
+	if contracts.Discreet(nil, echo.URL) != nil {
+		t.Error("no error is one")
+	}
+}
