@@ -22,6 +22,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -150,94 +151,126 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	said, err := os.Create(filepath.Join(b.Data, "project.log"))
+	project, stop, err := b.project(e)
 	if err != nil {
 		return err
 	}
-	defer said.Close()
-	project := exec.Command(b.Navlog, "project", "--config", e.config)
-	project.Env, project.Stdout, project.Stderr = child.Environment(), said, said
-	if err := project.Start(); err != nil {
-		return fmt.Errorf("start navlog project: %w", err)
-	}
-	defer func() {
-		_ = project.Process.Signal(syscall.SIGTERM)
-		_ = project.Wait() // its end decides nothing any more
-	}()
-
+	defer stop()
 	last, err := newestSeq(ctx, e.kafka.Addr)
 	if err != nil {
 		return err
 	}
-	bench.Say("building the first generation of %d records", last)
-	first, err := e.reaches(ctx, 1, last)
+	spent := meter{project: project, clickHouse: e.clickHouse.Pid}
+	first, err := b.firstBuild(ctx, e, &spent, last)
 	if err != nil {
 		return err
 	}
-	spent := meter{project: project.Process.Pid, clickHouse: e.clickHouse.Pid}
-	building, err := spent.read()
+	rebuilt, err := b.rebuild(ctx, e, &spent, last)
 	if err != nil {
 		return err
 	}
-	rate := func(d time.Duration) float64 { return float64(last) / d.Seconds() }
-	fmt.Printf("first generation: %.1f s, %.0f records/s, %s\n", first.Seconds(), rate(first), building.each(last))
-
-	if err := e.merged(ctx, 1); err != nil {
-		return err
-	}
-	bench.Say("rebuilding beside it")
-	began := time.Now()
-	rebuild := exec.CommandContext(ctx, b.Navlog, "projection", "rebuild", "--config", e.config)
-	rebuild.Env, rebuild.Stdout, rebuild.Stderr = child.Environment(), os.Stderr, os.Stderr
-	if err := rebuild.Run(); err != nil {
-		return fmt.Errorf("navlog projection rebuild: %w", err)
-	}
-	rebuilt := time.Since(began)
-	rebuilding, err := spent.read()
+	p99, err := b.liveBlocks(ctx, e, last)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("rebuild to the switch: %.1f s, %.0f records/s, %s\n", rebuilt.Seconds(), rate(rebuilt), rebuilding.each(last))
-
-	if err := e.merged(ctx, 2); err != nil {
-		return err
-	}
-	bench.Say("timing live blocks")
-	beside, err := e.live(ctx, b, last)
-	if err != nil {
-		return err
-	}
-	drop := exec.CommandContext(ctx, b.Navlog, "projection", "drop", "1", "--config", e.config)
-	drop.Env, drop.Stdout, drop.Stderr = child.Environment(), os.Stderr, os.Stderr
-	if err := drop.Run(); err != nil {
-		return fmt.Errorf("navlog projection drop: %w", err)
-	}
-	more := last + uint64(b.Blocks)*(liveLogs+1)
-	waits, err := e.live(ctx, b, more)
-	if err != nil {
-		return err
-	}
-	printLive("with a standby generation beside the live one", beside)
-	p99 := printLive("with the live generation alone", waits)
-	memory := child.Peak(project.Process.Pid)
-
+	memory := child.Peak(project)
 	bench.Say("inserting the same rows bare")
 	bare, rows, err := e.bare(ctx, b, last)
 	if err != nil {
 		return err
 	}
-	fmt.Printf("bare insert of the same %d rows: %.1f s, %.0f records/s; what ClickHouse merges later is not in it\n", rows, bare.Seconds(), rate(bare))
-	if err := e.kafkaEngine(ctx, b, rate(rebuilt)); err != nil {
+	fmt.Printf("bare insert of the same %d rows: %.1f s, %.0f records/s; what ClickHouse merges later is not in it\n", rows, bare.Seconds(), rate(last, bare))
+	if err := e.kafkaEngine(ctx, b, rate(last, rebuilt)); err != nil {
 		return err
 	}
 	bench.Print(os.Stdout,
 		bench.Bar{Name: "rebuild-ratio", Value: rebuilt.Seconds() / bare.Seconds(), Bound: 1.4},
-		bench.Bar{Name: "rebuild-events-s", Value: rate(rebuilt), Bound: 200_000, Least: true},
-		bench.Bar{Name: "first-build-events-s", Value: rate(first), Bound: 200_000, Least: true},
+		bench.Bar{Name: "rebuild-events-s", Value: rate(last, rebuilt), Bound: 200_000, Least: true},
+		bench.Bar{Name: "first-build-events-s", Value: rate(last, first), Bound: 200_000, Least: true},
 		bench.Bar{Name: "project-rss-mib", Value: float64(memory) / (1 << 20), Bound: 512},
 		bench.Bar{Name: "live-visible-p99-ms", Value: ms(p99), Bound: 50},
 	)
 	return nil
+}
+
+// rate is in records a second.
+func rate(records uint64, took time.Duration) float64 { return float64(records) / took.Seconds() }
+
+// project starts navlog project, which writes what it says to a file beside the engines, and gives its process id.
+func (b *benchmark) project(e *engines) (pid int, stop func(), err error) {
+	said, err := os.Create(filepath.Join(b.Data, "project.log"))
+	if err != nil {
+		return 0, nil, err
+	}
+	project := exec.Command(b.Navlog, "project", "--config", e.config)
+	project.Env, project.Stdout, project.Stderr = child.Environment(), said, said
+	if err := project.Start(); err != nil {
+		return 0, nil, errors.Join(fmt.Errorf("start navlog project: %w", err), said.Close())
+	}
+	return project.Process.Pid, func() {
+		_ = project.Process.Signal(syscall.SIGTERM)
+		_ = project.Wait() // its end decides nothing any more
+		_ = said.Close()
+	}, nil
+}
+
+// command runs one of the operator's commands of navlog.
+func (b *benchmark) command(ctx context.Context, e *engines, args ...string) error {
+	cmd := exec.CommandContext(ctx, b.Navlog, append(args, "--config", e.config)...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = child.Environment(), os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("navlog %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+// firstBuild times how navlog project fills its first generation up to the end of the log.
+func (b *benchmark) firstBuild(ctx context.Context, e *engines, spent *meter, last uint64) (time.Duration, error) {
+	bench.Say("building the first generation of %d records", last)
+	took, err := e.reaches(ctx, 1, last)
+	if err != nil {
+		return 0, err
+	}
+	building, err := spent.read()
+	if err != nil {
+		return 0, err
+	}
+	fmt.Printf("first generation: %.1f s, %.0f records/s, %s\n", took.Seconds(), rate(last, took), building.each(last))
+	return took, e.merged(ctx, 1)
+}
+
+// rebuild times a second generation beside the first, up to the switch.
+func (b *benchmark) rebuild(ctx context.Context, e *engines, spent *meter, last uint64) (time.Duration, error) {
+	bench.Say("rebuilding beside it")
+	began := time.Now()
+	if err := b.command(ctx, e, "projection", "rebuild"); err != nil {
+		return 0, err
+	}
+	took := time.Since(began)
+	rebuilding, err := spent.read()
+	if err != nil {
+		return 0, err
+	}
+	fmt.Printf("rebuild to the switch: %.1f s, %.0f records/s, %s\n", took.Seconds(), rate(last, took), rebuilding.each(last))
+	return took, e.merged(ctx, 2)
+}
+
+// liveBlocks times blocks at the head with the standby generation and, for the percentile that it gives, without.
+func (b *benchmark) liveBlocks(ctx context.Context, e *engines, last uint64) (p99 time.Duration, err error) {
+	bench.Say("timing live blocks")
+	beside, err := e.live(ctx, b, last)
+	if err != nil {
+		return 0, err
+	}
+	if err := b.command(ctx, e, "projection", "drop", "1"); err != nil {
+		return 0, err
+	}
+	alone, err := e.live(ctx, b, last+uint64(b.Blocks)*(liveLogs+1))
+	if err != nil {
+		return 0, err
+	}
+	printLive("with a standby generation beside the live one", beside)
+	return printLive("with the live generation alone", alone), nil
 }
 
 // printLive prints how long live blocks took, which are in ascending order, and gives the 99th percentile.
