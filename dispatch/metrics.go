@@ -34,6 +34,7 @@ type metrics struct {
 	lanes        prometheus.Gauge
 	lostLeases   prometheus.Counter
 	writeRetries prometheus.Counter
+	failedTurns  prometheus.Counter // of commands
 
 	mu   sync.Mutex
 	last Status
@@ -72,6 +73,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
+		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
 	}
 	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict} {
 		m.records.WithLabelValues(r)
@@ -80,7 +82,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.attempts.WithLabelValues(o)
 	}
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
-		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries)
+		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns)
 	return m
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 const advanceCommand = `-- name: AdvanceCommand :exec
-UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint
+UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint,
+  due_at = clock_timestamp()
 WHERE id = $3
 `
 
@@ -23,7 +24,7 @@ type AdvanceCommandParams struct {
 	ID            int64
 }
 
-// A part of a replay-range is done.
+// A part of a replay-range is done; the next has its turn behind what is due now.
 func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) error {
 	_, err := q.db.Exec(ctx, advanceCommand, arg.FirstSequence, arg.Deliveries, arg.ID)
 	return err
@@ -54,13 +55,12 @@ func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, erro
 	return column_1, err
 }
 
-const claimCommands = `-- name: ClaimCommands :many
-
+const claimCommand = `-- name: ClaimCommand :one
 SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
-WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED
 `
 
-type ClaimCommandsRow struct {
+type ClaimCommandRow struct {
 	ID            int64
 	PartnerID     int64
 	Kind          string
@@ -70,33 +70,20 @@ type ClaimCommandsRow struct {
 	OnlyState     *string
 }
 
-// Commands of query and of `navlog webhook`.
-func (q *Queries) ClaimCommands(ctx context.Context) ([]ClaimCommandsRow, error) {
-	rows, err := q.db.Query(ctx, claimCommands)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ClaimCommandsRow
-	for rows.Next() {
-		var i ClaimCommandsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.PartnerID,
-			&i.Kind,
-			&i.EventID,
-			&i.FirstSequence,
-			&i.LastSequence,
-			&i.OnlyState,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// No row: another dispatcher is at it, or has had its turn.
+func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, error) {
+	row := q.db.QueryRow(ctx, claimCommand, id)
+	var i ClaimCommandRow
+	err := row.Scan(
+		&i.ID,
+		&i.PartnerID,
+		&i.Kind,
+		&i.EventID,
+		&i.FirstSequence,
+		&i.LastSequence,
+		&i.OnlyState,
+	)
+	return i, err
 }
 
 const countBreakers = `-- name: CountBreakers :one
@@ -170,6 +157,41 @@ type DropLeaseParams struct {
 func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
 	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID)
 	return err
+}
+
+const dueCommands = `-- name: DueCommands :many
+
+SELECT due.id, due.partner_id FROM (
+  SELECT c.id, c.partner_id, c.due_at, row_number() OVER (PARTITION BY c.partner_id ORDER BY c.due_at, c.id) AS turn
+  FROM command c WHERE c.done_at IS NULL AND c.due_at <= now()
+) due ORDER BY due.turn, due.due_at, due.id LIMIT 100
+`
+
+type DueCommandsRow struct {
+	ID        int64
+	PartnerID int64
+}
+
+// Commands of query and of `navlog webhook`.
+// In fair turns: one command of every partner, then a second of every one.
+func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
+	rows, err := q.db.Query(ctx, dueCommands)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DueCommandsRow
+	for rows.Next() {
+		var i DueCommandsRow
+		if err := rows.Scan(&i.ID, &i.PartnerID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
@@ -612,6 +634,17 @@ func (q *Queries) Leave(ctx context.Context, owner uuid.UUID) error {
 	return err
 }
 
+const limitStatements = `-- name: LimitStatements :exec
+SELECT set_config('statement_timeout', $1::bigint::text, true)
+`
+
+// Ends each statement of this transaction that takes longer. The server does, so
+// that nothing of the transaction goes on when we hear of it.
+func (q *Queries) LimitStatements(ctx context.Context, milliseconds int64) error {
+	_, err := q.db.Exec(ctx, limitStatements, milliseconds)
+	return err
+}
+
 const lockStreams = `-- name: LockStreams :many
 INSERT INTO stream (partner_id, last_sequence)
 SELECT id, 0 FROM unnest($1::bigint[]) AS id ORDER BY id
@@ -817,6 +850,18 @@ func (q *Queries) ProbeBreaker(ctx context.Context, arg ProbeBreakerParams) erro
 		arg.Owner,
 		arg.Fence,
 	)
+	return err
+}
+
+const putOffCommand = `-- name: PutOffCommand :exec
+UPDATE command c SET due_at = now() + least(greatest(now() - c.created_at, interval '1 second'), interval '1 minute')
+WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL FOR UPDATE SKIP LOCKED)
+`
+
+// Of a command that failed: it waits for as long as it has been open by now, a
+// second at least and a minute at most. Unless another dispatcher is at it.
+func (q *Queries) PutOffCommand(ctx context.Context, id int64) error {
+	_, err := q.db.Exec(ctx, putOffCommand, id)
 	return err
 }
 

@@ -56,6 +56,7 @@ type Command struct {
 	LastSequence  *int64
 	OnlyState     *string
 	Deliveries    int64
+	DueAt         time.Time
 }
 
 type DeadRecord struct {

@@ -228,16 +228,36 @@ SELECT count(*) FROM breaker;
 
 -- Commands of query and of `navlog webhook`.
 
--- name: ClaimCommands :many
+-- name: DueCommands :many
+-- In fair turns: one command of every partner, then a second of every one.
+SELECT due.id, due.partner_id FROM (
+  SELECT c.id, c.partner_id, c.due_at, row_number() OVER (PARTITION BY c.partner_id ORDER BY c.due_at, c.id) AS turn
+  FROM command c WHERE c.done_at IS NULL AND c.due_at <= now()
+) due ORDER BY due.turn, due.due_at, due.id LIMIT 100;
+
+-- name: LimitStatements :exec
+-- Ends each statement of this transaction that takes longer. The server does, so
+-- that nothing of the transaction goes on when we hear of it.
+SELECT set_config('statement_timeout', sqlc.arg(milliseconds)::bigint::text, true);
+
+-- name: ClaimCommand :one
+-- No row: another dispatcher is at it, or has had its turn.
 SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
-WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED;
+WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED;
+
+-- name: PutOffCommand :exec
+-- Of a command that failed: it waits for as long as it has been open by now, a
+-- second at least and a minute at most. Unless another dispatcher is at it.
+UPDATE command c SET due_at = now() + least(greatest(now() - c.created_at, interval '1 second'), interval '1 minute')
+WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL FOR UPDATE SKIP LOCKED);
 
 -- name: FinishCommand :exec
 UPDATE command SET done_at = now(), deliveries = deliveries + sqlc.arg(deliveries)::bigint WHERE id = sqlc.arg(id);
 
 -- name: AdvanceCommand :exec
--- A part of a replay-range is done.
-UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint
+-- A part of a replay-range is done; the next has its turn behind what is due now.
+UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint,
+  due_at = clock_timestamp()
 WHERE id = sqlc.arg(id);
 
 -- name: ReplayRange :execrows
