@@ -26,8 +26,8 @@ type lane struct {
 	wake    chan struct{} // something came; holds one
 	ended   chan attempt  // attempts whose result is written
 
-	fence int64
-	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken; also set by renew
+	fence int64        // of the lease; set before held, never changed
+	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken and when the lane has ended; also set by renew
 	lost  atomic.Bool  // another dispatcher has it; also set by renew
 	// yielded: it is to be given to another dispatcher; set by share.
 	yielded atomic.Bool
@@ -148,7 +148,9 @@ func (l *lane) take(ctx context.Context) bool {
 	return true
 }
 
-// drop gives the lease back.
+// drop gives back the lease that the lane took. By then another lane of the
+// partner may run, here too, for the lane is off the list: its lease has another
+// fence and stays.
 func (l *lane) drop(ctx context.Context) {
 	if l.lost.Load() {
 		return
@@ -156,7 +158,7 @@ func (l *lane) drop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	// One that is not dropped runs out.
-	_ = l.d.queries.DropLease(ctx, db.DropLeaseParams{Owner: l.d.owner, PartnerID: l.partner})
+	_ = l.d.queries.DropLease(ctx, db.DropLeaseParams{Owner: l.d.owner, PartnerID: l.partner, Fence: l.fence})
 }
 
 // over tells whether nothing has waited for so long that the breaker's window

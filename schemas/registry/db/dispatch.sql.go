@@ -146,16 +146,19 @@ func (q *Queries) DeleteBreaker(ctx context.Context, arg DeleteBreakerParams) er
 }
 
 const dropLease = `-- name: DropLease :exec
-UPDATE lease SET until = now() WHERE owner = $1 AND partner_id = $2
+UPDATE lease SET until = now(), fence = fence + 1
+WHERE owner = $1 AND partner_id = $2 AND fence = $3
 `
 
 type DropLeaseParams struct {
 	Owner     uuid.UUID
 	PartnerID int64
+	Fence     int64
 }
 
+// Gives back the lease with this fence, and no later one of the same owner.
 func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
-	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID)
+	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID, arg.Fence)
 	return err
 }
 
@@ -892,20 +895,28 @@ func (q *Queries) Reachable(ctx context.Context, partnerIds []int64) ([]int64, e
 }
 
 const renewLeases = `-- name: RenewLeases :many
-UPDATE lease SET until = now() + $1::bigint * interval '1 millisecond'
-WHERE owner = $2 AND partner_id = ANY($3::bigint[])
-RETURNING partner_id
+UPDATE lease l SET until = now() + $1::bigint * interval '1 millisecond'
+FROM (SELECT unnest($3::bigint[]) AS partner_id, unnest($4::bigint[]) AS fence) held
+WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = $2
+RETURNING l.partner_id
 `
 
 type RenewLeasesParams struct {
 	Milliseconds int64
 	Owner        uuid.UUID
 	PartnerIds   []int64
+	Fences       []int64
 }
 
-// Renews all leases of a dispatcher that nobody else has taken, and names them.
+// Renews those leases of a dispatcher that were neither taken by another nor
+// given back, and names their partners.
 func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, renewLeases, arg.Milliseconds, arg.Owner, arg.PartnerIds)
+	rows, err := q.db.Query(ctx, renewLeases,
+		arg.Milliseconds,
+		arg.Owner,
+		arg.PartnerIds,
+		arg.Fences,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -1044,9 +1055,7 @@ func (q *Queries) SetStreams(ctx context.Context, arg SetStreamsParams) error {
 const takeLease = `-- name: TakeLease :one
 INSERT INTO lease (partner_id, owner, fence, until)
 VALUES ($1, $2, 1, now() + $3::bigint * interval '1 millisecond')
-ON CONFLICT (partner_id) DO UPDATE SET
-  fence = CASE WHEN lease.owner = excluded.owner THEN lease.fence ELSE lease.fence + 1 END,
-  owner = excluded.owner, until = excluded.until
+ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
 WHERE lease.owner = excluded.owner OR lease.until <= now()
 RETURNING fence
 `
@@ -1058,7 +1067,8 @@ type TakeLeaseParams struct {
 }
 
 // Takes the lease of a partner; no row: somebody else holds it. The fence rises
-// whenever the owner changes.
+// whenever a lease is taken or given back, also by the same owner: it names the
+// one lease that a lane holds, and nothing that is late can mean another.
 func (q *Queries) TakeLease(ctx context.Context, arg TakeLeaseParams) (int64, error) {
 	row := q.db.QueryRow(ctx, takeLease, arg.PartnerID, arg.Owner, arg.Milliseconds)
 	var fence int64

@@ -88,23 +88,26 @@ WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
 
 -- name: TakeLease :one
 -- Takes the lease of a partner; no row: somebody else holds it. The fence rises
--- whenever the owner changes.
+-- whenever a lease is taken or given back, also by the same owner: it names the
+-- one lease that a lane holds, and nothing that is late can mean another.
 INSERT INTO lease (partner_id, owner, fence, until)
 VALUES (sqlc.arg(partner_id), sqlc.arg(owner), 1, now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
-ON CONFLICT (partner_id) DO UPDATE SET
-  fence = CASE WHEN lease.owner = excluded.owner THEN lease.fence ELSE lease.fence + 1 END,
-  owner = excluded.owner, until = excluded.until
+ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
 WHERE lease.owner = excluded.owner OR lease.until <= now()
 RETURNING fence;
 
 -- name: RenewLeases :many
--- Renews all leases of a dispatcher that nobody else has taken, and names them.
-UPDATE lease SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
-WHERE owner = sqlc.arg(owner) AND partner_id = ANY(sqlc.arg(partner_ids)::bigint[])
-RETURNING partner_id;
+-- Renews those leases of a dispatcher that were neither taken by another nor
+-- given back, and names their partners.
+UPDATE lease l SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
+FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(fences)::bigint[]) AS fence) held
+WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = sqlc.arg(owner)
+RETURNING l.partner_id;
 
 -- name: DropLease :exec
-UPDATE lease SET until = now() WHERE owner = $1 AND partner_id = $2;
+-- Gives back the lease with this fence, and no later one of the same owner.
+UPDATE lease SET until = now(), fence = fence + 1
+WHERE owner = sqlc.arg(owner) AND partner_id = sqlc.arg(partner_id) AND fence = sqlc.arg(fence);
 
 -- name: DueDeliveries :many
 -- The next in turn. The two states are asked apart, for only so does the index
