@@ -67,7 +67,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 		}),
 		parked:       prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
-		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state."), []string{"state"}),
+		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state. Of failed and no_endpoint, which are kept for ever, 10000 means that many or more."), []string{"state"}),
 		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
 		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers that are open or half-open, over all dispatchers.")),
 		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
