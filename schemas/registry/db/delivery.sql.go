@@ -234,9 +234,7 @@ func (q *Queries) GetDelivery(ctx context.Context, eventID uuid.UUID) (GetDelive
 }
 
 const lastFailure = `-- name: LastFailure :one
-SELECT a.started_at FROM attempt a JOIN delivery d ON d.event_id = a.event_id
-WHERE d.partner_id = $1 AND (a.status IS NULL OR a.status NOT BETWEEN 200 AND 299)
-ORDER BY a.started_at DESC LIMIT 1
+SELECT a.started_at FROM attempt a WHERE a.failed_partner_id = $1::bigint ORDER BY a.started_at DESC LIMIT 1
 `
 
 // When telling a partner last went wrong; no row for never.

@@ -33,6 +33,7 @@ type Attempt struct {
 	ConnectUs       *int32
 	TlsUs           *int32
 	FirstByteUs     *int32
+	FailedPartnerID *int64
 }
 
 type Breaker struct {

@@ -25,9 +25,7 @@ WHERE partner_id = $1 AND state = 'delivered' AND finished_at IS NOT NULL ORDER 
 
 -- name: LastFailure :one
 -- When telling a partner last went wrong; no row for never.
-SELECT a.started_at FROM attempt a JOIN delivery d ON d.event_id = a.event_id
-WHERE d.partner_id = $1 AND (a.status IS NULL OR a.status NOT BETWEEN 200 AND 299)
-ORDER BY a.started_at DESC LIMIT 1;
+SELECT a.started_at FROM attempt a WHERE a.failed_partner_id = sqlc.arg(partner_id)::bigint ORDER BY a.started_at DESC LIMIT 1;
 
 -- name: DeliveryOwner :one
 SELECT partner_id FROM delivery WHERE event_id = $1;
