@@ -327,17 +327,18 @@ func (e *explained) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 	return e.Pool.QueryRow(ctx, sql, args...)
 }
 
-// The last success and the last failure of a partner are found without its log,
-// which is kept for ever: for one with much of both, with none, and with none
-// beside many of others.
+// The last success and the last failure of a partner, and how many deliveries it
+// has, are found without its log, which is kept for ever: for one with many of
+// either kind, and for one with none beside those of others.
 func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
 	for _, statement := range []string{
 		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
-			SELECT gen_random_uuid(), 7 + n % 2, n, 't', '', CASE WHEN n % 2 = 0 THEN 'delivered' ELSE 'failed' END, timestamptz '2024-01-01' + n * interval '1 second'
+			SELECT gen_random_uuid(), 7 + n % 2, (n + 1) / 2, 't', '', CASE WHEN n % 2 = 0 THEN 'delivered' ELSE 'failed' END, timestamptz '2024-01-01' + n * interval '1 second'
 			FROM generate_series(1, 20000) n`,
 		`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
 			SELECT event_id, 1, 'u', 1, finished_at, 5, CASE WHEN state = 'delivered' THEN 204 END FROM delivery`,
+		`INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES (gen_random_uuid(), 7, 'webhook.test', '', 'pending')`,
 	} {
 		if _, err := pool.Exec(ctx, statement); err != nil {
 			t.Fatal(err)
@@ -345,7 +346,14 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 	}
 	e := &explained{Pool: pool, t: t}
 	queries := db.New(e)
-	for partner, found := range map[int64]struct{ success, failure bool }{7: {true, false}, 8: {false, true}, 9: {}} {
+	for partner, found := range map[int64]struct {
+		success, failure bool
+		deliveries       int64
+	}{7: {true, false, 10_001}, 8: {false, true, 10_000}, 9: {}} {
+		n, err := queries.CountDeliveries(ctx, partner)
+		if err != nil || n != found.deliveries || e.blocks > 10 {
+			t.Errorf("partner %d has %d deliveries, not %d, counted in %d blocks: %v", partner, n, found.deliveries, e.blocks, err)
+		}
 		for what, last := range map[string]struct {
 			ask   func(context.Context, int64) error
 			found bool
