@@ -825,22 +825,22 @@ func (q *Queries) Positions(ctx context.Context, topicID uuid.UUID) ([]Positions
 
 const probeBreaker = `-- name: ProbeBreaker :exec
 UPDATE breaker b SET state = 'half-open' FROM lease l
-WHERE b.partner_id = $1 AND b.endpoint_version = $2
+WHERE b.partner_id = $1 AND b.url = $2
   AND l.partner_id = b.partner_id AND l.owner = $3 AND l.fence = $4
 `
 
 type ProbeBreakerParams struct {
-	PartnerID       int64
-	EndpointVersion int64
-	Owner           uuid.UUID
-	Fence           int64
+	PartnerID int64
+	Url       string
+	Owner     uuid.UUID
+	Fence     int64
 }
 
 // The open time is over and a probe is on its way.
 func (q *Queries) ProbeBreaker(ctx context.Context, arg ProbeBreakerParams) error {
 	_, err := q.db.Exec(ctx, probeBreaker,
 		arg.PartnerID,
-		arg.EndpointVersion,
+		arg.Url,
 		arg.Owner,
 		arg.Fence,
 	)
@@ -973,12 +973,12 @@ func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64
 
 const restoreBreaker = `-- name: RestoreBreaker :one
 SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
-FROM breaker WHERE partner_id = $1 AND endpoint_version = $2
+FROM breaker WHERE partner_id = $1 AND url = $2
 `
 
 type RestoreBreakerParams struct {
-	PartnerID       int64
-	EndpointVersion int64
+	PartnerID int64
+	Url       string
 }
 
 type RestoreBreakerRow struct {
@@ -986,8 +986,10 @@ type RestoreBreakerRow struct {
 	RemainingMs int64
 }
 
+// By URL and not by version of the endpoint: neither another secret nor the same
+// URL again makes its receiver well.
 func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) (RestoreBreakerRow, error) {
-	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.EndpointVersion)
+	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.Url)
 	var i RestoreBreakerRow
 	err := row.Scan(&i.OpenMs, &i.RemainingMs)
 	return i, err

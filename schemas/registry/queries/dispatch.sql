@@ -215,7 +215,7 @@ ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_vers
 -- name: ProbeBreaker :exec
 -- The open time is over and a probe is on its way.
 UPDATE breaker b SET state = 'half-open' FROM lease l
-WHERE b.partner_id = sqlc.arg(partner_id) AND b.endpoint_version = sqlc.arg(endpoint_version)
+WHERE b.partner_id = sqlc.arg(partner_id) AND b.url = sqlc.arg(url)
   AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: DeleteBreaker :exec
@@ -224,8 +224,10 @@ WHERE b.partner_id = sqlc.arg(partner_id)
   AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: RestoreBreaker :one
+-- By URL and not by version of the endpoint: neither another secret nor the same
+-- URL again makes its receiver well.
 SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
-FROM breaker WHERE partner_id = $1 AND endpoint_version = $2;
+FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: GetBreaker :one
 SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
