@@ -40,6 +40,9 @@ func (d *Dispatch) try(ctx context.Context, fence int64, a attempt) attempt {
 		d.afterPost()
 	}
 	d.metrics.attempt(r)
+	if r.cause != nil {
+		d.log.Debug("no answer to a webhook", "partner", a.partner, "event", m.event, "error", r.cause)
+	}
 	a.verdict = d.timing.judge(a.delivery.State, a.delivery.Attempts, r.accepted(), a.probe)
 	a.fenced = !d.write(ctx, fence, a, r)
 	return a

@@ -21,7 +21,7 @@ const (
 
 var errDown = errors.New("receiver down")
 
-// breaker is the circuit breaker of one version of a partner's endpoint.
+// breaker is the circuit breaker of one URL of a partner.
 //
 //	closed ──too many attempts met a dead receiver──▶ open (5 s)
 //	open ──its time is over──▶ half-open: one probe at a time

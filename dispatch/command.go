@@ -2,7 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,31 +15,77 @@ import (
 // obey carries out what partners asked for through query: test events and
 // replays. What it makes is a delivery like any other, in the transaction that
 // ends the command, so a crash neither loses nor doubles it.
+//
+// Each command has a transaction of its own and partners take turns, so that one
+// that fails or takes long holds up no other. One that fails stays, and is tried
+// again later and later; the rest of its partner's, which may fail as slowly,
+// wait for the next look.
 func (d *Dispatch) obey(ctx context.Context) {
+	err := d.obeyDue(ctx)
+	if ctx.Err() == nil {
+		d.health.set("carry out commands", err)
+	}
+}
+
+// obeyDue gives every command that is due its turn. It fails when PostgreSQL
+// does, not when a command does.
+func (d *Dispatch) obeyDue(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	var partners []int64
-	err := pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
+	commands, err := d.queries.DueCommands(limited)
+	if err != nil {
+		return err
+	}
+	failed := map[int64]bool{} // partners
+	for _, c := range commands {
+		if failed[c.PartnerID] {
+			continue
+		}
+		done, err := d.obeyOne(ctx, c.ID)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			failed[c.PartnerID] = true
+			d.metrics.failedTurns.Inc()
+			d.log.Warn("a command failed and is tried again later", "command", c.ID, "partner", c.PartnerID, "error", err)
+			if err := d.putOff(ctx, c.ID); err != nil {
+				return err
+			}
+		case done:
+			d.wake(ctx, c.PartnerID)
+		}
+	}
+	return nil
+}
+
+// obeyOne carries out a command, or the next part of a long one; false: another
+// dispatcher has it.
+func (d *Dispatch) obeyOne(ctx context.Context, id int64) (done bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*d.timing.command) // the server is to end it first
+	defer cancel()
+	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
-		commands, err := q.ClaimCommands(limited)
-		if err != nil || len(commands) == 0 {
+		if err := q.LimitStatements(ctx, d.timing.command.Milliseconds()); err != nil {
 			return err
 		}
-		for _, c := range commands {
-			if err := carryOut(limited, q, c); err != nil {
-				return fmt.Errorf("command %d: %w", c.ID, err)
-			}
-			partners = append(partners, c.PartnerID)
+		c, err := q.ClaimCommand(ctx, id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
 		}
-		return nil
+		if err != nil {
+			return err
+		}
+		done = true
+		return carryOut(ctx, q, c)
 	})
-	d.health.set("carry out commands", err)
-	if err != nil {
-		return
-	}
-	for _, p := range partners {
-		d.wake(ctx, p)
-	}
+	return done, err
+}
+
+func (d *Dispatch) putOff(ctx context.Context, id int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return d.queries.PutOffCommand(ctx, id)
 }
 
 // rangePart is how many sequences of a replay-range one transaction looks at.
@@ -47,7 +93,7 @@ const rangePart = 5000
 
 // carryOut makes what a command asks for, and ends the command with the number
 // of deliveries that are sent for it.
-func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandsRow) error {
+func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	var n int64
 	var err error
 	switch {
@@ -79,7 +125,7 @@ func makeTest(ctx context.Context, q *db.Queries, partner int64) error {
 
 // replayPart replays the first part of a range and leaves the rest of it to the
 // next turn, so that a long range keeps nothing locked for long.
-func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandsRow) error {
+func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	last, err := q.LastSequence(ctx, c.PartnerID)
 	if err != nil {
 		return err

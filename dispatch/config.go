@@ -77,6 +77,7 @@ type timing struct {
 	idle     time.Duration // a lane without work ends after it; as long as the breaker's window
 	scan     time.Duration // between looks at PostgreSQL for work that came in another way
 	topics   time.Duration // between looks whether a topic was made anew
+	command  time.Duration // that a statement of a command may take
 }
 
 // specified is the timing of every dispatcher but the tests'.
@@ -89,5 +90,6 @@ func specified() timing {
 		idle:     breakerWindow,
 		scan:     time.Second,
 		topics:   5 * time.Second,
+		command:  5 * time.Second,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,6 +156,7 @@ func (d *Dispatch) retire(l *lane, whatever bool) bool {
 		return false
 	}
 	delete(d.lanes, l.partner)
+	l.held.Store(0)
 	return true
 }
 
@@ -192,35 +194,42 @@ func (d *Dispatch) allLanes() []*lane {
 	return lanes
 }
 
-// renew keeps the leases of all lanes. A lane whose lease was taken by another
-// dispatcher is told to end.
+// renew keeps the leases of all lanes.
 func (d *Dispatch) renew(ctx context.Context) {
-	lanes := map[int64]*lane{}
-	var partners []int64
-	for _, l := range d.allLanes() {
-		if l.leased() {
-			lanes[l.partner] = l
-			partners = append(partners, l.partner)
-		}
-	}
-	if len(partners) == 0 {
+	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane) bool { return !l.leased() })
+	if len(lanes) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.lease()/3)
 	defer cancel()
+	d.health.set("renew leases", d.keep(ctx, lanes))
+}
+
+// keep renews the leases of these lanes. One whose lease was taken by another
+// dispatcher is told to end; one that has ended meanwhile gave its lease back
+// itself.
+func (d *Dispatch) keep(ctx context.Context, lanes []*lane) error {
+	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.lease().Milliseconds()}
+	lost := map[int64]*lane{}
+	for _, l := range lanes {
+		p.PartnerIds, p.Fences = append(p.PartnerIds, l.partner), append(p.Fences, l.fence)
+		lost[l.partner] = l
+	}
 	until := time.Now().Add(d.lease())
-	kept, err := d.queries.RenewLeases(ctx, db.RenewLeasesParams{Owner: d.owner, PartnerIds: partners, Milliseconds: d.lease().Milliseconds()})
-	d.health.set("renew leases", err)
+	kept, err := d.queries.RenewLeases(ctx, p)
 	if err != nil {
-		return
+		return err
 	}
 	for _, p := range kept {
-		lanes[p].hold(until)
-		delete(lanes, p)
+		lost[p].hold(until)
+		delete(lost, p)
 	}
-	for _, l := range lanes {
-		l.lose()
+	for _, l := range lost {
+		if l.leased() {
+			l.lose()
+		}
 	}
+	return nil
 }
 
 // Replay sends a finished event of a partner again, with the same id and body

@@ -12,26 +12,32 @@ type health struct {
 	log    *slog.Logger
 	mu     sync.Mutex
 	faults map[string]error // by what was attempted
+	noted  map[string]error // the same, of what readiness does not depend on
 	proven bool             // the consumer has read its positions from PostgreSQL and Kafka
 }
 
 func newHealth(log *slog.Logger) *health {
-	return &health{log: log, faults: map[string]error{}}
+	return &health{log: log, faults: map[string]error{}, noted: map[string]error{}}
 }
 
 // set says how an attempt of something went. err must not hold a secret.
-func (h *health) set(what string, err error) {
+func (h *health) set(what string, err error) { h.put(h.faults, what, err) }
+
+// note does the same for something that we can do without.
+func (h *health) note(what string, err error) { h.put(h.noted, what, err) }
+
+func (h *health) put(faults map[string]error, what string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before := h.faults[what]
+	before := faults[what]
 	if err == nil {
-		delete(h.faults, what)
+		delete(faults, what)
 		if before != nil {
 			h.log.Info("works again", "what", what)
 		}
 		return
 	}
-	h.faults[what] = err
+	faults[what] = err
 	if before == nil || before.Error() != err.Error() {
 		h.log.Warn("cannot "+what+", trying again", "error", err)
 	}
@@ -43,7 +49,7 @@ func (h *health) prove(proven bool) {
 	h.proven = proven
 }
 
-// err is nil while everything works.
+// err is nil while everything works that readiness depends on.
 func (h *health) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

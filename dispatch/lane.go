@@ -26,8 +26,8 @@ type lane struct {
 	wake    chan struct{} // something came; holds one
 	ended   chan attempt  // attempts whose result is written
 
-	fence int64
-	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken; also set by renew
+	fence int64        // of the lease; set before held, never changed
+	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken and when the lane has ended; also set by renew
 	lost  atomic.Bool  // another dispatcher has it; also set by renew
 	// yielded: it is to be given to another dispatcher; set by share.
 	yielded atomic.Bool
@@ -36,8 +36,8 @@ type lane struct {
 	inFlight map[uuid.UUID]struct{} // under way
 	look     time.Time              // when to read deliveries; zero: nothing waits
 	busy     time.Time              // when there was last something to do
-	version  int64                  // of the endpoint that the breaker belongs to
-	url      string                 // of that version
+	version  int64                  // of the endpoint that is followed
+	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // what was last complained about
@@ -148,7 +148,9 @@ func (l *lane) take(ctx context.Context) bool {
 	return true
 }
 
-// drop gives the lease back.
+// drop gives back the lease that the lane took. By then another lane of the
+// partner may run, here too, for the lane is off the list: its lease has another
+// fence and stays.
 func (l *lane) drop(ctx context.Context) {
 	if l.lost.Load() {
 		return
@@ -156,7 +158,7 @@ func (l *lane) drop(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	// One that is not dropped runs out.
-	_ = l.d.queries.DropLease(ctx, db.DropLeaseParams{Owner: l.d.owner, PartnerID: l.partner})
+	_ = l.d.queries.DropLease(ctx, db.DropLeaseParams{Owner: l.d.owner, PartnerID: l.partner, Fence: l.fence})
 }
 
 // over tells whether nothing has waited for so long that the breaker's window
@@ -223,30 +225,43 @@ func (l *lane) plan(ctx context.Context) (time.Duration, error) {
 	return min(max(time.Until(l.look), 0), longest), nil
 }
 
-// follow keeps the breaker of the newest version of the endpoint: restored from
-// PostgreSQL when the lane begins, fresh after a change of URL or secret.
+// follow takes the newest version of the endpoint and keeps the breaker of its
+// URL. A new secret, or the same URL registered again, changes nothing about a
+// receiver that is down.
 func (l *lane) follow(ctx context.Context, e endpoint) error {
 	if l.breaker != nil && l.version == e.version {
 		return nil
 	}
+	if l.breaker != nil {
+		l.d.poster.transport.CloseIdleConnections() // some may lead to where the receiver was
+	}
+	if l.breaker == nil || l.url != e.url {
+		if err := l.restore(ctx, e.url); err != nil {
+			return err
+		}
+	}
+	l.version = e.version
+	return nil
+}
+
+// restore makes the breaker of a URL: as PostgreSQL has it when the lane begins,
+// closed after a change of the URL.
+func (l *lane) restore(ctx context.Context, url string) error {
 	limit := l.d.config.PerPartnerConcurrency
 	b := newBreaker(l.d.timing, limit)
-	row, err := l.d.queries.RestoreBreaker(ctx, db.RestoreBreakerParams{PartnerID: l.partner, EndpointVersion: e.version})
+	row, err := l.d.queries.RestoreBreaker(ctx, db.RestoreBreakerParams{PartnerID: l.partner, Url: url})
 	switch {
 	case err == nil:
 		b = restoreBreaker(l.d.timing, limit, time.Duration(row.OpenMs)*time.Millisecond, time.Duration(row.RemainingMs)*time.Millisecond)
 	case errors.Is(err, pgx.ErrNoRows):
-		// One of an older version, if any, is of no use any more.
+		// One of an older URL, if any, is of no use any more.
 		if err := l.d.queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.d.owner, Fence: l.fence}); err != nil {
 			return fmt.Errorf("forget the breaker of partner %d: %w", l.partner, err)
 		}
 	default:
 		return fmt.Errorf("read the breaker of partner %d: %w", l.partner, err)
 	}
-	if l.breaker != nil {
-		l.d.poster.transport.CloseIdleConnections() // some lead to the old URL
-	}
-	l.version, l.url, l.breaker, l.unsaved = e.version, e.url, b, unchanged
+	l.url, l.breaker, l.unsaved = url, b, unchanged
 	return nil
 }
 
@@ -264,7 +279,7 @@ func (l *lane) save(ctx context.Context) error {
 			OpenMs: l.breaker.openTime().Milliseconds(), Owner: l.d.owner, Fence: l.fence,
 		})
 	case probing:
-		err = l.d.queries.ProbeBreaker(ctx, db.ProbeBreakerParams{PartnerID: l.partner, EndpointVersion: l.version, Owner: l.d.owner, Fence: l.fence})
+		err = l.d.queries.ProbeBreaker(ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.d.owner, Fence: l.fence})
 	case closed:
 		err = l.d.queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.d.owner, Fence: l.fence})
 	}

@@ -34,6 +34,7 @@ type metrics struct {
 	lanes        prometheus.Gauge
 	lostLeases   prometheus.Counter
 	writeRetries prometheus.Counter
+	failedTurns  prometheus.Counter // of commands
 
 	mu   sync.Mutex
 	last Status
@@ -66,12 +67,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 		}),
 		parked:       prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
-		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state."), []string{"state"}),
+		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state. Of failed and no_endpoint, which are kept for ever, 10000 means that many or more."), []string{"state"}),
 		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
 		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers that are open or half-open, over all dispatchers.")),
 		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
+		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
 	}
 	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict} {
 		m.records.WithLabelValues(r)
@@ -80,7 +82,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.attempts.WithLabelValues(o)
 	}
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
-		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries)
+		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns)
 	return m
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // The life of a breaker: it opens, its partner's events are parked without
@@ -107,6 +108,47 @@ func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f.eventually("drained", f.in(registry.Delivered, 40))
 	if n := f.number("SELECT count(*) FROM breaker"); n != 0 {
 		t.Error("the breaker of the old URL is still there")
+	}
+}
+
+// A breaker belongs to the URL: the same one registered again, or another secret,
+// does not make its receiver well, neither at once nor after a restart. Another URL
+// begins with a closed one.
+func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
+	f := newFixture(t)
+	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)
+	f.partner(7, r.url)
+	long := func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour }
+	first := f.dispatcher(long)
+	stop := f.run(first)
+	f.deposits(7, 0, 30)
+	f.eventually("parked", f.in(registry.Parked, 30))
+	before, events := len(r.got()), 30
+	staysOpen := func(d *Dispatch, what string) {
+		t.Helper()
+		d.endpoints.expire() // what comes now meets the newest version
+		f.deposits(7, events, events+10)
+		events += 10
+		f.eventually(what+": all are parked", f.in(registry.Parked, events))
+		if n := len(r.got()); n != before {
+			t.Errorf("%s: %d requests while the breaker was open", what, n-before)
+		}
+	}
+	f.setURL(7, r.url)
+	staysOpen(first, "registered again")
+	secret := db.SetSecretParams{PartnerID: 7, Secret: f.sealer.Seal(7, registry.NewSigningSecret())}
+	_, err := f.queries.SetSecret(t.Context(), secret)
+	f.check(err)
+	staysOpen(first, "another secret")
+	stop()
+	_, err = f.queries.SetSecret(t.Context(), secret)
+	f.check(err)
+	staysOpen(f.start(long), "another secret and a restart")
+
+	f.setURL(7, elsewhere.url)
+	f.eventually("drained elsewhere", f.in(registry.Delivered, events))
+	if n := f.number("SELECT count(*) FROM breaker"); n != 0 || len(r.got()) != before {
+		t.Errorf("%d breakers, %d requests to the old URL", n, len(r.got())-before)
 	}
 }
 

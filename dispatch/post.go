@@ -5,12 +5,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,7 +46,8 @@ type result struct {
 	outcome  string
 	status   int    // 0 without an answer
 	response []byte // its first maxResponseKept bytes
-	err      string // why there was no answer
+	err      string // why there was no answer, as its partner may read it
+	cause    error  // the whole of it, for the operator's log alone
 	started  time.Time
 	took     time.Duration
 	phases   phases
@@ -213,20 +212,4 @@ func outcomeOf(status int) string {
 		return outcomeRefused
 	}
 	return outcomeError
-}
-
-// failure describes an error in characters that PostgreSQL takes. Errors of a
-// transport name host and address, never the whole URL, which may hold a token.
-func failure(err error) result {
-	var refusal *guard.Refusal
-	var network net.Error
-	switch {
-	case errors.As(err, &refusal):
-		return result{outcome: outcomeForbidden, err: refusal.Error()}
-	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout():
-		return result{outcome: outcomeTimeout, err: "no answer in time"}
-	}
-	text := err.Error()
-	text = strings.ToValidUTF8(text[:min(len(text), 500)], "?")
-	return result{outcome: outcomeNetwork, err: strings.ReplaceAll(text, "\x00", "?")}
 }

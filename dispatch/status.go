@@ -8,7 +8,12 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-const statsInterval = 5 * time.Second
+const (
+	statsInterval = 5 * time.Second
+	// givenUpCounted is up to which number deliveries are counted that are kept
+	// for ever.
+	givenUpCounted = 10_000
+)
 
 // Status is what dispatch says of itself.
 type Status struct {
@@ -19,7 +24,8 @@ type Status struct {
 	LagRecords int64 `json:"lagRecords"`
 	// Lanes are the partners that this dispatcher sends to.
 	Lanes int `json:"lanes"`
-	// Deliveries that are not delivered, by state, over all dispatchers.
+	// Deliveries that are not delivered, by state, over all dispatchers. Of failed
+	// and no_endpoint 10,000 means that many or more.
 	Deliveries map[string]int64 `json:"deliveries"`
 	// How long the oldest waiting delivery has been due, in seconds.
 	OldestPendingSeconds float64   `json:"oldestPendingSeconds"`
@@ -43,24 +49,28 @@ func (d *Dispatch) Status() Status {
 	return s
 }
 
-// measure reads what the gauges show.
+// measure reads what the gauges show. That it takes too long, or fails, makes
+// nobody unready: MeasuredAt then says how old the gauges are, and whether
+// PostgreSQL answers is seen elsewhere.
 func (d *Dispatch) measure(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, statsInterval)
 	defer cancel()
 	waiting, err := d.queries.WaitingByState(ctx)
-	var givenUp []db.GivenUpByStateRow
+	var givenUp db.GivenUpRow
 	if err == nil {
-		givenUp, err = d.queries.GivenUpByState(ctx)
+		givenUp, err = d.queries.GivenUp(ctx, givenUpCounted)
 	}
 	var breakers int64
 	if err == nil {
 		breakers, err = d.queries.CountBreakers(ctx)
 	}
-	d.health.set("measure the queue", err)
+	d.health.note("measure the queue", err)
 	if err != nil {
 		return
 	}
-	s := Status{Deliveries: map[string]int64{registry.Pending: 0, registry.Parked: 0, registry.Failed: 0, registry.NoEndpoint: 0}}
+	s := Status{Deliveries: map[string]int64{
+		registry.Pending: 0, registry.Parked: 0, registry.Failed: givenUp.Failed, registry.NoEndpoint: givenUp.NoEndpoint,
+	}}
 	for _, w := range waiting {
 		s.Deliveries[w.State] = w.Deliveries
 		if w.State == registry.Pending {
@@ -68,9 +78,6 @@ func (d *Dispatch) measure(ctx context.Context) {
 		} else {
 			s.OldestParkedSeconds = w.OldestSeconds
 		}
-	}
-	for _, g := range givenUp {
-		s.Deliveries[g.State] = g.Deliveries
 	}
 	s.OpenBreakers, s.MeasuredAt = breakers, time.Now().UTC()
 	d.metrics.show(s, len(d.allLanes()))

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"slices"
@@ -11,7 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -127,6 +131,48 @@ func TestMigrations(t *testing.T) {
 		if _, err := pool.Exec(ctx, statement); err == nil {
 			t.Errorf("accepted: %s", statement)
 		}
+	}
+}
+
+// Failures from before attempts named their partner are found after the migration,
+// which can be taken back and made again.
+func TestEarlierFailuresAreFound(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), localtest.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	conn := stdlib.OpenDBFromPool(pool)
+	defer conn.Close()
+	dir, err := fs.Sub(migrations, "migrations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, conn, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	_, err = provider.UpTo(t.Context(), 4)
+	step("migrate to 4", err)
+	_, err = pool.Exec(t.Context(), `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('00000000-0000-5000-8000-000000000001', 7, 1, 't', '', 'pending')`)
+	step("insert a delivery", err)
+	_, err = pool.Exec(t.Context(), `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status) VALUES
+		('00000000-0000-5000-8000-000000000001', 1, 'u', 1, '2024-02-01', 5, 302), ('00000000-0000-5000-8000-000000000001', 2, 'u', 1, '2024-02-02', 5, 204)`)
+	step("insert attempts", err)
+	for range 2 {
+		_, err = provider.Up(t.Context())
+		step("migrate", err)
+		if at, err := db.New(pool).LastFailure(t.Context(), 7); err != nil || at.UTC().Format(time.DateOnly) != "2024-02-01" {
+			t.Errorf("%v %v", at, err)
+		}
+		_, err = provider.DownTo(t.Context(), 4)
+		step("migrate back", err)
 	}
 }
 
@@ -258,6 +304,71 @@ func TestDeliveryQueries(t *testing.T) {
 	}
 	if at, err := queries.LastFailure(ctx, 7); err != nil || at.UTC().Format(time.DateOnly) != "2024-02-01" {
 		t.Errorf("%v %v", at, err)
+	}
+}
+
+// explained runs queries and keeps what PostgreSQL read for the last one.
+type explained struct {
+	*pgxpool.Pool
+	t      *testing.T
+	blocks int
+}
+
+func (e *explained) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	var plans []struct {
+		Plan struct {
+			Hit  int `json:"Shared Hit Blocks"`
+			Read int `json:"Shared Read Blocks"`
+		}
+	}
+	if err := e.Pool.QueryRow(ctx, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) "+sql, args...).Scan(&plans); err != nil {
+		e.t.Fatal(err)
+	}
+	e.blocks = plans[0].Plan.Hit + plans[0].Plan.Read
+	return e.Pool.QueryRow(ctx, sql, args...)
+}
+
+// The last success and the last failure of a partner, and how many deliveries it
+// has, are found without its log, which is kept for ever: for one with many of
+// either kind, and for one with none beside those of others.
+func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
+	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	for _, statement := range []string{
+		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
+			SELECT gen_random_uuid(), 7 + n % 2, (n + 1) / 2, 't', '', CASE WHEN n % 2 = 0 THEN 'delivered' ELSE 'failed' END, timestamptz '2024-01-01' + n * interval '1 second'
+			FROM generate_series(1, 20000) n`,
+		`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+			SELECT event_id, 1, 'u', 1, finished_at, 5, CASE WHEN state = 'delivered' THEN 204 END FROM delivery`,
+		`INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES (gen_random_uuid(), 7, 'webhook.test', '', 'pending')`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := &explained{Pool: pool, t: t}
+	queries := db.New(e)
+	for partner, found := range map[int64]struct {
+		success, failure bool
+		deliveries       int64
+	}{7: {true, false, 10_001}, 8: {false, true, 10_000}, 9: {}} {
+		n, err := queries.CountDeliveries(ctx, partner)
+		if err != nil || n != found.deliveries || e.blocks > 10 {
+			t.Errorf("partner %d has %d deliveries, not %d, counted in %d blocks: %v", partner, n, found.deliveries, e.blocks, err)
+		}
+		for what, last := range map[string]struct {
+			ask   func(context.Context, int64) error
+			found bool
+		}{
+			"success": {func(ctx context.Context, id int64) error { _, err := queries.LastSuccess(ctx, id); return err }, found.success},
+			"failure": {func(ctx context.Context, id int64) error { _, err := queries.LastFailure(ctx, id); return err }, found.failure},
+		} {
+			if err := last.ask(ctx, partner); (err == nil) != last.found {
+				t.Errorf("the last %s of partner %d: %v", what, partner, err)
+			}
+			if e.blocks > 10 {
+				t.Errorf("the last %s of partner %d is found in %d blocks", what, partner, e.blocks)
+			}
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ const witness = `
 CREATE TABLE chaos_handover (partner_id bigint NOT NULL, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_handover() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	INSERT INTO chaos_handover VALUES (NEW.partner_id, clock_timestamp()); RETURN NULL; END $$;
-CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.fence <> NEW.fence) EXECUTE FUNCTION chaos_handover()`
+CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.owner <> NEW.owner) EXECUTE FUNCTION chaos_handover()`
 
 type window struct{ from, to time.Time }
 

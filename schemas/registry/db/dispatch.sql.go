@@ -13,7 +13,8 @@ import (
 )
 
 const advanceCommand = `-- name: AdvanceCommand :exec
-UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint
+UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint,
+  due_at = clock_timestamp()
 WHERE id = $3
 `
 
@@ -23,7 +24,7 @@ type AdvanceCommandParams struct {
 	ID            int64
 }
 
-// A part of a replay-range is done.
+// A part of a replay-range is done; the next has its turn behind what is due now.
 func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) error {
 	_, err := q.db.Exec(ctx, advanceCommand, arg.FirstSequence, arg.Deliveries, arg.ID)
 	return err
@@ -54,13 +55,12 @@ func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, erro
 	return column_1, err
 }
 
-const claimCommands = `-- name: ClaimCommands :many
-
+const claimCommand = `-- name: ClaimCommand :one
 SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
-WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED
+WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED
 `
 
-type ClaimCommandsRow struct {
+type ClaimCommandRow struct {
 	ID            int64
 	PartnerID     int64
 	Kind          string
@@ -70,33 +70,20 @@ type ClaimCommandsRow struct {
 	OnlyState     *string
 }
 
-// Commands of query and of `navlog webhook`.
-func (q *Queries) ClaimCommands(ctx context.Context) ([]ClaimCommandsRow, error) {
-	rows, err := q.db.Query(ctx, claimCommands)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ClaimCommandsRow
-	for rows.Next() {
-		var i ClaimCommandsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.PartnerID,
-			&i.Kind,
-			&i.EventID,
-			&i.FirstSequence,
-			&i.LastSequence,
-			&i.OnlyState,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// No row: another dispatcher is at it, or has had its turn.
+func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, error) {
+	row := q.db.QueryRow(ctx, claimCommand, id)
+	var i ClaimCommandRow
+	err := row.Scan(
+		&i.ID,
+		&i.PartnerID,
+		&i.Kind,
+		&i.EventID,
+		&i.FirstSequence,
+		&i.LastSequence,
+		&i.OnlyState,
+	)
+	return i, err
 }
 
 const countBreakers = `-- name: CountBreakers :one
@@ -159,17 +146,55 @@ func (q *Queries) DeleteBreaker(ctx context.Context, arg DeleteBreakerParams) er
 }
 
 const dropLease = `-- name: DropLease :exec
-UPDATE lease SET until = now() WHERE owner = $1 AND partner_id = $2
+UPDATE lease SET until = now(), fence = fence + 1
+WHERE owner = $1 AND partner_id = $2 AND fence = $3
 `
 
 type DropLeaseParams struct {
 	Owner     uuid.UUID
 	PartnerID int64
+	Fence     int64
 }
 
+// Gives back the lease with this fence, and no later one of the same owner.
 func (q *Queries) DropLease(ctx context.Context, arg DropLeaseParams) error {
-	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID)
+	_, err := q.db.Exec(ctx, dropLease, arg.Owner, arg.PartnerID, arg.Fence)
 	return err
+}
+
+const dueCommands = `-- name: DueCommands :many
+
+SELECT due.id, due.partner_id FROM (
+  SELECT c.id, c.partner_id, c.due_at, row_number() OVER (PARTITION BY c.partner_id ORDER BY c.due_at, c.id) AS turn
+  FROM command c WHERE c.done_at IS NULL AND c.due_at <= now()
+) due ORDER BY due.turn, due.due_at, due.id LIMIT 100
+`
+
+type DueCommandsRow struct {
+	ID        int64
+	PartnerID int64
+}
+
+// Commands of query and of `navlog webhook`.
+// In fair turns: one command of every partner, then a second of every one.
+func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
+	rows, err := q.db.Query(ctx, dueCommands)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []DueCommandsRow
+	for rows.Next() {
+		var i DueCommandsRow
+		if err := rows.Scan(&i.ID, &i.PartnerID); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
@@ -449,33 +474,24 @@ func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesPara
 	return result.RowsAffected(), nil
 }
 
-const givenUpByState = `-- name: GivenUpByState :many
-SELECT state, count(*) AS deliveries FROM delivery WHERE state IN ('failed', 'no_endpoint') GROUP BY state
+const givenUp = `-- name: GivenUp :one
+SELECT
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'failed' LIMIT $1::integer) counted) AS failed,
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT $1::integer) counted) AS no_endpoint
 `
 
-type GivenUpByStateRow struct {
-	State      string
-	Deliveries int64
+type GivenUpRow struct {
+	Failed     int64
+	NoEndpoint int64
 }
 
-func (q *Queries) GivenUpByState(ctx context.Context) ([]GivenUpByStateRow, error) {
-	rows, err := q.db.Query(ctx, givenUpByState)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GivenUpByStateRow
-	for rows.Next() {
-		var i GivenUpByStateRow
-		if err := rows.Scan(&i.State, &i.Deliveries); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// Each is counted up to a number: they are kept for ever, and counting them would
+// take longer with each.
+func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error) {
+	row := q.db.QueryRow(ctx, givenUp, atMost)
+	var i GivenUpRow
+	err := row.Scan(&i.Failed, &i.NoEndpoint)
+	return i, err
 }
 
 const insertDeadRecord = `-- name: InsertDeadRecord :exec
@@ -609,6 +625,17 @@ DELETE FROM dispatcher WHERE owner = $1
 
 func (q *Queries) Leave(ctx context.Context, owner uuid.UUID) error {
 	_, err := q.db.Exec(ctx, leave, owner)
+	return err
+}
+
+const limitStatements = `-- name: LimitStatements :exec
+SELECT set_config('statement_timeout', $1::bigint::text, true)
+`
+
+// Ends each statement of this transaction that takes longer. The server does, so
+// that nothing of the transaction goes on when we hear of it.
+func (q *Queries) LimitStatements(ctx context.Context, milliseconds int64) error {
+	_, err := q.db.Exec(ctx, limitStatements, milliseconds)
 	return err
 }
 
@@ -798,25 +825,37 @@ func (q *Queries) Positions(ctx context.Context, topicID uuid.UUID) ([]Positions
 
 const probeBreaker = `-- name: ProbeBreaker :exec
 UPDATE breaker b SET state = 'half-open' FROM lease l
-WHERE b.partner_id = $1 AND b.endpoint_version = $2
+WHERE b.partner_id = $1 AND b.url = $2
   AND l.partner_id = b.partner_id AND l.owner = $3 AND l.fence = $4
 `
 
 type ProbeBreakerParams struct {
-	PartnerID       int64
-	EndpointVersion int64
-	Owner           uuid.UUID
-	Fence           int64
+	PartnerID int64
+	Url       string
+	Owner     uuid.UUID
+	Fence     int64
 }
 
 // The open time is over and a probe is on its way.
 func (q *Queries) ProbeBreaker(ctx context.Context, arg ProbeBreakerParams) error {
 	_, err := q.db.Exec(ctx, probeBreaker,
 		arg.PartnerID,
-		arg.EndpointVersion,
+		arg.Url,
 		arg.Owner,
 		arg.Fence,
 	)
+	return err
+}
+
+const putOffCommand = `-- name: PutOffCommand :exec
+UPDATE command c SET due_at = now() + least(greatest(now() - c.created_at, interval '1 second'), interval '1 minute')
+WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL FOR UPDATE SKIP LOCKED)
+`
+
+// Of a command that failed: it waits for as long as it has been open by now, a
+// second at least and a minute at most. Unless another dispatcher is at it.
+func (q *Queries) PutOffCommand(ctx context.Context, id int64) error {
+	_, err := q.db.Exec(ctx, putOffCommand, id)
 	return err
 }
 
@@ -847,20 +886,28 @@ func (q *Queries) Reachable(ctx context.Context, partnerIds []int64) ([]int64, e
 }
 
 const renewLeases = `-- name: RenewLeases :many
-UPDATE lease SET until = now() + $1::bigint * interval '1 millisecond'
-WHERE owner = $2 AND partner_id = ANY($3::bigint[])
-RETURNING partner_id
+UPDATE lease l SET until = now() + $1::bigint * interval '1 millisecond'
+FROM (SELECT unnest($3::bigint[]) AS partner_id, unnest($4::bigint[]) AS fence) held
+WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = $2
+RETURNING l.partner_id
 `
 
 type RenewLeasesParams struct {
 	Milliseconds int64
 	Owner        uuid.UUID
 	PartnerIds   []int64
+	Fences       []int64
 }
 
-// Renews all leases of a dispatcher that nobody else has taken, and names them.
+// Renews those leases of a dispatcher that were neither taken by another nor
+// given back, and names their partners.
 func (q *Queries) RenewLeases(ctx context.Context, arg RenewLeasesParams) ([]int64, error) {
-	rows, err := q.db.Query(ctx, renewLeases, arg.Milliseconds, arg.Owner, arg.PartnerIds)
+	rows, err := q.db.Query(ctx, renewLeases,
+		arg.Milliseconds,
+		arg.Owner,
+		arg.PartnerIds,
+		arg.Fences,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -926,12 +973,12 @@ func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64
 
 const restoreBreaker = `-- name: RestoreBreaker :one
 SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
-FROM breaker WHERE partner_id = $1 AND endpoint_version = $2
+FROM breaker WHERE partner_id = $1 AND url = $2
 `
 
 type RestoreBreakerParams struct {
-	PartnerID       int64
-	EndpointVersion int64
+	PartnerID int64
+	Url       string
 }
 
 type RestoreBreakerRow struct {
@@ -939,8 +986,10 @@ type RestoreBreakerRow struct {
 	RemainingMs int64
 }
 
+// By URL and not by version of the endpoint: neither another secret nor the same
+// URL again makes its receiver well.
 func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) (RestoreBreakerRow, error) {
-	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.EndpointVersion)
+	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.Url)
 	var i RestoreBreakerRow
 	err := row.Scan(&i.OpenMs, &i.RemainingMs)
 	return i, err
@@ -999,9 +1048,7 @@ func (q *Queries) SetStreams(ctx context.Context, arg SetStreamsParams) error {
 const takeLease = `-- name: TakeLease :one
 INSERT INTO lease (partner_id, owner, fence, until)
 VALUES ($1, $2, 1, now() + $3::bigint * interval '1 millisecond')
-ON CONFLICT (partner_id) DO UPDATE SET
-  fence = CASE WHEN lease.owner = excluded.owner THEN lease.fence ELSE lease.fence + 1 END,
-  owner = excluded.owner, until = excluded.until
+ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
 WHERE lease.owner = excluded.owner OR lease.until <= now()
 RETURNING fence
 `
@@ -1013,7 +1060,8 @@ type TakeLeaseParams struct {
 }
 
 // Takes the lease of a partner; no row: somebody else holds it. The fence rises
-// whenever the owner changes.
+// whenever a lease is taken or given back, also by the same owner: it names the
+// one lease that a lane holds, and nothing that is late can mean another.
 func (q *Queries) TakeLease(ctx context.Context, arg TakeLeaseParams) (int64, error) {
 	row := q.db.QueryRow(ctx, takeLease, arg.PartnerID, arg.Owner, arg.Milliseconds)
 	var fence int64

@@ -33,6 +33,7 @@ type Attempt struct {
 	ConnectUs       *int32
 	TlsUs           *int32
 	FirstByteUs     *int32
+	FailedPartnerID *int64
 }
 
 type Breaker struct {
@@ -56,6 +57,7 @@ type Command struct {
 	LastSequence  *int64
 	OnlyState     *string
 	Deliveries    int64
+	DueAt         time.Time
 }
 
 type DeadRecord struct {

@@ -88,23 +88,26 @@ WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
 
 -- name: TakeLease :one
 -- Takes the lease of a partner; no row: somebody else holds it. The fence rises
--- whenever the owner changes.
+-- whenever a lease is taken or given back, also by the same owner: it names the
+-- one lease that a lane holds, and nothing that is late can mean another.
 INSERT INTO lease (partner_id, owner, fence, until)
 VALUES (sqlc.arg(partner_id), sqlc.arg(owner), 1, now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
-ON CONFLICT (partner_id) DO UPDATE SET
-  fence = CASE WHEN lease.owner = excluded.owner THEN lease.fence ELSE lease.fence + 1 END,
-  owner = excluded.owner, until = excluded.until
+ON CONFLICT (partner_id) DO UPDATE SET fence = lease.fence + 1, owner = excluded.owner, until = excluded.until
 WHERE lease.owner = excluded.owner OR lease.until <= now()
 RETURNING fence;
 
 -- name: RenewLeases :many
--- Renews all leases of a dispatcher that nobody else has taken, and names them.
-UPDATE lease SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
-WHERE owner = sqlc.arg(owner) AND partner_id = ANY(sqlc.arg(partner_ids)::bigint[])
-RETURNING partner_id;
+-- Renews those leases of a dispatcher that were neither taken by another nor
+-- given back, and names their partners.
+UPDATE lease l SET until = now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond'
+FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(fences)::bigint[]) AS fence) held
+WHERE l.partner_id = held.partner_id AND l.fence = held.fence AND l.owner = sqlc.arg(owner)
+RETURNING l.partner_id;
 
 -- name: DropLease :exec
-UPDATE lease SET until = now() WHERE owner = $1 AND partner_id = $2;
+-- Gives back the lease with this fence, and no later one of the same owner.
+UPDATE lease SET until = now(), fence = fence + 1
+WHERE owner = sqlc.arg(owner) AND partner_id = sqlc.arg(partner_id) AND fence = sqlc.arg(fence);
 
 -- name: DueDeliveries :many
 -- The next in turn. The two states are asked apart, for only so does the index
@@ -192,8 +195,12 @@ SELECT d.state, count(*) AS deliveries,
   greatest(0, extract(epoch FROM now() - min(d.due_at)))::double precision AS oldest_seconds
 FROM delivery d WHERE d.state IN ('pending', 'parked') GROUP BY d.state;
 
--- name: GivenUpByState :many
-SELECT state, count(*) AS deliveries FROM delivery WHERE state IN ('failed', 'no_endpoint') GROUP BY state;
+-- name: GivenUp :one
+-- Each is counted up to a number: they are kept for ever, and counting them would
+-- take longer with each.
+SELECT
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'failed' LIMIT sqlc.arg(at_most)::integer) counted) AS failed,
+  (SELECT count(*) FROM (SELECT FROM delivery d WHERE d.state = 'no_endpoint' LIMIT sqlc.arg(at_most)::integer) counted) AS no_endpoint;
 
 -- Breakers.
 
@@ -208,7 +215,7 @@ ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_vers
 -- name: ProbeBreaker :exec
 -- The open time is over and a probe is on its way.
 UPDATE breaker b SET state = 'half-open' FROM lease l
-WHERE b.partner_id = sqlc.arg(partner_id) AND b.endpoint_version = sqlc.arg(endpoint_version)
+WHERE b.partner_id = sqlc.arg(partner_id) AND b.url = sqlc.arg(url)
   AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: DeleteBreaker :exec
@@ -217,8 +224,10 @@ WHERE b.partner_id = sqlc.arg(partner_id)
   AND l.partner_id = b.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: RestoreBreaker :one
+-- By URL and not by version of the endpoint: neither another secret nor the same
+-- URL again makes its receiver well.
 SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
-FROM breaker WHERE partner_id = $1 AND endpoint_version = $2;
+FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: GetBreaker :one
 SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
@@ -228,16 +237,36 @@ SELECT count(*) FROM breaker;
 
 -- Commands of query and of `navlog webhook`.
 
--- name: ClaimCommands :many
+-- name: DueCommands :many
+-- In fair turns: one command of every partner, then a second of every one.
+SELECT due.id, due.partner_id FROM (
+  SELECT c.id, c.partner_id, c.due_at, row_number() OVER (PARTITION BY c.partner_id ORDER BY c.due_at, c.id) AS turn
+  FROM command c WHERE c.done_at IS NULL AND c.due_at <= now()
+) due ORDER BY due.turn, due.due_at, due.id LIMIT 100;
+
+-- name: LimitStatements :exec
+-- Ends each statement of this transaction that takes longer. The server does, so
+-- that nothing of the transaction goes on when we hear of it.
+SELECT set_config('statement_timeout', sqlc.arg(milliseconds)::bigint::text, true);
+
+-- name: ClaimCommand :one
+-- No row: another dispatcher is at it, or has had its turn.
 SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
-WHERE done_at IS NULL ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED;
+WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED;
+
+-- name: PutOffCommand :exec
+-- Of a command that failed: it waits for as long as it has been open by now, a
+-- second at least and a minute at most. Unless another dispatcher is at it.
+UPDATE command c SET due_at = now() + least(greatest(now() - c.created_at, interval '1 second'), interval '1 minute')
+WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL FOR UPDATE SKIP LOCKED);
 
 -- name: FinishCommand :exec
 UPDATE command SET done_at = now(), deliveries = deliveries + sqlc.arg(deliveries)::bigint WHERE id = sqlc.arg(id);
 
 -- name: AdvanceCommand :exec
--- A part of a replay-range is done.
-UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint
+-- A part of a replay-range is done; the next has its turn behind what is due now.
+UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint,
+  due_at = clock_timestamp()
 WHERE id = sqlc.arg(id);
 
 -- name: ReplayRange :execrows

@@ -1,0 +1,118 @@
+package dispatch
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+func (f *fixture) done(command int64) func() bool {
+	return func() bool {
+		return f.number("SELECT count(*) FROM command WHERE id = $1 AND done_at IS NOT NULL", command) == 1
+	}
+}
+
+// command leaves a wish as query does.
+func (f *fixture) command(partner int64, kind string) int64 {
+	f.Helper()
+	return f.number(`INSERT INTO command (partner_id, kind, event_id)
+		SELECT $1, $2, (SELECT event_id FROM delivery WHERE partner_id = $1 ORDER BY sequence LIMIT 1) RETURNING id`, partner, kind)
+}
+
+// A replay that cannot be carried out, because somebody's transaction holds the
+// delivery: neither the commands of others nor the next of the same partner wait
+// for it; it is tried again, not all the time, and done when it can be.
+func TestFailingCommandHoldsUpNobody(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	d := f.start(func(d *Dispatch) { d.timing.command = 200 * time.Millisecond })
+	f.deposits(7, 0, 1)
+	f.deposits(8, 1, 2)
+	f.eventually("delivered", f.in(registry.Delivered, 2))
+	holder, err := f.pool.Begin(t.Context())
+	f.check(err)
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	_, err = holder.Exec(t.Context(), "SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
+	f.check(err)
+
+	stuck := f.command(7, "replay")
+	f.eventually("it fails", func() bool { return testutil.ToFloat64(d.metrics.failedTurns) >= 1 })
+	f.eventually("and waits for its next turn", func() bool {
+		return f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at >= created_at + interval '1 second'", stuck) == 1
+	})
+	f.exec("UPDATE command SET due_at = created_at") // it has its turn before the others, and again and again
+	for _, c := range []int64{f.command(8, "replay"), f.command(7, "test")} {
+		f.eventually("another's is done", f.done(c))
+	}
+	f.eventually("both are sent", func() bool { return len(r.got()) == 4 })
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	if f.done(stuck)() {
+		t.Error("the command that fails counts as done")
+	}
+	if !strings.Contains(f.logged.String(), "statement timeout") {
+		t.Errorf("the server did not end the try, so it may have gone on when it was put off:\n%s", f.logged)
+	}
+
+	f.check(holder.Rollback(t.Context()))
+	f.eventually("it is done", f.done(stuck))
+	f.eventually("its event is sent", func() bool { return len(r.got()) == 5 })
+}
+
+// Commands that together take longer than the deadline of one are carried out,
+// each for itself.
+func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	const commands = 20
+	f.partner(7, r.url)
+	d := f.start(func(d *Dispatch) { d.timing.command = 500 * time.Millisecond })
+	f.deposits(7, 0, commands)
+	f.eventually("delivered", f.in(registry.Delivered, commands))
+	f.exec(`CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$`)
+	f.exec("CREATE TRIGGER slow BEFORE UPDATE ON delivery FOR EACH ROW WHEN (OLD.state = 'delivered') EXECUTE FUNCTION slow()")
+	f.exec(`INSERT INTO command (partner_id, kind, first_sequence, last_sequence) SELECT 7, 'replay-range', n, n FROM generate_series(1, $1::bigint) n`, commands)
+	f.eventually("done", func() bool { return f.number("SELECT count(*) FROM command WHERE done_at IS NULL") == 0 })
+	f.eventually("sent again", func() bool { return len(r.got()) == 2*commands && f.states()[registry.Delivered] == commands })
+	if n := f.number("SELECT sum(deliveries) FROM command"); n != commands {
+		t.Errorf("the commands say that they sent %d", n)
+	}
+	if n := testutil.ToFloat64(d.metrics.failedTurns); n > commands/2 {
+		t.Errorf("%v tries failed", n)
+	}
+}
+
+// A long range has one part in a turn, and what came after it does not wait for
+// its end.
+func TestCommandsTakeTurns(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	f.partner(8, "")
+	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES (7, 2 * $1 + 1)", rangePart)
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
+		SELECT gen_random_uuid(), 7, n, 'deposit.referral', '{}', 'failed', now() FROM generate_series(1, 2 * $1 + 1) n`, rangePart)
+	long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 1 << 40})
+	f.check(err)
+	own, other := f.command(7, "test"), f.command(8, "test")
+	d := f.dispatcher(nil)
+	d.stopping = true // without lanes
+	for turn := range int64(3) {
+		f.check(d.obeyDue(t.Context()))
+		if !f.done(own)() || !f.done(other)() {
+			t.Errorf("after turn %d the short commands are not done", turn+1)
+		}
+		if n := f.number("SELECT deliveries FROM command WHERE id = $1", long); n != min((turn+1)*rangePart, 2*rangePart+1) {
+			t.Errorf("after turn %d %d are replayed", turn+1, n)
+		}
+		if f.done(long)() != (turn == 2) {
+			t.Errorf("after turn %d the range is done: %v", turn+1, turn != 2)
+		}
+	}
+}

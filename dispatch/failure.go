@@ -1,0 +1,71 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// failure is the result of a POST without an answer. Partners read what it says in
+// their delivery log: the kind of failure, and their own host or address. What the
+// network's errors say of our side, the resolver that was asked and the local
+// address of the connection, is in cause alone.
+func failure(err error) result {
+	r := result{outcome: outcomeNetwork, cause: err}
+	var refusal *guard.Refusal
+	var network net.Error
+	switch {
+	case errors.As(err, &refusal):
+		r.outcome, r.err = outcomeForbidden, refusal.Error()
+	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout():
+		r.outcome, r.err = outcomeTimeout, "no answer in time"
+	default:
+		r.err = printable(reason(err))
+	}
+	return r
+}
+
+// reason is the kind of an error of the transport. What is none of the network
+// comes from net/http or crypto/tls and tells of the receiver's bytes only: they
+// name its host, never the whole URL, which may hold a token.
+func reason(err error) string {
+	var lookup *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return "the name " + lookup.Name + " has no address"
+	case lookup != nil:
+		return "the name " + lookup.Name + " cannot be looked up"
+	case errors.As(err, &op) && op.Addr == nil: // an alert of TLS
+		return op.Op + ": " + op.Err.Error()
+	case op != nil:
+		return op.Addr.String() + " " + disconnected(op)
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection was closed before an answer"
+	}
+	return err.Error()
+}
+
+// disconnected says what became of a connection.
+func disconnected(op *net.OpError) string {
+	switch {
+	case errors.Is(op, syscall.ECONNREFUSED):
+		return "refused the connection"
+	case errors.Is(op, syscall.ECONNRESET), errors.Is(op, syscall.EPIPE):
+		return "reset the connection"
+	case op.Op == "dial":
+		return "cannot be reached"
+	}
+	return "lost the connection"
+}
+
+// printable gives the beginning of a text in characters that PostgreSQL takes.
+func printable(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), 500)], "?")
+	return strings.ReplaceAll(text, "\x00", "?")
+}

@@ -1,0 +1,104 @@
+package dispatch
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// takeLease takes partner 7 for an owner; 0: somebody else has it.
+func (f *fixture) takeLease(owner uuid.UUID) int64 {
+	f.Helper()
+	fence, err := f.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: owner, Milliseconds: 60_000})
+	if !errors.Is(err, pgx.ErrNoRows) {
+		f.check(err)
+	}
+	return fence
+}
+
+// A fence names one lease: nothing that is done with an older one of the same
+// owner, however late, is done to the newer.
+func TestFenceNamesOneLease(t *testing.T) {
+	f := newFixture(t)
+	one, two := uuid.New(), uuid.New()
+	drop := func(fence int64) {
+		t.Helper()
+		f.check(f.queries.DropLease(t.Context(), db.DropLeaseParams{Owner: one, PartnerID: 7, Fence: fence}))
+	}
+	renewed := func(fence int64) bool {
+		t.Helper()
+		kept, err := f.queries.RenewLeases(t.Context(), db.RenewLeasesParams{Owner: one, PartnerIds: []int64{7}, Fences: []int64{fence}, Milliseconds: 60_000})
+		f.check(err)
+		return len(kept) == 1
+	}
+	first, second := f.takeLease(one), f.takeLease(one)
+	if second <= first {
+		t.Fatalf("the fence was %d and is %d for the next lease", first, second)
+	}
+	drop(first)
+	if f.takeLease(two) != 0 {
+		t.Fatal("the drop of the first lease dropped the second")
+	}
+	if renewed(first) || !renewed(second) {
+		t.Error("not the second lease is renewed, but the first")
+	}
+	drop(second)
+	if renewed(second) {
+		t.Error("a lease that was given back is renewed")
+	}
+	if third := f.takeLease(two); third <= second {
+		t.Errorf("the fence was %d and is %d for the next owner", second, third)
+	}
+}
+
+// lane7 is a lane of partner 7 that has its lease and does not run.
+func (f *fixture) lane7(d *Dispatch) *lane {
+	f.Helper()
+	l := newLane(d, 7)
+	d.lanes[7] = l
+	if !l.take(f.Context()) {
+		f.Fatal("the lease is somebody else's")
+	}
+	return l
+}
+
+// A partner is woken while its last lane is off the list and has not given its
+// lease back yet: the new lane keeps what it has taken.
+func TestLateDropLeavesTheNextLane(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	old := f.lane7(d)
+	d.retire(old, true)
+	next := f.lane7(d)
+	old.drop(t.Context())
+	if f.takeLease(uuid.New()) != 0 {
+		t.Error("another dispatcher can take the partner that a lane here sends to")
+	}
+	d.renew(t.Context())
+	if !next.safe() || testutil.ToFloat64(d.metrics.lostLeases) != 0 {
+		t.Error("the new lane has lost its lease")
+	}
+}
+
+// The leases are being renewed while a lane gives its own back: it stays free for
+// others, and none counts as lost.
+func TestLateRenewLeavesADroppedLease(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	old := f.lane7(d)
+	seen := d.allLanes()
+	d.retire(old, true)
+	old.drop(t.Context())
+	f.check(d.keep(t.Context(), seen))
+	if n := testutil.ToFloat64(d.metrics.lostLeases); n != 0 {
+		t.Errorf("%v leases were lost", n)
+	}
+	if f.takeLease(uuid.New()) == 0 {
+		t.Error("nobody sends to the partner, and nobody else can")
+	}
+}

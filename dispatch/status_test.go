@@ -1,0 +1,53 @@
+package dispatch
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// What is kept for ever is counted up to a number only.
+func TestGivenUpIsCountedUpToANumber(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
+		SELECT gen_random_uuid(), 7, n, 'deposit.referral', '{}', CASE WHEN n <= 3 THEN 'no_endpoint' ELSE 'failed' END, now()
+		FROM generate_series(1, 2 * $1) n`, givenUpCounted)
+	d.measure(t.Context())
+	got := d.Status().Deliveries
+	if got[registry.Failed] != givenUpCounted || got[registry.NoEndpoint] != 3 || got[registry.Pending] != 0 {
+		t.Errorf("counted %v", got)
+	}
+	if n := testutil.ToFloat64(d.metrics.deliveries.WithLabelValues(registry.Failed)); n != givenUpCounted {
+		t.Errorf("the metric says %v", n)
+	}
+}
+
+// A queue that cannot be measured is nothing that makes a dispatcher unready. Its
+// last figures stay, with their time, and the log says why.
+func TestReadyWithoutMeasuring(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	d.health.prove(true) // as if it read
+	d.measure(t.Context())
+	f.exec("ALTER TABLE breaker RENAME TO breaker_elsewhere")
+	before := d.Status().MeasuredAt
+	d.measure(t.Context())
+	if err := d.Ready(); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+	if s := d.Status(); s.State != "reading" || !s.MeasuredAt.Equal(before) {
+		t.Errorf("%+v", s)
+	}
+	if !strings.Contains(f.logged.String(), "cannot measure the queue") {
+		t.Errorf("the log does not say so:\n%s", f.logged)
+	}
+	f.exec("ALTER TABLE breaker_elsewhere RENAME TO breaker")
+	d.measure(t.Context())
+	if s := d.Status(); !s.MeasuredAt.After(before) || !strings.Contains(f.logged.String(), "works again") {
+		t.Errorf("%+v\n%s", s, f.logged)
+	}
+}
