@@ -64,7 +64,8 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
-	args = append(args, page.args()...)
+	limit, offset, skip := page.reach()
+	args = append(args, named("limit", limit), named("offset", offset))
 	type row struct {
 		depositRow
 		Total int64  `ch:"total"`
@@ -86,14 +87,18 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	var count int64
-	out := make([]depositJSON, len(rows))
-	for i, r := range rows {
-		out[i], count = r.json(p, swept), r.Total
-	}
-	if len(rows) == 0 && page.offset() > 0 { // beyond the last page nothing says how many there are
+	switch {
+	case len(rows) > 0:
+		count = rows[0].Total
+	case offset > 0: // past the end nothing says how many there are
 		if count, err = total(x, p, sqlUserDepsCount, args...); err != nil {
 			return nil, err
 		}
+	}
+	rows = rows[min(skip, len(rows)):]
+	out := make([]depositJSON, len(rows))
+	for i, r := range rows {
+		out[i] = r.json(p, swept)
 	}
 	return x.list(out, page, count), nil
 }

@@ -173,3 +173,21 @@ func TestNobodysWithdrawals(t *testing.T) {
 		same(t, "total "+status, body["meta"].(object)["total"], 0)
 	}
 }
+
+// TestPastTheEndIsCounted: a page that has nothing says how many there are, near
+// the end and far from it.
+func TestPastTheEndIsCounted(t *testing.T) {
+	w := newFixture(t)
+	for _, list := range []string{"deposits", "withdrawals"} {
+		path := "/api/v1/users/" + alice.Hex() + "/" + list
+		all := w.get(path).body(t)["meta"].(object)["total"]
+		if all == jsonNumber("0") {
+			t.Fatalf("there are no %s", list)
+		}
+		for _, page := range []string{"2", fmt.Sprint(readAhead / defaultPageSize), fmt.Sprint(readAhead/defaultPageSize + 1), "5000"} {
+			body := w.get(path + "?page=" + page).body(t)
+			same(t, list+" on page "+page, body["data"], []any{})
+			same(t, "their number", body["meta"].(object)["total"], all)
+		}
+	}
+}

@@ -89,6 +89,20 @@ type page struct{ number, size int }
 
 func (p page) offset() uint64 { return uint64(p.number-1) * uint64(p.size) }
 
+// readAhead is up to how many rows of a list are read from its beginning for a
+// page, to leave out here what is before it: how many there are stands in the
+// rows, and a page past the end has none.
+const readAhead = 1000
+
+// reach is how many rows to read for a page, from where, and how many of them to
+// leave out.
+func (p page) reach() (limit, offset uint64, skip int) {
+	if end := p.offset() + uint64(p.size); end <= readAhead {
+		return end, 0, int(p.offset())
+	}
+	return uint64(p.size), p.offset(), 0
+}
+
 func (p *params) page() page {
 	number := p.integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
 	size := p.integer("pageSize", defaultPageSize, 1, maxPageSize, "must be an integer from 1 to 100")

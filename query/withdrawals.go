@@ -102,20 +102,21 @@ func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow,
 		Name  uint64 `ch:"name"` // seq of the row that asked for it
 		Total uint64 `ch:"total"`
 	}
-	wanted, err := pinned[row](x, p, sqlWithdrawals, append(args, page.args()...)...)
+	limit, offset, skip := page.reach()
+	wanted, err := pinned[row](x, p, sqlWithdrawals, append(args, named("limit", limit), named("offset", offset))...)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(wanted) == 0 { // beyond the last page nothing says how many there are
-		if page.offset() == 0 {
+	if len(wanted) == 0 {
+		if offset == 0 {
 			return nil, 0, nil
 		}
-		count, err := total(x, p, sqlWithdrawCount, args...)
+		count, err := total(x, p, sqlWithdrawCount, args...) // past the end nothing says how many there are
 		return nil, count, err
 	}
-	keys := make([]requestKey, len(wanted))
-	for i, w := range wanted {
-		keys[i] = w.requestKey
+	var keys []requestKey
+	for _, w := range wanted[min(skip, len(wanted)):] {
+		keys = append(keys, w.requestKey)
 	}
 	rows, err := x.requests(p, keys)
 	slices.SortFunc(rows, func(a, b requestRow) int { return b.position(a) })
