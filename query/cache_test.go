@@ -301,7 +301,9 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	ask(func(net.Conn) {})
 	w.patience, w.cfg.WriteTimeout = patience, time.Second
 	ask(func(conn net.Conn) { // each piece well in time, and all of them in ten seconds
-		for b := make([]byte, streamChunk); ; time.Sleep(100 * time.Millisecond) {
+		pace := time.NewTicker(100 * time.Millisecond)
+		defer pace.Stop()
+		for b := make([]byte, streamChunk); ; <-pace.C {
 			if _, err := conn.Read(b); err != nil {
 				return
 			}

@@ -111,7 +111,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	last, totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
+	swept, totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 				out.WriteByte(',')
 			}
 			first = false
-			if err := x.writeGroup(out, p, v, unswept, last[v.address]); err != nil {
+			if err := x.writeGroup(out, p, v, unswept, swept); err != nil {
 				return err
 			}
 		}
@@ -139,8 +139,9 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 
 // writeGroup writes the unswept deposits of one vault, a depositGroupJSON, one
 // deposit after the other.
-func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, swept uint64) error {
-	rows, err := pinned[depositRow](x, p, sqlUnswept, hexParam("vault", v.address), named("swept", swept), named("limit", uint64(maxUnswept)))
+func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, swept *sweeps) error {
+	last, _ := swept.last(p, v.address)
+	rows, err := pinned[depositRow](x, p, sqlUnswept, hexParam("vault", v.address), named("swept", last), named("limit", uint64(maxUnswept)))
 	if err != nil {
 		return err
 	}
@@ -151,8 +152,8 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, s
 	before, after, _ := bytes.Cut(bytes.TrimSpace(group), []byte(`"deposits":[`))
 	out.Write(before)
 	out.WriteString(`"deposits":[`)
-	for i := range rows { // beyond every sweep, so none has swept them
-		one, err := encode(rows[i].json(p, &sweeps{}))
+	for i := range rows {
+		one, err := encode(rows[i].json(p, swept))
 		if err != nil {
 			return err
 		}
@@ -174,28 +175,24 @@ type amountRow struct {
 }
 
 // unswept counts the deposits that no sweep has reached, of at least this vault
-// or of all, and gives the last deposit of each vault that one has.
-func (x *exchange) unswept(p *pin, vault *common.Address) (last map[common.Address]uint64, totals map[common.Address]amountRow, err error) {
-	swept, err := x.sweeps()
-	if err != nil {
+// or of all, and gives the sweeps too.
+func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals map[common.Address]amountRow, err error) {
+	if swept, err = x.sweeps(); err != nil {
 		return nil, nil, err
 	}
-	last = make(map[common.Address]uint64, len(p.vaults))
-	for _, v := range p.vaults {
-		last[v.address], _ = swept.last(p, v.address)
-	}
 	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
-		return x.countUnswept(p, p.wanted(p.asked(vault)), last)
+		return x.countUnswept(p, p.wanted(p.asked(vault)), swept)
 	})
-	return last, totals, err
+	return swept, totals, err
 }
 
-func (x *exchange) countUnswept(p *pin, vaults []vault, last map[common.Address]uint64) (map[common.Address]amountRow, error) {
+func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps) (map[common.Address]amountRow, error) {
 	out := make(map[common.Address]amountRow, len(vaults))
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
 		out[v.address] = amountRow{Amount: new(big.Int)}
-		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), last[v.address])
+		last, _ := swept.last(p, v.address)
+		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), last)
 	}
 	if len(vaults) == 0 {
 		return out, nil
@@ -217,7 +214,7 @@ func (r *depositRow) json(p *pin, swept *sweeps) depositJSON {
 		ID: factID(r.Tx, r.LogIndex), VaultAddress: vault.Hex(), VaultName: p.vaultName(vault),
 		UserAddress: toAddress(r.User).Hex(), SenderAddress: toAddress(r.Sender).Hex(),
 		AssetAmount: r.Assets.String(), Shares: r.Shares.String(), PartnerID: partnerOrAbsent(r.Partner),
-		SweptAt: timeOrNull(uint64(swept.of(p, vault, r.DepositID))),
+		SweptAt: timeOrNull(uint64(swept.timeOf(p, vault, r.DepositID))),
 		TxHash:  toHash(r.Tx), BlockNumber: strconv.FormatUint(r.Block, 10), LogIndex: r.LogIndex, Timestamp: webhook.FormatTime(uint64(r.Time)),
 	}
 }

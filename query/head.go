@@ -10,39 +10,40 @@ import (
 
 // head is what the answers about the newest block have in common: a few numbers
 // of each vault, the sweeps, and the buckets that say where in the lists a page
-// lies. The
-// first answer that needs one of them reads it for all that come until the next
-// snapshot; nobody reads what nobody asks for.
+// lies. The first answer that needs one of them reads it for all that come until
+// the next snapshot; nobody reads what nobody asks for.
 type head struct {
 	sweeps  lazy[*sweeps]
-	swept   *sweeps // the last that were read, for an earlier block
 	unswept lazy[map[common.Address]amountRow]
 	users   lazy[map[common.Address]int64]
 	queue   lazy[*queue]
 	lists   map[string]*lazy[[]rankedBucket] // by sortBy
-	known   map[string]rankedList            // the last that was read of each list, for an earlier block
 	first   lazy[uint64]                     // the first indexed block
+
+	// What was last read of the sweeps and of each list, for an earlier block.
+	knownSweeps *sweeps
+	knownLists  map[string]rankedList
 }
 
 // newHead is the head of a snapshot. was is the one that it follows in its
 // generation, or nil: what was read of the lists and of the sweeps for that one,
 // or for those before it, need not be read again.
 func newHead(was *snapshot) *head {
-	h := &head{known: make(map[string]rankedList), swept: new(sweeps), sweeps: newLazy[*sweeps](), unswept: newLazy[map[common.Address]amountRow](),
+	h := &head{knownLists: make(map[string]rankedList), knownSweeps: new(sweeps), sweeps: newLazy[*sweeps](), unswept: newLazy[map[common.Address]amountRow](),
 		users: newLazy[map[common.Address]int64](), queue: newLazy[*queue](), first: newLazy[uint64](), lists: make(map[string]*lazy[[]rankedBucket])}
 	for by := range userOrders {
 		list := newLazy[[]rankedBucket]()
 		h.lists[by] = &list
 	}
 	if was != nil {
-		h.swept = was.head.swept
+		h.knownSweeps = was.head.knownSweeps
 		if swept := was.head.sweeps.value.Load(); swept != nil {
-			h.swept = *swept
+			h.knownSweeps = *swept
 		}
-		maps.Copy(h.known, was.head.known)
+		maps.Copy(h.knownLists, was.head.knownLists)
 		for by, list := range was.head.lists {
 			if buckets := list.value.Load(); buckets != nil {
-				h.known[by] = rankedList{was.seq, *buckets}
+				h.knownLists[by] = rankedList{was.seq, *buckets}
 			}
 		}
 	}

@@ -43,7 +43,7 @@ type sweepRow struct {
 func (x *exchange) sweeps() (*sweeps, error) {
 	head := x.snapshot.head
 	return head.sweeps.get(x.ctx, func() (*sweeps, error) {
-		known := head.swept
+		known := head.knownSweeps
 		newest := &pin{generation: x.snapshot.generation, seq: x.snapshot.seq}
 		rows, err := pinned[sweepRow](x, newest, sqlSweeps, named("since", known.seq))
 		if err != nil {
@@ -87,9 +87,9 @@ func (w *sweep) counts(p *pin) bool {
 	return w.seq <= p.seq && p.seq < w.gone && w.block <= p.until()
 }
 
-// of is the time of the first sweep at a pin that holds a deposit, in Unix
+// timeOf is the time of the first sweep at a pin that holds a deposit, in Unix
 // seconds; 0 for none.
-func (s *sweeps) of(p *pin, vault common.Address, id uint64) uint32 {
+func (s *sweeps) timeOf(p *pin, vault common.Address, id uint64) uint32 {
 	list := s.vaults[vault]
 	first, _ := slices.BinarySearchFunc(list, id, func(w sweep, id uint64) int { return cmp.Compare(w.highest, id) })
 	for _, w := range list[first:] {

@@ -63,7 +63,7 @@ func sweepsAre(t *testing.T, got *sweeps, rows []sweepRow, vaults []common.Addre
 				id, time := got.last(p, v)
 				same(t, "last", []any{id, time}, []any{last, lastTime})
 				for id := range uint64(80) {
-					if at := got.of(p, v, id); at != first[id] {
+					if at := got.timeOf(p, v, id); at != first[id] {
 						t.Errorf("deposit %d was swept at %d, should be %d", id, at, first[id])
 					}
 				}

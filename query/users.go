@@ -182,7 +182,7 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 // they were read for an earlier one.
 func (x *exchange) buckets(p *pin, order [2]string) ([]rankedBucket, error) {
 	if p.head != nil {
-		if known, ok := p.head.known[order[0]]; ok && p.seq-known.seq < placesSpan {
+		if known, ok := p.head.knownLists[order[0]]; ok && p.seq-known.seq < placesSpan {
 			moved, err := pinned[rankedBucket](x, p, sqlMovedUsers[order], named("since", known.seq))
 			return known.moved(moved), err
 		}

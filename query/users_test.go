@@ -108,7 +108,7 @@ func TestEveryPageOfTheUsers(t *testing.T) {
 	}
 	w.ledger.append(fact{kind: aBlock, block: 10_000})
 	w.publish()
-	if known := w.snapshot.Load().head.known; len(known) != len(userOrders) {
+	if known := w.snapshot.Load().head.knownLists; len(known) != len(userOrders) {
 		t.Fatalf("%d lists are known from earlier blocks", len(known))
 	}
 	walk(w.ledger.at(w.ledger.seq(), 1<<62), 7, "")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -182,11 +183,14 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 		_, err := c.run("partner", "create", "Second")
 		done <- err
 	}()
-	for waits := false; !waits; time.Sleep(10 * time.Millisecond) { // until it wants the id of the first
-		if err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits); err != nil {
-			t.Fatal(err)
+	eventually(t, func() error { // it wants the id of the first
+		var waits bool
+		err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
+		if err == nil && !waits {
+			err = errors.New("nobody waits for the first partner's transaction")
 		}
-	}
+		return err
+	})
 	if err := first.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
