@@ -154,17 +154,17 @@ func left(eta *uint64) string {
 	return (time.Duration(*eta) * time.Second).String()
 }
 
-// replayBar shows a rebuild: as a line that moves on a terminal, else as a line
+// rebuildBar shows a rebuild: as a line that moves on a terminal, else as a line
 // now and then.
-type replayBar struct {
+type rebuildBar struct {
 	*console
 	last time.Time
 	now  func() time.Time
 }
 
-func newReplayBar(c *console) *replayBar { return &replayBar{console: c, now: time.Now} }
+func newRebuildBar(c *console) *rebuildBar { return &rebuildBar{console: c, now: time.Now} }
 
-func (b *replayBar) show(p projections.Progress) {
+func (b *rebuildBar) show(p projections.Progress) {
 	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
 	switch {
 	case b.width != nil:
@@ -176,7 +176,7 @@ func (b *replayBar) show(p projections.Progress) {
 }
 
 // say prints a sentence on a line of its own.
-func (b *replayBar) say(sentence string) { fmt.Fprintln(b, sentence) }
+func (b *rebuildBar) say(sentence string) { fmt.Fprintln(b, sentence) }
 
 // share is how much of the log is written, 0 to 1. The offsets that are left
 // are close to the records that are left.

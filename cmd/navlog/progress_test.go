@@ -151,7 +151,7 @@ func TestRebuildIsShown(t *testing.T) {
 	half := projections.Progress{Generation: 3, Seq: 500, Left: 500, Speed: 100, ETA: 5 * time.Second}
 	end := projections.Progress{Generation: 3, Seq: 1000, Speed: 100, AtEnd: true}
 	var terminal, plain bytes.Buffer
-	b := newReplayBar(&console{out: &terminal, width: func() int { return 200 }})
+	b := newRebuildBar(&console{out: &terminal, width: func() int { return 200 }})
 	b.show(projections.Progress{Generation: 3})
 	b.show(half)
 	b.say("a sentence")
@@ -165,7 +165,7 @@ func TestRebuildIsShown(t *testing.T) {
 		}
 	}
 	clock := time.Unix(1_700_000_000, 0)
-	b = newReplayBar(newConsole(&plain))
+	b = newRebuildBar(newConsole(&plain))
 	b.now = func() time.Time { return clock }
 	b.show(half)
 	b.show(half) // too soon

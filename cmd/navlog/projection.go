@@ -82,7 +82,7 @@ type projectionRebuildCmd struct {
 // Run rebuilds. Progress goes to standard error, the report to standard output.
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
-		bar := newReplayBar(newConsole(s.err))
+		bar := newRebuildBar(newConsole(s.err))
 		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.show, Notice: bar.say})
 		bar.keep()
 		if rebuilt == nil {
