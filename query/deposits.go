@@ -64,38 +64,20 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
-	limit, offset, skip := page.reach()
-	args = append(args, named("limit", limit), named("offset", offset))
 	type row struct {
 		depositRow
-		Total int64  `ch:"total"`
-		Said  uint64 `ch:"said"` // how many rows say something
+		tally
 	}
 	var rows []row
+	var count int64
 	var swept *sweeps
 	err = together(
-		func() (err error) {
-			rows, err = pinned[row](x, p, sqlUserDeposits, args...)
-			if err == nil && len(rows) > 0 && rows[0].Said != uint64(rows[0].Total) {
-				rows, err = pinned[row](x, p, sqlUserDepsLive, args...)
-			}
-			return err
-		},
+		func() (err error) { rows, count, err = userPage[row](x, p, sqlUserDeposits, page, args); return },
 		func() (err error) { swept, err = x.sweeps(); return },
 	)
 	if err != nil {
 		return nil, err
 	}
-	var count int64
-	switch {
-	case len(rows) > 0:
-		count = rows[0].Total
-	case offset > 0: // past the end nothing says how many there are
-		if count, err = total(x, p, sqlUserDepsCount, args...); err != nil {
-			return nil, err
-		}
-	}
-	rows = rows[min(skip, len(rows)):]
 	out := make([]depositJSON, len(rows))
 	for i, r := range rows {
 		out[i] = r.json(p, swept)

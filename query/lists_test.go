@@ -191,3 +191,40 @@ func TestPastTheEndIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// TestListsAfterAReorganisation: what was taken back is in no page of a user's
+// lists and in no number, and what came back is there once.
+func TestListsAfterAReorganisation(t *testing.T) {
+	w := newWorld(t)
+	l := w.ledger
+	both := func(id uint64, block uint64) []fact {
+		return []fact{
+			{kind: aDeposit, vault: vaultA, user: alice, other: alice, id: id, assets: 10, shares: 10, block: block, index: 0, tx: tx(byte(2 * id))},
+			{kind: aRequest, vault: vaultA, user: alice, other: alice, id: id - 1, assets: 5, shares: 5, block: block, index: 1, tx: tx(byte(2*id + 1))},
+			{kind: aBlock, block: block},
+		}
+	}
+	l.append(vaultMeta(vaultA, "Alpha", 1))
+	l.append(both(1, 2)...)
+	l.append(both(2, 3)...)
+	l.append(both(3, 4)...)
+	l.retract(2)
+	l.append(both(2, 3)...) // as it was
+	w.publish()
+	for _, list := range []string{"deposits", "withdrawals"} {
+		path := "/api/v1/users/" + alice.Hex() + "/" + list
+		var blocks []any
+		for page := 1; page <= 3; page++ {
+			body := w.get(fmt.Sprintf("%s?pageSize=1&page=%d", path, page)).body(t)
+			same(t, list, body["meta"].(object)["total"], 2)
+			for _, entry := range body["data"].([]any) {
+				blocks = append(blocks, entry.(object)["blockNumber"])
+			}
+		}
+		same(t, list+" by page", blocks, []any{"3", "2"})
+		far := w.get(path + "?pageSize=1&page=2000").body(t)
+		same(t, list+" far past the end", far["data"], []any{})
+		same(t, "their number", far["meta"].(object)["total"], 2)
+		same(t, list+" as of block 2", w.get(path + "?asOfBlock=2").body(t)["meta"].(object)["total"], 1)
+	}
+}

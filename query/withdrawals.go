@@ -99,28 +99,19 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow, int64, error) {
 	type row struct {
 		requestKey
-		Name  uint64 `ch:"name"` // seq of the row that asked for it
-		Total uint64 `ch:"total"`
+		tally
 	}
-	limit, offset, skip := page.reach()
-	wanted, err := pinned[row](x, p, sqlWithdrawals, append(args, named("limit", limit), named("offset", offset))...)
+	wanted, count, err := userPage[row](x, p, sqlWithdrawals, page, args)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(wanted) == 0 {
-		if offset == 0 {
-			return nil, 0, nil
-		}
-		count, err := total(x, p, sqlWithdrawCount, args...) // past the end nothing says how many there are
-		return nil, count, err
-	}
-	var keys []requestKey
-	for _, w := range wanted[min(skip, len(wanted)):] {
-		keys = append(keys, w.requestKey)
+	keys := make([]requestKey, len(wanted))
+	for i, w := range wanted {
+		keys[i] = w.requestKey
 	}
 	rows, err := x.requests(p, keys)
 	slices.SortFunc(rows, func(a, b requestRow) int { return b.position(a) })
-	return rows, int64(wanted[0].Total), err
+	return rows, count, err
 }
 
 // userWithdrawalsByStatus is the same of one status.

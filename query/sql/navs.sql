@@ -5,7 +5,7 @@ SELECT {{template "nav"}}
 FROM (
   SELECT *
   FROM {db:Identifier}.navs
-  WHERE vault = toFixedString(unhex({vault:String}), 20) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  WHERE vault = toFixedString(unhex({vault:String}), 20) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     AND ts >= {from:Int64} AND ts <= {to:Int64}
   ORDER BY vault DESC, block DESC, log_index DESC, seq DESC LIMIT {scan:UInt64}
 ) AS r

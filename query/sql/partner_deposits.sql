@@ -5,7 +5,7 @@ SELECT vault, deposit_id, name
 FROM (
   SELECT vault, deposit_id, block, log_index, sign, if(sign > 0, seq, retracts) AS name
   FROM {db:Identifier}.deposits
-  WHERE partner = {partner:UInt32} AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  WHERE partner = {partner:UInt32} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   ORDER BY partner DESC, block DESC, log_index DESC, seq DESC LIMIT {scan:UInt64}
 )
 GROUP BY vault, deposit_id, block, log_index, name HAVING sum(sign) > 0

@@ -1,6 +1,7 @@
 -- What the log says of some requests, taken back or not.
 SELECT seq, sign, retracts, vault, request_index, kind, user, receiver, partner, shares, assets, estimate, expires_ts, block, ts, tx, log_index
 FROM {db:Identifier}.requests
-WHERE (vault, request_index) IN ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+PREWHERE (vault, request_index) IN ({{.}})
+WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
 ORDER BY seq
 {{template "by_row"}}

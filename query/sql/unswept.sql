@@ -6,7 +6,7 @@ FROM (
   SELECT {{template "deposit"}}, sign
   FROM {db:Identifier}.deposits
   WHERE vault = toFixedString(unhex({vault:String}), 20) AND deposit_id > {swept:UInt64}
-    AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   ORDER BY block, log_index, seq DESC LIMIT 1 BY block, log_index
 )
 WHERE sign = 1

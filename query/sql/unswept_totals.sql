@@ -1,6 +1,6 @@
 -- How many deposits of some vaults came after the last one that was swept.
 SELECT vault, sum(sign) AS total, sum(sign * assets) AS amount
 FROM {db:Identifier}.deposits
-WHERE ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+WHERE ({{.}}) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 GROUP BY vault
 {{template "by_row"}}
