@@ -24,6 +24,7 @@ type tally struct {
 	Said  uint64 `ch:"said"`  // how many rows say so: more than there are, where some were taken back
 }
 
+// of is the tally that stands in a row.
 func (t tally) of() tally { return t }
 
 // userPage reads a page of a list and how many entries the list has.

@@ -6,7 +6,7 @@ FROM {db:Identifier}.navs
 WHERE (vault, block, log_index) IN (
     SELECT vault, block, log_index
     FROM {db:Identifier}.navs
-    WHERE vault IN ({{.}}) AND sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    WHERE vault IN ({{.}}) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
     GROUP BY vault, block, log_index HAVING sum(sign) > 0
     ORDER BY block DESC, log_index DESC LIMIT 1 BY vault
   )
