@@ -82,7 +82,7 @@ func partnerLines(b *fold.Books) (out []string) {
 func userLines(b *fold.Books) (out []string) {
 	for _, a := range slices.SortedFunc(maps.Keys(b.Users), common.Address.Cmp) {
 		u := b.Users[a]
-		out = append(out, fmt.Sprintf("%x 3 1 %d %d %d %d %d %d", a[:], u.Deposited, u.Withdrawn, u.First, readmodel.TimeBucket(uint32(u.First)),
+		out = append(out, fmt.Sprintf("%x 3 1 %d %d %d %d %d %d %d %d %d", a[:], u.Deposited, u.Deposited, u.Withdrawn, u.Withdrawn, u.First, u.First, readmodel.TimeBucket(uint32(u.First)),
 			readmodel.AmountBucket(uint256.MustFromBig(u.Deposited), a), readmodel.AmountBucket(uint256.MustFromBig(u.Withdrawn), a)))
 	}
 	return out

@@ -183,27 +183,35 @@ const (
 	listWithdrawn
 )
 
-// rank moves a user in the lists whose key the log changed.
+// rank moves a user in the lists whose key the log changed, and changes what
+// the place in the others shows.
 func (f *folding) rank(x *fact, was bool, before *totals, u *user) {
 	after, is := f.state.totals(u)
+	if was && is && *before == after {
+		return
+	}
+	var nothing totals
 	from, to := before.keys(), after.keys()
 	for i := range from {
 		list := uint8(listFirst + i)
 		if was && is && from[i] == to[i] {
+			f.place(x, 2*list+1, 0, list, &to[i], before, &after)
 			continue
 		}
 		if was {
-			f.place(x, 2*list, -1, list, &from[i])
+			f.place(x, 2*list, -1, list, &from[i], before, &nothing)
 		}
 		if is {
-			f.place(x, 2*list+1, 1, list, &to[i])
+			f.place(x, 2*list+1, 1, list, &to[i], &nothing, &after)
 		}
 	}
 }
 
-func (f *folding) place(x *fact, row uint8, sign int8, list uint8, key *amount) {
+// place writes what a log does to a place in a list, and how what is shown there
+// beside the key changes.
+func (f *folding) place(x *fact, row uint8, users int8, list uint8, key *amount, before, after *totals) {
 	t := &f.out.rankings
-	t.row(x.seq, row, sign)
+	t.row(x.seq, row, x.sign)
 	t.u8(list)
 	if list == listFirst {
 		t.u32(readmodel.TimeBucket(uint32(key.Uint64())))
@@ -212,6 +220,21 @@ func (f *folding) place(x *fact, row uint8, sign int8, list uint8, key *amount) 
 	}
 	t.amount(key)
 	t.bytes(x.args.owner[:])
+	t.u8(uint8(users))
+	var first int64
+	var deposited, withdrawn amount
+	if list != listFirst {
+		first = int64(after.first) - int64(before.first)
+	}
+	if list != listDeposited {
+		deposited.Sub(&after.deposited, &before.deposited)
+	}
+	if list != listWithdrawn {
+		withdrawn.Sub(&after.withdrawn, &before.withdrawn)
+	}
+	t.u64(uint64(first))
+	t.amount(&deposited)
+	t.amount(&withdrawn)
 }
 
 // request moves a withdrawal request, and says what that did to the queue.

@@ -21,8 +21,8 @@ func defaultMerging() merging { return merging{every: time.Minute, least: 100_00
 //
 // ClickHouse merges by a rule that spares writing: a table that was filled in one
 // go stays in parts of a half, a tenth and a tenth of it, and a question that
-// looks keys up searches each of them for every key. At ten million events one
-// large part halves the processor time of a page of users. So a table whose
+// looks keys up searches each of them for every key: at ten million events one
+// large part halved the processor time of a question for a hundred users. So a table whose
 // largest part holds less than three quarters of its rows is merged as a whole,
 // once the generation is at the end of the log: soon after a rebuild, and then
 // when the table has grown by a third. A row is rewritten four times by that on

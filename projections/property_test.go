@@ -179,7 +179,7 @@ func TestWholeHistoryTakenBack(t *testing.T) {
 		"records":  "sum(sign)",
 		"deposits": "sum(sign) != 0 OR sum(sign * assets) != 0 OR sum(sign * shares) != 0 OR sum(partner_user) != 0",
 		"flows":    "sum(deposits) != 0 OR sum(deposited) != 0 OR sum(requests) != 0 OR sum(estimated) != 0 OR sum(withdrawn) != 0 OR sum(vault_user) != 0 OR sum(first_ts) != 0",
-		"rankings": "sum(sign) != 0 OR sum(sign * key) != 0 OR sum(sign * reinterpretAsInt64(cityHash64(list, key, user))) != 0",
+		"rankings": "sum(users) != 0 OR sum(users * key) != 0 OR sum(users * reinterpretAsInt64(cityHash64(list, key, user))) != 0 OR sum(first) != 0 OR sum(deposited) != 0 OR sum(withdrawn) != 0",
 		"requests": "sum(sign) != 0 OR sum(sign * estimate) != 0 OR sum(sign * assets) != 0 OR sum(open) != 0 OR sum(waiting) != 0 OR sum(waiting * estimate) != 0",
 		"navs":     "sum(sign) != 0 OR sum(sign * total_assets) != 0",
 		"sweeps":   "sum(sign) != 0 OR sum(sign * assets) != 0",

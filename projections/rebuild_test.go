@@ -239,7 +239,7 @@ func TestParityFindsDifferences(t *testing.T) {
 	wantStates(t, o, "1 live, 2 standby")
 	for _, c := range []struct{ table, row, words string }{
 		{"flows", "(seq, row, sign, withdrawn) VALUES (5, 9, 1, 1)", "totals by vault: "},
-		{"rankings", "(seq, row, sign, list, user) VALUES (5, 9, 1, 'first', 'x')", "totals by user: "},
+		{"rankings", "(seq, row, sign, list, user, users) VALUES (5, 9, 1, 'first', 'x', 1)", "totals by user: "},
 		{"requests", "(seq, row, sign, kind) VALUES (5, 9, 1, 'funded')", "states of requests: "},
 		{"records", "(seq, row, sign, quarantined) VALUES (5, 9, 1, true)", "quarantined logs: "},
 		{"navs", "(seq, row, sign) VALUES (5, 9, 1)", "navs: rows: "},

@@ -124,7 +124,7 @@ func (l *ledger) add(f fact, retracts uint64) {
 	}
 	l.writeFact(f, seq, sign, retracts)
 	l.writeFlow(f, seq, sign, before, after)
-	l.writePlaces(f, seq, before, after)
+	l.writePlaces(f, seq, sign, before, after)
 	l.writeRequest(f, seq, sign, retracts, before, after)
 }
 
@@ -309,34 +309,55 @@ func (l *ledger) writeFlow(f fact, seq uint64, sign int8, before, after states) 
 		big.NewInt(withdrawn), vaultUser, first, f.block)
 }
 
-// writePlaces writes the place that a user leaves in each list with sign -1,
-// and the one taken with sign +1, where they are not the same.
-func (l *ledger) writePlaces(f fact, seq uint64, before, after states) {
+// writePlaces writes the place that a user leaves in each list with users -1,
+// and the one taken with users +1. What is shown there beside the key is taken
+// away and put down with them; where the place stays the same, both in one row.
+func (l *ledger) writePlaces(f fact, seq uint64, sign int8, before, after states) {
 	for i, list := range []string{"first", "deposited", "withdrawn"} {
+		write := func(row int, users int8, key *big.Int, shown ...[3]*big.Int) {
+			var sums [3]*big.Int // of first, deposited and withdrawn
+			for k := range sums {
+				sums[k] = new(big.Int)
+				for _, s := range shown {
+					if k != i {
+						sums[k].Add(sums[k], s[k])
+					}
+				}
+			}
+			l.row("rankings", seq, uint8(row+i), sign, writer, list, bucketOf(list, key, f.user), key, f.user.Bytes(), users, sums[0].Int64(), sums[1], sums[2])
+		}
 		from, to := before.user[i], after.user[i]
 		if from != nil && to != nil && from.Cmp(to) == 0 {
+			write(30, 0, from, negative(before.user), after.user)
 			continue
 		}
 		if from != nil {
-			l.row("rankings", seq, uint8(10+i), int8(-1), writer, list, bucketOf(list, from, f.user), from, f.user.Bytes())
+			write(10, -1, from, negative(before.user))
 		}
 		if to != nil {
-			l.row("rankings", seq, uint8(20+i), int8(1), writer, list, bucketOf(list, to, f.user), to, f.user.Bytes())
+			write(20, 1, to, after.user)
 		}
 	}
+}
+
+func negative(shown [3]*big.Int) (out [3]*big.Int) {
+	for i, v := range shown {
+		out[i] = new(big.Int).Neg(v)
+	}
+	return out
 }
 
 // bucketOf is the bucket of a place, told from how the key is written in binary.
 func bucketOf(list string, key *big.Int, user common.Address) uint32 {
 	digits := key.Text(2)
-	lead, _ := strconv.ParseUint(digits[:min(len(digits), 7)], 2, 32)
+	lead, _ := strconv.ParseUint(digits[:min(len(digits), 8)], 2, 32)
 	switch {
 	case list == "first":
-		return 1024 + uint32(key.Uint64()/16384)
+		return 2048 + uint32(key.Uint64()/2048)
 	case key.Sign() == 0:
-		return (uint32(user[0])*256 + uint32(user[1])) / 64
+		return (uint32(user[0])*256 + uint32(user[1])) / 32
 	}
-	return 1024 + uint32(lead) + 64*uint32(max(len(digits), 7)-7)
+	return 2048 + uint32(lead) + 128*uint32(max(len(digits), 8)-8)
 }
 
 var steps = map[kind]string{aRequest: "requested", aFunding: "funded", aClaim: "claimed", aCancel: "cancelled", anExpiry: "expired"}
@@ -385,7 +406,7 @@ var columns = map[string]string{
 	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, log_index, payload",
 	"deposits": "seq, row, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, partner_user, block, ts, tx, log_index",
 	"flows":    "seq, row, sign, writer, vault, user, deposits, deposited, requests, estimated, withdrawn, vault_user, first_ts, block",
-	"rankings": "seq, row, sign, writer, list, bucket, key, user",
+	"rankings": "seq, row, sign, writer, list, bucket, key, user, users, first, deposited, withdrawn",
 	"requests": "seq, row, sign, retracts, writer, vault, request_index, kind, user, receiver, partner, shares, assets, estimate, expires_ts, open, waiting, block, ts, tx, log_index",
 	"navs":     "seq, row, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index",
 	"sweeps":   "seq, row, sign, retracts, writer, vault, from_id, to_id, assets, block, ts, tx, log_index",

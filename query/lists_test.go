@@ -15,29 +15,28 @@ func TestUsersBehindManyDeadStates(t *testing.T) {
 	w.ledger.append(fact{kind: aBlock, block: 1})
 	w.ledger.insert(t, w.writer, w.database())
 	const users, changes = 30, 40
-	var places, flows [][]any
+	var places [][]any
 	var want []string
 	for u := range users {
 		address, row := common.BigToAddress(big.NewInt(int64(u+1))), uint8(0)
-		place := func(sign int8, list string, key int64) {
-			places = append(places, []any{uint64(1), row, sign, writer, list, bucketOf(list, big.NewInt(key), address), big.NewInt(key), address.Bytes()})
+		place := func(users int8, list string, key, first, deposited int64) {
+			places = append(places, []any{uint64(1), row, int8(1), writer, list, bucketOf(list, big.NewInt(key), address), big.NewInt(key), address.Bytes(),
+				users, first, big.NewInt(deposited), new(big.Int)})
 			row++
 		}
-		place(1, "first", 1_700_000_000)
-		place(1, "withdrawn", 0)
+		const since = 1_700_000_000
+		place(1, "first", since, 0, 1000)
+		place(1, "withdrawn", 0, since, 1000)
 		for c := range changes { // once high, in the end low
 			deposited := int64((changes - c) * 1000)
-			place(1, "deposited", deposited)
+			place(1, "deposited", deposited, since, 0)
 			if c < changes-1 {
-				place(-1, "deposited", deposited)
+				place(-1, "deposited", deposited, -since, 0)
 			}
 		}
-		flows = append(flows, []any{uint64(1), uint8(u), int8(1), writer, vaultA.Bytes(), address.Bytes(), int8(1), big.NewInt(1000), int8(0),
-			new(big.Int), new(big.Int), int8(1), int64(1_700_000_000), uint64(1)})
 		want = append(want, address.Hex()) // all tie at 1000: by address
 	}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), places)
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), flows)
 	w.look()
 	for _, order := range []string{"asc", "desc"} {
 		for _, by := range []string{"totalDeposited", "totalWithdrawn", "firstSeen"} {
@@ -46,6 +45,8 @@ func TestUsersBehindManyDeadStates(t *testing.T) {
 				body := w.get(fmt.Sprintf("/api/v1/users?sortBy=%s&sortOrder=%s&pageSize=7&page=%d", by, order, page)).body(t)
 				same(t, "total", body["meta"].(object)["total"], users)
 				for _, u := range body["data"].([]any) {
+					same(t, "deposited", u.(object)["totalDeposited"], "1000")
+					same(t, "first seen", u.(object)["firstSeen"], "2023-11-14T22:13:20.000Z")
 					got = append(got, u.(object)["address"].(string))
 				}
 			}
@@ -70,10 +71,14 @@ func TestAmountsAreExact(t *testing.T) {
 	}
 	claim := []any{uint64(2), uint8(3), int8(1), writer, vaultA.Bytes(), alice.Bytes(), int8(0), new(big.Int), int8(0), new(big.Int), largest, int8(0), int64(0), uint64(1)}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.flows (%s)", w.database(), columns["flows"]), [][]any{claim})
+	place := func(row uint8, list string, key *big.Int, first int64, deposited, withdrawn *big.Int) []any {
+		return []any{uint64(2), row, int8(1), writer, list, bucketOf(list, key, alice), key, alice.Bytes(), int8(1), first, deposited, withdrawn}
+	}
+	none, all := new(big.Int), new(big.Int).Mul(largest, big.NewInt(3))
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), [][]any{
-		{uint64(2), uint8(0), int8(1), writer, "first", bucketOf("first", big.NewInt(1_700_000_012), alice), big.NewInt(1_700_000_012), alice.Bytes()},
-		{uint64(2), uint8(1), int8(1), writer, "deposited", bucketOf("deposited", new(big.Int).Mul(largest, big.NewInt(3)), alice), new(big.Int).Mul(largest, big.NewInt(3)), alice.Bytes()},
-		{uint64(2), uint8(2), int8(1), writer, "withdrawn", bucketOf("withdrawn", largest, alice), largest, alice.Bytes()},
+		place(0, "first", big.NewInt(1_700_000_012), 0, all, largest),
+		place(1, "deposited", all, 1_700_000_012, none, largest),
+		place(2, "withdrawn", largest, 1_700_000_012, all, none),
 	})
 	w.ledger.append(fact{kind: aBlock, block: 1})
 	w.publish()

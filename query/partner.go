@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -144,40 +143,25 @@ func foldVolumes(rows []volumeRow) []volumeRow {
 // page: a few of them take others back.
 const keysScan = 256
 
-// depositKey names a row of deposits.
-type depositKey struct {
-	Vault     string `ch:"vault"`
-	DepositID uint64 `ch:"deposit_id"`
-	Seq       uint64 `ch:"name"`
-}
-
-func (k depositKey) literal() string {
-	return fmt.Sprintf("(%s,%d,%d)", hexLiteral(k.Vault), k.DepositID, k.Seq)
-}
-
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
 	p, err := x.pin()
 	if err != nil {
 		return nil, err
 	}
-	keys, count, err := signedPage[depositKey](x, p, sqlPartnerDeps, page, func() (count int64, err error) {
+	counted := func() (count int64, err error) {
 		volumes, _, err := x.volumes(p)
 		for _, r := range volumes {
 			count += r.Deposits
 		}
 		return count, err
-	}, named("partner", x.caller.id))
-	if err != nil {
-		return nil, err
 	}
 	var rows []depositRow
+	var count int64
 	var swept *sweeps
 	err = together(
 		func() (err error) {
-			if len(keys) > 0 {
-				rows, err = pinned[depositRow](x, p, question("deposits", keyList(keys)))
-			}
+			rows, count, err = signedPage[depositRow](x, p, sqlPartnerDeps, page, counted, named("partner", x.caller.id))
 			return err
 		},
 		func() (err error) { swept, err = x.sweeps(); return },

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -170,11 +169,7 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 	if len(within) == 0 {
 		return nil, count, nil
 	}
-	places, err := pinned[userPlace](x, p, sqlUsers[order], named("buckets", within), named("limit", uint64(page.size)), named("offset", skip))
-	if err != nil || len(places) == 0 {
-		return nil, count, err
-	}
-	rows, err := x.usersAt(p, places, userOrders[order[0]])
+	rows, err := pinned[userRow](x, p, sqlUsers[order], named("buckets", within), named("limit", uint64(page.size)), named("offset", skip))
 	return rows, count, err
 }
 
@@ -188,68 +183,6 @@ func (x *exchange) buckets(p *pin, order [2]string) ([]rankedBucket, error) {
 		}
 	}
 	return pinned[rankedBucket](x, p, sqlUserBuckets[order], p.placesBorder()...)
-}
-
-// userPlace is where a user stands in an order.
-type userPlace struct {
-	User string   `ch:"user"`
-	Key  *big.Int `ch:"key"`
-}
-
-// userFlow is what the page shows of a user beside the key of the order: in
-// one vault, or in all where the key is the time that counts over all of them.
-type userFlow struct {
-	User      string   `ch:"user"`
-	Vault     string   `ch:"vault"`
-	Live      int64    `ch:"live"` // 1 while the user has a deposit or request in the vault
-	FirstSeen int64    `ch:"first_ts"`
-	Deposited *big.Int `ch:"deposited"`
-	Withdrawn *big.Int `ch:"withdrawn"`
-}
-
-// usersAt reads what is shown of the users in these places.
-func (x *exchange) usersAt(p *pin, places []userPlace, order userOrder) ([]userRow, error) {
-	users := make([]string, len(places))
-	for i, place := range places {
-		users[i] = hexLiteral(place.User)
-	}
-	flows, err := pinned[userFlow](x, p, question("users_of", struct{ List, Users string }{order.List, strings.Join(users, ",")}))
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]userRow, len(places))
-	at := make(map[string]*userRow, len(places))
-	for i, place := range places {
-		rows[i] = userRow{User: place.User, Deposited: new(big.Int), Withdrawn: new(big.Int), FirstSeen: math.MaxUint32}
-		at[place.User] = &rows[i]
-	}
-	for _, f := range flows {
-		at[f.User].add(f)
-	}
-	for i, place := range places {
-		switch order.List {
-		case "first":
-			rows[i].FirstSeen = uint32(place.Key.Uint64())
-		case "deposited":
-			rows[i].Deposited = place.Key
-		case "withdrawn":
-			rows[i].Withdrawn = place.Key
-		}
-	}
-	return rows, nil
-}
-
-// add counts what a user did in one more vault.
-func (r *userRow) add(f userFlow) {
-	if f.Deposited != nil {
-		r.Deposited.Add(r.Deposited, f.Deposited)
-	}
-	if f.Withdrawn != nil {
-		r.Withdrawn.Add(r.Withdrawn, f.Withdrawn)
-	}
-	if f.Live > 0 {
-		r.FirstSeen = min(r.FirstSeen, uint32(f.FirstSeen))
-	}
 }
 
 // descend brings the buckets of an ascending list into the order of the

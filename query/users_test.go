@@ -21,7 +21,7 @@ func crowd(l *ledger) {
 		a[0] = []byte{0, 0x20, 0xff}[u%3]
 		users = append(users, a)
 	}
-	amounts := []int64{0, 0, 1, 2, 62, 63, 64, 65, 127, 128, 129, 130, 131, 1_000_000, 1_000_000, 1_000_001, 1 << 50, 1<<50 - 1}
+	amounts := []int64{0, 0, 1, 2, 126, 127, 128, 129, 255, 256, 257, 258, 259, 1_000_000, 1_000_000, 1_000_001, 1 << 50, 1<<50 - 1}
 	l.append(vaultMeta(vaultA, "Alpha", 1), vaultMeta(vaultB, "Beta", 1), fact{kind: aBlock, block: 1})
 	facts := uint64(0)
 	vaults := []common.Address{vaultA, vaultB}
@@ -162,7 +162,7 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 		p := place{max(border+random.Uint64N(9), 5) - 4, 1000 + random.Uint32N(4)}
 		places = append(places, p)
 		for n, list := range []string{"first", "deposited"} { // each has the other's places one bucket higher
-			rows = append(rows, []any{p.seq, uint8(i/5*2 + n), int8(1), writer, list, p.bucket + uint32(n), new(big.Int), alice.Bytes()})
+			rows = append(rows, []any{p.seq, uint8(i/5*2 + n), int8(1), writer, list, p.bucket + uint32(n), new(big.Int), alice.Bytes(), int8(1), int64(0), new(big.Int), new(big.Int)})
 		}
 	}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), rows)

@@ -4,14 +4,14 @@
 -- parts must see the same rows, for which there is a setting.
 SELECT bucket, sum(n) AS users
 FROM (
-  SELECT bucket, sum(sign) AS n
+  SELECT bucket, sum(users) AS n
   FROM {db:Identifier}.rankings
   WHERE list = '{{.List}}' AND intDiv(seq, 1048576) < {edge:UInt64}
   GROUP BY bucket
   UNION ALL
-  SELECT bucket, {way:Int64} * sum(sign)
+  SELECT bucket, {way:Int64} * sum(users)
   FROM {db:Identifier}.rankings
-  WHERE list = '{{.List}}' AND seq >= {from:UInt64} AND seq <= {to:UInt64}
+  WHERE list = '{{.List}}' AND abs(users) = 1 AND seq >= {from:UInt64} AND seq <= {to:UInt64}
   GROUP BY bucket
 )
 GROUP BY bucket HAVING users > 0

@@ -12,9 +12,9 @@ import (
 // bucket holds is in a projection, so that a page is found by adding up the
 // buckets before it, and made of those that it lies in.
 //
-//	bucket   0 ............ 1023   1024 ................................
-//	key      0, by the user's      from 1 on: amounts 64 to an octave,
-//	         first 10 bits         times by the 4.6 hours
+//	bucket   0 ............ 2047   2048 ................................
+//	key      0, by the user's      from 1 on: amounts 128 to an octave,
+//	         first 11 bits         times by the 34 minutes
 //
 // Key 0 is many users' (whoever never claimed anything) and is divided by user
 // for that; any other key is in one bucket.
@@ -23,9 +23,9 @@ import (
 const ZeroBuckets = 1 << zeroBits
 
 const (
-	zeroBits = 10 // of the user
-	stepBits = 6  // of an amount, after the leading one
-	timeBits = 14 // of a time, that are left out
+	zeroBits = 11 // of the user
+	stepBits = 7  // of an amount, after the leading one
+	timeBits = 11 // of a time, that are left out
 )
 
 // AmountBucket is the bucket of a place in the lists whose key is an amount:

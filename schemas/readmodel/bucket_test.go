@@ -38,8 +38,8 @@ func TestAmountBucketsFollowTheOrder(t *testing.T) {
 			t.Fatalf("%d is in bucket %d, and the smaller %d in %d", key, got, keys[i-1], before)
 		}
 		before = got
-		// Two keys that are a 64th apart are never in one bucket.
-		next := new(big.Int).Add(key, new(big.Int).Add(new(big.Int).Rsh(key, 6), big.NewInt(1)))
+		// Two keys that are a 128th apart are never in one bucket.
+		next := new(big.Int).Add(key, new(big.Int).Add(new(big.Int).Rsh(key, 7), big.NewInt(1)))
 		if next.BitLen() < 256 && readmodel.AmountBucket(uint256.MustFromBig(next), common.Address{}) == got {
 			t.Errorf("%d and %d are both in bucket %d", key, next, got)
 		}
@@ -54,18 +54,18 @@ func TestBuckets(t *testing.T) {
 		bucket uint32
 	}{
 		{big.NewInt(0), low, 0},
-		{big.NewInt(0), common.HexToAddress("0x003f000000000000000000000000000000000000"), 0},
-		{big.NewInt(0), common.HexToAddress("0x0040000000000000000000000000000000000000"), 1},
-		{big.NewInt(0), high, 1023},
-		{big.NewInt(1), low, 1025},
-		{big.NewInt(63), high, 1024 + 63},
-		{big.NewInt(64), low, 1024 + 64},
-		{big.NewInt(127), low, 1024 + 127},
-		{big.NewInt(128), low, 1024 + 128},
-		{big.NewInt(129), low, 1024 + 128},
-		{big.NewInt(130), low, 1024 + 129},
-		{two(191, -1), high, 1024 + 186*64 - 1},
-		{two(255, -1), high, 1024 + 250*64 - 1},
+		{big.NewInt(0), common.HexToAddress("0x001f000000000000000000000000000000000000"), 0},
+		{big.NewInt(0), common.HexToAddress("0x0020000000000000000000000000000000000000"), 1},
+		{big.NewInt(0), high, 2047},
+		{big.NewInt(1), low, 2049},
+		{big.NewInt(127), high, 2048 + 127},
+		{big.NewInt(128), low, 2048 + 128},
+		{big.NewInt(255), low, 2048 + 255},
+		{big.NewInt(256), low, 2048 + 256},
+		{big.NewInt(257), low, 2048 + 256},
+		{big.NewInt(258), low, 2048 + 257},
+		{two(191, -1), high, 2048 + 185*128 - 1},
+		{two(255, -1), high, 2048 + 249*128 - 1},
 	} {
 		key := uint256.MustFromBig(c.key)
 		if got := readmodel.AmountBucket(key, c.user); got != c.bucket {
@@ -75,7 +75,7 @@ func TestBuckets(t *testing.T) {
 			t.Errorf("bucket %d is on the wrong side of %d", c.bucket, readmodel.ZeroBuckets)
 		}
 	}
-	for key, want := range map[uint32]uint32{0: 1024, 1<<14 - 1: 1024, 1 << 14: 1025, 1_700_000_000: 1024 + 103_759, 1<<32 - 1: 1024 + 262_143} {
+	for key, want := range map[uint32]uint32{0: 2048, 1<<11 - 1: 2048, 1 << 11: 2049, 1_700_000_000: 2048 + 830_078, 1<<32 - 1: 2048 + 2_097_151} {
 		if got := readmodel.TimeBucket(key); got != want {
 			t.Errorf("time %d is in bucket %d, should be %d", key, got, want)
 		}
@@ -85,9 +85,9 @@ func TestBuckets(t *testing.T) {
 // FuzzBucketsFollowTheOrder compares any two places.
 func FuzzBucketsFollowTheOrder(f *testing.F) {
 	f.Add([]byte{0}, []byte{1}, []byte{}, []byte{0xff})
-	f.Add([]byte{63}, []byte{64}, []byte{1}, []byte{})
+	f.Add([]byte{127}, []byte{128}, []byte{1}, []byte{})
 	f.Add(two(191, -1).Bytes(), two(191, 0).Bytes(), []byte{2}, []byte{1})
-	f.Add([]byte{}, []byte{}, []byte{0, 0x3f, 0xff}, []byte{0, 0x40})
+	f.Add([]byte{}, []byte{}, []byte{0, 0x1f, 0xff}, []byte{0, 0x20})
 	f.Fuzz(func(t *testing.T, a, b, userA, userB []byte) {
 		keyA, keyB := new(big.Int).SetBytes(a[:min(len(a), 31)]), new(big.Int).SetBytes(b[:min(len(b), 31)])
 		addressA, addressB := common.BytesToAddress(common.RightPadBytes(userA, 20)), common.BytesToAddress(common.RightPadBytes(userB, 20))

@@ -1,10 +1,10 @@
 -- One row per DepositAccepted. partner_user is +1 when the deposit makes its
 -- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
--- takes the last one away; 0 otherwise and for partner 0. A user's list is read
--- out of by_user, which has all that it shows. A partner's finds its rows by
--- keys_partner, which is narrow, and reads what it shows by the table's own
--- order: a few rows here and there, for which granules and compressed blocks are
--- small.
+-- takes the last one away; 0 otherwise and for partner 0. A user's list and a
+-- partner's are read out of by_user and by_partner, which have all that they
+-- show: to look the rows of a page up in another order costs several times as
+-- much as to find them. Most questions are for a few rows, for which granules and
+-- compressed blocks are small.
 CREATE TABLE deposits (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -33,8 +33,8 @@ CREATE TABLE deposits (
     SELECT user, block, log_index, seq, sign, retracts, vault, deposit_id, sender, partner, assets, shares, ts, tx
     ORDER BY user, block, log_index
   ),
-  PROJECTION keys_partner (
-    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
+  PROJECTION by_partner (
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, sender, assets, shares, partner_user, ts, tx
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)

@@ -3,10 +3,10 @@
 -- sums over block <= X are the state as of X. vault_user is +1 on the first
 -- live deposit or request of the user in the vault (first_ts then is its block
 -- time) and -1 (first_ts: minus that time) when the last one is taken back:
--- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. A page of
--- users reads a few rows each of 100 users, for which granules and compressed
--- blocks are small. How many users a vault had at a block is in totals up to the
--- 4,096 blocks that it is among, and of those in edges.
+-- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. One user is
+-- asked about, or those of a block, who have a few rows each: granules and
+-- compressed blocks are small for that. How many users a vault had at a block is
+-- in totals up to the 4,096 blocks that it is among, and of those in edges.
 CREATE TABLE flows (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,

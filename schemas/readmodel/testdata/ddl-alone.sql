@@ -30,11 +30,11 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 
 -- One row per DepositAccepted. partner_user is +1 when the deposit makes its
 -- owner a user of the partner (live deposits 0 -> 1) and -1 when a retraction
--- takes the last one away; 0 otherwise and for partner 0. A user's list is read
--- out of by_user, which has all that it shows. A partner's finds its rows by
--- keys_partner, which is narrow, and reads what it shows by the table's own
--- order: a few rows here and there, for which granules and compressed blocks are
--- small.
+-- takes the last one away; 0 otherwise and for partner 0. A user's list and a
+-- partner's are read out of by_user and by_partner, which have all that they
+-- show: to look the rows of a page up in another order costs several times as
+-- much as to find them. Most questions are for a few rows, for which granules and
+-- compressed blocks are small.
 CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -63,8 +63,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
     SELECT user, block, log_index, seq, sign, retracts, vault, deposit_id, sender, partner, assets, shares, ts, tx
     ORDER BY user, block, log_index
   ),
-  PROJECTION keys_partner (
-    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, assets, partner_user
+  PROJECTION by_partner (
+    SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, sender, assets, shares, partner_user, ts, tx
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
@@ -76,10 +76,10 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 -- sums over block <= X are the state as of X. vault_user is +1 on the first
 -- live deposit or request of the user in the vault (first_ts then is its block
 -- time) and -1 (first_ts: minus that time) when the last one is taken back:
--- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. A page of
--- users reads a few rows each of 100 users, for which granules and compressed
--- blocks are small. How many users a vault had at a block is in totals up to the
--- 4,096 blocks that it is among, and of those in edges.
+-- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. One user is
+-- asked about, or those of a block, who have a few rows each: granules and
+-- compressed blocks are small for that. How many users a vault had at a block is
+-- in totals up to the 4,096 blocks that it is among, and of those in edges.
 CREATE TABLE IF NOT EXISTS navlog_g7.flows (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -105,15 +105,17 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows (
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
 ;
 
--- The orders of the list of users: a row for every place that a user takes in
--- an order (sign +1) or leaves (sign -1). A log moves a user only in the orders
--- whose key it changes, so a user stands in each of the three once, where
--- sum(sign) by (list, key, user) is 1. key is the time of the first live
--- deposit or request over all vaults, or the sum of deposits or of claims; the
--- rest of what the list shows is in flows. bucket follows from list, key and
--- user (readmodel.AmountBucket, TimeBucket) and never falls along the order.
--- How many users each bucket holds at a seq is in totals up to a multiple of
--- 1,048,576 near it, and in the rows between the two, which edges finds.
+-- The lists of users, in their orders. users is +1 in the row of a user who takes
+-- a place and -1 where the user leaves it: a user stands in each of the three
+-- lists once, where sum(users) by (list, key, user) is 1. key is the time of the
+-- first live deposit or request over all vaults, or the sum of deposits or of
+-- claims. first, deposited and withdrawn are what a row adds to what the place
+-- shows beside its key, so that their sums over its rows are a line of the list
+-- and no other table is asked; a log that changes these and not the key has a row
+-- with users 0. sign is that of the log. bucket follows from list, key and user
+-- (readmodel.AmountBucket, TimeBucket) and never falls along the order. How many
+-- users each bucket holds at a seq is in totals up to a multiple of 1,048,576
+-- near it, and in the rows between the two, which edges finds.
 CREATE TABLE IF NOT EXISTS navlog_g7.rankings (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -123,9 +125,13 @@ CREATE TABLE IF NOT EXISTS navlog_g7.rankings (
   bucket UInt32,
   key Int256,
   user FixedString(20),
+  users Int8,
+  first Int64,
+  deposited Int256,
+  withdrawn Int256,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
-  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(sign) GROUP BY list, bucket, intDiv(seq, 1048576)),
-  PROJECTION edges (SELECT list, seq, bucket, sign ORDER BY list, seq)
+  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576)),
+  PROJECTION edges (SELECT list, abs(users), seq, bucket, users ORDER BY list, abs(users), seq)
 ) ENGINE = MergeTree ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
