@@ -13,3 +13,4 @@ FROM (
 )
 GROUP BY user
 ORDER BY user
+SETTINGS optimize_aggregation_in_order = 1
