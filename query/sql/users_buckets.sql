@@ -1,7 +1,8 @@
 -- How many users each bucket of a list holds at seq: what the projection totals
 -- says up to a multiple of 1,048,576 (edge is which), with the rows from there
--- up to seq (way 1), or without those after seq (way -1), which edges finds. Both
--- parts must see the same rows, for which there is a setting.
+-- up to seq (way 1), or without those after seq (way -1), which edges finds. It
+-- has those apart in which a user stays in the bucket (users 0). Both parts must
+-- see the same rows, for which there is a setting.
 SELECT bucket, sum(n) AS users
 FROM (
   SELECT bucket, sum(users) AS n
