@@ -79,6 +79,8 @@ func partnerLines(b *fold.Books) (out []string) {
 	return out
 }
 
+// userLines says twice what a user deposited, withdrew and since when: the least
+// and the most that the three lists show of it are the same.
 func userLines(b *fold.Books) (out []string) {
 	for _, a := range slices.SortedFunc(maps.Keys(b.Users), common.Address.Cmp) {
 		u := b.Users[a]

@@ -22,11 +22,11 @@ func defaultMerging() merging { return merging{every: time.Minute, least: 100_00
 // ClickHouse merges by a rule that spares writing: a table that was filled in one
 // go stays in parts of a half, a tenth and a tenth of it, and a question that
 // looks keys up searches each of them for every key: at ten million events one
-// large part halved the processor time of a question for a hundred users. So a table whose
-// largest part holds less than three quarters of its rows is merged as a whole,
-// once the generation is at the end of the log: soon after a rebuild, and then
-// when the table has grown by a third. A row is rewritten four times by that on
-// average, however long the log gets.
+// large part halved the processor time of a question for a hundred users. So a
+// table whose largest part holds less than three quarters of its rows is merged
+// as a whole, once the generation is at the end of the log: soon after a rebuild,
+// and then when the table has grown by a third. A row is rewritten four times by
+// that on average, however long the log gets.
 //
 // It is nothing that a generation depends on: what fails is tried again.
 func (k *keeper) merge(ctx context.Context) error {

@@ -139,9 +139,9 @@ func foldVolumes(rows []volumeRow) []volumeRow {
 	return slices.DeleteFunc(out, func(r volumeRow) bool { return r.Deposits <= 0 })
 }
 
-// keysScan is how many rows of a signed list are looked at beyond those of a
+// scanBeyond is how many rows of a signed list are looked at beyond those of a
 // page: a few of them take others back.
-const keysScan = 256
+const scanBeyond = 256
 
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
@@ -180,7 +180,7 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 // list, and at more of them until the page is full, which it is when it holds
 // what count says of the list. Meanwhile it counts.
 func signedPage[T any](x *exchange, p *pin, question string, page page, count func() (int64, error), args ...any) (rows []T, total int64, err error) {
-	scan := page.offset() + uint64(page.size) + keysScan
+	scan := page.offset() + uint64(page.size) + scanBeyond
 	look := func() (err error) {
 		rows, err = pinned[T](x, p, question, slices.Concat(page.args(), []any{named("scan", scan)}, args)...)
 		return err
