@@ -102,7 +102,7 @@ func (q *Query) Addr() string {
 // Run serves until ctx ends, then lets the open requests finish, for at most
 // ShutdownTimeout, and returns nil.
 func (q *Query) Run(ctx context.Context) error {
-	conn, err := q.readModel.OpenReader()
+	conn, err := q.readModel.OpenReader(conns(q.cfg.Concurrency))
 	if err != nil {
 		return err
 	}
@@ -144,6 +144,12 @@ func (q *Query) Run(ctx context.Context) error {
 	group.Go(func() error { return registry.Report(work, q.pool, registry.Serve, q.Status) })
 	return group.Wait()
 }
+
+// conns is how many connections to ClickHouse are enough: who waits for one is
+// told that the engine does not answer. Of the requests that have a slot each
+// asks six questions at once at most, a long answer asks one, and a few are for
+// the snapshot.
+func conns(concurrency int) int { return 6*concurrency + maxStreams + 8 }
 
 // shutDown stops accepting and waits for the open requests.
 func (q *Query) shutDown(server *http.Server) error {

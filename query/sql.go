@@ -139,8 +139,13 @@ func ask[T any](ctx context.Context, g generation, question string, args ...any)
 	return out, err
 }
 
-// engineGrace is how long the engine may take to say that time is over.
-const engineGrace = 10 * time.Second
+const (
+	// engineGrace is how long the engine may take to say that time is over.
+	engineGrace = 10 * time.Second
+	// longestQuestion is what query's login may ask the engine for: one that
+	// wants more is refused (clickhouse-query-user.xml).
+	longestQuestion = time.Minute
+)
 
 // unhurried leaves it to the engine to end a question when its time is over.
 // A driver that ends it closes the connection, and the embedded engine has been
@@ -148,7 +153,7 @@ const engineGrace = 10 * time.Second
 func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := engineGrace
 	if deadline, ok := ctx.Deadline(); ok {
-		limit = time.Until(deadline)
+		limit = min(time.Until(deadline), longestQuestion)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit+engineGrace)
 	settings := clickhouse.Settings{"max_threads": 1, "max_execution_time": max(1, int(math.Ceil(limit.Seconds())))}

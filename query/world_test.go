@@ -108,7 +108,7 @@ func newWorldOn(t testing.TB, clickHouse, postgres string, change ...func(*Confi
 	ctx := context.Background()
 	ch := readmodel.DefaultConfig()
 	ch.Addr, ch.QueryUser = clickHouse, "navlog_query"
-	reader, err := ch.OpenReader()
+	reader, err := ch.OpenReader(conns(16))
 	if err != nil {
 		t.Fatal(err)
 	}

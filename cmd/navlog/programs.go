@@ -142,8 +142,9 @@ const (
 	// serveGarbage is how much garbage there may be beside what is in use, in
 	// percent: little is in use, and answers out of the cache make much.
 	serveGarbage = 400
-	// serveMemory is the bytes from which on garbage is collected sooner.
-	serveMemory = 160 << 20
+	// serveMemory is the bytes from which on garbage is collected sooner, beside
+	// those of the answers that are kept.
+	serveMemory = 128 << 20
 )
 
 // Run answers HTTP until a signal comes.
@@ -151,10 +152,13 @@ func (cmd serveCmd) Run(ctx context.Context, s *streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(serveGarbage)
 	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(serveMemory)
+	serve := func(d *deps) (program, error) {
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(serveMemory + int64(d.config.HTTP.CacheBytes))
+		}
+		return d.serve()
 	}
-	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.serve() }, needChainID, needClickHouse, needPostgres, needHTTP)
+	return cmd.start(ctx, s, serve, needChainID, needClickHouse, needPostgres, needHTTP)
 }
 
 type dispatchCmd struct{ common }

@@ -101,7 +101,7 @@ func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefi
 
 // Open makes a pool for the writer. It does not connect yet.
 func (c Config) Open() (driver.Conn, error) {
-	return c.open(c.User, c.Password, readTimeout, c.clustered(clickhouse.Settings{
+	return c.open(c.User, c.Password, readTimeout, writerConns, c.clustered(clickhouse.Settings{
 		"async_insert":                   0,
 		"insert_deduplicate":             1,
 		"max_insert_threads":             1,
@@ -118,14 +118,14 @@ func (c Config) Open() (driver.Conn, error) {
 	}))
 }
 
-// OpenReader makes a pool for query, with the read-only login where there is
-// one, bounded in time, memory and threads per question.
-func (c Config) OpenReader() (driver.Conn, error) {
+// OpenReader makes a pool of so many connections for query, with the read-only
+// login where there is one, bounded in time, memory and threads per question.
+func (c Config) OpenReader(conns int) (driver.Conn, error) {
 	user, password := c.QueryUser, c.QueryPassword
 	if user == "" {
 		user, password = c.User, c.Password
 	}
-	return c.open(user, password, readTimeout, clickhouse.Settings{
+	return c.open(user, password, readTimeout, conns, clickhouse.Settings{
 		"use_skip_indexes_on_data_read": 0,
 		"max_memory_usage":              int64(1 << 30),
 		"max_execution_time":            10,
@@ -136,15 +136,17 @@ func (c Config) OpenReader() (driver.Conn, error) {
 // OpenPatient makes a pool for the writer's statements that take the longer the
 // more data there is, and say nothing before they are over.
 func (c Config) OpenPatient() (driver.Conn, error) {
-	return c.open(c.User, c.Password, 24*time.Hour, c.clustered(clickhouse.Settings{"max_execution_time": 0}))
+	return c.open(c.User, c.Password, 24*time.Hour, writerConns, c.clustered(clickhouse.Settings{"max_execution_time": 0}))
 }
 
 const (
 	dialTimeout = 5 * time.Second  // bounds the making of a connection
 	readTimeout = 90 * time.Second // longer than any question may take
+	writerConns = 16               // a table each, and what looks at them meanwhile
+	idleConns   = 16
 )
 
-func (c Config) open(user, password string, readTimeout time.Duration, settings clickhouse.Settings) (driver.Conn, error) {
+func (c Config) open(user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) (driver.Conn, error) {
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Username: user, Password: password},
@@ -153,8 +155,8 @@ func (c Config) open(user, password string, readTimeout time.Duration, settings 
 		DialTimeout:      dialTimeout,
 		DialContext:      dial,
 		ReadTimeout:      readTimeout,
-		MaxOpenConns:     16,
-		MaxIdleConns:     16,
+		MaxOpenConns:     conns,
+		MaxIdleConns:     min(conns, idleConns),
 		ConnMaxLifetime:  time.Hour,
 		BlockBufferSize:  4,
 		ConnOpenStrategy: clickhouse.ConnOpenInOrder,
