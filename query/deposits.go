@@ -162,7 +162,7 @@ func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals
 	if swept, err = x.sweeps(); err != nil {
 		return nil, nil, err
 	}
-	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]amountRow] { return &h.unswept }, func() (map[common.Address]amountRow, error) {
+	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]amountRow] { return h.unswept }, func() (map[common.Address]amountRow, error) {
 		return x.countUnswept(p, p.wanted(p.asked(vault)), swept)
 	})
 	return swept, totals, err

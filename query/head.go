@@ -1,24 +1,27 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync/atomic"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
 // head is what the answers about the newest block have in common: a few numbers
 // of each vault, the sweeps, and the buckets that say where in the lists a page
-// lies. The first answer that needs one of them reads it for all that come until
-// the next snapshot; nobody reads what nobody asks for.
+// lies. Each is read once for all answers: before the snapshot is served, where
+// requests about the last ones wanted it (prepare), and otherwise by the first
+// that does.
 type head struct {
-	sweeps  lazy[*sweeps]
-	unswept lazy[map[common.Address]amountRow]
-	users   lazy[map[common.Address]int64]
-	queue   lazy[*queue]
+	sweeps  *lazy[*sweeps]
+	unswept *lazy[map[common.Address]amountRow]
+	users   *lazy[map[common.Address]int64]
+	queue   *lazy[*queue]
 	lists   map[string]*lazy[[]rankedBucket] // by sortBy
-	first   lazy[uint64]                     // the first indexed block
+	first   *lazy[uint64]                    // the first indexed block
 
 	// What was last read of the sweeps and of each list, for an earlier block.
 	knownSweeps *sweeps
@@ -29,36 +32,86 @@ type head struct {
 // generation, or nil: what was read of the lists and of the sweeps for that one,
 // or for those before it, need not be read again.
 func newHead(was *snapshot) *head {
-	h := &head{knownLists: make(map[string]rankedList), knownSweeps: new(sweeps), sweeps: newLazy[*sweeps](), unswept: newLazy[map[common.Address]amountRow](),
-		users: newLazy[map[common.Address]int64](), queue: newLazy[*queue](), first: newLazy[uint64](), lists: make(map[string]*lazy[[]rankedBucket])}
-	for by := range userOrders {
-		list := newLazy[[]rankedBucket]()
-		h.lists[by] = &list
-	}
+	old := &head{} // nothing known, nothing wanted
 	if was != nil {
-		h.knownSweeps = was.head.knownSweeps
-		if swept := was.head.sweeps.value.Load(); swept != nil {
-			h.knownSweeps = *swept
-		}
-		maps.Copy(h.knownLists, was.head.knownLists)
-		for by, list := range was.head.lists {
-			if buckets := list.value.Load(); buckets != nil {
-				h.knownLists[by] = rankedList{was.seq, *buckets}
-			}
+		old = was.head
+	}
+	h := &head{
+		sweeps: old.sweeps.next(), unswept: old.unswept.next(), users: old.users.next(), queue: old.queue.next(), first: old.first.next(),
+		lists:       make(map[string]*lazy[[]rankedBucket]),
+		knownSweeps: cmp.Or(old.sweeps.known(), old.knownSweeps, new(sweeps)), knownLists: make(map[string]rankedList),
+	}
+	maps.Copy(h.knownLists, old.knownLists)
+	for by := range userOrders {
+		h.lists[by] = old.lists[by].next()
+		if buckets := old.lists[by].known(); buckets != nil {
+			h.knownLists[by] = rankedList{was.seq, buckets}
 		}
 	}
 	return h
 }
 
+// prepareTimeout is how long a snapshot is held back at most for its head.
+const prepareTimeout = 500 * time.Millisecond
+
+// prepare reads what requests wanted of the last heads. It reads one after the
+// other, for the engine has the requests of the last block to answer too; what
+// fails or takes too long is left to the first who wants it.
+func (h *head) prepare(ctx context.Context, s *snapshot) {
+	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+	defer cancel()
+	x, p := &exchange{ctx: ctx, snapshot: s}, s.pin()
+	type part struct {
+		demand *atomic.Int64
+		read   func() error
+	}
+	parts := []part{
+		{h.sweeps.demand, func() error { _, err := x.sweeps(); return err }},
+		{h.unswept.demand, func() error { _, _, err := x.unswept(p, nil); return err }},
+		{h.users.demand, func() error { _, err := x.vaultUsers(p, nil); return err }},
+		{h.queue.demand, func() error { _, err := x.queue(p, nil); return err }},
+		{h.first.demand, func() error { _, err := x.firstBlock(p); return err }},
+	}
+	for by, list := range h.lists {
+		parts = append(parts, part{list.demand, func() error { _, err := x.buckets(p, by); return err }})
+	}
+	for _, part := range parts {
+		if part.demand.Add(-1) >= 0 && part.read() != nil {
+			return
+		}
+	}
+}
+
 // lazy is a value that is read once. Who asks for it while it is read waits;
 // a reader that fails leaves it to the next. What it gives is not to be changed.
 type lazy[T any] struct {
-	value *atomic.Pointer[T]
-	turn  chan struct{} // holds the one reader
+	value  atomic.Pointer[T]
+	turn   chan struct{} // holds the one reader
+	demand *atomic.Int64 // how many snapshots more prepare it
 }
 
-func newLazy[T any]() lazy[T] {
-	return lazy[T]{new(atomic.Pointer[T]), make(chan struct{}, 1)}
+// demanded is how many snapshots prepare what a request wanted of one.
+const demanded = 16
+
+func newLazy[T any]() *lazy[T] {
+	return &lazy[T]{turn: make(chan struct{}, 1), demand: new(atomic.Int64)}
+}
+
+// next is the same value of the snapshot that follows, to be read anew.
+func (l *lazy[T]) next() *lazy[T] {
+	next := newLazy[T]()
+	if l != nil {
+		next.demand = l.demand
+	}
+	return next
+}
+
+// known is the value where it was read.
+func (l *lazy[T]) known() (value T) {
+	if l != nil && l.value.Load() != nil {
+		value = *l.value.Load()
+	}
+	return value
 }
 
 func (l *lazy[T]) set(value T) { l.value.Store(&value) }
@@ -84,13 +137,12 @@ func (l *lazy[T]) get(ctx context.Context, read func() (T, error)) (T, error) {
 	return value, err
 }
 
-// asked is the vault that has to be read where this one is asked for: at the
-// newest block, whose answers share what they read, all of them (nil).
-func (p *pin) asked(vault *common.Address) *common.Address {
-	if p.head != nil {
-		return nil
+// ofHead gives a value of a head, and tells the next ones if a request wants it.
+func ofHead[T any](x *exchange, value *lazy[T], read func() (T, error)) (T, error) {
+	if x.request != nil {
+		value.demand.Store(demanded)
 	}
-	return vault
+	return value.get(x.ctx, read)
 }
 
 // shared gives a value of the head, and for any other pin reads it.
@@ -98,5 +150,14 @@ func shared[T any](x *exchange, p *pin, which func(*head) *lazy[T], read func() 
 	if p.head == nil {
 		return read()
 	}
-	return which(p.head).get(x.ctx, read)
+	return ofHead(x, which(p.head), read)
+}
+
+// asked is the vault that has to be read where this one is asked for: at the
+// newest block, whose answers share what they read, all of them (nil).
+func (p *pin) asked(vault *common.Address) *common.Address {
+	if p.head != nil {
+		return nil
+	}
+	return vault
 }

@@ -66,3 +66,73 @@ func TestLazyIsNotWaitedForTooLong(t *testing.T) {
 		t.Errorf("got %d, %v", got, err)
 	}
 }
+
+// TestHeadIsPrepared: what requests wanted of a head is there in the next ones
+// before they are served, and no longer when nobody has wanted it for long.
+func TestHeadIsPrepared(t *testing.T) {
+	w := newFixture(t)
+	w.cfg.CacheBytes = 0
+	block := uint64(12)
+	next := func() *head {
+		w.ledger.append(
+			fact{kind: aDeposit, vault: vaultA, user: carol, other: carol, id: block, assets: 1, shares: 1, block: block, index: 0, tx: tx(byte(block))},
+			fact{kind: aBlock, block: block})
+		block++
+		w.publish()
+		return w.snapshot.Load().head
+	}
+	h := next()
+	parts := []struct {
+		name, path string
+		known      func(*head) bool
+	}{
+		{"first", "/api/v1/vaults?asOfBlock=9", func(h *head) bool { return h.first.known() != 0 }},
+		{"users", "/api/v1/vaults/" + vaultA.Hex(), func(h *head) bool { return h.users.known() != nil }},
+		{"queue", "/api/v1/queues/withdrawals", func(h *head) bool { return h.queue.known() != nil }},
+		{"unswept", "/api/v1/settlement/summary", func(h *head) bool { return h.unswept.known() != nil }},
+		{"sweeps", "/api/v1/users/" + alice.Hex() + "/deposits", func(h *head) bool { return h.sweeps.known() != nil }},
+		{"list", "/api/v1/users?sortBy=totalWithdrawn", func(h *head) bool { return h.lists["totalWithdrawn"].known() != nil }},
+	}
+	prepared := func(h *head, should bool) (so bool) {
+		so = true
+		for _, p := range parts {
+			so = so && p.known(h) == should
+		}
+		return so
+	}
+	same(t, "prepared before anybody asked", prepared(h, false), true)
+	for _, p := range parts {
+		w.get(p.path).data(t)
+	}
+	eventually(t, "all is prepared", func() bool { // a busy machine has no time for all of it, now and then
+		for _, p := range parts {
+			w.get(p.path).data(t)
+		}
+		h = next()
+		return prepared(h, true)
+	})
+	same(t, "another list", h.lists["firstSeen"].known() == nil, true)
+	settlement := func() {
+		t.Helper()
+		o := w.ledger.at(w.ledger.seq(), 1<<62)
+		same(t, "settlement", w.get("/api/v1/settlement/summary").data(t), o.settlement())
+	}
+	settlement() // says what was prepared
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	late := newHead(w.snapshot.Load())
+	late.prepare(over, w.snapshot.Load())
+	same(t, "without time", prepared(late, false), true) // who wants it reads it
+
+	for range demanded {
+		h = next()
+	}
+	same(t, "prepared for nobody", prepared(h, false), true)
+	eventually(t, "what settlement wants is prepared", func() bool {
+		settlement()
+		h = next()
+		return h.unswept.known() != nil && h.queue.known() != nil
+	})
+	same(t, "what settlement does not want", h.users.known() == nil && h.first.known() == 0, true)
+}

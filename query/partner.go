@@ -46,6 +46,9 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 	out := partnerStatsJSON{PartnerID: x.caller.id, PartnerName: x.caller.name, UniqueUsers: users, ByVault: []vaultVolumeJSON{}}
 	volume := new(big.Int)
 	for _, r := range rows {
+		if r.Deposits <= 0 {
+			continue
+		}
 		out.TotalDeposits += r.Deposits
 		volume.Add(volume, r.Volume)
 		out.ByVault = append(out.ByVault, vaultVolumeJSON{toAddress(r.Vault).Hex(), r.Deposits, r.Volume.String()})
@@ -58,6 +61,7 @@ type volumeRow struct {
 	Vault    string   `ch:"vault"`
 	Side     uint8    `ch:"side"` // 0: it counts
 	Deposits int64    `ch:"deposits"`
+	Said     uint64   `ch:"said"` // how many rows say so
 	Volume   *big.Int `ch:"volume"`
 	Users    int64    `ch:"users"`
 	First    uint64   `ch:"first"` // seq
@@ -121,7 +125,7 @@ func counted(rows []volumeRow) (users int64, last, after uint64) {
 	return users, last, after
 }
 
-// foldVolumes gives the vaults with deposits, one row each.
+// foldVolumes gives the rows that count, one for each vault.
 func foldVolumes(rows []volumeRow) []volumeRow {
 	var out []volumeRow
 	for _, r := range rows {
@@ -134,14 +138,11 @@ func foldVolumes(rows []volumeRow) []volumeRow {
 			continue
 		}
 		out[i].Deposits += r.Deposits
+		out[i].Said += r.Said
 		out[i].Volume.Add(out[i].Volume, r.Volume)
 	}
-	return slices.DeleteFunc(out, func(r volumeRow) bool { return r.Deposits <= 0 })
+	return out
 }
-
-// scanBeyond is how many rows of a signed list are looked at beyond those of a
-// page: a few of them take others back.
-const scanBeyond = 256
 
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
@@ -149,19 +150,19 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted := func() (count int64, err error) {
+	counted := func() (t tally, err error) {
 		volumes, _, err := x.volumes(p)
 		for _, r := range volumes {
-			count += r.Deposits
+			t.Total, t.Said = t.Total+r.Deposits, t.Said+r.Said
 		}
-		return count, err
+		return t, err
 	}
 	var rows []depositRow
 	var count int64
 	var swept *sweeps
 	err = together(
 		func() (err error) {
-			rows, count, err = signedPage[depositRow](x, p, sqlPartnerDeps, page, counted, named("partner", x.caller.id))
+			rows, count, err = longPage[depositRow](x, p, sqlPartnerDeps, page, counted, named("partner", x.caller.id))
 			return err
 		},
 		func() (err error) { swept, err = x.sweeps(); return },
@@ -174,27 +175,6 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 		out[i] = r.json(p, swept)
 	}
 	return x.list(out, page, count), nil
-}
-
-// signedPage asks for a page with a question that looks at the first rows of a
-// list, and at more of them until the page is full, which it is when it holds
-// what count says of the list. Meanwhile it counts.
-func signedPage[T any](x *exchange, p *pin, question string, page page, count func() (int64, error), args ...any) (rows []T, total int64, err error) {
-	scan := page.offset() + uint64(page.size) + scanBeyond
-	look := func() (err error) {
-		rows, err = pinned[T](x, p, question, slices.Concat(page.args(), []any{named("scan", scan)}, args)...)
-		return err
-	}
-	if err := together(look, func() (err error) { total, err = count(); return }); err != nil {
-		return nil, 0, err
-	}
-	for page.offset()+uint64(len(rows)) < min(page.offset()+uint64(page.size), uint64(total)) && scan <= math.MaxUint64/64 {
-		scan *= 8
-		if err := look(); err != nil {
-			return nil, 0, err
-		}
-	}
-	return rows, total, nil
 }
 
 func (q *Query) getRouter(x *exchange) (*answer, error) {

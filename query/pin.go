@@ -13,12 +13,19 @@ import (
 type pin struct {
 	generation
 	seq    uint64
-	block  uint64       // newest indexed block, or the one asked for by asOfBlock
-	clock  lazy[uint64] // of the newest indexed block up to block, Unix seconds
-	asOf   bool         // asOfBlock was given: facts of later blocks do not count
+	block  uint64        // newest indexed block, or the one asked for by asOfBlock
+	clock  *lazy[uint64] // of the newest indexed block up to block, Unix seconds
+	asOf   bool          // asOfBlock was given: facts of later blocks do not count
 	vaults []vault
 	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 	head   *head                     // what others ask about the same pin too; nil: this is not the newest block
+}
+
+// pin is the snapshot itself.
+func (s *snapshot) pin() *pin {
+	p := &pin{generation: s.generation, seq: s.seq, block: s.block, clock: newLazy[uint64](), vaults: s.vaults, navs: s.navs, head: s.head}
+	p.clock.set(s.time)
+	return p
 }
 
 // pin reads asOfBlock and asOfSeq, reports all bad parameters of the request,
@@ -40,8 +47,7 @@ func (x *exchange) pin() (*pin, error) {
 	if err := x.params.err(); err != nil {
 		return nil, err
 	}
-	p := &pin{generation: s.generation, seq: s.seq, block: s.block, clock: newLazy[uint64](), vaults: s.vaults, navs: s.navs, head: s.head}
-	p.clock.set(s.time)
+	p := s.pin()
 	if seq != nil {
 		if err := p.toSeq(x.ctx, s, *seq); err != nil {
 			return nil, err
@@ -81,10 +87,7 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 	if block > p.block {
 		return invalidParameter(fault{"asOfBlock", fmt.Sprintf("must not be above %d, the newest block at asOfSeq", p.block)})
 	}
-	first, err := shared(x, p, func(h *head) *lazy[uint64] { return &h.first }, func() (uint64, error) {
-		row, _, err := askBlock(x.ctx, p.generation, sqlFirstBlock, named("seq", p.seq)) // one at least: that of p.block
-		return row.Block, err
-	})
+	first, err := x.firstBlock(p)
 	if err != nil {
 		return readFailure(err)
 	}
@@ -94,6 +97,14 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 	p.block, p.asOf, p.navs, p.head = block, true, nil, nil
 	p.clock = newLazy[uint64]()
 	return nil
+}
+
+// firstBlock is the first indexed one.
+func (x *exchange) firstBlock(p *pin) (uint64, error) {
+	return shared(x, p, func(h *head) *lazy[uint64] { return h.first }, func() (uint64, error) {
+		row, _, err := askBlock(x.ctx, p.generation, sqlFirstBlock, named("seq", p.seq)) // one at least: that of p.block
+		return row.Block, err
+	})
 }
 
 // now is the time by which expiry is judged, in Unix seconds: that of the

@@ -108,7 +108,7 @@ type queue struct {
 
 // queue is the withdrawal queue of all vaults, or of one.
 func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
-	all, err := shared(x, p, func(h *head) *lazy[*queue] { return &h.queue }, func() (*queue, error) { return x.readQueue(p, p.asked(vault)) })
+	all, err := shared(x, p, func(h *head) *lazy[*queue] { return h.queue }, func() (*queue, error) { return x.readQueue(p, p.asked(vault)) })
 	if err != nil || vault == nil {
 		return all, err
 	}

@@ -153,6 +153,7 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 		return err
 	}
 	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.predecessorOf(s))
+	s.head.prepare(ctx, s)
 	q.snapshot.Store(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))
@@ -191,7 +192,7 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64, was *snapsho
 				return fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
 			}
 		}
-		if navs, err = readLatestNavs(ctx, &pin{generation: g, seq: seq, vaults: vaultsAt(records, seq)}, was.oldestNav()); err != nil {
+		if navs, err = readLatestNavs(ctx, &pin{generation: g, seq: seq, vaults: vaultsAt(records, seq)}, nil, was.oldestNav()); err != nil {
 			return fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
 		}
 		return nil

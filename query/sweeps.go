@@ -42,7 +42,7 @@ type sweepRow struct {
 // sweeps are all up to the snapshot, and so up to every pin of it.
 func (x *exchange) sweeps() (*sweeps, error) {
 	head := x.snapshot.head
-	return head.sweeps.get(x.ctx, func() (*sweeps, error) {
+	return ofHead(x, head.sweeps, func() (*sweeps, error) {
 		known := head.knownSweeps
 		newest := &pin{generation: x.snapshot.generation, seq: x.snapshot.seq}
 		rows, err := pinned[sweepRow](x, newest, sqlSweeps, named("since", known.seq))

@@ -52,11 +52,11 @@ type userRow struct {
 	Total     uint64   `ch:"total"` // how many users there are, where the question counts them
 }
 
-// The questions for a page of users, by sortBy and sortOrder; ties go by
-// address, ascending.
+// The questions about users: by sortBy, and of a page by sortOrder too; ties go
+// by address, ascending.
 var (
-	sqlUserBuckets, sqlMovedUsers = userQuestions("users_buckets"), userQuestions("users_moved")
-	sqlUsers, sqlUsersAsOf        = userQuestions("users"), userQuestions("users_as_of")
+	sqlUserBuckets, sqlMovedUsers = listQuestions("users_buckets"), listQuestions("users_moved")
+	sqlUsers, sqlUsersAsOf        = pageQuestions("users"), pageQuestions("users_as_of")
 )
 
 // userOrder is what the files of these questions are filled in with.
@@ -71,7 +71,15 @@ var userOrders = map[string]userOrder{
 	"firstSeen": {"first_ts", "first", false}, "totalDeposited": {"deposited", "deposited", false}, "totalWithdrawn": {"withdrawn", "withdrawn", false},
 }
 
-func userQuestions(file string) map[[2]string]string {
+func listQuestions(file string) map[string]string {
+	out := make(map[string]string)
+	for by, order := range userOrders {
+		out[by] = question(file, order)
+	}
+	return out
+}
+
+func pageQuestions(file string) map[[2]string]string {
 	out := make(map[[2]string]string)
 	for by, order := range userOrders {
 		out[[2]string{by, "asc"}] = question(file, order)
@@ -158,7 +166,7 @@ func (p *pin) placesBorder() []any {
 // usersNow finds the buckets of the list that hold the page by adding up those
 // before, and reads only these: how deep the page lies costs nothing.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	buckets, err := shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[order[0]] }, func() ([]rankedBucket, error) { return x.buckets(p, order) })
+	buckets, err := x.buckets(p, order[0])
 	if err != nil {
 		return nil, 0, err
 	}
@@ -175,14 +183,16 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 
 // buckets reads the buckets of a list: at the newest block what changed since
 // they were read for an earlier one.
-func (x *exchange) buckets(p *pin, order [2]string) ([]rankedBucket, error) {
-	if p.head != nil {
-		if known, ok := p.head.knownLists[order[0]]; ok && p.seq-known.seq < placesSpan {
-			moved, err := pinned[rankedBucket](x, p, sqlMovedUsers[order], named("since", known.seq))
-			return known.moved(moved), err
+func (x *exchange) buckets(p *pin, by string) ([]rankedBucket, error) {
+	return shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[by] }, func() ([]rankedBucket, error) {
+		if p.head != nil {
+			if known, ok := p.head.knownLists[by]; ok && p.seq-known.seq < placesSpan {
+				moved, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("since", known.seq))
+				return known.moved(moved), err
+			}
 		}
-	}
-	return pinned[rankedBucket](x, p, sqlUserBuckets[order], p.placesBorder()...)
+		return pinned[rankedBucket](x, p, sqlUserBuckets[by], p.placesBorder()...)
+	})
 }
 
 // descend brings the buckets of an ascending list into the order of the

@@ -170,7 +170,7 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 		for _, newest := range []*head{nil, newHead(nil)} {
 			p := &pin{seq: at.seq, head: newest}
 			for n, by := range []string{"firstSeen", "totalDeposited"} {
-				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[[2]string{by, "asc"}], p.placesBorder()...)
+				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[by], p.placesBorder()...)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -79,7 +79,7 @@ func (q *Query) listVaults(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	navs, err := x.latestNavs(p)
+	navs, err := x.latestNavs(p, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	var users map[common.Address]int64
 	var queue *queue
 	err = together(
-		func() (err error) { navs, err = x.latestNavs(p); return },
+		func() (err error) { navs, err = x.latestNavs(p, &address); return },
 		func() (err error) { swept, err = x.sweeps(); return },
 		func() (err error) { users, err = x.vaultUsers(p, &address); return },
 		func() (err error) { queue, err = x.queue(p, &address); return },
@@ -132,7 +132,7 @@ func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address
 		Users int64  `ch:"users"`
 		Last  uint64 `ch:"last"` // seq
 	}
-	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return &h.users }, func() (map[common.Address]int64, error) {
+	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return h.users }, func() (map[common.Address]int64, error) {
 		rows, err := pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
 		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
 			rows, err = pinned[row](x, p, sqlVaultUsersRow, filter)
@@ -157,7 +157,7 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []any{hexParam("vault", address), named("from", span.from), named("to", span.to)}
-	rows, count, err := signedPage[navRow](x, p, sqlNavs, page, func() (int64, error) { return total(x, p, sqlNavsCount, args...) }, args...)
+	rows, count, err := longPage[navRow](x, p, sqlNavs, page, func() (tally, error) { return pinnedOne[tally](x, p, sqlNavsCount, args...) }, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -168,12 +168,12 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
-// latestNavs are the newest NAVs by vault.
-func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
+// latestNavs are the newest NAVs by vault, of at least this one or of all.
+func (x *exchange) latestNavs(p *pin, vault *common.Address) (map[common.Address]navRow, error) {
 	if p.navs != nil {
 		return p.navs, nil
 	}
-	navs, err := readLatestNavs(x.ctx, p, p.block-min(p.block, 1<<12))
+	navs, err := readLatestNavs(x.ctx, p, vault, p.block-min(p.block, 1<<12))
 	if err != nil {
 		return nil, readFailure(err)
 	}
@@ -182,14 +182,15 @@ func (x *exchange) latestNavs(p *pin) (map[common.Address]navRow, error) {
 
 // readLatestNavs looks from a block on, where most vaults have a NAV, and for
 // the other vaults at all there are.
-func readLatestNavs(ctx context.Context, p *pin, from uint64) (map[common.Address]navRow, error) {
-	rows, err := ask[navRow](ctx, p.generation, sqlLateNavs, p.args(named("from", from))...)
+func readLatestNavs(ctx context.Context, p *pin, vault *common.Address, from uint64) (map[common.Address]navRow, error) {
+	args := p.args(vaultParam(vault), named("from", from))
+	rows, err := ask[navRow](ctx, p.generation, needed(sqlLateNavs, args), args...)
 	if err != nil {
 		return nil, err
 	}
 	navs := byVault(rows)
 	var missing []string
-	for _, v := range p.vaults {
+	for _, v := range p.wanted(vault) {
 		if _, ok := navs[v.address]; !ok {
 			missing = append(missing, hexLiteral(string(v.address[:])))
 		}

@@ -26,7 +26,7 @@ CREATE TABLE deposits (
   INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
-    SELECT partner, vault, intDiv(block, 4096), sum(sign), sum(sign * assets), sum(partner_user), min(seq), max(seq)
+    SELECT partner, vault, intDiv(block, 4096), sum(sign), count(), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
   ),
   PROJECTION by_user (
