@@ -157,7 +157,7 @@ func TestNewestWhileATableIsAhead(t *testing.T) {
 // live.
 func TestAReorganisationDeeperThanTheScan(t *testing.T) {
 	w := newWorld(t)
-	for block := uint64(1); block <= blocksAtOnce+10; block++ {
+	for block := uint64(1); block <= placesAtOnce+10; block++ {
 		w.ledger.append(fact{kind: aBlock, block: block})
 	}
 	w.ledger.retract(2)

@@ -148,7 +148,7 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 		q.snapshot.Store(&again)
 		return nil
 	}
-	s, err := q.read(ctx, g, cursor.Seq, was)
+	s, err := q.read(ctx, g, cursor.Seq)
 	if err != nil {
 		return err
 	}
@@ -167,15 +167,14 @@ func (s *snapshot) unlikeAssets() bool {
 	return slices.ContainsFunc(s.vaults, func(v vault) bool { return v.asset.decimals != s.vaults[0].asset.decimals })
 }
 
-// read makes the snapshot of a generation at seq. was is the one before, or nil.
-func (q *Query) read(ctx context.Context, g generation, seq uint64, was *snapshot) (*snapshot, error) {
+// read makes the snapshot of a generation at seq.
+func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
 	var block blockRow
 	var records []vaultRecord
-	var navs map[common.Address]navRow
-	group, ctx := errgroup.WithContext(ctx)
+	group, asking := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		var ok bool
-		if block, ok, err = indexedBlock(ctx, g, seq, math.MaxUint64); err != nil {
+		if block, ok, err = indexedBlock(asking, g, seq, math.MaxUint64); err != nil {
 			return fmt.Errorf("read the newest block of %s: %w", g.database, err)
 		}
 		if !ok {
@@ -184,7 +183,7 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64, was *snapsho
 		return nil
 	})
 	group.Go(func() (err error) {
-		if records, err = ask[vaultRecord](ctx, g, sqlVaults, named("seq", seq)); err != nil {
+		if records, err = ask[vaultRecord](asking, g, sqlVaults, named("seq", seq)); err != nil {
 			return fmt.Errorf("read the vaults of %s: %w", g.database, err)
 		}
 		for i := range records {
@@ -192,46 +191,36 @@ func (q *Query) read(ctx context.Context, g generation, seq uint64, was *snapsho
 				return fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
 			}
 		}
-		if navs, err = readLatestNavs(ctx, &pin{generation: g, seq: seq, vaults: vaultsAt(records, seq)}, nil, was.oldestNav()); err != nil {
-			return fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
-		}
 		return nil
 	})
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
+	vaults := vaultsAt(records, seq)
+	navs, err := readLatestNavs(ctx, &pin{generation: g, seq: seq, block: block.Block, vaults: vaults})
+	if err != nil {
+		return nil, fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
+	}
 	return &snapshot{
 		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
-		records: records, vaults: vaultsAt(records, seq), navs: navs, position: position(g, seq, block.Block),
+		records: records, vaults: vaults, navs: navs, position: position(g, seq, block.Block),
 	}, nil
 }
 
-// oldestNav is the block of the oldest of the newest NAVs. From there on the
-// next snapshot has a NAV of the same vaults, or a reorganisation took some.
-func (s *snapshot) oldestNav() uint64 {
-	oldest := uint64(math.MaxUint64)
-	if s != nil {
-		for _, nav := range s.navs {
-			oldest = min(oldest, nav.Block)
-		}
-	}
-	return oldest
-}
-
-// blocksAtOnce is how many block records are looked at for a live one: more
-// than a reorganisation takes back.
-const blocksAtOnce = 1000
+// placesAtOnce is how many places of the chain are looked at for a live row:
+// more than a reorganisation takes back.
+const placesAtOnce = 1000
 
 // indexedBlock is the newest block up to block that is live at seq; false when
 // there is none.
 func indexedBlock(ctx context.Context, g generation, seq, block uint64) (blockRow, bool, error) {
-	return askBlock(ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block))
+	return askWide[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block))
 }
 
-// askBlock looks for a live block record among few rows, and then among all.
-func askBlock(ctx context.Context, g generation, question string, args ...any) (row blockRow, ok bool, err error) {
-	for _, scan := range []uint64{blocksAtOnce, math.MaxInt64} {
-		if row, ok, err = askOne[blockRow](ctx, g, question, append(args, named("scan", scan))...); err != nil || ok {
+// askWide looks for a live row at few places, and then at all.
+func askWide[T any](ctx context.Context, g generation, question string, args ...any) (row T, ok bool, err error) {
+	for _, scan := range []uint64{placesAtOnce, math.MaxInt64} {
+		if row, ok, err = askOne[T](ctx, g, question, append(args, named("scan", scan))...); err != nil || ok {
 			break
 		}
 	}

@@ -1,8 +1,11 @@
 package query
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // TestUnlikeAssetsAreWarnedOf: once, and not while all have the same decimals.
@@ -44,5 +47,46 @@ func TestNeededBounds(t *testing.T) {
 		if !found {
 			t.Errorf("no question says %q: the bound is written in another way now", b.condition)
 		}
+	}
+}
+
+// TestVaultWithoutNavsForLong: what a look at the newest state reads does not
+// grow with how long ago a vault had its last NAV.
+func TestVaultWithoutNavsForLong(t *testing.T) {
+	w := newFixture(t)
+	const many = 20_000
+	err := w.writer.Exec(t.Context(), fmt.Sprintf(`INSERT INTO %[1]s.navs SELECT n.* REPLACE (unhex('%[2]x') AS vault, 12 + number AS block)
+		FROM %[1]s.navs AS n, numbers(%[3]d) WHERE n.vault = unhex('%[4]x') AND n.block = 3`, w.database(), vaultB, many, vaultA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := w.snapshot.Load().pin()
+	p.block = 12 + many
+	read := uint64(0)
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }))
+	navs, err := readLatestNavs(ctx, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "blocks", []any{navs[vaultA].Block, navs[vaultB].Block}, []any{10, 11 + many})
+	if read == 0 || read > many/2 {
+		t.Errorf("read %d rows to find two NAVs", read)
+	}
+}
+
+// TestNavsTakenBack: more NAVs than are looked at at once were taken back, and
+// the one before them is shown.
+func TestNavsTakenBack(t *testing.T) {
+	w := newFixture(t)
+	for block := uint64(12); block < 12+placesAtOnce+10; block++ {
+		w.ledger.add(fact{kind: aNav, vault: vaultA, price: 7, assets: 1, supply: 1, block: block, tx: tx(1)}, 0)
+	}
+	w.ledger.retract(11)
+	w.ledger.append(fact{kind: aBlock, block: 3 * navsLately})
+	w.publish()
+	for _, path := range []string{"", fmt.Sprintf("?asOfBlock=%d", 3*navsLately-1)} {
+		first := w.get("/api/v1/vaults" + path).data(t).([]any)[0].(object)
+		same(t, "in the list "+path, first["navPerShare"], "1050000000000000000")
+		same(t, "alone "+path, w.get("/api/v1/vaults/" + vaultA.Hex() + path).data(t).(object)["navPerShare"], "1050000000000000000")
 	}
 }

@@ -64,6 +64,7 @@ var (
 	sqlNavsCount     = question("navs_count", nil)
 	sqlPrefix        = question("prefix", nil)
 	sqlLateNavs      = question("late_navs", nil)
+	sqlLatestNav     = question("latest_nav", nil)
 	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
 	sqlUser          = question("user", nil)
 	sqlUserDeposits  = newUserList("user_deposits")

@@ -2,12 +2,11 @@ package query
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -169,46 +168,52 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 }
 
 // latestNavs are the newest NAVs by vault, of at least this one or of all.
-func (x *exchange) latestNavs(p *pin, vault *common.Address) (map[common.Address]navRow, error) {
-	if p.navs != nil {
+func (x *exchange) latestNavs(p *pin, vault *common.Address) (navs map[common.Address]navRow, err error) {
+	switch {
+	case p.navs != nil:
 		return p.navs, nil
+	case vault != nil:
+		navs = make(map[common.Address]navRow)
+		err = addLatestNav(x.ctx, p, *vault, navs)
+	default:
+		navs, err = readLatestNavs(x.ctx, p)
 	}
-	navs, err := readLatestNavs(x.ctx, p, vault, p.block-min(p.block, 1<<12))
 	if err != nil {
 		return nil, readFailure(err)
 	}
 	return navs, nil
 }
 
-// readLatestNavs looks from a block on, where most vaults have a NAV, and for
-// the other vaults at all there are.
-func readLatestNavs(ctx context.Context, p *pin, vault *common.Address, from uint64) (map[common.Address]navRow, error) {
-	args := p.args(vaultParam(vault), named("from", from))
-	rows, err := ask[navRow](ctx, p.generation, needed(sqlLateNavs, args), args...)
+// navsLately is in how many blocks up to the pin most vaults have a NAV.
+const navsLately = 4096
+
+// readLatestNavs looks there, and for each of the other vaults at all it has:
+// what is read of one that has had none for years does not grow.
+func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, error) {
+	rows, err := ask[navRow](ctx, p.generation, sqlLateNavs, p.args(named("from", p.block-min(p.block, navsLately)))...)
 	if err != nil {
 		return nil, err
 	}
-	navs := byVault(rows)
-	var missing []string
-	for _, v := range p.wanted(vault) {
+	navs := make(map[common.Address]navRow, len(rows))
+	for _, r := range rows {
+		navs[toAddress(r.Vault)] = r
+	}
+	for _, v := range p.vaults {
 		if _, ok := navs[v.address]; !ok {
-			missing = append(missing, hexLiteral(string(v.address[:])))
+			err = errors.Join(err, addLatestNav(ctx, p, v.address, navs))
 		}
 	}
-	if len(missing) == 0 {
-		return navs, nil
-	}
-	rows, err = ask[navRow](ctx, p.generation, question("latest_navs", strings.Join(missing, ",")), p.args()...)
-	maps.Copy(navs, byVault(rows))
 	return navs, err
 }
 
-func byVault(rows []navRow) map[common.Address]navRow {
-	out := make(map[common.Address]navRow, len(rows))
-	for _, r := range rows {
-		out[toAddress(r.Vault)] = r
+// addLatestNav adds the newest NAV of a vault, where it has one.
+func addLatestNav(ctx context.Context, p *pin, vault common.Address, navs map[common.Address]navRow) error {
+	args := p.args(hexParam("vault", vault))
+	row, ok, err := askWide[navRow](ctx, p.generation, needed(sqlLatestNav, args), args...)
+	if ok {
+		navs[vault] = row
 	}
-	return out
+	return err
 }
 
 func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {
