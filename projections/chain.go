@@ -216,8 +216,9 @@ func (v *vaultBooks) add(e contracts.Event) {
 	}
 }
 
-// compareLogs asks for the logs of blocks by hash: of those that have logs and
-// of those that are said to be indexed.
+// compareLogs compares blocks by hash: those that have logs and those that are
+// said to be indexed. The newest is never left to the sample: the vaults' totals
+// are asked for there.
 func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
@@ -230,7 +231,7 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	}
 	order := slices.SortedFunc(maps.Keys(hashes), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(hashes[a], hashes[b]), a.Cmp(b)) })
 	for _, hash := range order {
-		if sample > 1 && rand.Uint64N(sample) != 0 {
+		if sample > 1 && rand.Uint64N(sample) != 0 && hash != common.BytesToHash(c.head.GetHash()) {
 			continue
 		}
 		difference, err := c.compareBlock(ctx, hashes[hash], hash)
@@ -238,7 +239,7 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 			return err
 		}
 		if difference != "" {
-			check.Difference = fmt.Sprintf("block %d with hash %s: %s", hashes[hash], hash, difference)
+			check.Difference = difference
 			return nil
 		}
 		check.Compared++
@@ -246,9 +247,13 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	return nil
 }
 
-// compareBlock compares the logs of one block and gives the first difference,
-// empty for none.
-func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash common.Hash) (string, error) {
+// compareBlock compares one block with the chain's at its height, and then its
+// logs, and gives the first difference, empty for none. The hash comes first: many
+// nodes go on giving the logs of a block that has left the chain.
+func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
+	if difference, err = c.left(ctx, number, hash); difference != "" || err != nil {
+		return difference, err
+	}
 	var addresses []common.Address
 	for address := range c.vaults {
 		if c.covers(address, number) {
@@ -257,15 +262,47 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 	}
 	var said []types.Log
 	if len(addresses) > 0 { // with none, it would be a question for all logs
-		err := c.ask(ctx, func(ctx context.Context) (err error) {
-			said, err = c.client.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})
-			return err
-		})
+		said, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})
 		if err != nil {
 			return c.replaced(ctx, number, hash, fmt.Errorf("ask for the logs of block %d: %w", number, err))
 		}
 	}
-	return differ(c.logs[hash], said), nil
+	if difference = differ(c.logs[hash], said); difference != "" {
+		return inBlock(number, hash, difference), nil
+	}
+	return "", nil
+}
+
+// inBlock says of which block a difference is.
+func inBlock(number uint64, hash common.Hash, difference string) string {
+	return fmt.Sprintf("block %d with hash %s: %s", number, hash, difference)
+}
+
+// ofChain gives the logs that the node has.
+func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) (logs []types.Log, err error) {
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		logs, err = c.client.FilterLogs(ctx, query)
+		return err
+	})
+	return logs, err
+}
+
+// left compares a block's hash with the one that the chain has at its height, and
+// gives the difference, empty for none.
+func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
+	var now *struct{ Hash common.Hash }
+	err = c.ask(ctx, func(ctx context.Context) error {
+		return c.client.Client().CallContext(ctx, &now, "eth_getBlockByNumber", hexutil.Uint64(number), false)
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask for block %d: %w", number, err)
+	case now == nil:
+		return "", fmt.Errorf("%s has no block %d yet: wait until it is in sync, or give another chain.rpc", contracts.EndpointName(c.url), number)
+	case now.Hash != hash:
+		return inBlock(number, hash, fmt.Sprintf("it is not of this chain any more, which has block %s there; if it left just now, compare again", now.Hash)), nil
+	}
+	return "", nil
 }
 
 // replaced finds out why a node refuses to say something about a block. It may
@@ -276,19 +313,14 @@ func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Ha
 	if !errors.As(fault, &refused) {
 		return "", fault
 	}
-	var now *struct{ Hash common.Hash }
-	err = c.ask(ctx, func(ctx context.Context) error {
-		return c.client.Client().CallContext(ctx, &now, "eth_getBlockByNumber", hexutil.Uint64(number), false)
-	})
+	difference, err = c.left(ctx, number, hash)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w; and the block itself: %w", fault, err)
-	case now == nil:
-		return "", fmt.Errorf("%w; %s has no block %d yet: wait until it is in sync, or give another chain.rpc", fault, contracts.EndpointName(c.url), number)
-	case now.Hash != hash:
-		return fmt.Sprintf("it is not of this chain any more, which has block %s there (%s)", now.Hash, refused), nil
+		return "", fmt.Errorf("%w; and %w", fault, err)
+	case difference == "":
+		return "", fault
 	}
-	return "", fault
+	return difference, nil
 }
 
 // differ compares the logs of one block and gives the first difference, empty for none.
@@ -382,9 +414,7 @@ func (c *chainCheck) compareTotals(ctx context.Context, vault *reference.Referen
 // has left the chain.
 func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) error {
 	difference, err := c.replaced(ctx, c.head.GetNumber(), common.Hash(c.head.GetHash()), fault)
-	if difference != "" {
-		check.Difference = fmt.Sprintf("block %d with hash %s: %s", c.head.GetNumber(), common.Hash(c.head.GetHash()), difference)
-	}
+	check.Difference = difference
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -290,6 +292,30 @@ func TestChainThatWasReorganised(t *testing.T) {
 			t.Errorf("want a difference at block %d, got %+v", number, c)
 		}
 	}
+}
+
+// Many nodes go on giving the logs, and the state, of a block that has left the
+// chain: it is a difference all the same, and the newest block is in every sample.
+func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	cursor, records := v.log(v.whole())
+	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
+		report := new(Report)
+		must(t, againstChain(t.Context(), v.replaces(number), patience, cursor, records, sample, report))
+		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
+			t.Errorf("block %d was replaced, 1 in %d compared: want a difference, got\n%s", number, sample, report)
+		}
+	}
+}
+
+// replaces is a node whose chain has another block at a height, and which still
+// gives the logs of the one that was there.
+func (v *village) replaces(number uint64) string {
+	return v.node(func(method string, params []json.RawMessage) (any, any, bool) {
+		other := method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", hexutil.EncodeUint64(number))
+		return map[string]any{"hash": common.HexToHash("0xaa")}, nil, other
+	})
 }
 
 // A node that hangs, at whatever question, is an error.
