@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/big"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
+	"golang.org/x/time/rate"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/contracts/reference"
@@ -60,6 +62,7 @@ type chainCheck struct {
 	client   *ethclient.Client
 	url      string
 	patience time.Duration
+	pace     *rate.Limiter
 	report   *Report
 	head     *event.Block
 	vaults   map[common.Address]*vaultBooks
@@ -69,18 +72,26 @@ type chainCheck struct {
 	blocks []*event.Block
 }
 
-// nodeTimeout bounds one question to a node, so that one that hangs is an error.
-const nodeTimeout = 30 * time.Second
+const (
+	// nodeTimeout bounds one question to a node, so that one that hangs is an error.
+	nodeTimeout = 30 * time.Second
+	// maxAnswer is how many bytes one answer of a node may have, over a WebSocket
+	// (go-ethereum's own bound) and over HTTP.
+	maxAnswer = 32 << 20
+)
 
 // againstChain compares live records up to the seq of a cursor, oldest first,
 // with what a node says: the logs of each block, or of a sample of one block in
 // so many, by the block's hash, and each vault's totals, queue and valuation by
 // eth_call at the newest indexed block; all of it as far as the log covers the
 // vault. A node that does not answer is an error, a difference is not.
-func againstChain(ctx context.Context, url string, patience time.Duration, cursor *event.Cursor, records []*event.Record, sample uint64, report *Report) error {
+func againstChain(ctx context.Context, options VerifyOptions, cursor *event.Cursor, records []*event.Record, report *Report) error {
 	c := &chainCheck{
-		url: url, patience: cmp.Or(patience, nodeTimeout), report: report, vaults: map[common.Address]*vaultBooks{},
-		covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
+		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), report: report,
+		vaults: map[common.Address]*vaultBooks{}, covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
+	}
+	if options.RequestsPerSecond > 0 {
+		c.pace.SetLimit(rate.Limit(options.RequestsPerSecond))
 	}
 	for _, v := range cursor.GetVaults() {
 		c.covered[common.Address(v.GetAddress())] = v
@@ -92,7 +103,7 @@ func againstChain(ctx context.Context, url string, patience time.Duration, curso
 		return err
 	}
 	defer c.client.Close()
-	if err := c.compareLogs(ctx, sample); err != nil {
+	if err := c.compareLogs(ctx, options.Sample); err != nil {
 		return err
 	}
 	for _, address := range slices.SortedFunc(maps.Keys(c.vaults), common.Address.Cmp) {
@@ -105,8 +116,9 @@ func againstChain(ctx context.Context, url string, patience time.Duration, curso
 
 // connect finds out whether the node is of the log's chain.
 func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
-	err := c.ask(ctx, func(ctx context.Context) (err error) {
-		c.client, err = ethclient.DialContext(ctx, c.url)
+	err := c.ask(ctx, func(ctx context.Context) error {
+		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(&http.Client{Transport: shortAnswers{http.DefaultTransport}}))
+		c.client = ethclient.NewClient(client)
 		return err
 	})
 	if err != nil {
@@ -128,14 +140,31 @@ func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
 	return nil
 }
 
-// ask puts one question to the node, for so long as it may take. The error holds
-// nothing of the URL that may be a key.
+// shortAnswers gives an error in place of an answer that is longer than maxAnswer.
+type shortAnswers struct{ http.RoundTripper }
+
+func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	}
+	return response, err
+}
+
+// ask puts one question to the node, when the node may be asked again and for so
+// long as it may take. The error holds nothing of the URL that may be a key.
 func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
+	if err := c.pace.Wait(ctx); err != nil {
+		return fmt.Errorf("wait until %s may be asked again: %w", contracts.EndpointName(c.url), err)
+	}
 	bounded, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	err := question(bounded)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		return fmt.Errorf("%s gave no answer within %s", contracts.EndpointName(c.url), c.patience)
+	}
+	if long := new(http.MaxBytesError); errors.As(err, &long) {
+		return fmt.Errorf("%s gives an answer of more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)
 	}
 	return contracts.Discreet(err, c.url)
 }

@@ -2,6 +2,7 @@ package projections
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,7 +112,7 @@ func (v *village) whole() map[common.Address][2]uint64 {
 func (v *village) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
 	v.t.Helper()
 	report := new(Report)
-	return report, againstChain(v.t.Context(), node, patience, cursor, records, 0, report)
+	return report, againstChain(v.t.Context(), VerifyOptions{Node: node, patience: patience}, cursor, records, report)
 }
 
 // The log is compared with the chain as far as it covers each vault: one that
@@ -302,7 +304,7 @@ func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
 	cursor, records := v.log(v.whole())
 	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
 		report := new(Report)
-		must(t, againstChain(t.Context(), v.replaces(number), patience, cursor, records, sample, report))
+		must(t, againstChain(t.Context(), VerifyOptions{Node: v.replaces(number), Sample: sample, patience: patience}, cursor, records, report))
 		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
 			t.Errorf("block %d was replaced, 1 in %d compared: want a difference, got\n%s", number, sample, report)
 		}
@@ -318,6 +320,30 @@ func (v *village) replaces(number uint64) string {
 	})
 }
 
+// A node is asked as often as it may be, and what it answers has a bound.
+func TestNodeIsAskedWithinItsLimits(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	long := strings.Repeat("0", maxAnswer)
+	v := &village{t: t}
+	node := v.node(func(string, []json.RawMessage) (any, any, bool) {
+		asked.Add(1)
+		return "0x" + long, nil, true
+	})
+	cursor := &event.Cursor{ChainId: chainID}
+	err := againstChain(t.Context(), VerifyOptions{Node: node}, cursor, nil, new(Report))
+	if err == nil || !strings.Contains(err.Error(), "an answer of more than 32 MiB") || asked.Load() != 1 {
+		t.Errorf("after %d questions an answer that is too long gives %v", asked.Load(), err)
+	}
+	// Connecting takes the one turn that there is before the deadline.
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err = againstChain(ctx, VerifyOptions{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, new(Report))
+	if err == nil || !strings.Contains(err.Error(), "may be asked again") || asked.Load() != 1 {
+		t.Errorf("%d questions where one was allowed: %v", asked.Load(), err)
+	}
+}
+
 // A node that hangs, at whatever question, is an error.
 func TestNodeThatHangs(t *testing.T) {
 	t.Parallel()
@@ -331,7 +357,7 @@ func TestNodeThatHangs(t *testing.T) {
 			}
 			return nil, nil, false
 		})
-		err := againstChain(t.Context(), node, time.Second, cursor, records, 0, new(Report))
+		err := againstChain(t.Context(), VerifyOptions{Node: node, patience: time.Second}, cursor, records, new(Report))
 		close(free)
 		if err == nil || !strings.Contains(err.Error(), node+" gave no answer within 1s") {
 			t.Errorf("a node that hangs at %s gives %v", at, err)
@@ -353,7 +379,7 @@ func TestVerifyKeepsKeysSecret(t *testing.T) {
 			u, err := url.Parse(server)
 			must(t, err)
 			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
-			err = againstChain(t.Context(), u.String(), patience, &event.Cursor{ChainId: chainID}, nil, 0, new(Report))
+			err = againstChain(t.Context(), VerifyOptions{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil, new(Report))
 			if err == nil {
 				t.Fatalf("%s answers", u)
 			}

@@ -86,6 +86,9 @@ type VerifyOptions struct {
 	// Node is the URL of a node of the chain; empty: the log is not compared
 	// with the chain.
 	Node string
+	// RequestsPerSecond that the node is asked at most; 0 for no limit. Whatever
+	// else asks the same node is not counted.
+	RequestsPerSecond float64
 
 	patience time.Duration // for one answer of the node; 0 for nodeTimeout
 }
@@ -128,7 +131,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 }
 
 func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string, options VerifyOptions) (*Report, error) {
-	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database}, sample: newSample(options.Sample), node: options.Node, patience: options.patience}
+	v := &verifier{conn: conn, report: &Report{Generation: id, Database: database}, options: options, sample: newSample(options.Sample)}
 	var err error
 	if v.report.Seq, err = position(ctx, conn, database); err != nil {
 		return nil, err
@@ -154,12 +157,11 @@ func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config
 }
 
 type verifier struct {
-	conn     driver.Conn
-	report   *Report
-	books    *fold.Books
-	sample   sample
-	node     string
-	patience time.Duration
+	conn    driver.Conn
+	report  *Report
+	options VerifyOptions
+	books   *fold.Books
+	sample  sample
 }
 
 // readLog folds the log up to the report's seq, and compares it with the chain.
@@ -167,7 +169,7 @@ type verifier struct {
 func (v *verifier) readLog(ctx context.Context, chainID uint64, kafka chainlog.Config) error {
 	check := Check{Name: "log: seq contiguous"}
 	f := fold.New()
-	if v.node == "" { // the chain's totals need every log
+	if v.options.Node == "" { // the chain's totals need every log
 		f = fold.Sampled(v.sample.keeps)
 	}
 	cursor, err := v.foldLog(ctx, chainID, kafka, f, &check)
@@ -175,10 +177,10 @@ func (v *verifier) readLog(ctx context.Context, chainID uint64, kafka chainlog.C
 		return err
 	}
 	v.report.Checks = append(v.report.Checks, check)
-	if check.Difference != "" || v.node == "" {
+	if check.Difference != "" || v.options.Node == "" {
 		return nil
 	}
-	return againstChain(ctx, v.node, v.patience, cursor, f.Records(), v.sample.n, v.report)
+	return againstChain(ctx, v.options, cursor, f.Records(), v.report)
 }
 
 // foldLog makes the books at the report's seq and, for the chain, goes on to the
@@ -194,7 +196,7 @@ func (v *verifier) foldLog(ctx context.Context, chainID uint64, kafka chainlog.C
 	}
 	v.books = f.Books(fold.Newest)
 	v.sample.thin(v.books)
-	if v.node == "" {
+	if v.options.Node == "" {
 		return nil, nil
 	}
 	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)

@@ -29,7 +29,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 		case len(c.Chain.RPC) == 0:
 			return errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain")
 		default:
-			options.Node = c.Chain.RPC[0].URL
+			options.Node, options.RequestsPerSecond = c.Chain.RPC[0].URL, c.Chain.RPC[0].RequestsPerSecond
 		}
 		report, err := projections.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool, options)
 		if err != nil {
