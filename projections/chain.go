@@ -68,8 +68,13 @@ type chainCheck struct {
 	vaults   map[common.Address]*vaultBooks
 	covered  map[common.Address]*event.Coverage
 	// Live logs by block hash, in the order of the chain.
-	logs   map[common.Hash][]*event.Log
-	blocks []*event.Block
+	logs map[common.Hash][]*event.Log
+	// numbers are those of the blocks that the log knows of: that have logs, or are
+	// said to be indexed. order has them in the order of the chain.
+	numbers map[common.Hash]uint64
+	order   []common.Hash
+	// most is how many blocks are asked for at once, width how many are now.
+	most, width uint64
 }
 
 const (
@@ -81,15 +86,19 @@ const (
 )
 
 // againstChain compares live records up to the seq of a cursor, oldest first,
-// with what a node says: the logs of each block, or of a sample of one block in
-// so many, by the block's hash, and each vault's totals, queue and valuation by
-// eth_call at the newest indexed block; all of it as far as the log covers the
-// vault. A node that does not answer is an error, a difference is not.
+// with what a node says: each block that the log knows of, by its height and its
+// hash, and its logs; each vault's totals, queue and valuation by eth_call at the
+// newest indexed block; and the logs of all blocks by ranges, since the log may
+// know nothing of a block that it lost. Of blocks and ranges a sample may do; all
+// of it is as far as the log covers the vault. A node that does not answer is an
+// error, a difference is not.
 func againstChain(ctx context.Context, options VerifyOptions, cursor *event.Cursor, records []*event.Record, report *Report) error {
 	c := &chainCheck{
 		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), report: report,
 		vaults: map[common.Address]*vaultBooks{}, covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
+		numbers: map[common.Hash]uint64{}, most: cmp.Or(options.BatchBlocks, wholeRange),
 	}
+	c.width = c.most
 	if options.RequestsPerSecond > 0 {
 		c.pace.SetLimit(rate.Limit(options.RequestsPerSecond))
 	}
@@ -99,6 +108,7 @@ func againstChain(ctx context.Context, options VerifyOptions, cursor *event.Curs
 	for _, r := range records {
 		c.add(r)
 	}
+	c.order = inOrder(c.numbers)
 	if err := c.connect(ctx, cursor.GetChainId()); err != nil {
 		return err
 	}
@@ -111,7 +121,7 @@ func againstChain(ctx context.Context, options VerifyOptions, cursor *event.Curs
 			return err
 		}
 	}
-	return nil
+	return c.compareRanges(ctx, options.Sample)
 }
 
 // connect finds out whether the node is of the log's chain.
@@ -177,6 +187,16 @@ func (c *chainCheck) covers(address common.Address, number uint64) bool {
 	return v != nil && v.GetStartBlock() <= number && number <= v.GetCoveredTo()
 }
 
+// covering gives the vaults that the log covers in a block.
+func (c *chainCheck) covering(number uint64) (addresses []common.Address) {
+	for address := range c.covered {
+		if c.covers(address, number) {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
 func (c *chainCheck) add(r *event.Record) {
 	switch {
 	case r.GetVault() != nil:
@@ -185,14 +205,14 @@ func (c *chainCheck) add(r *event.Record) {
 			c.vaults[a] = &vaultBooks{sweptTo: new(big.Int), deposited: new(big.Int), claimed: new(big.Int), worth: new(big.Int), queue: map[uint64]*queued{}}
 		}
 	case r.GetBlock() != nil:
-		c.blocks = append(c.blocks, r.GetBlock())
+		c.numbers[common.Hash(r.GetBlock().GetHash())] = r.GetBlock().GetNumber()
 		if c.head == nil || r.GetBlock().GetNumber() >= c.head.GetNumber() {
 			c.head = r.GetBlock()
 		}
 	case r.GetLog() != nil:
 		l := r.GetLog()
 		hash := common.Hash(l.GetBlockHash())
-		c.logs[hash] = append(c.logs[hash], l)
+		c.numbers[hash], c.logs[hash] = l.GetBlockNumber(), append(c.logs[hash], l)
 		topics := make([]common.Hash, len(l.GetTopics()))
 		for i, t := range l.GetTopics() {
 			topics[i] = common.BytesToHash(t)
@@ -245,25 +265,21 @@ func (v *vaultBooks) add(e contracts.Event) {
 	}
 }
 
-// compareLogs compares blocks by hash: those that have logs and those that are
-// said to be indexed. The newest is never left to the sample: the vaults' totals
+// inOrder gives blocks in the order of the chain.
+func inOrder(numbers map[common.Hash]uint64) []common.Hash {
+	return slices.SortedFunc(maps.Keys(numbers), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
+}
+
+// compareLogs compares the blocks that the log knows of by their hashes. The newest is never left to the sample: the vaults' totals
 // are asked for there.
 func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
-	hashes := map[common.Hash]uint64{}
-	for _, b := range c.blocks {
-		hashes[common.Hash(b.GetHash())] = b.GetNumber()
-	}
-	for hash, logs := range c.logs {
-		hashes[hash] = logs[0].GetBlockNumber()
-	}
-	order := slices.SortedFunc(maps.Keys(hashes), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(hashes[a], hashes[b]), a.Cmp(b)) })
-	for _, hash := range order {
+	for _, hash := range c.order {
 		if sample > 1 && rand.Uint64N(sample) != 0 && hash != common.BytesToHash(c.head.GetHash()) {
 			continue
 		}
-		difference, err := c.compareBlock(ctx, hashes[hash], hash)
+		difference, err := c.compareBlock(ctx, c.numbers[hash], hash)
 		if err != nil {
 			return err
 		}
@@ -283,12 +299,7 @@ func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash commo
 	if difference, err = c.left(ctx, number, hash); difference != "" || err != nil {
 		return difference, err
 	}
-	var addresses []common.Address
-	for address := range c.vaults {
-		if c.covers(address, number) {
-			addresses = append(addresses, address)
-		}
-	}
+	addresses := c.covering(number)
 	var said []types.Log
 	if len(addresses) > 0 { // with none, it would be a question for all logs
 		said, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})

@@ -80,8 +80,9 @@ func (r *Report) String() string {
 
 // VerifyOptions say how much Verify compares.
 type VerifyOptions struct {
-	// Sample of n compares one user, request and block in n, chosen anew each
-	// time, and everything that there are few of; 0 and 1 compare all.
+	// Sample of n compares one user, request, block and range of BatchBlocks blocks
+	// in n, chosen anew each time, and everything that there are few of; 0 and 1
+	// compare all. What was not chosen is not proven.
 	Sample uint64
 	// Node is the URL of a node of the chain; empty: the log is not compared
 	// with the chain.
@@ -89,16 +90,19 @@ type VerifyOptions struct {
 	// RequestsPerSecond that the node is asked at most; 0 for no limit. Whatever
 	// else asks the same node is not counted.
 	RequestsPerSecond float64
+	// BatchBlocks is the largest range of blocks that the node is asked for at once;
+	// 0 for 2000. The node may refuse it, and is asked for less.
+	BatchBlocks uint64
 
 	patience time.Duration // for one answer of the node; 0 for nodeTimeout
 }
 
 // Verify proves that the live generation is a fold of the log: it reads the
 // log from its first record to the seq that all tables have, folds it in plain
-// maps, and compares; and that the log is what the chain says. It runs beside
-// live traffic and writes nothing, but that a generation which lost or doubled a
-// row is marked bad. Its memory grows with the log's length, and shrinks with the
-// sample. The error says that it could not compare; what it found is in the report.
+// maps, and compares; and that the log is what a node says of the chain, as far as
+// it covers each vault. It runs beside live traffic and writes nothing, but that a
+// generation which lost or doubled a row is marked bad. Its memory grows with the
+// log's length, and shrinks with the sample where no node is asked. The error says that it could not compare; what it found is in the report.
 func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options VerifyOptions) (*Report, error) {
 	live, err := db.New(pool).LiveGeneration(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {

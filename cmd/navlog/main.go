@@ -37,7 +37,7 @@ type cli struct {
 	Webhook    webhookCmd    `cmd:"" help:"List, show and replay deliveries; test, park and resume partners' webhooks."`
 	Projection projectionCmd `cmd:"" help:"List, rebuild, switch and drop the generations of the read models."`
 	Status     statusCmd     `cmd:"" help:"Show what each program says of itself."`
-	Verify     verifyCmd     `cmd:"" help:"Prove that the log is complete and that the read models equal it."`
+	Verify     verifyCmd     `cmd:"" help:"Prove that the log is what the chain says and that the read models equal it."`
 	Config     configCmd     `cmd:"" help:"Check a configuration."`
 	Faultproxy faultproxyCmd `cmd:"" help:"Stand in front of a node and fail like a provider, from a seed: for tests of indexers."`
 	Probe      probeCmd      `cmd:"" hidden:"" help:"Ask a /readyz and fail unless it answers 200; for container health checks."`

@@ -13,14 +13,14 @@ import (
 
 type verifyCmd struct {
 	registryFlags
-	Sample  uint64 `placeholder:"N" help:"Compare one user, request and block in N, chosen anew each time, with less memory and fewer questions to the node."`
+	Sample  uint64 `placeholder:"N" help:"Compare one user, request, block and range of blocks in N, chosen anew each time: fewer questions to the node and, with --no-chain, less memory. What is not chosen is not proven."`
 	NoChain bool   `help:"Ask the chain nothing: compare the log with itself and the read models with the log."`
 }
 
-// Run compares the log with itself (contiguous seq), with the chain (the logs
-// of each block by its hash, and the vaults' own totals), and the live read
-// model with a fold of the log. It prints what it compared, and fails on any
-// difference.
+// Run compares the log with itself (contiguous seq), with the chain (each block
+// that the log knows of by its hash, the logs of all covered blocks by ranges, and
+// the vaults' own totals), and the live read model with a fold of the log. It
+// prints what it compared, and fails on any difference.
 func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
 		options := projections.VerifyOptions{Sample: cmd.Sample}
@@ -30,6 +30,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 			return errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain")
 		default:
 			options.Node, options.RequestsPerSecond = c.Chain.RPC[0].URL, c.Chain.RPC[0].RequestsPerSecond
+			options.BatchBlocks = c.Chain.BatchBlocks
 		}
 		report, err := projections.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool, options)
 		if err != nil {
