@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"sync"
@@ -245,6 +246,32 @@ func TestSlotsAreTakenInTurn(t *testing.T) {
 	if len(s.taken) != 0 || s.waiting.Load() != 0 {
 		t.Errorf("%d places taken, %d waiting", len(s.taken), s.waiting.Load())
 	}
+}
+
+// TestReadersOfOneAddress: one address has a part of the places of long answers.
+func TestReadersOfOneAddress(t *testing.T) {
+	r := readers{count: make(map[netip.Addr]int)}
+	one, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	for range clientStreams {
+		same(t, "within", r.enter(one), true)
+	}
+	same(t, "beyond, and another's", []any{r.enter(one), r.enter(other)}, []any{false, true})
+	r.leave(one)
+	r.leave(other)
+	same(t, "after one has left", []any{r.enter(one), len(r.count)}, []any{true, 1})
+}
+
+// TestLongAnswerBeyondAnAddress is refused, and frees nobody else's place.
+func TestLongAnswerBeyondAnAddress(t *testing.T) {
+	w := newFixture(t)
+	ip := w.clientIP(httptest.NewRequest(http.MethodGet, "/", nil))
+	for range clientStreams {
+		w.readers.enter(ip)
+	}
+	w.get("/api/v1/queues/deposits").failed(t, 503, "UNAVAILABLE")
+	w.readers.leave(ip)
+	w.get("/api/v1/queues/deposits").data(t)
+	same(t, "places", w.readers.count[ip], clientStreams-1)
 }
 
 // TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing, or

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"math/big"
 	"strconv"
 	"strings"
@@ -123,7 +124,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 // deposit after the other.
 func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, swept *sweeps) error {
 	last, _ := swept.last(p, v.address)
-	rows, err := pinned[depositRow](x, p, sqlUnswept, hexParam("vault", v.address), named("swept", last), named("limit", uint64(maxUnswept)))
+	rows, err := x.oldestUnswept(p, v.address, last, min(total, maxUnswept))
 	if err != nil {
 		return err
 	}
@@ -148,6 +149,20 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, s
 	}
 	_, err = out.Write(after)
 	return err
+}
+
+// unsweptScan is how many logs more than the deposits of a group are looked at
+// for them: a few were taken back.
+const unsweptScan = 1000
+
+// oldestUnswept reads so many deposits of a vault that come after one.
+func (x *exchange) oldestUnswept(p *pin, vault common.Address, after uint64, count int64) (rows []depositRow, err error) {
+	for scan := uint64(count + unsweptScan); ; scan *= 8 {
+		rows, err = pinned[depositRow](x, p, sqlUnswept, hexParam("vault", vault), named("swept", after), named("scan", scan), named("limit", uint64(count)))
+		if err != nil || int64(len(rows)) >= count || scan > math.MaxInt64/8 {
+			return rows, err
+		}
+	}
 }
 
 // amountRow is how many there are and what they sum up to.

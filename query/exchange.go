@@ -207,7 +207,7 @@ type pageMeta struct {
 func (x *exchange) list(rows any, p page, total int64) *answer {
 	size := int64(p.size)
 	meta := pageMeta{Page: p.number, PageSize: p.size, Total: total, TotalPages: (total + size - 1) / size}
-	meta.HasNextPage = int64(p.number) < meta.TotalPages
+	meta.HasNextPage = int64(p.number) < meta.TotalPages && (p.number+1)*p.size <= maxReach
 	x.header.Set("Link", x.links(meta))
 	return &answer{data: rows, meta: meta}
 }

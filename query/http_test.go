@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 func TestHTTPBehaviour(t *testing.T) {
@@ -142,11 +144,12 @@ func TestHTTPBehaviour(t *testing.T) {
 	})
 
 	t.Run("panic", func(t *testing.T) {
-		broken := &world{Query: w.Query, t: t, log: w.log, handle: w.outermost(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))}
+		broken := &world{Query: w.Query, t: t, log: w.log, handle: w.outermost(w.measure("broken", func(http.ResponseWriter, *http.Request) { panic("boom") }))}
 		broken.get("/api/v1/vaults").failed(t, 500, "INTERNAL_ERROR")
 		if !strings.Contains(w.log.String(), "boom") {
 			t.Error("the panic was not logged")
 		}
+		same(t, "counted", testutil.ToFloat64(w.metrics.requests.WithLabelValues("broken", "GET", "500")), 1.0)
 	})
 }
 

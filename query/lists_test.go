@@ -3,6 +3,9 @@ package query
 import (
 	"fmt"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -113,6 +116,41 @@ func TestLongDepositQueue(t *testing.T) {
 		if got := deposits[i].(object)["logIndex"]; got != jsonNumber(want) {
 			t.Errorf("deposit %d has log index %v: the oldest should come first", i, got)
 		}
+	}
+}
+
+// TestDepositQueueTakenBack: more deposits than are looked at at once were taken
+// back, before the ones that are there.
+func TestDepositQueueTakenBack(t *testing.T) {
+	w := newWorld(t)
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 9})
+	w.ledger.insert(t, w.writer, w.database())
+	const gone, live = unsweptScan + 10, 3
+	var rows [][]any
+	for id := uint64(1); id <= gone+live; id++ {
+		for seq, sign := range map[uint64]int8{1: 1, 2: -1} {
+			if sign < 0 && id > gone {
+				continue
+			}
+			hash := common.BigToHash(new(big.Int).SetUint64(id))
+			rows = append(rows, []any{seq, uint8(0), sign, uint64(0), writer, vaultA.Bytes(), id, alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), uint64(9), uint32(1_700_000_012), hash.Bytes(), uint32(id)})
+		}
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+	w.look()
+	group := w.get("/api/v1/queues/deposits").data(t).([]any)[0].(object)
+	deposits := group["deposits"].([]any)
+	same(t, "how many", []any{len(deposits), group["count"]}, []any{live, jsonNumber("3")})
+	same(t, "the oldest", deposits[0].(object)["logIndex"], jsonNumber(fmt.Sprint(gone+1)))
+}
+
+// TestNextPageOutOfReach: a page that cannot be asked for is no next page.
+func TestNextPageOutOfReach(t *testing.T) {
+	for number, next := range map[int]bool{maxReach/100 - 1: true, maxReach / 100: false} {
+		x := &exchange{header: http.Header{}, params: newParams(""), request: httptest.NewRequest(http.MethodGet, "/api/v1/users", nil)}
+		meta := x.list([]any{}, page{number, 100}, 2*maxReach).meta.(pageMeta)
+		same(t, fmt.Sprint("page ", number), meta.HasNextPage, next)
+		same(t, "Link", strings.Contains(x.header.Get("Link"), `rel="next"`), next)
 	}
 }
 

@@ -62,6 +62,7 @@ type Query struct {
 	leases    leases
 	slots     *slots
 	streams   *slots // the long answers, which hold memory until the client has them
+	readers   readers
 	warming   sync.Mutex
 	patience  time.Duration // with a reader that takes nothing
 }
@@ -77,6 +78,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
 		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
 		leases:   leases{held: make(map[rateKey]lease)},
+		readers:  readers{count: make(map[netip.Addr]int)},
 		listener: listener{notified: make(chan struct{}, 1), every: lookEvery, rarely: lookRarely},
 	}
 	for _, proxy := range cfg.TrustedProxies {

@@ -238,11 +238,20 @@ func (q *Query) measure(route string, next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := q.now()
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		returned := false
 		defer func() {
+			switch { // whatever was sent before a handler ended by a panic
+			case returned:
+			case r.Context().Err() != nil:
+				rec.status = statusClientGone
+			default:
+				rec.status = http.StatusInternalServerError
+			}
 			requests.WithLabelValues(methodOf(r), strconv.Itoa(rec.status)).Inc()
 			seconds.Observe(q.now().Sub(start).Seconds())
 		}()
 		next(rec, r)
+		returned = true
 	})
 }
 

@@ -56,7 +56,7 @@ func TestVaultWithoutNavsForLong(t *testing.T) {
 	w := newFixture(t)
 	const many = 20_000
 	err := w.writer.Exec(t.Context(), fmt.Sprintf(`INSERT INTO %[1]s.navs SELECT n.* REPLACE (unhex('%[2]x') AS vault, 12 + number AS block)
-		FROM %[1]s.navs AS n, numbers(%[3]d) WHERE n.vault = unhex('%[4]x') AND n.block = 3`, w.database(), vaultB, many, vaultA))
+		FROM %[1]s.navs AS n, numbers(%[3]d) AS m WHERE n.vault = unhex('%[4]x') AND n.block = 3`, w.database(), vaultB, many, vaultA))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,17 @@ package query
 import (
 	"context"
 	"net/http"
+	"net/netip"
+	"sync"
 	"time"
 )
 
 const (
-	// maxStreams is how many long answers are being sent at once.
-	maxStreams = 8
+	// maxStreams is how many long answers are being sent at once, and
+	// clientStreams how many of them to one address: who reads slowly must not
+	// take the places of all others.
+	maxStreams    = 8
+	clientStreams = maxStreams / 2
 	// streamChunk is what a client must take within streamPatience, or it is
 	// cut off: a reader that is slower than that costs the others too much.
 	streamChunk    = 64 << 10
@@ -22,6 +27,11 @@ const (
 func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	end := time.Now().Add(q.cfg.WriteTimeout)
 	x.params = newParams(x.request.URL.RawQuery)
+	reader := q.clientIP(x.request)
+	if !q.readers.enter(reader) {
+		return q.streams.full()
+	}
+	defer q.readers.leave(reader)
 	release, err := q.streams.acquire(x.ctx)
 	if err != nil {
 		return err
@@ -54,6 +64,31 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 		panic(http.ErrAbortHandler)
 	}
 	return nil
+}
+
+// readers counts the long answers that each address waits for or is being sent.
+type readers struct {
+	mu    sync.Mutex
+	count map[netip.Addr]int
+}
+
+// enter is false where the address has as many as one may have.
+func (r *readers) enter(ip netip.Addr) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count[ip] >= clientStreams {
+		return false
+	}
+	r.count[ip]++
+	return true
+}
+
+func (r *readers) leave(ip netip.Addr) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count[ip]--; r.count[ip] == 0 {
+		delete(r.count, ip)
+	}
 }
 
 // patientWriter gives each piece its own deadline, and none a later one than

@@ -1,13 +1,15 @@
--- A vault's deposits after the last one that was swept, oldest first. Of one
--- place in the chain the newest row decides, for what a reorganisation takes
--- back it takes back newest first.
+-- A vault's deposits after the last one that was swept, oldest first. They are
+-- found by their numbers, which a vault counts in the order of the chain, so that
+-- of a long queue no more is read than is shown. Of one log the newest row
+-- decides. Where many rows of the scan were taken back, the caller asks again
+-- with a larger one.
 SELECT {{template "deposit"}}
 FROM (
   SELECT {{template "deposit"}}, sign
   FROM {db:Identifier}.deposits
   WHERE vault = toFixedString(unhex({vault:String}), 20) AND deposit_id > {swept:UInt64}
     AND seq <= {seq:UInt64} AND block <= {block:UInt64}
-  ORDER BY block, log_index, seq DESC LIMIT 1 BY block, log_index
+  ORDER BY vault, deposit_id, seq DESC LIMIT 1 BY deposit_id, block, log_index LIMIT {scan:UInt64}
 )
 WHERE sign = 1
 ORDER BY block, log_index LIMIT {limit:UInt64}
