@@ -251,16 +251,34 @@ func (s *session) agreedFinal(ctx context.Context, n *node, tip, final *header) 
 	if final.Number < tip.Number {
 		return final.Number, nil
 	}
-	if final.Number > tip.Number {
-		var err error
-		if final, err = n.byNumber(ctx, tip.Number); err != nil {
-			return 0, err
-		}
-	}
-	if final.Hash != tip.Hash {
-		return s.final, nil
+	if through, err := n.passes(ctx, final, tip); err != nil || !through {
+		return s.final, err
 	}
 	return tip.Number, nil
+}
+
+// passes says that the chain that ends with end goes through h, a block not
+// above it and not far below. It is followed by hashes: one address may stand for
+// several backends, and the one that gave h may have it at its number and not in
+// its chain any more.
+func (n *node) passes(ctx context.Context, end, h *header) (bool, error) {
+	if end.Number-h.Number > blocksAtOnce {
+		return false, nil
+	}
+	for end.Number > h.Number {
+		below, err := n.byHash(ctx, end.Parent)
+		if errors.Is(err, errNoBlock) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if below.Number != end.Number-1 {
+			return false, fmt.Errorf("%s answers block %d as the parent of block %d", n.name, below.Number, end.Number)
+		}
+		end = below
+	}
+	return end.Hash == h.Hash, nil
 }
 
 // namesNoFinal says that a node has no finalized block or does not know the

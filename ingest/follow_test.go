@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -147,4 +149,72 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 			t.Errorf("%s: block %d is final, %v; want %d", name, got, err, c.want)
 		}
 	}
+}
+
+// A final block above the tip makes the tip final only where its chain goes
+// through it, by hashes.
+func TestFinalBlockAboveTheTip(t *testing.T) {
+	chain := newFakeChain(t, 31, 100, sparse)
+	n := chain.dial()
+	at := func(number uint64) *header {
+		h, err := n.byNumber(t.Context(), number)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	dead := at(20)
+	dead.Hash = common.HexToHash(otherHash)
+	unknown := at(30)
+	unknown.Parent = common.HexToHash(otherHash)
+	s := &session{state: &state{final: 5}}
+	for name, c := range map[string]struct {
+		tip, final *header
+		want       uint64
+	}{
+		"the next one":                   {at(20), at(21), 20},
+		"some further":                   {at(20), at(50), 20},
+		"too far to be followed":         {at(20), at(100), 5},
+		"the tip left its chain":         {dead, at(21), 5},
+		"the tip left it long ago":       {dead, at(50), 5},
+		"its chain is not given further": {at(20), unknown, 5},
+	} {
+		got, err := s.agreedFinal(t.Context(), n, c.tip, c.final)
+		if err != nil || got != c.want {
+			t.Errorf("%s: block %d is final, %v; want %d", name, got, err, c.want)
+		}
+	}
+}
+
+// One address stands for two backends. One of them has stopped at a block that
+// left the chain, which is our head; the final block is the other one's. The dead
+// block is not final for that, and nobody hears of its referral.
+func TestFinalBlockOfAnotherBackend(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	depositor := r.depositor()
+	p := r.start()
+	p.caughtUp()
+	depositor.deposit(5, 7)
+	p.caughtUp()
+	p.halt()
+	head, told := r.height(), len(r.told())
+	var dead json.RawMessage
+	r.must(r.chain.Client().CallContext(r.ctx, &dead, "eth_getBlockByNumber", hexutil.Uint64(head), false))
+	number := fmt.Sprintf(`"%#x"`, head)
+	r.reorg(2) // the deposit is gone
+	r.mine(30)
+
+	balancer := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == number)
+	})
+	r.config.RPC = Endpoints(balancer.URL)
+	p = r.start()
+	balancer.lookedAt(p)
+	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.told()) != told {
+		t.Errorf("of the dead block %d, final is %d, and told %d with %d referrals more", head, st.FinalBlock, st.ReferralBlock, len(r.told())-told)
+	}
+	balancer.tell(honest)
+	p.caughtUp()
+	r.verify()
 }
