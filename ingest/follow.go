@@ -176,7 +176,16 @@ func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h
 
 // unitOf makes the unit of one block: its logs and then the block itself.
 func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []common.Address) ([]*event.Record, error) {
-	var unit []*event.Record
+	logs, err := s.factsOf(ctx, n, h, addresses)
+	if err != nil {
+		return nil, err
+	}
+	return append(logs, blockFact(h)), nil
+}
+
+// factsOf gives the logs that vaults have in one block, as the records of the
+// log, once as many endpoints agree on them as chain.agreement asks for.
+func (s *session) factsOf(ctx context.Context, n *node, h *header, addresses []common.Address) (facts []*event.Record, err error) {
 	from := n
 	if len(addresses) > 0 {
 		logs, answered, err := s.logsOfBlock(ctx, n, h, addresses)
@@ -185,13 +194,10 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 		}
 		from = answered
 		for _, l := range logs {
-			unit = append(unit, logFact(l))
+			facts = append(facts, logFact(l))
 		}
 	}
-	if err := s.agreed(ctx, from, h, addresses, unit); err != nil {
-		return nil, err
-	}
-	return append(unit, blockFact(h)), nil
+	return facts, s.agreed(ctx, from, h, addresses, facts)
 }
 
 // joined gives the vaults whose logs belong to a block above the final one:

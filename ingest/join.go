@@ -95,13 +95,11 @@ func (s *session) join(ctx context.Context, n *node, late []coverage, final uint
 		if err != nil {
 			return false, err
 		}
-		logs, _, err := s.logsOfBlock(ctx, n, h, addresses)
+		logs, err := s.factsOf(ctx, n, h, addresses)
 		if err != nil {
 			return false, err
 		}
-		for _, l := range logs {
-			unit = append(unit, logFact(l))
-		}
+		unit = append(unit, logs...)
 	}
 	c := &change{units: [][]*event.Record{append(unit, blockFact(s.head))}, final: final}
 	for _, v := range late {
