@@ -153,6 +153,7 @@ type limits struct {
 	counts       map[int]bool // numbers of logs at which answers may be cut
 	uncut        int          // the most logs of an answer that was not cut
 	batch        int          // headers to ask for at once
+	batches      int          // of headers, as long as allowed, since the last refusal or relaxation
 }
 
 const (
@@ -201,7 +202,7 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 	grown, held := 2*blocks, l.named > 0 && blocks >= l.named
 	if l.above > 0 {
 		grown = min(grown, (blocks+l.above)/2)
-		held = held || l.above-min(blocks, l.above) <= l.above/8
+		held = held || l.above-min(blocks, l.above) <= max(1, l.above/8)
 	}
 	if held {
 		grown = blocks
@@ -278,6 +279,20 @@ func (l *limits) headers() int {
 	return l.batch
 }
 
+// gaveHeaders learns from a batch of headers that was given: after many that
+// were as long as allowed, a little more is tried, since what made them shorter
+// may have been an error of a moment.
+func (l *limits) gaveHeaders(asked int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if asked < l.batch || l.batch >= headersAtOnce {
+		return
+	}
+	if l.batches++; l.batches == relaxAfter {
+		l.batch, l.batches = min(headersAtOnce, l.batch+l.batch/4+1), 0
+	}
+}
+
 // fewerHeaders halves the batches of headers, and says false where they cannot
 // be shorter.
 func (l *limits) fewerHeaders(asked int) bool {
@@ -286,6 +301,6 @@ func (l *limits) fewerHeaders(asked int) bool {
 	if asked <= 1 {
 		return false
 	}
-	l.batch = min(l.batch, asked/2)
+	l.batch, l.batches = min(l.batch, asked/2), 0
 	return true
 }

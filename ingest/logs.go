@@ -131,6 +131,7 @@ func (n *node) headers(ctx context.Context, from, to uint64, l *limits) ([]*head
 			}
 			return nil, err
 		}
+		l.gaveHeaders(len(some))
 		for i, result := range results {
 			h, err := n.headerAt(result, some[i][0])
 			if err != nil {
@@ -164,6 +165,7 @@ func (n *node) headersByHash(ctx context.Context, hashes []common.Hash, l *limit
 			}
 			return nil, err
 		}
+		l.gaveHeaders(len(some))
 		for i, result := range results {
 			h, err := n.headerAt(result, hashes[i])
 			if err == nil && h.Hash != hashes[i] {

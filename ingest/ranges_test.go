@@ -382,6 +382,57 @@ func TestLimitsAreRelaxed(t *testing.T) {
 	}
 }
 
+// What a moment of errors has taught, down to the shortest range, is forgotten
+// as well.
+func TestMomentOfErrorsIsForgotten(t *testing.T) {
+	for above := uint64(2); above <= 12; above++ {
+		l := newLimits()
+		for blocks := 4 * above; blocks > 1; {
+			blocks = l.refused(blocks, 1, refusal{kind: unclear})
+		}
+		l.refused(above, 1, refusal{kind: unclear})
+		for range 40 * relaxAfter {
+			l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
+		}
+		if got := l.next(2000); got < 1000 {
+			t.Errorf("long after the refusal of %d blocks come %d", above, got)
+		}
+	}
+	l := newLimits()
+	for l.fewerHeaders(l.headers()) {
+	}
+	if got := l.headers(); got != 1 {
+		t.Errorf("after many refusals come %d headers", got)
+	}
+	l.gaveHeaders(l.headers())
+	if got := l.headers(); got != 1 {
+		t.Errorf("after one batch that was given come %d headers", got)
+	}
+	for range 20 * relaxAfter {
+		l.gaveHeaders(l.headers())
+	}
+	if got := l.headers(); got != headersAtOnce {
+		t.Errorf("long after the refusals come %d headers", got)
+	}
+}
+
+// A node refuses batches for a moment: the headers are asked for in long ones
+// again later.
+func TestBatchesGrowAgain(t *testing.T) {
+	chain := newFakeChain(t, 37, 400, sparse)
+	n, l := chain.dial(), newLimits()
+	l.fewerHeaders(4)
+	for range 30 * relaxAfter {
+		if _, err := n.headers(t.Context(), 1, uint64(l.headers()), l); err != nil {
+			t.Fatal(err)
+		}
+		if l.headers() == headersAtOnce {
+			return
+		}
+	}
+	t.Errorf("a batch still has %d headers", l.headers())
+}
+
 func TestMarks(t *testing.T) {
 	rng := rand.New(rand.NewPCG(29, 29))
 	for range 200 {
