@@ -33,6 +33,7 @@ const (
 	notRefused refusalKind = iota // less would not help: a failure, or too many requests
 	tooMuch                       // the sentence, the code or the status says that less would do
 	unclear                       // an error of the node that may mean anything
+	unanswered                    // no answer in time: less may do, or the endpoint hangs
 )
 
 // What the numbers in the sentences look like: 10000, 10,000, 10k.
@@ -68,8 +69,10 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 	switch {
 	case err == nil, ctx.Err() != nil:
 		return refusal{}
-	case errors.Is(err, errAnswerTooLong), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, errAnswerTooLong):
 		return refusal{kind: tooMuch}
+	case errors.Is(err, context.DeadlineExceeded):
+		return refusal{kind: unanswered}
 	case errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable):
 		return refusal{}
 	case errors.As(err, &answer):

@@ -67,7 +67,7 @@ func TestRefusals(t *testing.T) {
 		want refusalKind
 	}{
 		{&httpError{Status: 413}, tooMuch}, {&httpError{Status: 504}, tooMuch}, {&httpError{Status: 408}, tooMuch}, {errAnswerTooLong, tooMuch},
-		{context.DeadlineExceeded, tooMuch}, {&httpError{Status: 400, Body: "block range too large"}, tooMuch},
+		{context.DeadlineExceeded, unanswered}, {&httpError{Status: 400, Body: "block range too large"}, tooMuch},
 		{&httpError{Status: 429, Body: "limit exceeded"}, notRefused}, {&httpError{Status: 502}, notRefused}, {errTruncated, notRefused}, {errors.New("connection reset"), notRefused},
 		{nil, notRefused},
 	} {

@@ -149,10 +149,10 @@ func (n *node) oneBlock(ctx context.Context, h *header, w *watched, proof Proof)
 	var logs []*event.Log
 	for _, address := range w.addresses {
 		some, err := n.logsByHash(ctx, h, []common.Address{address})
-		if mayBeTooMuch(ctx, err) {
+		switch kind := refusalOf(ctx, err, h.Number).kind; {
+		case kind == tooMuch, kind == unclear:
 			return nil, &overLimitError{h.Number, n.name, err}
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
 		}
 		logs = append(logs, some...)

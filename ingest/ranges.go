@@ -147,24 +147,26 @@ func (r *reader) dense(headers []*header) bool {
 	return 2*hits > len(headers)
 }
 
-// less decides what to do about a range that was not given.
+// less decides what to do about a range that was not given. A failure, and an
+// endpoint that does not answer in time, teach nothing about how much it gives:
+// the next endpoint is asked, for less.
 func (r *reader) less(ctx context.Context, n *node, j *job, to uint64, err error) (*part, error) {
 	refusal, asked := refusalOf(ctx, err, j.at), to-j.at+1
 	if asked > 1 {
-		if refusal.kind == notRefused {
-			j.step = asked / 2 // the next endpoint is asked, for less
+		if refusal.kind == notRefused || refusal.kind == unanswered {
+			j.step = asked / 2
 			return nil, err
 		}
 		j.step = r.limits(n).refused(asked, j.at, refusal)
 		return nil, nil
 	}
-	if refusal.kind == unclear {
+	if refusal.kind == notRefused {
+		return nil, err
+	}
+	if refusal.kind != tooMuch {
 		if j.failures++; j.failures < unclearTries {
 			return nil, err
 		}
-	}
-	if refusal.kind == notRefused {
-		return nil, err
 	}
 	h := (*header)(nil)
 	if len(j.headers) > 0 {

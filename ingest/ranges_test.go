@@ -363,6 +363,34 @@ func TestPartsAreBounded(t *testing.T) {
 	}
 }
 
+// An endpoint that does not answer in time may hang: another one is asked for
+// less, nothing is learned of what it gives, and it is not said to have limits.
+func TestNoAnswerInTime(t *testing.T) {
+	chain := newFakeChain(t, 41, 100, sparse)
+	r, n := chain.reading(ProofHead).reader, chain.dial()
+	hung := fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
+	j := &job{at: 1, to: 64}
+	for asked := uint64(64); asked > 1; asked /= 2 {
+		p, err := r.less(t.Context(), n, j, asked, hung)
+		if p != nil || !errors.Is(err, context.DeadlineExceeded) || j.step != asked/2 {
+			t.Errorf("when %d blocks were not answered come %d, %v", asked, j.step, err)
+		}
+	}
+	if l := r.limits(n); l.above != 0 || l.width != firstWidth || l.batch != headersAtOnce {
+		t.Errorf("it taught %+v", l)
+	}
+	var p *part
+	for try := 1; p == nil; try++ {
+		var err error
+		if p, err = r.less(t.Context(), n, j, 1, hung); (err != nil) != (try < unclearTries) {
+			t.Fatalf("when a single block was not answered %d times the error is %v", try, err)
+		}
+	}
+	if p.from != 1 || p.to != 1 {
+		t.Errorf("in another way were read the blocks %d to %d", p.from, p.to)
+	}
+}
+
 // Limits are learned per endpoint, and relaxed.
 func TestLimitsAreRelaxed(t *testing.T) {
 	l := newLimits()
