@@ -30,7 +30,8 @@ func (s *session) otherBranch(ctx context.Context, n *node, tip *header) (*heade
 
 // believe reorganises, unless another endpoint still has our block at our
 // height and is not behind: then the nodes have not agreed yet, and nothing is
-// taken back before they do.
+// taken back before they do. Another endpoint takes its turn meanwhile, so that
+// one that is alone on a fork is left.
 func (s *session) believe(ctx context.Context, n *node, other *header) (more bool, err error) {
 	if keeper := s.keeper(ctx, n); keeper != nil {
 		s.ingest.metrics.disagreements.WithLabelValues(keeper.name).Inc()
@@ -38,25 +39,34 @@ func (s *session) believe(ctx context.Context, n *node, other *header) (more boo
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is believed when they agree",
 				n.name, keeper.name, other.Number, n.name, other.Hash, keeper.name, s.head.Hash)
 		})
+		s.nodes.next()
 		return false, nil
 	}
 	return true, s.reorganise(ctx, n, other)
 }
 
-// keeper is an endpoint other than n whose chain still goes through our head. An
-// endpoint that fails or is behind says nothing.
+// keeper is an endpoint other than n whose chain still goes through our head.
 func (s *session) keeper(ctx context.Context, n *node) *node {
-	second, err := s.nodes.other(ctx, n)
-	if err != nil {
-		return nil
+	for _, other := range s.nodes.others(n) {
+		if s.keeps(ctx, other) {
+			return other
+		}
 	}
-	if tip, err := second.latest(ctx); err != nil || tip.Number < s.head.Number {
-		return nil
+	return nil
+}
+
+// keeps says that the chain of an endpoint goes through our head. One that fails
+// or is behind says nothing, and neither does one whose head lags: it may have
+// stopped at our head, which left the chain of the others.
+func (s *session) keeps(ctx context.Context, n *node) bool {
+	if s.nodes.identified(ctx, n) != nil {
+		return false
 	}
-	if h, err := second.byNumber(ctx, s.head.Number); err != nil || h.Hash != s.head.Hash {
-		return nil
+	if tip, err := n.latest(ctx); err != nil || tip.Number < s.head.Number || n.health.rank() == lagging {
+		return false
 	}
-	return second
+	h, err := n.byNumber(ctx, s.head.Number)
+	return err == nil && h.Hash == s.head.Hash
 }
 
 // reorganise replaces the blocks above the common ancestor by the branch that

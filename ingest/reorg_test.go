@@ -350,22 +350,9 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	p := r.start()
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
-	forked := func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
-		switch {
-		case method == "eth_getLogs":
-			return []any{}, nil, true
-		case method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == height):
-			var h map[string]any
-			_ = json.Unmarshal(truth(), &h)
-			h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
-			return h, nil, true
-		}
-		return nil, nil, false
-	}
-	first.tell(forked)
-	second.tell(honest)
-	p.until("disagreement", func(st Status) bool { return strings.Contains(st.Reason, "disagree about block") })
-	first.lookedAt(p)
+	first.tell(forkedAt(height))
+	p.until("disagreement", func(Status) bool { return p.disagreements(second) > 0 })
+	second.lookedAt(p) // which has its turn now
 	if now := r.cursor(); now.GetSeq() != seq || p.Status().State != Following {
 		t.Fatalf("a fork of one of two endpoints changed the log from seq %d to %d, state %s", seq, now.GetSeq(), p.Status().State)
 	}
@@ -388,5 +375,107 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	p.caughtUp()
 	if depth := reorgOf(r.verify()); depth != 3 {
 		t.Errorf("the last reorganisation took back %d blocks, want 3", depth)
+	}
+}
+
+// forkedAt is a node whose head, at this height, is another one.
+func forkedAt(height string) lie {
+	return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		switch {
+		case method == "eth_getLogs":
+			return []any{}, nil, true
+		case method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == height):
+			var h map[string]any
+			_ = json.Unmarshal(truth(), &h)
+			h["hash"], h["logsBloom"] = otherHash, "0x"+strings.Repeat("0", 512)
+			return h, nil, true
+		}
+		return nil, nil, false
+	}
+}
+
+// disagreements counts how often this endpoint had our block and another one not.
+func (p *process) disagreements(keeper *liar) float64 {
+	return counterValue(p.rig.t, p.metrics.disagreements.WithLabelValues(keeper.URL))
+}
+
+// Every endpoint is asked whether it still has our block, also where the one
+// that comes first is behind.
+func TestAnyEndpointKeepsOurBlock(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
+	r.config.RPC = Endpoints(first.URL, second.URL, third.URL)
+	p := r.start()
+	p.caughtUp()
+	seq := p.Status().Seq
+	var old json.RawMessage
+	r.must(r.chain.Client().CallContext(r.ctx, &old, "eth_getBlockByNumber", hexutil.Uint64(r.height()-2), false))
+	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
+	})
+	first.tell(forkedAt(fmt.Sprintf(`"%#x"`, r.height())))
+	p.until("disagreement, or a change of the log", func(st Status) bool { return p.disagreements(third) > 0 || st.Seq != seq })
+	third.lookedAt(p)
+	if now := r.cursor().GetSeq(); now != seq {
+		t.Errorf("the fork of one of three endpoints changed the log from seq %d to %d", seq, now)
+	}
+}
+
+// The endpoint in use is alone on a fork that grows: it is left, and the chain
+// of the others is followed.
+func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
+	r.config.RPC = Endpoints(first.URL, second.URL, third.URL)
+	p := r.start()
+	p.caughtUp()
+	fork := r.height()
+	another := func(hash any) string { return "0xdd" + hash.(string)[4:] }
+	first.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		var h map[string]any
+		if method != "eth_getBlockByNumber" || json.Unmarshal(truth(), &h) != nil || h == nil {
+			return nil, nil, false
+		}
+		number, _ := hexutil.DecodeUint64(h["number"].(string))
+		if number < fork {
+			return nil, nil, false
+		}
+		if h["hash"] = another(h["hash"]); number > fork {
+			h["parentHash"] = another(h["parentHash"])
+		}
+		return h, nil, true
+	})
+	for range 4 {
+		r.steps(2)
+		p.caughtUp()
+	}
+	r.verify()
+}
+
+// An endpoint that has stopped at our head, a block that left the chain of the
+// others, cannot keep it for ever.
+func TestStoppedEndpointKeepsNothing(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(20)
+	first, second := r.liar(honest), r.liar(honest)
+	r.config.RPC = Endpoints(first.URL, second.URL)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	var dead json.RawMessage
+	r.must(r.chain.Client().CallContext(r.ctx, &dead, "eth_getBlockByNumber", hexutil.Uint64(r.height()), false))
+	height := fmt.Sprintf(`"%#x"`, r.height())
+	second.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == height)
+	})
+	r.reorg(2)
+	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_increaseTime", hexutil.Uint64(2*lagSeconds)))
+	r.mine(lagBlocks)
+	p = r.start()
+	p.caughtUp()
+	if depth := reorgOf(r.verify()); depth != 2 {
+		t.Errorf("the last reorganisation took back %d blocks, want 2", depth)
 	}
 }
