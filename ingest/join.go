@@ -48,7 +48,9 @@ func (s *session) noteLate(late []coverage) {
 }
 
 // catchUp brings late vaults nearer to the head by one step, a range of final
-// blocks or else the join, and says whether there may be more at once.
+// blocks or else the join, and says whether there may be more at once. An error
+// on the way, one too that no try will mend, is theirs alone: the vaults at the
+// head go on, and the status shows it.
 func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []coverage, final uint64) (more bool, err error) {
 	if time.Now().Before(s.lateness.again) {
 		return false, nil
@@ -60,7 +62,7 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 		_, err = s.join(ctx, n, late, final)
 	}
 	var failed *commitError
-	if err == nil || ctx.Err() != nil || errors.As(err, &failed) || hopeless(err) {
+	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
 		s.lateness.wait, s.lateness.reason = newBackoff(), ""
 		return s.seq > before, err
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -201,6 +202,61 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 		t.Errorf("the late vault was tried %d times in %d rounds", tries, rounds)
 	}
 	failing.tell(honest)
+	p.caughtUp()
+	r.verify()
+}
+
+// Where every endpoint has lost a late vault's old logs, the others go on, and
+// the status says what to do; it catches up when an endpoint has them.
+func TestLateVaultWithPrunedHistory(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(40)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	late := strings.ToLower(strings.TrimPrefix(all[0].Address, "0x"))
+	pruned := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method == "eth_getBlockReceipts" {
+			return nil, nil, true
+		}
+		if method != "eth_getLogs" {
+			return nil, nil, false
+		}
+		filter := strings.ToLower(string(params[0]))
+		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") && !strings.Contains(filter, "address")
+	})
+	r.config.RPC, r.config.Vaults = Endpoints(pruned.URL), all
+	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	defer i.nodes.close()
+	client, err := i.transactional()
+	r.must(err)
+	defer client.Close()
+	r.must(fence(r.ctx, client))
+	s := i.newSession(client)
+	defer func() { s.ranges.close() }()
+	_, err = s.restore(r.ctx)
+	r.must(err)
+	advance := func() {
+		t.Helper()
+		s.lateness.again = time.Time{} // it does not wait between its tries
+		if _, err := s.advance(r.ctx); err != nil {
+			t.Fatalf("the late vault stops the others: %v", err)
+		}
+	}
+	r.eventually("advice about the late vault", func() bool {
+		advance()
+		return strings.Contains(s.lateness.reason, "add an archive node")
+	})
+	r.mine(3)
+	r.eventually("head", func() bool {
+		advance()
+		return s.head.Number == r.height()
+	})
+	pruned.tell(honest)
+	p = r.start()
 	p.caughtUp()
 	r.verify()
 }
