@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -59,7 +60,7 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 	if from := s.lowest() + 1; from <= final {
 		err = s.backfill(ctx, n, tip, from, final)
 	} else {
-		_, err = s.join(ctx, n, late, final)
+		err = s.join(ctx, n, late, final)
 	}
 	var failed *commitError
 	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
@@ -72,41 +73,80 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 	return false, nil
 }
 
-// join appends, as one unit, the logs that late vaults have in the unfinalised
-// blocks that the head has passed, and then the head once more, which now
-// holds for them too. It waits while those blocks are below the window.
-func (s *session) join(ctx context.Context, n *node, late []coverage, final uint64) (bool, error) {
-	from := lowestOf(late) + 1
-	blocks := s.window.blocks()
-	if len(blocks) == 0 || blocks[0].Number > from {
-		return false, nil
+// belowWindow is how many blocks between the final block and the window are
+// read for a late vault, which come with one look at the whole of them.
+const belowWindow = 1024
+
+// join appends, as one unit, the logs that late vaults have in the next of the
+// unfinalised blocks that the head has passed, and then the last of these blocks
+// once more: up to there the log holds for them too, and at the head they have
+// joined. It takes a bounded number of blocks and about as long as a look at the
+// head may wait. Where a node fails on the way, what it gave before is appended.
+func (s *session) join(ctx context.Context, n *node, late []coverage, final uint64) error {
+	blocks, err := s.passed(ctx, n, lowestOf(late)+1)
+	if err != nil {
+		return err
 	}
 	var unit []*event.Record
-	for _, h := range blocks {
-		var addresses []common.Address
-		for _, v := range late {
-			if v.to < h.Number {
-				addresses = append(addresses, v.address)
-			}
+	var last *header
+	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
+		h, logs, err := s.lateLogs(ctx, n, blocks[0].Hash, late)
+		if err != nil && (last == nil || ctx.Err() != nil) {
+			return err
 		}
-		if len(addresses) == 0 {
-			continue
-		}
-		// The header is read again for its bloom, which the log does not keep.
-		h, err := n.byHash(ctx, h.Hash)
 		if err != nil {
-			return false, err
+			s.ingest.log.Info("some blocks were not given for late vaults; those before them are appended", "from", blocks[0].Number, "error", err)
+			break
 		}
-		logs, err := s.factsOf(ctx, n, h, addresses)
-		if err != nil {
-			return false, err
-		}
-		unit = append(unit, logs...)
+		unit, last = append(unit, logs...), h
 	}
-	c := &change{units: [][]*event.Record{append(unit, blockFact(s.head))}, final: final}
+	c := &change{units: [][]*event.Record{append(unit, blockFact(last))}, final: final}
 	for _, v := range late {
-		v.to = s.head.Number
-		c.covered = append(c.covered, v)
+		if v.to < last.Number {
+			v.to = last.Number
+			c.covered = append(c.covered, v)
+		}
 	}
-	return true, s.commit(ctx, c)
+	return s.commit(ctx, c)
+}
+
+// lateLogs reads one block for the late vaults that do not cover it. The header
+// is read again for its bloom, which the log does not keep.
+func (s *session) lateLogs(ctx context.Context, n *node, hash common.Hash, late []coverage) (*header, []*event.Record, error) {
+	h, err := n.byHash(ctx, hash)
+	if err != nil {
+		return nil, nil, err
+	}
+	var addresses []common.Address
+	for _, v := range late {
+		if v.to < h.Number {
+			addresses = append(addresses, v.address)
+		}
+	}
+	logs, err := s.factsOf(ctx, n, h, addresses)
+	return h, logs, err
+}
+
+// passed gives the next blocks from `from` up to the head. The window holds
+// them; those that are below it, and not final yet, must be the ones that it
+// stands on.
+func (s *session) passed(ctx context.Context, n *node, from uint64) ([]*header, error) {
+	blocks := s.window.blocks()
+	first := blocks[0]
+	if first.Number <= from {
+		blocks = blocks[from-first.Number:]
+		return blocks[:min(len(blocks), blocksAtOnce)], nil
+	}
+	if first.Number-from > belowWindow {
+		return nil, fmt.Errorf("blocks %d to %d are not final and below the window, so late vaults wait until they are: make chain.window, which is %d, larger than the distance between the final block and the head",
+			from, first.Number-1, s.ingest.config.Window)
+	}
+	below, err := n.headers(ctx, from, first.Number-1, s.ingest.learned.of(n))
+	if err != nil {
+		return nil, err
+	}
+	if end := below[len(below)-1]; end.Hash != first.Parent {
+		return nil, fmt.Errorf("block %d at %s is %s, but in the log it is %s", end.Number, n.name, end.Hash, first.Parent)
+	}
+	return below[:min(len(below), blocksAtOnce)], nil
 }

@@ -261,6 +261,71 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.verify()
 }
 
+// A late vault keeps what it has read of the blocks that are not final when a
+// node fails to give the next one, and a reorganisation takes it back like the
+// rest.
+func TestJoinKeepsWhatWasRead(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Finality = Finality{Depth: 200}
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(30)
+	r.mine(2 * blocksAtOnce)
+	depositor := r.depositor() // of the first vault
+	for n := range 8 {
+		depositor.deposit(int64(n+1), 7)
+	}
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	missing, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(r.height()-3))
+	r.must(err)
+	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), missing.Hash().Hex())
+	})
+	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	p = r.start()
+	p.until("late vault before the block that is not given", func(st Status) bool {
+		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 && st.LateVaults[0].Reason != ""
+	})
+	r.verify()
+	r.mine(2)
+	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
+	r.reorg(9)
+	r.mine(1)
+	p.caughtUp()
+	r.verify()
+}
+
+// Where finality lags more than the window, a late vault joins through the
+// blocks between them.
+func TestLateVaultBelowTheWindow(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Window = 4 // and final is the block that is eight below the head
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(40)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	r.config.Vaults = all
+	p = r.start()
+	p.caughtUp()
+	r.steps(5)
+	p.caughtUp()
+	r.verify()
+}
+
+// Where it lags too much for that, the status says what to change.
+func TestLateVaultFarBelowTheWindow(t *testing.T) {
+	s := &session{ingest: &Ingest{config: Config{Window: 7}}, state: &state{}}
+	s.window.apply(chainlog.Entry{Record: blockFact(&header{Number: 2*belowWindow + 1})})
+	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
+		t.Errorf("far below the window the error is %v", err)
+	}
+}
+
 // TestVaultsAreAskedOnce: what a vault has answered is not asked for again when
 // the node fails at the next question.
 func TestVaultsAreAskedOnce(t *testing.T) {
