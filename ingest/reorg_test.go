@@ -247,6 +247,37 @@ func TestFreezeBeyondFinality(t *testing.T) {
 	}
 }
 
+// After chain.window was raised, what the smaller window has forgotten is not
+// taken back by halves: of a block below it only a referral is known.
+func TestReorganisationAfterTheWindowWasRaised(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Window = 3
+	r.steps(20)
+	depositor := r.depositor()
+	r.mine(12)
+	p := r.start()
+	p.caughtUp()
+	depositor.deposit(5, 7)
+	r.mine(5)
+	p.caughtUp()
+	p.halt()
+	seq := r.cursor().GetSeq()
+
+	r.config.Window = 1024
+	p = r.start()
+	p.caughtUp()
+	r.reorg(6) // with the deposit's block
+	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	if all, _ := r.log(); uint64(len(all)) != seq {
+		t.Errorf("the log has %d records, and had %d before the reorganisation", len(all), seq)
+	}
+	_, err := r.resume(true)
+	r.must(err)
+	p.caughtUp()
+	r.config.Window = 3 // with which most of the blocks were recorded
+	r.verify()
+}
+
 // A -> B -> A: the same block comes back, and its logs with it.
 func TestBlockComesBack(t *testing.T) {
 	r := newRig(t, kfake)

@@ -141,8 +141,8 @@ func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, erro
 // resumption took back.
 func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Record, err error) {
 	s.window = window{}
-	oldest := ancestor - min(ancestor, s.ingest.config.Window)
-	final, toldTo := min(s.final, ancestor), min(s.told, ancestor)
+	toldTo := min(s.told, ancestor)
+	s.floor = max(min(s.final, toldTo), ancestor-min(ancestor, s.ingest.config.Window))
 	var unfinished []*event.Record
 	wasTold := func(r *event.Record) bool {
 		return r.GetLog().GetBlockNumber() <= s.told && referralOf(r.GetLog()) != nil
@@ -156,7 +156,7 @@ func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Re
 		case unfinished != nil && e.GetRetracts() != 0 && wasTold(e.Record):
 			unfinished = append(unfinished, e.Record)
 		}
-		if e.GetRetracts() != 0 || matters(e.Record, min(final, toldTo), oldest, toldTo) {
+		if e.GetRetracts() != 0 || matters(e.Record, s.floor, toldTo) {
 			s.window.apply(e)
 		}
 		return nil

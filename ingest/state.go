@@ -23,6 +23,7 @@ type state struct {
 	told    uint64 // referrals of blocks up to this one were written
 	covered []coverage
 	window  window
+	floor   uint64 // the window holds all of every block above it
 	frozen  string
 }
 
@@ -118,13 +119,16 @@ func (s *state) toldTarget(confirmations Confirmations) uint64 {
 	return max(s.told, min(deep, s.head.Number))
 }
 
-// prune forgets what no later step needs, of a window of at most size blocks.
+// prune forgets what no later step needs, of a window of at most size blocks:
+// what is final and told, and what is too far below the head to be followed. The
+// floor stays where it is when size is larger than before, since what was
+// forgotten does not come back.
 func (s *state) prune(size uint64) {
 	if s.head == nil {
 		return
 	}
-	oldest := s.head.Number - min(s.head.Number, size)
-	s.window.prune(min(s.final, s.told), oldest, s.told)
+	s.floor = max(s.floor, min(s.final, s.told), s.head.Number-min(s.head.Number, size))
+	s.window.prune(s.floor, s.told)
 }
 
 // restart is the first record that a restart must read: the oldest of the
@@ -141,7 +145,7 @@ func (s *state) restart() (seq uint64, offset int64) {
 func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	c := &event.Cursor{
 		LogId: s.logID, GenesisHash: s.genesis[:], ChainId: chainID, InstanceId: instance, Seq: s.seq,
-		FinalBlock: s.final, ReferralBlock: s.told, Frozen: s.frozen,
+		FinalBlock: s.final, ReferralBlock: s.told, Frozen: s.frozen, WindowBlock: s.floor,
 	}
 	c.WindowSeq, c.WindowOffset = s.restart()
 	if s.head != nil {
@@ -161,7 +165,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 	}
 	s := &state{
 		logID: c.GetLogId(), genesis: common.Hash(c.GetGenesisHash()), seq: c.GetSeq(), final: c.GetFinalBlock(), told: c.GetReferralBlock(),
-		frozen: c.GetFrozen(),
+		frozen: c.GetFrozen(), floor: c.GetWindowBlock(),
 	}
 	if c.GetHead() != nil {
 		s.head = headerOf(c.GetHead())

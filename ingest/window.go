@@ -36,19 +36,15 @@ func (w *window) remove(seq uint64) {
 }
 
 // prune drops what cannot matter any more.
-func (w *window) prune(settled, oldest, told uint64) {
-	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(e.Record, settled, oldest, told) })
+func (w *window) prune(floor, told uint64) {
+	w.entries = slices.DeleteFunc(w.entries, func(e chainlog.Entry) bool { return !matters(e.Record, floor, told) })
 }
 
-// matters says that a record can still matter: not one of a block up to settled,
-// which is final and told, nor one of a block up to oldest, which is too far
-// below the head to be followed, but for the referrals after told.
-func matters(r *event.Record, settled, oldest, told uint64) bool {
+// matters says that a record can still matter: one of a block above the floor,
+// and below it only a referral after told.
+func matters(r *event.Record, floor, told uint64) bool {
 	number, _ := blockOf(r)
-	if number <= settled {
-		return false
-	}
-	return number > oldest || number > told && referralOf(r.GetLog()) != nil
+	return number > floor || number > told && referralOf(r.GetLog()) != nil
 }
 
 // above gives the live records of blocks above number, newest first.

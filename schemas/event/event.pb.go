@@ -706,7 +706,10 @@ type Cursor struct {
 	WindowSeq    uint64 `protobuf:"varint,10,opt,name=window_seq,json=windowSeq,proto3" json:"window_seq,omitempty"`
 	WindowOffset int64  `protobuf:"varint,11,opt,name=window_offset,json=windowOffset,proto3" json:"window_offset,omitempty"`
 	// Not empty: the reason why ingest appends nothing until an operator acts.
-	Frozen        string `protobuf:"bytes,12,opt,name=frozen,proto3" json:"frozen,omitempty"`
+	Frozen string `protobuf:"bytes,12,opt,name=frozen,proto3" json:"frozen,omitempty"`
+	// The records from window_seq on hold all of every block above this one; up to
+	// it only what may still be told. 0 in cursors that do not say.
+	WindowBlock   uint64 `protobuf:"varint,13,opt,name=window_block,json=windowBlock,proto3" json:"window_block,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -823,6 +826,13 @@ func (x *Cursor) GetFrozen() string {
 		return x.Frozen
 	}
 	return ""
+}
+
+func (x *Cursor) GetWindowBlock() uint64 {
+	if x != nil {
+		return x.WindowBlock
+	}
+	return 0
 }
 
 type Coverage struct {
@@ -1036,7 +1046,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\bDecision\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04time\x18\x03 \x01(\x04R\x04time\"\x93\x03\n" +
+	"\x04time\x18\x03 \x01(\x04R\x04time\"\xb6\x03\n" +
 	"\x06Cursor\x12\x15\n" +
 	"\x06log_id\x18\x01 \x01(\fR\x05logId\x12!\n" +
 	"\fgenesis_hash\x18\x02 \x01(\fR\vgenesisHash\x12\x19\n" +
@@ -1053,7 +1063,8 @@ const file_event_event_proto_rawDesc = "" +
 	"window_seq\x18\n" +
 	" \x01(\x04R\twindowSeq\x12#\n" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
-	"\x06frozen\x18\f \x01(\tR\x06frozen\"\x8d\x01\n" +
+	"\x06frozen\x18\f \x01(\tR\x06frozen\x12!\n" +
+	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\x8d\x01\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
