@@ -17,8 +17,9 @@ const (
 	// blocks, before it is taken for dead.
 	silence = 15 * time.Second
 	// eagerFor is how long after an announcement the announced block is asked for
-	// more often, every eagerEvery: the endpoint in use may get it a moment later
-	// than the one that announced it.
+	// more often, at first after eagerEvery and then after twice the time: the
+	// endpoint in use may get it a moment later than the one that announced it, and
+	// may always be late on a chain of fast blocks.
 	eagerFor   = 2 * time.Second
 	eagerEvery = 25 * time.Millisecond
 )
@@ -39,10 +40,14 @@ func (p *nodes) rest(ctx context.Context, poll time.Duration) error {
 
 func (p *nodes) pause(poll time.Duration) time.Duration {
 	announced, told := p.announced.Load(), p.told.Load()
-	if announced != nil && (told == nil || told.number < announced.number) && p.clock.now().Sub(announced.at) < eagerFor {
-		return min(poll, eagerEvery)
+	if announced == nil || told != nil && told.number >= announced.number {
+		return poll
 	}
-	return poll
+	since := p.clock.now().Sub(announced.at)
+	if since >= eagerFor {
+		return poll
+	}
+	return min(poll, max(since, eagerEvery))
 }
 
 // listen subscribes to the new blocks of an endpoint, again and again until ctx

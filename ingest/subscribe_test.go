@@ -189,3 +189,25 @@ func TestEagerAfterAnnouncement(t *testing.T) {
 		t.Error("who goes away rests")
 	}
 }
+
+// The endpoint in use is always one block behind the one that announces: it is
+// asked a few times for each block, however fast they come.
+func TestEagerPausesGrow(t *testing.T) {
+	for _, every := range []time.Duration{250 * time.Millisecond, time.Second, 12 * time.Second} {
+		p := newNodes(Config{ID: 5, RPC: Endpoints("http://a.invalid")}, newMetrics(newRegistry()), slog.New(slog.DiscardHandler))
+		f := newFakeTime()
+		p.clock = f.clock()
+		const blocks = 20
+		looks := 0
+		for number := range uint64(blocks) {
+			p.told.Store(&sighting{number, f.now()})
+			p.announce(p.all[0], sighting{number + 1, f.now()})
+			for next := f.now().Add(every); f.now().Before(next); looks++ {
+				f.pass(p.pause(time.Minute))
+			}
+		}
+		if looks > 9*blocks {
+			t.Errorf("with a block every %s it looks %d times for %d blocks", every, looks, blocks)
+		}
+	}
+}
