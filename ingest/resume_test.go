@@ -259,6 +259,23 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 	})
 }
 
+// After a resumption of many transactions the window reaches as far below the
+// ancestor as after one of a single transaction: a reorganisation there is
+// followed.
+func TestReorganisationAfterAResume(t *testing.T) {
+	r, p := frozen(t, kfake, func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 })
+	p.halt()
+	_, err := r.resume(true, func(i *Ingest) { i.takeBack.atOnce, i.takeBack.asUnit = 1, 1 })
+	r.must(err)
+	if head := r.cursor().GetHead().GetNumber(); head != r.height()-6 {
+		t.Fatalf("after the resumption the head is block %d, and the chain's %d", head, r.height())
+	}
+	r.reorg(7) // from the ancestor on
+	p = r.start()
+	p.caughtUp()
+	r.verify()
+}
+
 // A freeze that was for nothing: the chain is the log's again.
 func TestResumeWithNothingToTakeBack(t *testing.T) {
 	r := indexed(t)

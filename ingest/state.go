@@ -122,9 +122,10 @@ func (s *state) toldTarget(confirmations Confirmations) uint64 {
 // prune forgets what no later step needs, of a window of at most size blocks:
 // what is final and told, and what is too far below the head to be followed. The
 // floor stays where it is when size is larger than before, since what was
-// forgotten does not come back.
+// forgotten does not come back. While the log is frozen nothing is forgotten:
+// a resumption needs what a lower head will stand on.
 func (s *state) prune(size uint64) {
-	if s.head == nil {
+	if s.head == nil || s.frozen != "" {
 		return
 	}
 	s.floor = max(s.floor, min(s.final, s.told), s.head.Number-min(s.head.Number, size))
