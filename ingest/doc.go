@@ -32,7 +32,7 @@
 //	                                             where none is, of those that are furthest behind
 //	blocks above the head ...................... one unit each, logs by block hash, parent hashes followed
 //	a vault is behind the head ................. one commit of final blocks of those that are furthest behind, or else
-//	                                             the join: their logs of the unfinalised blocks that the head has passed
+//	                                             the join: their logs of the next unfinalised blocks that the head has passed
 //	final block or referrals moved ............. the cursor alone
 //
 // So a vault that was added later catches up between the steps of the others,
@@ -60,7 +60,8 @@
 // block is proven when all its logs, whoever has emitted them, are numbered from
 // 0 and together set every bit of its bloom. That is not a cryptographic proof: a
 // last log whose address and topics all occur in earlier logs of its block could
-// be missing. A final block that no endpoint can prove is refused as pruned.
+// be missing. A final block that no endpoint can prove is refused as
+// pruned; where only late vaults need it they wait, and the status says so.
 //
 // Ranges are read ahead, several at once and by jobs that keep their place
 // (pipeline, reader), and are committed in order. How long a range may be is
