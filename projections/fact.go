@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"fmt"
 	"iter"
 	"math"
 
@@ -41,6 +42,12 @@ func (f *fact) name() string {
 		return ""
 	}
 	return f.named.String()
+}
+
+// line says what the record is, as the question `record` says it of its row.
+func (f *fact) line() string {
+	return fmt.Sprintf("%s %s of block %d %x, log %d, time %d, takes back seq %d, boundary %t",
+		f.kind, f.name(), f.log.block, f.hash, f.log.index, f.log.ts, f.retracts, f.boundary)
 }
 
 // facts is records of the log in their order, as they were read: in pieces, for

@@ -112,36 +112,35 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (fac
 	}
 }
 
-// locate finds the offset of the record with that seq by a few jumps (see the
-// package comment), and so proves that the log has it. 0 is the start of the log.
-func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (int64, error) {
+// locate finds the record with that seq by a few jumps (see the package
+// comment), and so proves that the log has one. 0 is the start of the log.
+func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (fact, error) {
 	if seq == 0 {
-		return 0, nil
+		return fact{}, nil
 	}
 	end, err := logEnd(ctx, chainID, options)
 	if err != nil {
-		return 0, err
+		return fact{}, err
 	}
-	offset, at, err := probe(ctx, chainID, 0, options)
-	for err == nil && at < seq {
-		jump := offset + int64(seq-at)
+	found, err := probe(ctx, chainID, 0, options)
+	for err == nil && found.seq < seq {
+		jump := found.offset + int64(seq-found.seq)
 		if jump >= end {
-			return 0, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
+			return fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
 		}
-		offset, at, err = probe(ctx, chainID, jump, options)
+		found, err = probe(ctx, chainID, jump, options)
 	}
-	if err == nil && at > seq {
-		return 0, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: offset, Want: seq, Got: at}}
+	if err == nil && found.seq > seq {
+		return fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.offset, Want: seq, Got: found.seq}}
 	}
-	return offset, err
+	return found, err
 }
 
 // probeTimeout bounds the wait for one record that should be there.
 const probeTimeout = 20 * time.Second
 
-// probe reads the first committed record at or after an offset, and gives its
-// offset and seq.
-func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt) (int64, uint64, error) {
+// probe reads the first committed record at or after an offset.
+func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt) (fact, error) {
 	topic := chainlog.LogTopic(chainID)
 	start := kgo.NewOffset().At(offset)
 	if offset == 0 {
@@ -153,7 +152,7 @@ func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt)
 		kgo.FetchMaxBytes(1 << 20),
 	}, options...)...)
 	if err != nil {
-		return 0, 0, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
+		return fact{}, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
 	}
 	defer client.Close()
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -161,16 +160,25 @@ func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt)
 	for {
 		fetches := client.PollRecords(limited, 1)
 		if err := fetches.Err(); err != nil {
-			return 0, 0, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
+			return fact{}, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
 		}
 		for _, in := range fetches.Records() {
-			record, err := chainlog.Decode(chainID, in)
-			if err != nil {
-				return 0, 0, err
-			}
-			return in.Offset, record.GetSeq(), nil
+			return decodeRecord(chainID, in)
 		}
 	}
+}
+
+// decodeRecord reads a record that came by no Reader.
+func decodeRecord(chainID uint64, in *kgo.Record) (fact, error) {
+	record, err := chainlog.Decode(chainID, in)
+	if err != nil {
+		return fact{}, err
+	}
+	read, err := decodeAll(chainID, []chainlog.Raw{{Seq: record.GetSeq(), Boundary: record.GetBoundary(), Offset: in.Offset, Value: in.Value}})
+	if err != nil {
+		return fact{}, err
+	}
+	return read[0], nil
 }
 
 // logEnd is the offset after the last committed record and its marker.

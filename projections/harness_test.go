@@ -106,7 +106,6 @@ func newWorld(t *testing.T) *world {
 func newWorldAt(t *testing.T, clickhouse string) *world {
 	t.Helper()
 	w := &world{kafka: chainlog.DefaultConfig(), ch: clickhouseAt(t, clickhouse)}
-	w.kafka.Brokers = localtest.Kafka(t)
 	w.conn = open(t, w.ch)
 	pg := registry.DefaultConfig()
 	pg.URL = localtest.Postgres(t)
@@ -115,6 +114,15 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.pool.Close)
+	w.newLog(t)
+	return w
+}
+
+// newLog gives the world a Kafka with an empty log.
+func (w *world) newLog(t *testing.T) {
+	t.Helper()
+	w.kafka.Brokers = localtest.Kafka(t)
+	var err error
 	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +131,6 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 	if err := chainlog.EnsureTopics(t.Context(), kadm.NewClient(w.producer), chainID, w.kafka.Topology()); err != nil {
 		t.Fatal(err)
 	}
-	return w
 }
 
 // append writes records to the log, one transaction for each unit.

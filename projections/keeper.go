@@ -159,11 +159,14 @@ func (k *keeper) follow(ctx context.Context) error {
 		return err
 	}
 	w.across(k.clickhouse.Processes())
-	offset, err := locate(ctx, k.chainID, w.position, k.kafka.Options())
+	last, err := locate(ctx, k.chainID, w.position, k.kafka.Options())
 	if err != nil {
 		return err
 	}
-	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.position, Offset: offset}, k.kafka.Options()...)
+	if err := w.endsWith(ctx, &last); err != nil {
+		return err
+	}
+	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.position, Offset: last.offset}, k.kafka.Options()...)
 	if err != nil {
 		return err
 	}

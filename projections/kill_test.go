@@ -7,16 +7,20 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -177,15 +181,87 @@ func TestLocate(t *testing.T) {
 		t.Fatalf("the log has %d gaps only, the test proves little", gaps)
 	}
 	for _, seq := range []uint64{1, 2, s.Seq() / 3, s.Seq() / 2, s.Seq() - 1, s.Seq()} {
-		offset, err := locate(t.Context(), chainID, seq, w.kafka.Options())
-		if err != nil || offset != offsets[seq] {
-			t.Errorf("seq %d is found at offset %d (%v), it is at %d", seq, offset, err, offsets[seq])
+		found, err := locate(t.Context(), chainID, seq, w.kafka.Options())
+		if err != nil || found.seq != seq || found.offset != offsets[seq] {
+			t.Errorf("seq %d is found as %d at offset %d (%v), it is at %d", seq, found.seq, found.offset, err, offsets[seq])
 		}
 	}
-	if offset, err := locate(t.Context(), chainID, 0, w.kafka.Options()); err != nil || offset != 0 {
-		t.Errorf("the start is found at offset %d, %v", offset, err)
+	if start, err := locate(t.Context(), chainID, 0, w.kafka.Options()); err != nil || start.offset != 0 {
+		t.Errorf("the start is found at offset %d, %v", start.offset, err)
 	}
 	if _, err := locate(t.Context(), chainID, s.Seq()*3, w.kafka.Options()); !permanent(err) {
 		t.Errorf("a seq after the end of the log: %v", err)
+	}
+}
+
+// TestRestoredLogThatWentOn: a log that was restored from an older copy and then
+// written on is longer than the position again, and is refused all the same.
+func TestRestoredLogThatWentOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := randomHistory(rand.New(rand.NewPCG(5, 5)), 60)
+	parts := units(s.Records)
+	w.append(t, slices.Concat(parts[:2*len(parts)/3]...))
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	position := uint64(len(slices.Concat(parts[:2*len(parts)/3]...)))
+	reaches(t, p, position)
+	must(t, stop())
+
+	// The older copy has half the log. What ingest writes after it is one record
+	// further than before.
+	copied := slices.Concat(parts[:len(parts)/2]...)
+	last := uint64(len(copied))
+	wentOn := []*event.Record{{Seq: last + 1, ChainId: chainID, Boundary: true, Fact: &event.Record_Decision{Decision: &event.Decision{Kind: "resume"}}}}
+	for _, r := range s.Records[last:] {
+		r = proto.Clone(r).(*event.Record)
+		r.Seq++
+		if r.Retracts > last {
+			r.Retracts++
+		}
+		wentOn = append(wentOn, r)
+	}
+	w.newLog(t)
+	w.append(t, copied)
+	w.append(t, wentOn)
+	p, _ = w.projector(t)
+	failing(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy, and written on", "`navlog projection rebuild`")
+	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".records"); n != position {
+		t.Errorf("the tables go on to seq %d, after %d", n, position)
+	}
+}
+
+// TestEndsWith: whatever a record is, its row is known again, and any difference
+// between the two is refused for good.
+func TestEndsWith(t *testing.T) {
+	t.Parallel()
+	conn, database := newGeneration(t)
+	m, log := quiet()
+	s := everyEvent()
+	s.Retract(1)
+	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
+	must(t, err)
+	var last fact
+	for x := range entries(s.Records).all() {
+		last = *x
+		last.boundary = true // each record is a unit, so that the tables end with it
+		must(t, w.write(t.Context(), facts{{last}}))
+		must(t, w.endsWith(t.Context(), &last))
+	}
+	for what, change := range map[string]func(other *fact){
+		"kind":     func(other *fact) { other.kind = aDecision },
+		"event":    func(other *fact) { other.kind, other.named = aLog, contracts.KindNavUpdated },
+		"block":    func(other *fact) { other.log.block++ },
+		"hash":     func(other *fact) { other.hash[31]++ },
+		"time":     func(other *fact) { other.log.ts++ },
+		"index":    func(other *fact) { other.log.index++ },
+		"retracts": func(other *fact) { other.retracts++ },
+		"boundary": func(other *fact) { other.boundary = false },
+	} {
+		other := last
+		change(&other)
+		if err := w.endsWith(t.Context(), &other); !permanent(err) {
+			t.Errorf("a record with another %s: %v", what, err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"golang.org/x/sync/errgroup"
 
@@ -48,6 +49,24 @@ func openWriter(ctx context.Context, conn driver.Conn, database string, entries 
 	w.folded = w.position
 	w.state = newState(w.position == 0)
 	return w, nil
+}
+
+// endsWith proves that the record which the log has at the position is the one
+// that the tables were made of. A log that was restored from an older copy has
+// the log's id, and goes on with other records under the same seqs.
+func (w *writer) endsWith(ctx context.Context, last *fact) error {
+	if w.position == 0 {
+		return nil
+	}
+	var row string
+	ask := clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"seq": fmt.Sprint(w.position)}))
+	if err := w.conn.QueryRow(ask, question("record", w.database)).Scan(&row); err != nil {
+		return fmt.Errorf("read seq %d of %s.records: %w", w.position, w.database, err)
+	}
+	if row != last.line() {
+		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy, and written on; restore the true log, or run `navlog projection rebuild` if this one is it", w.position, w.database, row, last.line())}
+	}
+	return nil
 }
 
 // across names the table of the queries that are running, where the generation
