@@ -122,25 +122,31 @@ func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (fact, 
 	if err != nil {
 		return fact{}, err
 	}
-	found, err := probe(ctx, chainID, 0, options)
-	for err == nil && found.seq < seq {
-		jump := found.offset + int64(seq-found.seq)
-		if jump >= end {
-			return fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
+	for jump := int64(0); jump < end; {
+		found, err := probe(ctx, chainID, jump, end, options)
+		switch {
+		case err != nil:
+			return fact{}, err
+		case found.seq == seq:
+			return found, nil
+		case found.seq > seq:
+			return fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.offset, Want: seq, Got: found.seq}}
+		case found.seq == 0:
+			jump = end
+		default:
+			jump = found.offset + int64(seq-found.seq)
 		}
-		found, err = probe(ctx, chainID, jump, options)
 	}
-	if err == nil && found.seq > seq {
-		return fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.offset, Want: seq, Got: found.seq}}
-	}
-	return found, err
+	return fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
 }
 
 // probeTimeout bounds the wait for one record that should be there.
 const probeTimeout = 20 * time.Second
 
-// probe reads the first committed record at or after an offset.
-func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt) (fact, error) {
+// probe reads the first committed record at or after an offset, and gives none,
+// seq 0, when there is none before end. Between the last record and the end there
+// may be aborted ones and markers, which nobody sees who does not ask for markers.
+func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo.Opt) (fact, error) {
 	topic := chainlog.LogTopic(chainID)
 	start := kgo.NewOffset().At(offset)
 	if offset == 0 {
@@ -149,6 +155,7 @@ func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt)
 	client, err := kgo.NewClient(append([]kgo.Opt{
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: {0: start}}),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(),
 		kgo.FetchMaxBytes(1 << 20),
 	}, options...)...)
 	if err != nil {
@@ -157,15 +164,19 @@ func probe(ctx context.Context, chainID uint64, offset int64, options []kgo.Opt)
 	defer client.Close()
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	for {
+	for next := offset; next < end; {
 		fetches := client.PollRecords(limited, 1)
 		if err := fetches.Err(); err != nil {
 			return fact{}, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
 		}
 		for _, in := range fetches.Records() {
-			return decodeRecord(chainID, in)
+			if !in.Attrs.IsControl() {
+				return decodeRecord(chainID, in)
+			}
+			next = in.Offset + 1
 		}
 	}
+	return fact{}, nil
 }
 
 // decodeRecord reads a record that came by no Reader.
