@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -392,6 +393,16 @@ func TestRefusals(t *testing.T) {
 		"a hole in the log": {func(t *testing.T, w *world) {
 			w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[1].Fact}}, kgo.TryCommit)
 		}, []string{"records were lost"}},
+		"a forked log": {func(t *testing.T, w *world) {
+			parts := units(s.Records)
+			var again []*event.Record // the last unit, as another writer saw it
+			for _, r := range parts[len(parts)-1] {
+				r = proto.Clone(r).(*event.Record)
+				r.GetBlock().Time += 77
+				again = append(again, r)
+			}
+			w.transaction(t, again, kgo.TryCommit)
+		}, []string{"goes back to seq", "two writers", "restore the topic"}},
 		"a retraction of nothing": {func(t *testing.T, w *world) {
 			l := logOf(1, 1, common.Hash{}, 0, said{vaultB, deposit(1, bob, 0, whole(1))})
 			w.transaction(t, []*event.Record{{Seq: s.Seq() + 1, Retracts: 2, ChainId: chainID, Boundary: true, Fact: &event.Record_Log{Log: l}}}, kgo.TryCommit)

@@ -225,6 +225,24 @@ func TestReaderRefusesHolesAndRubbish(t *testing.T) {
 			t.Fatalf("the hole is not found: %v", err)
 		}
 	})
+	t.Run("fork", func(t *testing.T) {
+		b := newBroker(t)
+		b.transaction(kgo.TryCommit, nil, blocks(1, 5)...)
+		b.transaction(kgo.TryCommit, nil, blocks(4, 7)...) // another writer, or the same unit once more
+		for name, from := range map[string]Position{
+			"from the start":             {},
+			"where the first one ends":   {Seq: 5, Offset: 4},
+			"before the fork":            {Seq: 3, Offset: 2},
+			"after the fork, not hinted": {Seq: 6},
+		} {
+			var hole *HoleError
+			if seqs, err := b.read(from, 7); !errors.As(err, &hole) || hole.Want != 6 || hole.Got != 4 {
+				t.Errorf("%s: after %v: %v", name, seqs, err)
+			} else if !strings.Contains(err.Error(), "goes back to seq 4") || !strings.Contains(err.Error(), "restore the topic") {
+				t.Errorf("%s: the error does not say what is wrong and what to do: %v", name, err)
+			}
+		}
+	})
 	for name, value := range map[string]string{
 		"garbage":       "\xff\xff\xff",
 		"empty":         "",

@@ -42,9 +42,10 @@ type Reader struct {
 	client  *kgo.Client
 	chainID uint64
 	last    uint64
-	next    int64 // offset after the last record that was fetched
-	stable  int64 // last stable offset when it was fetched
-	hinted  bool  // the first fetch started at a hint that is not verified yet
+	seen    uint64 // seq of the last record that was fetched, 0 before the first
+	next    int64  // offset after the last record that was fetched
+	stable  int64  // last stable offset when it was fetched
+	hinted  bool   // the first fetch started at a hint that is not verified yet
 }
 
 // NewReader makes a reader of the records after from. options say how to
@@ -76,7 +77,7 @@ func (r *Reader) Left() int64 { return max(0, r.stable-r.next) }
 // Poll waits for records after the last one that it returned and gives at
 // most limit of them. It returns ctx's error when ctx ends first, a
 // *CorruptError for a record that cannot be read, and a *HoleError when seq is
-// not contiguous.
+// not contiguous: a hole, or a seq that is there twice.
 func (r *Reader) Poll(ctx context.Context, limit int) ([]Entry, error) {
 	for {
 		entries, err := r.poll(ctx, limit)
@@ -133,25 +134,37 @@ func (r *Reader) accept(records []*kgo.Record) ([]Raw, error) {
 		if err != nil {
 			return nil, err
 		}
-		switch seq := record.Seq; {
-		case seq <= r.last:
-			continue // before the position: a hint may point a little early
-		case seq == r.last+1:
-			r.last, r.hinted = seq, false
-			entries = append(entries, record)
-		case r.hinted:
+		first := r.seen == 0
+		if first && r.hinted && record.Seq > r.last+1 {
 			// The hint pointed too far, as after a restored topic: read from the start.
 			r.hinted, r.next = false, 0
 			r.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{in.Topic: {0: {Epoch: -1, Offset: 0}}})
 			return entries, nil
-		default:
-			return nil, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: r.last + 1, Got: seq}
+		}
+		if want := r.want(); record.Seq != want && !(first && record.Seq < want) {
+			return nil, &HoleError{Topic: in.Topic, Offset: in.Offset, Want: want, Got: record.Seq}
+		}
+		r.seen = record.Seq
+		if record.Seq > r.last { // else it is before the position: a hint may point a little early
+			r.last = record.Seq
+			entries = append(entries, record)
 		}
 	}
 	return entries, nil
 }
 
-// HoleError says that records are missing from the log.
+// want is the seq that comes next in a sound log. The first record that is
+// fetched may be an earlier one, and those before the position too follow on one
+// another: there is nothing by which the log may have a seq twice.
+func (r *Reader) want() uint64 {
+	if r.seen == 0 {
+		return r.last + 1
+	}
+	return r.seen + 1
+}
+
+// HoleError says that records are missing from the log, or that it has a seq
+// twice.
 type HoleError struct {
 	Topic     string
 	Offset    int64
@@ -159,6 +172,9 @@ type HoleError struct {
 }
 
 func (e *HoleError) Error() string {
+	if e.Got < e.Want {
+		return fmt.Sprintf("%s goes back to seq %d at offset %d where seq %d belongs: two writers wrote it, or an aborted transaction came back; restore the topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
+	}
 	return fmt.Sprintf("%s continues with seq %d at offset %d where seq %d belongs: records were lost; restore the topic from a replica or a backup", e.Topic, e.Got, e.Offset, e.Want)
 }
 
