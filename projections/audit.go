@@ -20,19 +20,23 @@ type brokenError struct{ what string }
 func (e *brokenError) Error() string { return e.what + ": rows were lost or doubled" }
 
 // prove audits a generation, and marks one bad that lost or doubled a row,
-// whatever it is used for: better no answer than a wrong one. The projector does
-// it when it opens a generation and then every hour, an operator before a
-// generation is made live or compared with, and Verify. It gives a *brokenError,
+// whatever it is used for: better no answer than a wrong one. An operator does it
+// before a generation is made live or compared with, and Verify; the projector
+// audits when it opens a generation and then every hour beside the writer. It gives a *brokenError,
 // wrapped in what to do, when the proof fails and the mark is made.
 func prove(ctx context.Context, conn driver.Conn, pool *pgxpool.Pool, id int32, database string) error {
-	err := audit(ctx, conn, database)
-	if broken := new(brokenError); !errors.As(err, &broken) {
-		return err
+	return condemn(ctx, pool, id, audit(ctx, conn, database))
+}
+
+// condemn marks a generation bad when the audit's verdict is that it is broken.
+func condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) error {
+	if broken := new(brokenError); !errors.As(verdict, &broken) {
+		return verdict
 	}
 	if failed := markBad(ctx, pool, id); failed != nil {
-		return fmt.Errorf("%v, and generation %d is not marked bad yet, try again: %w", err, id, failed)
+		return fmt.Errorf("%v, and generation %d is not marked bad yet, try again: %w", verdict, id, failed)
 	}
-	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", err, id)
+	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", verdict, id)
 }
 
 // markBad takes a broken generation out of service, whatever it was used for.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -151,7 +152,9 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.clickhouse.CheckTables(ctx, k.conn, k.database); err != nil {
 		return err
 	}
-	if err := k.prove(ctx); err != nil {
+	// First of all: what is folded from rows that are not all there would be wrong,
+	// or stop with an error that tells of something else.
+	if err := k.judge(ctx, audit(ctx, k.conn, k.database)); err != nil {
 		return err
 	}
 	w, err := openWriter(ctx, k.conn, k.database, k.share, k.metrics, k.log)
@@ -179,11 +182,11 @@ func (k *keeper) follow(ctx context.Context) error {
 	group.Go(func() error { return k.write(ctx, w, f) })
 	group.Go(func() error { return k.announce(ctx) })
 	group.Go(func() error { return k.merge(ctx) })
+	group.Go(func() error { return k.proveAgain(ctx) })
 	return group.Wait()
 }
 
-// write folds batch after batch while the one before is inserted, and audits
-// the generation now and then.
+// write folds batch after batch while the one before is inserted.
 func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
 	ready := make(chan *folded)
 	group, ctx := errgroup.WithContext(ctx)
@@ -210,7 +213,6 @@ func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
 }
 
 func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) error {
-	proven := time.Now()
 	for {
 		var batch *folded
 		select {
@@ -228,12 +230,6 @@ func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) er
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
-		}
-		if time.Since(proven) > k.audit {
-			if err := k.prove(ctx); err != nil {
-				return err
-			}
-			proven = time.Now()
 		}
 	}
 }
@@ -258,9 +254,44 @@ func (k *keeper) announce(ctx context.Context) error {
 	}
 }
 
-// prove audits the generation. A broken one is not written any more.
-func (k *keeper) prove(ctx context.Context) error {
-	err := prove(ctx, k.conn, k.pool, k.id, k.database)
+// auditTimeout bounds an audit beside the writer, which is in no hurry.
+const auditTimeout = 10 * time.Minute
+
+// proveAgain audits the generation now and then beside the writer, until ctx ends
+// or the generation is broken. An audit that cannot be made is an alarm and no
+// more: the rows are none the worse for it.
+func (k *keeper) proveAgain(ctx context.Context) error {
+	for {
+		if err := pause(ctx, k.audit); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(sparing(ctx), auditTimeout)
+		err := audit(limited, k.conn, k.database)
+		cancel()
+		broken := new(brokenError)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			k.metrics.audits.WithLabelValues("sound").Inc()
+		case errors.As(err, &broken):
+			return k.judge(ctx, err)
+		default:
+			k.metrics.audits.WithLabelValues("failed").Inc()
+			k.log.Error("the generation is written and could not be audited, trying again later", "error", err, "in", k.audit)
+		}
+	}
+}
+
+// sparing asks with one thread, and leaves the others to the writer and to query.
+func sparing(ctx context.Context) context.Context {
+	return clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 1}))
+}
+
+// judge says of an audit's verdict what it means for the keeper: a broken
+// generation is marked bad and not written any more.
+func (k *keeper) judge(ctx context.Context, verdict error) error {
+	err := condemn(ctx, k.pool, k.id, verdict)
 	if broken := new(brokenError); errors.As(err, &broken) {
 		return &permanentError{err}
 	}

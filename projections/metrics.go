@@ -8,6 +8,7 @@ type metrics struct {
 	batches prometheus.Counter
 	rows    *prometheus.CounterVec
 	inserts *prometheus.CounterVec
+	audits  *prometheus.CounterVec
 	seq     prometheus.Gauge
 	lag     prometheus.Gauge
 	// Logs that cannot be, and logs that cannot be counted, by Solidity event.
@@ -20,6 +21,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that all tables have."}),
 		rows:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted, progress rows included."}, []string{"table"}),
 		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged and not there: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
+		audits:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"), Help: "Audits beside the writer by outcome: sound; failed (could not be made: alarm). A broken generation is bad, and not written any more."}, []string{"outcome"}),
 		seq:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which every table is written."}),
 		lag:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Committed log offsets after the last record written; transaction markers included while records are missing."}),
 		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
@@ -32,7 +34,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.seq, m.lag, m.impossibleLogs, m.quarantinedLogs}
+	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.seq, m.lag, m.impossibleLogs, m.quarantinedLogs}
 }
 
 // forget takes the metrics of a generation that is gone away.

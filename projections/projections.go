@@ -28,7 +28,7 @@ type Projections struct {
 	reg        prometheus.Registerer
 	log        *slog.Logger
 	every      time.Duration // between looks at the end of the log
-	audit      time.Duration // between proofs that a generation is contiguous
+	audit      time.Duration // between audits of a generation that is written
 	merging    merging
 	conn       driver.Conn
 	open       func() (driver.Conn, error)

@@ -1,13 +1,17 @@
 package projections
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/registry"
@@ -83,6 +87,83 @@ func TestAudit(t *testing.T) {
 	if err != nil || len(all) != 1 || all[0].State != registry.Bad {
 		t.Errorf("generations are %+v, %v", all, err)
 	}
+}
+
+// auditedConn lets a test come before each audit of a generation.
+type auditedConn struct {
+	driver.Conn
+	before func(ctx context.Context) context.Context
+}
+
+func (c *auditedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	if strings.Contains(query, "uniqExact(seq)") { // the first question of an audit
+		ctx = c.before(ctx)
+	}
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+// TestAuditBesideTheWriter: the log is written on while an audit runs, which takes
+// one thread of the engine, and when no audit can be made any more.
+func TestAuditBesideTheWriter(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	p.audit = time.Millisecond
+	var audits atomic.Int32
+	var threads uint64
+	begun, over := make(chan struct{}), make(chan struct{})
+	p.open = func() (driver.Conn, error) {
+		conn, err := p.clickhouse.Open()
+		return &auditedConn{conn, func(ctx context.Context) context.Context {
+			switch n := audits.Add(1); {
+			case n == 2: // after the one at the start
+				if err := conn.QueryRow(ctx, "SELECT toUInt64(getSetting('max_threads'))").Scan(&threads); err != nil {
+					t.Errorf("read the threads of an audit: %v", err)
+				}
+				close(begun)
+				select {
+				case <-over:
+				case <-ctx.Done():
+				}
+			case n > 2:
+				ctx, cancel := context.WithCancel(ctx)
+				cancel()
+				return ctx
+			}
+			return ctx
+		}}, err
+	}
+	start(t, p)
+	select {
+	case <-begun:
+	case <-time.After(patience):
+		t.Fatal("no audit runs beside the writer")
+	}
+	if threads != 1 {
+		t.Errorf("an audit beside the writer takes %d threads, want 1", threads)
+	}
+	for range 2 {
+		s.Mine()
+		w.append(t, s.Records[s.Seq()-1:])
+		reaches(t, p, s.Seq())
+	}
+	outcome := func(outcome string) float64 { return testutil.ToFloat64(p.measured().audits.WithLabelValues(outcome)) }
+	if outcome("sound") != 0 || outcome("failed") != 0 {
+		t.Fatal("the audit did not run while the log was written: the test proves nothing")
+	}
+	close(over)
+	eventually(t, func() error {
+		if outcome("sound") != 1 || outcome("failed") < 2 {
+			return fmt.Errorf("%v audits are sound and %v failed", outcome("sound"), outcome("failed"))
+		}
+		return nil
+	})
+	s.Mine()
+	w.append(t, s.Records[s.Seq()-1:])
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestManyKeys: the state of many users, requests and partners is read back
