@@ -10,7 +10,6 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -39,13 +38,15 @@ func condemn(ctx context.Context, pool *pgxpool.Pool, id int32, verdict error) e
 	return fmt.Errorf("%w; generation %d is marked bad, run `navlog projection rebuild`", verdict, id)
 }
 
-// markBad takes a broken generation out of service, whatever it was used for.
+// markBad takes a broken generation out of service, whatever it is used for at
+// that moment: in one statement, for it may be made live or standby meanwhile.
 func markBad(ctx context.Context, pool *pgxpool.Pool, id int32) error {
-	for _, was := range []string{registry.Live, registry.Standby, registry.Building} {
-		_, err := db.New(pool).SetGenerationState(ctx, db.SetGenerationStateParams{ID: id, OldState: was, NewState: registry.Bad})
-		if err != nil {
-			return fmt.Errorf("mark generation %d bad: %w", id, err)
-		}
+	n, err := db.New(pool).MarkGenerationBad(ctx, id)
+	if err == nil && n != 1 {
+		err = errors.New("it was dropped, or PostgreSQL does not know it; look at `navlog projection list`")
+	}
+	if err != nil {
+		return fmt.Errorf("mark generation %d bad: %w", id, err)
 	}
 	return nil
 }

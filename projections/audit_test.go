@@ -1,6 +1,7 @@
 package projections
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -10,6 +11,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // TestAuditFindsLostParts: whatever part of whatever table goes, so long as it
@@ -55,6 +58,39 @@ func TestAuditFindsLostParts(t *testing.T) {
 		}
 		must(t, conn.Exec(t.Context(), "INSERT INTO "+database+".rankings "+row+"-1, 'first', 'x', -1)"))
 		must(t, audit(t.Context(), conn, database))
+	}
+}
+
+// TestMarkBadMovingGeneration: a generation that is made live while it is marked
+// bad is bad in the end; one that is bad stays so, and one that is gone is an error.
+func TestMarkBadMovingGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.registered(t, 1, make([]byte, 16), "fedcba987654", registry.Building)
+	tx, err := w.pool.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	must(t, move(t.Context(), db.New(tx), 1, registry.Building, registry.Live))
+	marked := make(chan error, 1)
+	go func() { marked <- markBad(t.Context(), w.pool, 1) }()
+	eventually(t, func() error {
+		var waits bool
+		err := w.pool.QueryRow(t.Context(), "SELECT exists(SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE datname = current_database() AND NOT granted)").Scan(&waits)
+		if err == nil && !waits {
+			err = errors.New("nobody waits for the generation that moves")
+		}
+		return err
+	})
+	must(t, tx.Commit(t.Context()))
+	must(t, <-marked)
+	all, err := db.New(w.pool).ListGenerations(t.Context())
+	if err != nil || len(all) != 1 || all[0].State != registry.Bad {
+		t.Errorf("generations are %+v, %v", all, err)
+	}
+	must(t, markBad(t.Context(), w.pool, 1))
+	must(t, move(t.Context(), db.New(w.pool), 1, registry.Bad, registry.Dropped))
+	for _, id := range []int32{1, 2} {
+		wantError(t, markBad(t.Context(), w.pool, id), fmt.Sprintf("mark generation %d bad", id), "`navlog projection list`")
 	}
 }
 

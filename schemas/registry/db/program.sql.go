@@ -164,6 +164,18 @@ func (q *Queries) LiveGeneration(ctx context.Context) (LiveGenerationRow, error)
 	return i, err
 }
 
+const markGenerationBad = `-- name: MarkGenerationBad :execrows
+UPDATE generation SET state = 'bad' WHERE id = $1 AND state IN ('live', 'standby', 'building', 'bad')
+`
+
+func (q *Queries) MarkGenerationBad(ctx context.Context, id int32) (int64, error) {
+	result, err := q.db.Exec(ctx, markGenerationBad, id)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const putStatus = `-- name: PutStatus :exec
 INSERT INTO program_status (program, instance, at, status) VALUES ($1, $2, now(), $3)
 ON CONFLICT (program, instance) DO UPDATE SET at = now(), status = excluded.status

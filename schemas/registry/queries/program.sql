@@ -10,6 +10,9 @@ INSERT INTO generation (id, log_id, schema, state) VALUES ($1, $2, $3, $4);
 -- name: SetGenerationState :execrows
 UPDATE generation SET state = sqlc.arg(new_state) WHERE id = sqlc.arg(id) AND state = sqlc.arg(old_state);
 
+-- name: MarkGenerationBad :execrows
+UPDATE generation SET state = 'bad' WHERE id = $1 AND state IN ('live', 'standby', 'building', 'bad');
+
 -- name: KeepGenerationReport :exec
 UPDATE generation SET report = $2 WHERE id = $1;
 
