@@ -330,6 +330,23 @@ func TestLeaseLost(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
+// TestLeaseOfALostHost: PostgreSQL gives up the session of a host that is gone,
+// and with it the lease, within seconds.
+func TestLeaseOfALostHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	l, err := acquire(t.Context(), w.pool, 99, func() {})
+	must(t, err)
+	defer l.release()
+	for setting, want := range map[string]string{"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "5", "tcp_keepalives_count": "3", "tcp_user_timeout": "20000"} {
+		var got string
+		must(t, l.conn.QueryRow(t.Context(), "SHOW "+setting).Scan(&got))
+		if got != want { // all are 0 where it is not TCP
+			t.Errorf("%s is %s, want %s", setting, got, want)
+		}
+	}
+}
+
 // registered puts a generation into the registry by hand.
 func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state string) {
 	t.Helper()

@@ -93,6 +93,12 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"
 	parsed.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "30s"
 	parsed.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	// A lease is a lock of a session: of a host that is gone the server must soon
+	// know that it is, and by default it asks for the first time after two hours.
+	parsed.ConnConfig.RuntimeParams["tcp_keepalives_idle"] = "5"
+	parsed.ConnConfig.RuntimeParams["tcp_keepalives_interval"] = "5"
+	parsed.ConnConfig.RuntimeParams["tcp_keepalives_count"] = "3"
+	parsed.ConnConfig.RuntimeParams["tcp_user_timeout"] = "20s" // keepalives rest while an answer is on its way
 	parsed.ConnConfig.ConnectTimeout = 5 * time.Second
 	pool, err := pgxpool.NewWithConfig(ctx, parsed)
 	if err != nil {
