@@ -70,7 +70,9 @@ func (c Config) Processes() string {
 	return "clusterAllReplicas(" + c.Cluster + ", system.processes)"
 }
 
-// clustered adds the settings of a writer that has replicas.
+// clustered adds the settings of a connection to a server that has replicas. A
+// reader needs them like the writer: without them it would see one table with a
+// batch and another one without, as parts come to its replica.
 func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
 	if c.Cluster != "" {
 		settings["insert_quorum"] = "auto"

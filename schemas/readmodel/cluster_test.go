@@ -7,6 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -38,8 +41,8 @@ func TestDDL(t *testing.T) {
 	}
 }
 
-// TestClusterSettings: a writer with replicas waits for a quorum and reads
-// what was acknowledged, and looks at the queries of all replicas.
+// TestClusterSettings: a writer with replicas waits for a quorum, it and query
+// read what was acknowledged, and the queries of all replicas are looked at.
 func TestClusterSettings(t *testing.T) {
 	c := config(t)
 	if got := c.Processes(); got != "system.processes" {
@@ -54,29 +57,29 @@ func TestClusterSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	rows, err := conn.Query(t.Context(), "SELECT name, value FROM system.settings WHERE name IN ('insert_quorum', 'insert_quorum_parallel', 'select_sequential_consistency', 'insert_deduplicate', 'async_insert')")
+	wantSettings(t, conn, map[string]string{"insert_quorum": "auto", "insert_quorum_parallel": "0", "select_sequential_consistency": "1", "insert_deduplicate": "1", "async_insert": "0"})
+	reader, err := c.OpenReader()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer rows.Close()
-	got := map[string]string{}
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			t.Fatal(err)
-		}
-		got[name] = value
-	}
-	for name, value := range map[string]string{"insert_quorum": "auto", "insert_quorum_parallel": "0", "select_sequential_consistency": "1", "insert_deduplicate": "1", "async_insert": "0"} {
-		if got[name] != value {
-			t.Errorf("%s is %q and must be %q", name, got[name], value)
-		}
-	}
+	defer reader.Close()
+	wantSettings(t, reader, map[string]string{"select_sequential_consistency": "1", "max_execution_time": "10"})
 	if err := c.CheckTables(t.Context(), conn, "nowhere"); err == nil || !strings.Contains(err.Error(), "ReplicatedMergeTree(") {
 		t.Errorf("tables that are not replicated: %v", err)
 	}
 	c.Cluster = "no name"
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "clickhouse.cluster is \"no name\"") {
 		t.Errorf("a wrong name: %v", err)
+	}
+}
+
+// wantSettings fails the test where questions of a connection have other settings.
+func wantSettings(t *testing.T, conn driver.Conn, want map[string]string) {
+	t.Helper()
+	for name, value := range want {
+		var got string
+		if err := conn.QueryRow(t.Context(), "SELECT value FROM system.settings WHERE name = {name:String}", clickhouse.Named("name", name)).Scan(&got); err != nil || got != value {
+			t.Errorf("%s is %q (%v) and must be %q", name, got, err, value)
+		}
 	}
 }

@@ -125,12 +125,12 @@ func (c Config) OpenReader(conns int) (driver.Conn, error) {
 	if user == "" {
 		user, password = c.User, c.Password
 	}
-	return c.open(user, password, readTimeout, conns, clickhouse.Settings{
+	return c.open(user, password, readTimeout, conns, c.clustered(clickhouse.Settings{
 		"use_skip_indexes_on_data_read": 0,
 		"max_memory_usage":              int64(1 << 30),
 		"max_execution_time":            10,
 		"max_threads":                   2,
-	})
+	}))
 }
 
 // OpenPatient makes a pool for the writer's statements that take the longer the
