@@ -58,7 +58,7 @@ func TestClusterSettings(t *testing.T) {
 	}
 	defer conn.Close()
 	wantSettings(t, conn, map[string]string{"insert_quorum": "auto", "insert_quorum_parallel": "0", "select_sequential_consistency": "1", "insert_deduplicate": "1", "async_insert": "0"})
-	reader, err := c.OpenReader()
+	reader, err := c.OpenReader(1)
 	if err != nil {
 		t.Fatal(err)
 	}
