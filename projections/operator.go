@@ -58,7 +58,8 @@ type Generation struct {
 	Schema   string `json:"schema"`
 	Database string `json:"database"`
 	LogID    string `json:"logId"`
-	// Seq up to which every table is written; nil where there are no tables.
+	// Seq up to which every table is written; nil where there are no tables, or
+	// those of another schema under other names.
 	Seq       *uint64   `json:"seq"`
 	CreatedAt time.Time `json:"createdAt"`
 
@@ -82,10 +83,13 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 	return out, nil
 }
 
-// seq is how far a generation is, nil when it has no tables (yet, or any more).
+// seq is how far a generation is, nil when it lacks a table that this binary
+// knows: it has none (yet, or any more), or it is of a schema with other names,
+// and must be listed, replaced and dropped all the same.
 func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
 	var tables uint64
-	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = {database:String}", clickhouse.Named("database", database)).Scan(&tables)
+	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = {database:String} AND name IN ({tables:Array(String)})",
+		clickhouse.Named("database", database), clickhouse.Named("tables", readmodel.Tables)).Scan(&tables)
 	if err != nil {
 		return nil, fmt.Errorf("look for the tables of %s: %w", database, err)
 	}
@@ -132,7 +136,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is %s and cannot be live: `navlog projection rebuild` makes a new one", id, g.State)
 	}
 	if g.Seq == nil {
-		return fmt.Errorf("generation %d is standby and %s has no tables: drop it, and run `navlog projection rebuild`", id, g.Database)
+		return fmt.Errorf("generation %d is standby and %s has no tables of the schema %s that this navlog knows (its own is %s): drop it, and run `navlog projection rebuild`", id, g.Database, readmodel.Schema(), g.Schema)
 	}
 	if live != nil && !bytes.Equal(g.logID, live.logID) {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)

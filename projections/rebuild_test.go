@@ -345,6 +345,32 @@ func TestPatient(t *testing.T) {
 	follows(t, p, 2, s.Seq())
 }
 
+// TestOldSchema: a generation whose tables have other names, as an older navlog
+// made them, is listed, replaced by a rebuild, refused by a switch and dropped.
+func TestOldSchema(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	old := w.ch.Database(1)
+	must(t, readmodel.Create(t.Context(), w.conn, old))
+	must(t, w.conn.Exec(t.Context(), "RENAME TABLE "+old+".rankings TO "+old+".users"))
+	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
+	p, _ := w.projector(t)
+	p.WaitForRebuild()
+	start(t, p)
+	o := w.operator(t)
+	wantStates(t, o, "1 live")
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
+	wantStates(t, o, "1 standby, 2 live")
+	wantError(t, o.Switch(t.Context(), 1), "has no tables of the schema "+readmodel.Schema(), "fedcba987654")
+	must(t, o.Drop(t.Context(), 1))
+	wantStates(t, o, "1 dropped, 2 live")
+}
+
 // TestLiveBreaks: with a generation in standby the projector goes on when the
 // live one breaks, says so, and a rollback heals it.
 func TestLiveBreaks(t *testing.T) {
