@@ -35,6 +35,7 @@ type Operator struct {
 	clickhouse readmodel.Config
 	pool       *pgxpool.Pool
 	conn       driver.Conn
+	patient    driver.Conn   // for proofs and comparisons, which take the longer the longer the log is
 	every      time.Duration // between looks at a generation that is being built
 	patience   time.Duration // until a generation that nobody builds is mentioned
 }
@@ -45,11 +46,15 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{chainID, kafka, ch, pool, conn, 500 * time.Millisecond, 10 * time.Second}, nil
+	patient, err := ch.OpenPatient()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &Operator{chainID, kafka, ch, pool, conn, patient, 500 * time.Millisecond, 10 * time.Second}, nil
 }
 
 // Close ends its connections to ClickHouse.
-func (o *Operator) Close() error { return o.conn.Close() }
+func (o *Operator) Close() error { return errors.Join(o.conn.Close(), o.patient.Close()) }
 
 // Generation is one line of the list.
 type Generation struct {
@@ -141,7 +146,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	if live != nil && !bytes.Equal(g.logID, live.logID) {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)
 	}
-	if err := prove(ctx, o.conn, o.pool, id, g.Database); err != nil {
+	if err := prove(ctx, o.patient, o.pool, id, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live != nil {

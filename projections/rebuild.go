@@ -86,7 +86,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if err != nil {
 		return out, err
 	}
-	if err := prove(ctx, o.conn, o.pool, id, g.Database); err != nil {
+	if err := prove(ctx, o.patient, o.pool, id, g.Database); err != nil {
 		return out, fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live, err = o.sound(ctx, live, options); err != nil {
@@ -123,7 +123,7 @@ func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildO
 	if live == nil {
 		return nil, nil
 	}
-	err := prove(ctx, o.conn, o.pool, live.ID, live.Database)
+	err := prove(ctx, o.patient, o.pool, live.ID, live.Database)
 	if broken := new(brokenError); errors.As(err, &broken) {
 		options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
 		return nil, nil
@@ -140,8 +140,11 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 	return o.reaches(ctx, g, *seq)
 }
 
+// judgeByLog proves that a generation is a fold of the log. It looks at every user
+// and request, and at no sample: nothing else stands between the new generation
+// and the switch, and a promise to be equal is about all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
-	if out.Verified, err = verifyGeneration(ctx, o.chainID, o.kafka, o.conn, g.ID, g.Database, VerifyOptions{}); err != nil {
+	if out.Verified, err = verifyGeneration(ctx, o.chainID, o.kafka, o.patient, g.ID, g.Database, VerifyOptions{}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil {
@@ -151,7 +154,7 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 }
 
 func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Rebuilt, accept bool) (err error) {
-	out.Parity, err = compareGenerations(ctx, o.conn, side{live.ID, live.Database}, side{g.ID, g.Database})
+	out.Parity, err = compareGenerations(ctx, o.patient, side{live.ID, live.Database}, side{g.ID, g.Database})
 	if err != nil {
 		return err
 	}

@@ -38,3 +38,19 @@ func TestGivenUpQuestions(t *testing.T) {
 		t.Fatalf("after %d questions that were given up the server says %d, %v", given, n, err)
 	}
 }
+
+// TestPatientConnection: what takes long is bounded in memory like any question of
+// the writer, and not in time.
+func TestPatientConnection(t *testing.T) {
+	conn, err := config(t).OpenPatient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	for name, want := range map[string]string{"max_execution_time": "0", "max_memory_usage": "2147483648"} {
+		var value string
+		if err := conn.QueryRow(t.Context(), "SELECT value FROM system.settings WHERE name = '"+name+"'").Scan(&value); err != nil || value != want {
+			t.Errorf("%s is %q, %v; want %s", name, value, err, want)
+		}
+	}
+}

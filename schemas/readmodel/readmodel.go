@@ -112,11 +112,14 @@ func (c Config) Open() (driver.Conn, error) {
 		"use_skip_indexes_on_data_read":  0,
 		"deduplicate_insert":             "enable",
 		"insert_deduplication_token":     "",
-		"max_memory_usage":               int64(2 << 30),
+		"max_memory_usage":               writerMemory,
 		"max_execution_time":             60,
-		"max_bytes_before_external_sort": int64(1 << 30),
+		"max_bytes_before_external_sort": writerMemory / 2,
 	}))
 }
+
+// writerMemory bounds a question of the writer: the engine is query's too.
+const writerMemory int64 = 2 << 30
 
 // OpenReader makes a pool of so many connections for query, with the read-only
 // login where there is one, bounded in time, memory and threads per question.
@@ -134,9 +137,15 @@ func (c Config) OpenReader(conns int) (driver.Conn, error) {
 }
 
 // OpenPatient makes a pool for the writer's statements that take the longer the
-// more data there is, and say nothing before they are over.
+// more data there is, and say nothing before they are over: merges and proofs.
+// They are bounded in memory and not in time.
 func (c Config) OpenPatient() (driver.Conn, error) {
-	return c.open(c.User, c.Password, 24*time.Hour, writerConns, c.clustered(clickhouse.Settings{"max_execution_time": 0}))
+	return c.open(c.User, c.Password, 24*time.Hour, writerConns, c.clustered(clickhouse.Settings{
+		"use_skip_indexes_on_data_read":  0,
+		"max_memory_usage":               writerMemory,
+		"max_execution_time":             0,
+		"max_bytes_before_external_sort": writerMemory / 2,
+	}))
 }
 
 const (
