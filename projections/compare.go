@@ -41,6 +41,7 @@ func pastComparisons(b *fold.Books) []comparison {
 		{"flows: totals by vault and user", "verify_flows", flowLines(b)},
 		{"requests", "verify_requests", requestLines(b)},
 		{"requests: queue by vault", "verify_queue", queueLines(b)},
+		{"requests: queue", "verify_waiting", waitingLines(b)},
 	}
 }
 
@@ -102,16 +103,20 @@ func flowLines(b *fold.Books) (out []string) {
 		if live == 0 && f.Withdrawn.Sign() == 0 {
 			continue // a claim of nothing by a stranger adds nothing
 		}
-		out = append(out, fmt.Sprintf("%x %x %d %d %d %d %d %d %d", k.Vault[:], k.User[:], f.Deposits, f.Deposited, f.Requests, f.Estimated, f.Withdrawn, live, f.First))
+		out = append(out, fmt.Sprintf("%x %x %d %d %d %d %d %d %d %d %d %d", k.Vault[:], k.User[:], f.Deposits, f.Deposited, f.Requests, f.Estimated, f.Withdrawn, live, f.First,
+			int64(f.Blocks), int64(f.FirstBlock), f.BlockAmounts))
 	}
 	return out
 }
 
-func requestLines(b *fold.Books) (out []string) {
-	keys := slices.SortedFunc(maps.Keys(b.Requests), func(x, y fold.RequestKey) int {
+func requestKeys(b *fold.Books) []fold.RequestKey {
+	return slices.SortedFunc(maps.Keys(b.Requests), func(x, y fold.RequestKey) int {
 		return cmp.Or(bytes.Compare(x.Vault[:], y.Vault[:]), cmp.Compare(x.Index, y.Index))
 	})
-	for _, k := range keys {
+}
+
+func requestLines(b *fold.Books) (out []string) {
+	for _, k := range requestKeys(b) {
 		q := b.Requests[k]
 		asked := fmt.Sprintf("%040x %040x 0 0 0 0 %d 0 0 %064x 0", 0, 0, q.Requested, 0)
 		if q.Asked != nil {
@@ -126,6 +131,26 @@ func requestLines(b *fold.Books) (out []string) {
 	return out
 }
 
+// inQueue tells whether a request was asked for and is not over.
+func inQueue(q *fold.Request) bool {
+	return q.Asked != nil && q.Claimed == 0 && q.Cancelled == 0 && (q.Expired == 0 || q.Funded > 0)
+}
+
+func waitingLines(b *fold.Books) (out []string) {
+	for _, k := range requestKeys(b) {
+		q := b.Requests[k]
+		if !inQueue(q) {
+			continue
+		}
+		waiting := "0 0 0"
+		if e := q.Asked.Event.(contracts.WithdrawalRequested); q.Funded == 0 {
+			waiting = fmt.Sprintf("1 %d %d", e.AssetsEstimate, int64(e.ExpiresAt))
+		}
+		out = append(out, fmt.Sprintf("%x %d 1 %s", k.Vault[:], k.Index, waiting))
+	}
+	return out
+}
+
 func queueLines(b *fold.Books) (out []string) {
 	type queue struct {
 		open, waiting int
@@ -133,7 +158,7 @@ func queueLines(b *fold.Books) (out []string) {
 	}
 	vaults := map[common.Address]*queue{}
 	for k, q := range b.Requests {
-		if q.Asked == nil || q.Claimed > 0 || q.Cancelled > 0 || q.Expired > 0 && q.Funded == 0 {
+		if !inQueue(q) {
 			continue
 		}
 		v := vaults[k.Vault]

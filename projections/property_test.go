@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/projections/fold"
 	"github.com/navlog/navlog/schemas/event"
@@ -100,7 +101,7 @@ func check(t *testing.T, conn driver.Conn, database string, records []*event.Rec
 	books := foldOf(t, records).Books(block)
 	what := pastComparisons(books)
 	if block == fold.Newest {
-		what = comparisons(books)
+		what = append(comparisons(books), printsOf(t, records).comparison())
 		for _, table := range readmodel.Tables {
 			if err := v.rows(t.Context(), table); err != nil {
 				t.Fatal(err)
@@ -115,6 +116,16 @@ func check(t *testing.T, conn driver.Conn, database string, records []*event.Rec
 	if err := v.report.Err(); err != nil {
 		t.Fatalf("as of block %d at seq %d:\n%v", block, len(records), err)
 	}
+}
+
+func printsOf(t *testing.T, records []*event.Record) (p prints) {
+	t.Helper()
+	for _, r := range records {
+		value, err := proto.Marshal(r)
+		must(t, err)
+		p.add(r, value)
+	}
+	return p
 }
 
 // TestCutsDoNotMatter: the rows of a history are the same however it is cut.

@@ -154,7 +154,7 @@ func verifyGeneration(ctx context.Context, chainID uint64, kafka chainlog.Config
 		return v.report, nil // the log itself is broken
 	}
 	v.report.Quarantined, v.report.Impossible = v.books.Quarantined, v.books.Impossible
-	for _, c := range comparisons(v.books) {
+	for _, c := range append(comparisons(v.books), v.prints.comparison()) {
 		if err := v.compare(ctx, c, fold.Newest); err != nil {
 			return nil, err
 		}
@@ -167,6 +167,7 @@ type verifier struct {
 	report  *Report
 	options VerifyOptions
 	books   *fold.Books
+	prints  prints
 	sample  sample
 	span    uint64 // of seqs whose rows are told apart at once
 }
@@ -198,7 +199,7 @@ func (v *verifier) foldLog(ctx context.Context, chainID uint64, kafka chainlog.C
 		return nil, err
 	}
 	defer reader.Close()
-	if err := follow(ctx, reader, f, v.report.Seq, check); err != nil || check.Difference != "" {
+	if err := v.follow(ctx, reader, f, v.report.Seq, check); err != nil || check.Difference != "" {
 		return nil, err
 	}
 	v.books = f.Books(fold.Newest)
@@ -214,11 +215,12 @@ func (v *verifier) foldLog(ctx context.Context, chainID uint64, kafka chainlog.C
 		return nil, fmt.Errorf("%s is at seq %d, but the tables are at seq %d of %s: restore both topics from the same backup, or compare nothing with the chain (--no-chain)",
 			chainlog.CursorTopic(chainID), cursor.GetSeq(), v.report.Seq, chainlog.LogTopic(chainID))
 	}
-	return cursor, follow(ctx, reader, f, cursor.GetSeq(), check)
+	return cursor, v.follow(ctx, reader, f, cursor.GetSeq(), check)
 }
 
-// follow reads the log into f up to a seq that is in it.
-func follow(ctx context.Context, reader *chainlog.Reader, f *fold.Fold, to uint64, check *Check) error {
+// follow reads the log into f up to a seq that is in it, and takes the fingerprints
+// of what the tables have of it.
+func (v *verifier) follow(ctx context.Context, reader *chainlog.Reader, f *fold.Fold, to uint64, check *Check) error {
 	for f.Seq() < to {
 		entries, err := reader.Poll(ctx, int(min(10_000, to-f.Seq())))
 		if permanent(err) {
@@ -232,6 +234,9 @@ func follow(ctx context.Context, reader *chainlog.Reader, f *fold.Fold, to uint6
 			if err := f.Apply(e.Record); err != nil {
 				check.Difference = err.Error()
 				return nil
+			}
+			if e.GetSeq() <= v.report.Seq {
+				v.prints.add(e.Record, e.Value)
 			}
 			check.Compared++
 		}

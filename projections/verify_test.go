@@ -11,10 +11,11 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// TestVerifyFindsDifferences writes one wrong row at a time and looks whether
-// verify names the right place.
+// TestVerifyFindsDifferences writes one wrong row at a time, or one wrong value into
+// the rows, and looks whether verify names the right place.
 func TestVerifyFindsDifferences(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -42,23 +43,30 @@ func TestVerifyFindsDifferences(t *testing.T) {
 		{"rankings", "SELECT * REPLACE(sign AS sign) FROM {db}.rankings WHERE sign != 0 LIMIT 1", "rankings: rows unique", "different"},
 	} {
 		t.Run(c.check, func(t *testing.T) {
-			database := w.ch.Database(2)
-			must(t, w.conn.Exec(t.Context(), "DROP DATABASE IF EXISTS "+database))
-			must(t, w.conn.Exec(t.Context(), "CREATE DATABASE "+database+" ENGINE = Atomic"))
-			for _, table := range []string{"records", "deposits", "flows", "rankings", "requests", "navs", "sweeps"} {
-				must(t, w.conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE %s.%s CLONE AS %s.%s", database, table, w.ch.Database(1), table)))
-			}
+			database := w.cloned(t)
 			into := strings.ReplaceAll(c.row, "{db}", database)
 			must(t, w.conn.Exec(t.Context(), "INSERT INTO "+database+"."+c.table+" "+into))
-			r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database, VerifyOptions{})
-			must(t, err)
-			i := slices.IndexFunc(r.Checks, func(found Check) bool { return found.Name == c.check })
-			if i < 0 || !strings.Contains(r.Checks[i].Difference, c.words) {
-				t.Errorf("want %q under %s, got\n%s", c.words, c.check, r)
+			w.finds(t, database, c.check, c.words)
+		})
+	}
+	for _, c := range []struct{ name, change, check string }{
+		{"block time", "ALTER TABLE {db}.records UPDATE ts = ts + 1 WHERE kind = 'block'", "records: all they say"},
+		{"block hash", "ALTER TABLE {db}.records UPDATE hash = toFixedString('x', 32) WHERE kind = 'block'", "records: all they say"},
+		{"boundary", "ALTER TABLE {db}.records UPDATE boundary = NOT boundary WHERE seq = 3", "records: all they say"},
+		{"vault", "ALTER TABLE {db}.records UPDATE payload = '' WHERE kind = 'vault'", "records: all they say"},
+		{"event", "ALTER TABLE {db}.records UPDATE event = 'Unknown' WHERE event = 'NavUpdated'", "records: all they say"},
+		{"log index", "ALTER TABLE {db}.records UPDATE log_index = log_index + 1 WHERE event = 'NavUpdated'", "records: all they say"},
+		{"expiry of what waits", "ALTER TABLE {db}.requests UPDATE expires_ts = 1 WHERE kind != 'requested' AND waiting != 0", "requests: queue"},
+		{"block of flows", "TRUNCATE TABLE {db}.flows; INSERT INTO {db}.flows SELECT * REPLACE (if(sign = 0, block, block + 1) AS block) FROM {sound}.flows", "flows: totals by vault and user"},
+		{"block of claims", "TRUNCATE TABLE {db}.flows; INSERT INTO {db}.flows SELECT * REPLACE (if(withdrawn = 0, block, block + 1) AS block) FROM {sound}.flows", "flows: totals by vault and user"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			database := w.cloned(t)
+			change := strings.NewReplacer("{db}", database, "{sound}", w.ch.Database(1)).Replace(c.change)
+			for statement := range strings.SplitSeq(change, ";") {
+				must(t, w.conn.Exec(clickhouse.Context(t.Context(), clickhouse.WithSettings(clickhouse.Settings{"mutations_sync": 2})), statement))
 			}
-			if r.Err() == nil || !strings.Contains(r.String(), "DIFFERENT") {
-				t.Errorf("nothing is found:\n%s", r)
-			}
+			w.finds(t, database, c.check, "the table has")
 		})
 	}
 	t.Run("log", func(t *testing.T) { // goes last: the log is broken from here on
@@ -73,6 +81,33 @@ func TestVerifyFindsDifferences(t *testing.T) {
 			t.Errorf("a hole in the log: %v", err)
 		}
 	})
+}
+
+// cloned makes a copy of generation 1, in the place of generation 2.
+func (w *world) cloned(t *testing.T) (database string) {
+	t.Helper()
+	database = w.ch.Database(2)
+	must(t, w.conn.Exec(t.Context(), "DROP DATABASE IF EXISTS "+database))
+	must(t, w.conn.Exec(t.Context(), "CREATE DATABASE "+database+" ENGINE = Atomic"))
+	for _, table := range readmodel.Tables {
+		must(t, w.conn.Exec(t.Context(), fmt.Sprintf("CREATE TABLE %s.%s CLONE AS %s.%s", database, table, w.ch.Database(1), table)))
+	}
+	return database
+}
+
+// finds fails the test unless verify tells the difference with these words under
+// the name of that check.
+func (w *world) finds(t *testing.T, database, check, words string) {
+	t.Helper()
+	r, err := verifyGeneration(t.Context(), chainID, w.kafka, w.conn, 2, database, VerifyOptions{})
+	must(t, err)
+	i := slices.IndexFunc(r.Checks, func(found Check) bool { return found.Name == check })
+	if i < 0 || !strings.Contains(r.Checks[i].Difference, words) {
+		t.Errorf("want %q under %s, got\n%s", words, check, r)
+	}
+	if r.Err() == nil || !strings.Contains(r.String(), "DIFFERENT") {
+		t.Errorf("nothing is found:\n%s", r)
+	}
 }
 
 // TestProofsOfRows: a missing row, a doubled one, and one in another's place are

@@ -52,7 +52,12 @@ type VaultUser struct{ Vault, User common.Address }
 type Flow struct {
 	Deposits, Requests              int
 	Deposited, Estimated, Withdrawn *big.Int
-	First                           uint64 // of deposits and requests
+	First, FirstBlock               uint64 // of deposits and requests
+	// Blocks is the sum of the blocks of deposits and requests, which wraps, and
+	// BlockAmounts that of each amount times its block: no chain has
+	// blocks enough for it to reach 2^255.
+	Blocks       uint64
+	BlockAmounts *big.Int
 }
 
 // User is what a user did in all vaults.
@@ -102,16 +107,19 @@ func (b *Books) add(l Log, swept map[common.Address]uint64) {
 		flow.seen(l)
 		flow.Deposits++
 		flow.Deposited.Add(flow.Deposited, e.Assets)
+		flow.weigh(l, e.Assets)
 		b.AddPartner(e)
 	case contracts.WithdrawalRequested:
 		flow := b.flow(l.Vault, e.Owner)
 		flow.seen(l)
 		flow.Requests++
 		flow.Estimated.Add(flow.Estimated, e.AssetsEstimate)
+		flow.weigh(l, e.AssetsEstimate)
 		b.addRequest(l, e.RequestIndex)
 	case contracts.WithdrawalClaimed:
 		flow := b.flow(l.Vault, e.Owner)
 		flow.Withdrawn.Add(flow.Withdrawn, e.Assets)
+		flow.weigh(l, e.Assets)
 		b.addRequest(l, e.RequestIndex)
 	case contracts.WithdrawalFunded:
 		b.addRequest(l, e.RequestIndex)
@@ -134,7 +142,7 @@ func (b *Books) add(l Log, swept map[common.Address]uint64) {
 func (b *Books) flow(vault, user common.Address) *Flow {
 	k := VaultUser{vault, user}
 	if b.Flows[k] == nil {
-		b.Flows[k] = &Flow{Deposited: new(big.Int), Estimated: new(big.Int), Withdrawn: new(big.Int)}
+		b.Flows[k] = &Flow{Deposited: new(big.Int), Estimated: new(big.Int), Withdrawn: new(big.Int), BlockAmounts: new(big.Int)}
 	}
 	return b.Flows[k]
 }
@@ -143,8 +151,15 @@ func (b *Books) flow(vault, user common.Address) *Flow {
 // come in the order of its chain.
 func (f *Flow) seen(l Log) {
 	if f.Deposits+f.Requests == 0 {
-		f.First = l.Time
+		f.First, f.FirstBlock = l.Time, l.Block
 	}
+	f.Blocks += l.Block
+}
+
+// weigh adds an amount times its block.
+func (f *Flow) weigh(l Log, amount *big.Int) {
+	block := new(big.Int).SetUint64(l.Block)
+	f.BlockAmounts.Add(f.BlockAmounts, block.Mul(block, amount))
 }
 
 // addUsers adds the vaults of each user up. Somebody whom only a claim names

@@ -113,6 +113,20 @@ func read(r *event.Record) (l Log, ok, bad bool) {
 		common.Hash(raw.GetTxHash()), raw.GetLogIndex(), e}, true, false
 }
 
+// Named gives the name of the event that a log says it is, and whether it is
+// quarantined; nothing of a record that is no log.
+func Named(r *event.Record) (name string, quarantined bool) {
+	if r.GetLog() == nil {
+		return "", false
+	}
+	var first common.Hash
+	if topics := r.GetLog().GetTopics(); len(topics) > 0 {
+		first = common.BytesToHash(topics[0])
+	}
+	_, _, quarantined = read(r)
+	return contracts.KindOf(first).String(), quarantined
+}
+
 // Quarantines tells whether an event is in no total because an amount or an
 // id in it is too large; nil is not.
 func Quarantines(e contracts.Event) bool { return e != nil && tooLarge(e) }

@@ -21,10 +21,11 @@ type Position struct {
 	Offset int64
 }
 
-// Entry is a record with its Kafka offset.
+// Entry is a record with its Kafka offset, and its bytes as the log has them.
 type Entry struct {
 	*event.Record
 	Offset int64
+	Value  []byte
 }
 
 // Raw is a committed record as the log has it, with what a reader needs to put
@@ -109,7 +110,7 @@ func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries[i] = Entry{record, in.Offset}
+		entries[i] = Entry{record, in.Offset, in.Value}
 	}
 	return entries, nil
 }
