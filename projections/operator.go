@@ -254,7 +254,8 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 }
 
 // unread refuses a generation that an instance of `navlog serve` has answered
-// from in the last 30 s.
+// from in the last 30 s, or that answers begun before it followed a switch may
+// still be reading: the instance says for how long.
 func (o *Operator) unread(ctx context.Context, id int32) error {
 	all, err := db.New(o.pool).ListStatus(ctx)
 	if err != nil {
@@ -263,11 +264,22 @@ func (o *Operator) unread(ctx context.Context, id int32) error {
 	for _, s := range all {
 		var reader struct {
 			Generation int32 `json:"generation"`
+			Leaving    []struct {
+				Generation int32 `json:"generation"`
+				ForMs      int64 `json:"forMs"`
+			} `json:"leaving"`
 		}
-		if s.Program != registry.Serve || s.AgeMs > 30_000 || json.Unmarshal(s.Status, &reader) != nil || reader.Generation != id {
+		if s.Program != registry.Serve || json.Unmarshal(s.Status, &reader) != nil {
 			continue
 		}
-		return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, try again in 30 s", id, s.Instance, s.AgeMs/1000)
+		if reader.Generation == id && s.AgeMs <= 30_000 {
+			return fmt.Errorf("generation %d is not dropped: `navlog serve` %s answered from it %d s ago; it follows a switch within a second, try again in 30 s", id, s.Instance, s.AgeMs/1000)
+		}
+		for _, g := range reader.Leaving {
+			if left := g.ForMs - s.AgeMs; g.Generation == id && left > 0 {
+				return fmt.Errorf("generation %d is not dropped: answers that `navlog serve` %s began before it followed the switch may still read it; try again in %d s", id, s.Instance, left/1000+1)
+			}
+		}
 	}
 	return nil
 }

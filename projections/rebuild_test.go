@@ -443,3 +443,26 @@ func TestOperatorRefusals(t *testing.T) {
 	wantError(t, o.Drop(t.Context(), 2), "`navlog serve` one answered from it")
 	wantStates(t, o, "1 live, 2 standby")
 }
+
+// TestDropWaitsForReaders: a generation that an instance has left, but that its
+// answers may still be reading, is not dropped before they are over.
+func TestDropWaitsForReaders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := w.operator(t)
+	logID := everyEvent().Records[0].GetOrigin().GetLogId()
+	w.registered(t, 1, logID, readmodel.Schema(), registry.Standby)
+	w.registered(t, 2, logID, readmodel.Schema(), registry.Live)
+	must(t, db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Serve, Instance: "one",
+		Status: []byte(`{"generation": 2, "leaving": [{"generation": 7, "forMs": 9000000}, {"generation": 1, "forMs": 3590000}]}`)}))
+	ago := func(interval string) {
+		_, err := w.pool.Exec(t.Context(), "UPDATE program_status SET at = now() - $1::text::interval WHERE program = 'serve' AND instance = 'one'", interval)
+		must(t, err)
+	}
+	ago("10 minutes")
+	wantError(t, o.Drop(t.Context(), 1), "generation 1 is not dropped", "`navlog serve` one began before it followed the switch", "try again in 29")
+	wantStates(t, o, "1 standby, 2 live")
+	ago("1 hour")
+	must(t, o.Drop(t.Context(), 1))
+	wantStates(t, o, "1 dropped, 2 live")
+}

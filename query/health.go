@@ -81,11 +81,19 @@ type Status struct {
 	IndexedAt    *string `json:"indexedAt"`
 	SnapshotAge  int64   `json:"snapshotAgeMs"`
 	Reason       string  `json:"reason,omitempty"`
+	// Leaving is the generations that answers begun earlier may still be reading.
+	Leaving []LeavingGeneration `json:"leaving,omitempty"`
+}
+
+// LeavingGeneration is a generation that is read for at most ForMs more.
+type LeavingGeneration struct {
+	Generation int32 `json:"generation"`
+	ForMs      int64 `json:"forMs"`
 }
 
 // Status may be called at any time.
 func (q *Query) Status() any {
-	out := Status{State: "serving", Listen: q.Addr()}
+	out := Status{State: "serving", Listen: q.Addr(), Leaving: q.leaving.still(q.now(), q.cfg.WriteTimeout)}
 	if err := q.Ready(); err != nil {
 		out.State, out.Reason = "unready", err.Error()
 	}

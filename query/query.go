@@ -52,6 +52,7 @@ type Query struct {
 
 	snapshot    atomic.Pointer[snapshot]
 	snapshotErr atomic.Pointer[error] // why the last look at it failed
+	leaving     leaving
 	registry    atomic.Pointer[registryView]
 	addr        atomic.Pointer[string]
 	listener    listener

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
@@ -132,7 +134,7 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 		return plainError("the registry did not say yet which generation is live")
 	}
 	if live.fault != "" {
-		q.snapshot.Store(nil)
+		q.show(nil)
 		return plainError(live.fault)
 	}
 	now := q.now()
@@ -154,12 +156,52 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 	}
 	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.predecessorOf(s))
 	s.head.prepare(ctx, s)
-	q.snapshot.Store(s)
+	q.show(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))
 	}
 	q.warm(life, was, s) // which goes on after this look
 	return nil
+}
+
+// show makes a snapshot the one that answers are pinned to, nil for none, and
+// keeps when the generation of the one before was left.
+func (q *Query) show(s *snapshot) {
+	was := q.snapshot.Swap(s)
+	if was != nil && (s == nil || s.id != was.id) {
+		q.leaving.leave(was.id, q.now())
+	}
+}
+
+// leaving is the generations that no new answer is pinned to, and when the last
+// one was: answers that had begun then go on reading.
+type leaving struct {
+	mu   sync.Mutex
+	last map[int32]time.Time
+}
+
+func (l *leaving) leave(id int32, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last == nil {
+		l.last = make(map[int32]time.Time)
+	}
+	l.last[id] = now
+}
+
+// still lists the generations that an answer may be reading, which takes no
+// longer than limit, and forgets the others.
+func (l *leaving) still(now time.Time, limit time.Duration) (out []LeavingGeneration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(l.last)) {
+		if left := limit - now.Sub(l.last[id]); left > 0 {
+			out = append(out, LeavingGeneration{id, left.Milliseconds()})
+		} else {
+			delete(l.last, id)
+		}
+	}
+	return out
 }
 
 // unlikeAssets tells whether a sum over vaults adds units of different size.

@@ -4,9 +4,38 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
+
+// TestLeavingGenerations: the status names a generation for as long as an answer
+// that was begun before a switch may be reading it.
+func TestLeavingGenerations(t *testing.T) {
+	w := newFixture(t)
+	want := func(leaving string) {
+		t.Helper()
+		if got := fmt.Sprint(w.Status().(Status).Leaving); got != leaving {
+			t.Errorf("leaving %s, want %s", got, leaving)
+		}
+	}
+	want("[]")
+	was := *w.snapshot.Load()
+	next := was
+	next.id++
+	w.show(&was)
+	want("[]")
+	w.show(&next)
+	limit := w.cfg.WriteTimeout
+	want(fmt.Sprintf("[{%d %d}]", was.id, limit.Milliseconds()))
+	w.clock.add(time.Second)
+	w.show(nil) // no generation is live
+	want(fmt.Sprintf("[{%d %d} {%d %d}]", was.id, (limit - time.Second).Milliseconds(), next.id, limit.Milliseconds()))
+	w.clock.add(limit - time.Second)
+	want(fmt.Sprintf("[{%d 1000}]", next.id))
+	w.clock.add(time.Second)
+	want("[]")
+}
 
 // TestUnlikeAssetsAreWarnedOf: once, and not while all have the same decimals.
 func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
