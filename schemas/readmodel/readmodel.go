@@ -186,10 +186,17 @@ func (c Config) open(user, password string, readTimeout time.Duration, conns int
 	return conn, nil
 }
 
+// FoldVersion numbers what the fold makes of a log: it is raised with any change
+// that gives other rows for the same records (in projections, or of the buckets
+// here), for a generation is one fold and never continued by another.
+const FoldVersion = 1
+
 // Schema names the set of tables that this binary reads and writes: a hash of
-// their definitions, kept in the registry with each generation.
+// their definitions and of the version of the fold that fills them, kept in the
+// registry with each generation.
 func Schema() string {
 	h := sha256.New()
+	fmt.Fprintf(h, "fold %d\n", FoldVersion)
 	for _, table := range Tables {
 		h.Write([]byte(definition(table)))
 	}
