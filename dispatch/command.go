@@ -98,7 +98,7 @@ func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	var err error
 	switch {
 	case c.Kind == "test":
-		n, err = 1, makeTest(ctx, q, c.PartnerID)
+		n, err = 1, makeTest(ctx, q, c)
 	case c.Kind == "replay-range" && c.FirstSequence != nil && c.LastSequence != nil:
 		return replayPart(ctx, q, c)
 	case c.EventID != nil:
@@ -111,16 +111,22 @@ func carryOut(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	return q.FinishCommand(ctx, db.FinishCommandParams{ID: c.ID, Deliveries: n})
 }
 
-func makeTest(ctx context.Context, q *db.Queries, partner int64) error {
+// makeTest makes a test event under the id that its partner was promised, where
+// it was promised one: navlog webhook promises none.
+func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
+	id := uuid.New()
+	if c.EventID != nil {
+		id = *c.EventID
+	}
 	envelope := webhook.Envelope{
-		ID: uuid.New(), Version: webhook.Version, Type: webhook.Test, PartnerID: uint32(partner),
+		ID: id, Version: webhook.Version, Type: webhook.Test, PartnerID: uint32(c.PartnerID),
 		CreatedAt: webhook.FormatTime(uint64(time.Now().Unix())), Data: struct{}{},
 	}
 	body, err := envelope.Body()
 	if err != nil {
 		return err
 	}
-	return q.InsertTest(ctx, db.InsertTestParams{EventID: envelope.ID, PartnerID: partner, Type: envelope.Type, Body: body})
+	return q.InsertTest(ctx, db.InsertTestParams{EventID: id, PartnerID: c.PartnerID, Type: envelope.Type, Body: body})
 }
 
 // replayPart replays the first part of a range and leaves the rest of it to the

@@ -18,11 +18,12 @@ func (f *fixture) done(command int64) func() bool {
 	}
 }
 
-// command leaves a wish as query does.
+// command leaves a wish as query does: with the id of a new event for a test, and
+// for a replay with that of the partner's first.
 func (f *fixture) command(partner int64, kind string) int64 {
 	f.Helper()
-	return f.number(`INSERT INTO command (partner_id, kind, event_id)
-		SELECT $1, $2, (SELECT event_id FROM delivery WHERE partner_id = $1 ORDER BY sequence LIMIT 1) RETURNING id`, partner, kind)
+	return f.number(`INSERT INTO command (partner_id, kind, event_id) SELECT $1, $2, CASE $2 WHEN 'test' THEN gen_random_uuid()
+		ELSE (SELECT event_id FROM delivery WHERE partner_id = $1 ORDER BY sequence LIMIT 1) END RETURNING id`, partner, kind)
 }
 
 // A replay that cannot be carried out, because somebody's transaction holds the

@@ -24,6 +24,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -457,6 +458,22 @@ func TestTestEvent(t *testing.T) {
 	}
 	if f.number("SELECT count(*) FROM delivery WHERE sequence IS NULL") != 1 || f.number("SELECT count(*) FROM command WHERE done_at IS NULL") != 0 {
 		t.Error("a test event has a sequence, or its command is not done")
+	}
+}
+
+// query tells the partner the id of a test event before there is one: the
+// delivery has it.
+func TestTestEventHasThePromisedID(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.start(nil)
+	promised := uuid.New()
+	_, err := f.queries.CreateCommand(t.Context(), db.CreateCommandParams{PartnerID: 7, Kind: "test", EventID: &promised})
+	f.check(err)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	if n := f.number("SELECT count(*) FROM delivery WHERE event_id = $1", promised); n != 1 || r.got()[0].id() != promised.String() {
+		t.Errorf("event %s was promised, %s came, and %d deliveries have the promised id", promised, r.got()[0].id(), n)
 	}
 }
 
