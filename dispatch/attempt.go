@@ -58,15 +58,16 @@ func (d *Dispatch) write(ctx context.Context, fence int64, a attempt, r result) 
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, giveUp) })()
 
-	written := make(chan outcomeOfWrite, 1)
+	written, entries := make(chan outcomeOfWrite, 1), d.ledger.first
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
-		d.ledger.entries <- entry{attempt: a, fence: fence, result: r, written: written}
+		entries <- entry{attempt: a, fence: fence, result: r, written: written}
 		outcome := <-written
 		d.health.set("write results", outcome.err)
 		if outcome.err == nil {
 			return !outcome.fenced
 		}
 		d.metrics.writeRetries.Inc()
+		entries = d.ledger.repeats
 		select {
 		case <-lasting.Done():
 			return false

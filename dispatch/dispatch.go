@@ -76,10 +76,8 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var renewal sync.WaitGroup
 	renewal.Go(func() { every(renewing, d.lease()/3, d.renew) })
-	var writers sync.WaitGroup
-	for range ledgerWriters {
-		writers.Go(d.ledger.run)
-	}
+	var writing sync.WaitGroup
+	writing.Go(d.ledger.run)
 
 	group, working := errgroup.WithContext(ctx)
 	group.Go(func() error { return d.consume(working) })
@@ -97,8 +95,8 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	d.log.Info("stopping: finishing what is under way", "partners", len(d.lanes))
 	d.mu.Unlock()
 	d.running.Wait()
-	close(d.ledger.entries)
-	writers.Wait()
+	d.ledger.close()
+	writing.Wait()
 	stopRenewing()
 	renewal.Wait()
 	d.leave(ctx)

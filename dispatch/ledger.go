@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -20,6 +22,9 @@ const (
 	// ledgerBatch is the number of results of one transaction at most.
 	ledgerBatch  = 500
 	writeTimeout = 5 * time.Second
+	// lockWait is how long a transaction waits for a row that somebody else has
+	// locked. The server ends the wait, so that it is known for a refusal.
+	lockWait = 100 * time.Millisecond
 )
 
 // ledger writes what came of POSTs, many in one transaction: whatever ended
@@ -29,9 +34,13 @@ const (
 // written after its POST, and its lane hears of the end of the POST, and so
 // starts another, after its result is written. What a crash can repeat is what
 // the lanes have under way, whether or not it has been answered.
+//
+// A result that could not be written comes back as a repeat, and repeats have a
+// writer of their own: one that fails for long takes its time from no other.
 type ledger struct {
 	d       *Dispatch
-	entries chan entry
+	first   chan entry
+	repeats chan entry
 }
 
 // entry is a result on its way into PostgreSQL.
@@ -47,16 +56,33 @@ type outcomeOfWrite struct {
 	err    error
 }
 
-func newLedger(d *Dispatch) *ledger { return &ledger{d: d, entries: make(chan entry)} }
+func newLedger(d *Dispatch) *ledger {
+	return &ledger{d: d, first: make(chan entry), repeats: make(chan entry)}
+}
 
-// run writes until entries is closed.
+// run writes until close.
 func (l *ledger) run() {
-	for first := range l.entries {
+	var writers sync.WaitGroup
+	for range ledgerWriters {
+		writers.Go(func() { l.writeAll(l.first) })
+	}
+	writers.Go(func() { l.writeAll(l.repeats) })
+	writers.Wait()
+}
+
+func (l *ledger) close() {
+	close(l.first)
+	close(l.repeats)
+}
+
+// writeAll writes until entries is closed.
+func (l *ledger) writeAll(entries <-chan entry) {
+	for first := range entries {
 		batch := append(make([]entry, 0, 16), first)
 	gather:
 		for len(batch) < ledgerBatch {
 			select {
-			case e, ok := <-l.entries:
+			case e, ok := <-entries:
 				if !ok {
 					break gather
 				}
@@ -99,7 +125,15 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	ids, err := l.d.queries.FinishAttempts(ctx, rows)
+	var ids []uuid.UUID
+	err := pgx.BeginFunc(ctx, l.d.pool, func(tx pgx.Tx) (err error) {
+		q := l.d.queries.WithTx(tx)
+		if err = q.LimitLocks(ctx, lockWait.Milliseconds()); err != nil {
+			return err
+		}
+		ids, err = q.FinishAttempts(ctx, rows)
+		return err
+	})
 	l.d.metrics.writes.Observe(float64(len(batch)))
 	done := make(map[uuid.UUID]struct{}, len(ids))
 	for _, id := range ids {

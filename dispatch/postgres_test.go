@@ -175,6 +175,37 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	}
 }
 
+// Somebody's transaction holds a partner's deliveries while their results are to be
+// written: those of others are written all the same.
+func TestLockedResultsHoldNobodyBack(t *testing.T) {
+	const locked, others = 20, 200
+	f := newFixture(t)
+	arrived, answer := make(chan struct{}, locked), make(chan struct{})
+	f.partner(7, f.receiver(func(w http.ResponseWriter, _, _ int) {
+		arrived <- struct{}{}
+		<-answer
+		w.WriteHeader(http.StatusNoContent)
+	}).url)
+	f.partner(8, f.receiver(ok).url)
+	d := f.start(func(d *Dispatch) { d.config.PerPartnerConcurrency = locked })
+	f.deposits(7, 0, locked)
+	for range locked {
+		<-arrived
+	}
+	holder, err := f.pool.Begin(t.Context())
+	f.check(err)
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	_, err = holder.Exec(t.Context(), "SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
+	f.check(err)
+	close(answer)
+	f.eventually("the writes are repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= locked })
+	f.deposits(8, locked, locked+others)
+	f.eventually("the other has all", f.in(registry.Delivered, others))
+	f.check(holder.Rollback(t.Context()))
+	f.eventually("delivered", f.in(registry.Delivered, locked+others))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+}
+
 // The answer to a write is lost, so it is made again: the attempt stays one.
 func TestResultWrittenTwice(t *testing.T) {
 	f := newFixture(t)

@@ -628,6 +628,16 @@ func (q *Queries) Leave(ctx context.Context, owner uuid.UUID) error {
 	return err
 }
 
+const limitLocks = `-- name: LimitLocks :exec
+SELECT set_config('lock_timeout', $1::bigint::text, true)
+`
+
+// Ends each statement of this transaction that waits longer for a lock.
+func (q *Queries) LimitLocks(ctx context.Context, milliseconds int64) error {
+	_, err := q.db.Exec(ctx, limitLocks, milliseconds)
+	return err
+}
+
 const limitStatements = `-- name: LimitStatements :exec
 SELECT set_config('statement_timeout', $1::bigint::text, true)
 `

@@ -170,6 +170,10 @@ WITH result AS MATERIALIZED (
 )
 SELECT event_id FROM done;
 
+-- name: LimitLocks :exec
+-- Ends each statement of this transaction that waits longer for a lock.
+SELECT set_config('lock_timeout', sqlc.arg(milliseconds)::bigint::text, true);
+
 -- name: ParkDeliveries :execrows
 -- Parks what waits, except what is being sent. due_at stays: it is the turn.
 UPDATE delivery d SET state = sqlc.arg(parked)
