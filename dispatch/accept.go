@@ -58,17 +58,19 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		partners[a.partner] = true
 	}
 	counts := map[string]int{}
-	err := pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
+	limited, cancel := context.WithTimeout(ctx, d.timing.database)
+	defer cancel()
+	err := pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
-		if err := movePositions(ctx, q, parcels); err != nil {
+		if err := movePositions(limited, q, parcels); err != nil {
 			return err
 		}
-		conflicts, err := insert(ctx, q, arrivals, slices.Sorted(maps.Keys(partners)), counts)
+		conflicts, err := insert(limited, q, arrivals, slices.Sorted(maps.Keys(partners)), counts)
 		if err != nil {
 			return err
 		}
 		deads = append(deads, conflicts...)
-		return bury(ctx, q, deads, counts)
+		return bury(limited, q, deads, counts)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)

@@ -78,6 +78,8 @@ type timing struct {
 	scan     time.Duration // between looks at PostgreSQL for work that came in another way
 	topics   time.Duration // between looks whether a topic was made anew
 	command  time.Duration // that a statement of a command may take
+	database time.Duration // that PostgreSQL may take for one read of the topics, or for one turn of a lane
+	proof    time.Duration // for how long one read of the topics proves that they are read: longer than the next takes
 }
 
 // specified is the timing of every dispatcher but the tests'.
@@ -91,5 +93,7 @@ func specified() timing {
 		scan:     time.Second,
 		topics:   5 * time.Second,
 		command:  5 * time.Second,
+		database: 10 * time.Second,
+		proof:    20 * time.Second,
 	}
 }

@@ -46,7 +46,7 @@ func (d *Dispatch) consume(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.health.prove(false)
+		d.health.prove(time.Time{})
 		d.health.set("read the referral topics", err)
 		select {
 		case <-ctx.Done():
@@ -79,7 +79,7 @@ func (d *Dispatch) read(ctx context.Context) error {
 			return err
 		}
 		d.health.set("read the referral topics", nil)
-		d.health.prove(true)
+		d.health.prove(time.Now())
 		if time.Since(checked) < d.timing.topics {
 			continue
 		}
@@ -118,6 +118,8 @@ func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
 // positions reads where every partition goes on; one that was never read begins
 // at 0.
 func (r *reader) positions(ctx context.Context) (map[string]map[int32]int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
+	defer cancel()
 	next := map[string]map[int32]int64{}
 	for name, t := range r.topics {
 		partitions := make([]int32, t.partitions)
@@ -200,6 +202,7 @@ func (r *reader) poll(ctx context.Context) error {
 	if len(parcels) == 0 {
 		return nil
 	}
+	r.d.metrics.setLag(r.lag()) // nothing is read before it is written
 	switch err := r.d.accept(ctx, parcels); {
 	case errors.Is(err, errMoved):
 		if r.next, err = r.positions(ctx); err != nil {

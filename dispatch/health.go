@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 )
 
 // health knows what does not work right now, and logs each change once.
@@ -13,7 +14,7 @@ type health struct {
 	mu     sync.Mutex
 	faults map[string]error // by what was attempted
 	noted  map[string]error // the same, of what readiness does not depend on
-	proven bool             // the consumer has read its positions from PostgreSQL and Kafka
+	proven time.Time        // when the consumer last read the topics and wrote what it read; zero: not since it began
 }
 
 func newHealth(log *slog.Logger) *health {
@@ -43,21 +44,26 @@ func (h *health) put(faults map[string]error, what string, err error) {
 	}
 }
 
-func (h *health) prove(proven bool) {
+// prove says when the topics were read, or by a zero time that they are not.
+func (h *health) prove(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.proven = proven
+	h.proven = at
 }
 
-// err is nil while everything works that readiness depends on.
-func (h *health) err() error {
+// err is nil while everything works that readiness depends on. That the topics
+// were read proves it for a while: something that hangs tells of no error.
+func (h *health) err(proof time.Duration) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for what, err := range h.faults {
 		return fmt.Errorf("cannot %s: %w", what, err)
 	}
-	if !h.proven {
+	if h.proven.IsZero() {
 		return errors.New("the referral topics are not read yet")
+	}
+	if age := time.Since(h.proven); age > proof {
+		return fmt.Errorf("the referral topics were last read %s ago: look whether Kafka and PostgreSQL answer", age.Round(time.Second))
 	}
 	return nil
 }

@@ -184,8 +184,11 @@ func (l *lane) permits() int {
 
 // plan brings the lane up to date with its endpoint and breaker, reads what is
 // due, and says how long nothing will change by itself: a second at most, so
-// that a new URL is noticed.
+// that a new URL is noticed. A connection that has gone silent holds it up for
+// timing.database at most.
 func (l *lane) plan(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.d.timing.database)
+	defer cancel()
 	longest := l.d.timing.scan
 	if err := l.save(ctx); err != nil {
 		return 0, err

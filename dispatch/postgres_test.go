@@ -2,11 +2,15 @@ package dispatch
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -173,6 +177,118 @@ func TestPostgresTroubleKilled(t *testing.T) {
 		}
 		f.recovered(d, r, events)
 	}
+}
+
+// wire leads connections to a server. They can be made to go silent, as those to a
+// machine that has lost its power: nothing is answered any more, and nothing closed.
+type wire struct {
+	net.Listener
+	server string
+
+	mu     sync.Mutex
+	silent chan struct{} // of the connections that are made now: closed when they go silent
+}
+
+func (f *fixture) wire(server string) *wire {
+	f.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	f.check(err)
+	w := &wire{Listener: l, server: server, silent: make(chan struct{})}
+	f.Cleanup(func() { _ = l.Close() })
+	go w.serve()
+	return w
+}
+
+func (w *wire) serve() {
+	for {
+		client, err := w.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", w.server)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		w.mu.Lock()
+		silent := w.silent
+		w.mu.Unlock()
+		go lead(client, server, silent)
+		go lead(server, client, silent)
+	}
+}
+
+// lead copies from one connection to the other, and from the moment of silence on
+// takes everything in and passes nothing on.
+func lead(from, to net.Conn, silent <-chan struct{}) {
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		select {
+		case <-silent:
+			_, _ = io.Copy(io.Discard, from)
+			return
+		default:
+		}
+		if err == nil {
+			_, err = to.Write(buffer[:n])
+		}
+		if err != nil {
+			_ = to.Close()
+			return
+		}
+	}
+}
+
+// silence silences the connections that are open; new ones work.
+func (w *wire) silence() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(w.silent)
+	w.silent = make(chan struct{})
+}
+
+// All connections to PostgreSQL go silent at once, and new ones work: what waits on
+// the old ones is given up, and everything goes on.
+func TestPostgresTroubleSilence(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, f.receiver(ok).url)
+	server, err := url.Parse(f.url)
+	f.check(err)
+	w := f.wire(server.Host)
+	server.Host = w.Addr().String()
+	f.url = server.String()
+	d := f.start(func(d *Dispatch) { d.timing.database = time.Second })
+	f.deposits(7, 0, 1)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	w.silence()
+	f.deposits(7, 1, 10)
+	f.eventually("delivered", f.in(registry.Delivered, 10))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+}
+
+// While the referrals that were read cannot be written, and no error comes either,
+// the dispatcher is not ready, and what it has read counts as not read.
+func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, f.receiver(ok).url)
+	d := f.start(func(d *Dispatch) { d.timing.database, d.timing.proof = time.Hour, 2*time.Second })
+	f.deposits(7, 0, 1)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	holder, err := f.pool.Begin(t.Context())
+	f.check(err)
+	defer func() { _ = holder.Rollback(context.Background()) }()
+	_, err = holder.Exec(t.Context(), "SELECT FROM position FOR UPDATE")
+	f.check(err)
+	f.deposits(7, 1, 2)
+	f.eventually("it is not ready, and says so", func() bool { return strings.Contains(d.Status().Reason, "were last read") })
+	if d.Status().LagRecords == 0 {
+		t.Error("a referral that is not written counts as read")
+	}
+	f.check(holder.Rollback(t.Context()))
+	f.eventually("delivered", f.in(registry.Delivered, 2))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
 // Somebody's transaction holds a partner's deliveries while their results are to be

@@ -36,7 +36,7 @@ type Status struct {
 
 // Ready is nil while the referral topics are read, results can be written, and
 // nothing else fails.
-func (d *Dispatch) Ready() error { return d.health.err() }
+func (d *Dispatch) Ready() error { return d.health.err(d.timing.proof) }
 
 // Status never blocks.
 func (d *Dispatch) Status() Status {

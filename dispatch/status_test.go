@@ -3,6 +3,7 @@ package dispatch
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -31,7 +32,7 @@ func TestGivenUpIsCountedUpToANumber(t *testing.T) {
 func TestReadyWithoutMeasuring(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	d.health.prove(true) // as if it read
+	d.health.prove(time.Now()) // as if it read
 	d.measure(t.Context())
 	f.exec("ALTER TABLE breaker RENAME TO breaker_elsewhere")
 	before := d.Status().MeasuredAt
