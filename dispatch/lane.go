@@ -18,6 +18,10 @@ import (
 // may have under way.
 const fetchPerPermit = 16
 
+// asidePart is how many deliveries a lane parks or ends in one turn, so that a
+// partner with a big backlog keeps PostgreSQL from nobody else for long.
+const asidePart = 1000
+
 // lane sends the deliveries of one partner. Its fields belong to the goroutine
 // of run, except where it says otherwise.
 type lane struct {
@@ -327,14 +331,15 @@ func (l *lane) fetch(ctx context.Context, limit int) error {
 	return nil
 }
 
-// park puts what waits aside while the breaker lets nothing through.
+// park puts what waits aside while the breaker lets nothing through: a part of it,
+// and the next part in the next turn, at once.
 func (l *lane) park(ctx context.Context, due bool) error {
 	l.queue, l.shut = nil, true
 	if !due {
 		return nil
 	}
 	n, err := l.d.queries.ParkDeliveries(ctx, db.ParkDeliveriesParams{
-		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), Owner: l.d.owner, Fence: l.fence,
+		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.d.owner, Fence: l.fence,
 	})
 	if err != nil {
 		l.shut = false
@@ -342,11 +347,15 @@ func (l *lane) park(ctx context.Context, due bool) error {
 	}
 	l.d.metrics.parked.Add(float64(n))
 	l.look = time.Time{}
+	if n == asidePart {
+		l.signal()
+	}
 	return nil
 }
 
-// giveUp ends what waits, because there is nowhere to send it. A URL that has
-// just been registered may not be known here yet, so it asks first.
+// giveUp ends what waits, in parts as park does, because there is nowhere to send
+// it. A URL that has just been registered may not be known here yet, so it asks
+// first.
 func (l *lane) giveUp(ctx context.Context, due bool) error {
 	if len(l.queue) == 0 && !due {
 		return nil
@@ -361,13 +370,16 @@ func (l *lane) giveUp(ctx context.Context, due bool) error {
 		l.signal()
 		return nil
 	}
-	_, err = l.d.queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
-		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), Owner: l.d.owner, Fence: l.fence,
+	n, err := l.d.queries.GiveUpDeliveries(ctx, db.GiveUpDeliveriesParams{
+		NoEndpoint: next(registry.Pending, noEndpoint), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.d.owner, Fence: l.fence,
 	})
 	if err != nil {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)
 	}
 	l.look, l.shut = time.Time{}, false
+	if n == asidePart {
+		l.signal()
+	}
 	return nil
 }
 

@@ -164,6 +164,31 @@ func TestDisabledWhileParked(t *testing.T) {
 	f.eventually("given up", f.in(registry.NoEndpoint, 30))
 }
 
+// A big backlog is parked, and ended, in parts: no statement keeps PostgreSQL from
+// others for long.
+func TestBacklogIsPutAsideInParts(t *testing.T) {
+	const backlog = 2*asidePart + 1
+	f := newFixture(t)
+	f.partner(7, "https://receiver.invalid/hook")
+	_, err := f.queries.HoldEndpoint(t.Context(), db.HoldEndpointParams{PartnerID: 7, Held: true})
+	f.check(err)
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
+		SELECT gen_random_uuid(), 7, n, 'deposit.referral', '{}', 'pending' FROM generate_series(1, $1::int) n`, backlog)
+	f.exec("CREATE TABLE part (state text, deliveries bigint)")
+	f.exec(`CREATE FUNCTION part() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		INSERT INTO part SELECT state, count(*) FROM changed GROUP BY state; RETURN NULL; END $$`)
+	f.exec("CREATE TRIGGER part AFTER UPDATE ON delivery REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION part()")
+	f.start(nil)
+	f.eventually("parked", f.in(registry.Parked, backlog))
+	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
+	f.eventually("given up", f.in(registry.NoEndpoint, backlog))
+	for _, state := range []string{registry.Parked, registry.NoEndpoint} {
+		if n := f.number("SELECT max(deliveries) FROM part WHERE state = $1", state); n != asidePart {
+			t.Errorf("one statement made %d deliveries %s", n, state)
+		}
+	}
+}
+
 // The process that probes dies in the middle of its probe: the next one probes
 // again, one event at a time, and no attempt is burned.
 func TestBreakerLifeProbeDies(t *testing.T) {

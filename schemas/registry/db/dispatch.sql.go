@@ -446,25 +446,31 @@ func (q *Queries) GetBreaker(ctx context.Context, arg GetBreakerParams) (GetBrea
 const giveUpDeliveries = `-- name: GiveUpDeliveries :execrows
 UPDATE delivery d SET state = $1, finished_at = now()
 FROM lease l
-WHERE d.partner_id = $2 AND d.state IN ('pending', 'parked') AND NOT (d.event_id = ANY($3::uuid[]))
-  AND l.partner_id = d.partner_id AND l.owner = $4 AND l.fence = $5
+WHERE d.event_id IN (
+    SELECT w.event_id FROM delivery w
+    WHERE w.partner_id = $2 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($3::uuid[]))
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer)
+  AND d.state IN ('pending', 'parked')
+  AND l.partner_id = d.partner_id AND l.owner = $5 AND l.fence = $6
 `
 
 type GiveUpDeliveriesParams struct {
 	NoEndpoint string
 	PartnerID  int64
 	InFlight   []uuid.UUID
+	MaxRows    int32
 	Owner      uuid.UUID
 	Fence      int64
 }
 
-// Ends what waits, except what is being sent, because there is nowhere to send
-// it.
+// Ends the first of what waits, except what is being sent, because there is
+// nowhere to send it.
 func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, giveUpDeliveries,
 		arg.NoEndpoint,
 		arg.PartnerID,
 		arg.InFlight,
+		arg.MaxRows,
 		arg.Owner,
 		arg.Fence,
 	)
@@ -730,24 +736,31 @@ func (q *Queries) NextDue(ctx context.Context, arg NextDueParams) (int64, error)
 const parkDeliveries = `-- name: ParkDeliveries :execrows
 UPDATE delivery d SET state = $1
 FROM lease l
-WHERE d.partner_id = $2 AND d.state = 'pending' AND NOT (d.event_id = ANY($3::uuid[]))
-  AND l.partner_id = d.partner_id AND l.owner = $4 AND l.fence = $5
+WHERE d.event_id IN (
+    SELECT w.event_id FROM delivery w
+    WHERE w.partner_id = $2 AND w.state = 'pending' AND NOT (w.event_id = ANY($3::uuid[]))
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer)
+  AND d.state = 'pending'
+  AND l.partner_id = d.partner_id AND l.owner = $5 AND l.fence = $6
 `
 
 type ParkDeliveriesParams struct {
 	Parked    string
 	PartnerID int64
 	InFlight  []uuid.UUID
+	MaxRows   int32
 	Owner     uuid.UUID
 	Fence     int64
 }
 
-// Parks what waits, except what is being sent. due_at stays: it is the turn.
+// Parks the first of what waits, except what is being sent. due_at stays: it is
+// the turn. (The order is the whole index, so that the planner takes no other.)
 func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, parkDeliveries,
 		arg.Parked,
 		arg.PartnerID,
 		arg.InFlight,
+		arg.MaxRows,
 		arg.Owner,
 		arg.Fence,
 	)

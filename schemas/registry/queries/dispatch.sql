@@ -175,18 +175,27 @@ SELECT event_id FROM done;
 SELECT set_config('lock_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 
 -- name: ParkDeliveries :execrows
--- Parks what waits, except what is being sent. due_at stays: it is the turn.
+-- Parks the first of what waits, except what is being sent. due_at stays: it is
+-- the turn. (The order is the whole index, so that the planner takes no other.)
 UPDATE delivery d SET state = sqlc.arg(parked)
 FROM lease l
-WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+WHERE d.event_id IN (
+    SELECT w.event_id FROM delivery w
+    WHERE w.partner_id = sqlc.arg(partner_id) AND w.state = 'pending' AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer)
+  AND d.state = 'pending'
   AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: GiveUpDeliveries :execrows
--- Ends what waits, except what is being sent, because there is nowhere to send
--- it.
+-- Ends the first of what waits, except what is being sent, because there is
+-- nowhere to send it.
 UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
 FROM lease l
-WHERE d.partner_id = sqlc.arg(partner_id) AND d.state IN ('pending', 'parked') AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+WHERE d.event_id IN (
+    SELECT w.event_id FROM delivery w
+    WHERE w.partner_id = sqlc.arg(partner_id) AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer)
+  AND d.state IN ('pending', 'parked')
   AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: ReplayDelivery :execrows
