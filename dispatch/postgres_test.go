@@ -248,6 +248,20 @@ func (w *wire) silence() {
 	w.silent = make(chan struct{})
 }
 
+// hold begins a transaction that keeps what the statement locks until it is rolled
+// back, however long that takes.
+func (f *fixture) hold(statement string) pgx.Tx {
+	f.Helper()
+	holder, err := f.pool.Begin(f.Context())
+	f.check(err)
+	f.Cleanup(func() { _ = holder.Rollback(context.Background()) })
+	_, err = holder.Exec(f.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0")
+	f.check(err)
+	_, err = holder.Exec(f.Context(), statement)
+	f.check(err)
+	return holder
+}
+
 // All connections to PostgreSQL go silent at once, and new ones work: what waits on
 // the old ones is given up, and everything goes on.
 func TestPostgresTroubleSilence(t *testing.T) {
@@ -276,11 +290,7 @@ func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.eventually("ready", func() bool { return d.Ready() == nil })
-	holder, err := f.pool.Begin(t.Context())
-	f.check(err)
-	defer func() { _ = holder.Rollback(context.Background()) }()
-	_, err = holder.Exec(t.Context(), "SELECT FROM position FOR UPDATE")
-	f.check(err)
+	holder := f.hold("SELECT FROM position FOR UPDATE")
 	f.deposits(7, 1, 2)
 	f.eventually("it is not ready, and says so", func() bool { return strings.Contains(d.Status().Reason, "were last read") })
 	if d.Status().LagRecords == 0 {
@@ -294,7 +304,7 @@ func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 // Somebody's transaction holds a partner's deliveries while their results are to be
 // written: those of others are written all the same.
 func TestLockedResultsHoldNobodyBack(t *testing.T) {
-	const locked, others = 20, 200
+	const locked, others = 20, 400
 	f := newFixture(t)
 	arrived, answer := make(chan struct{}, locked), make(chan struct{})
 	f.partner(7, f.receiver(func(w http.ResponseWriter, _, _ int) {
@@ -308,11 +318,7 @@ func TestLockedResultsHoldNobodyBack(t *testing.T) {
 	for range locked {
 		<-arrived
 	}
-	holder, err := f.pool.Begin(t.Context())
-	f.check(err)
-	defer func() { _ = holder.Rollback(context.Background()) }()
-	_, err = holder.Exec(t.Context(), "SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
-	f.check(err)
+	holder := f.hold("SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
 	close(answer)
 	f.eventually("the writes are repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= locked })
 	f.deposits(8, locked, locked+others)
