@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -315,6 +316,16 @@ type explained struct {
 }
 
 func (e *explained) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	e.explain(ctx, sql, args)
+	return e.Pool.QueryRow(ctx, sql, args...)
+}
+
+func (e *explained) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	e.explain(ctx, sql, args)
+	return e.Pool.Query(ctx, sql, args...)
+}
+
+func (e *explained) explain(ctx context.Context, sql string, args []any) {
 	var plans []struct {
 		Plan struct {
 			Hit  int `json:"Shared Hit Blocks"`
@@ -325,7 +336,6 @@ func (e *explained) QueryRow(ctx context.Context, sql string, args ...any) pgx.R
 		e.t.Fatal(err)
 	}
 	e.blocks = plans[0].Plan.Hit + plans[0].Plan.Read
-	return e.Pool.QueryRow(ctx, sql, args...)
 }
 
 // The last success and the last failure of a partner, and how many deliveries it
@@ -369,6 +379,35 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 				t.Errorf("the last %s of partner %d is found in %d blocks", what, partner, e.blocks)
 			}
 		}
+	}
+}
+
+// The partners with something to send are found by the index alone, also right after
+// their backlogs were parked, when the planner still takes all of it for pending.
+func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
+	const partners, backlog = 40, 1000
+	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	for _, statement := range []string{
+		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
+			SELECT gen_random_uuid(), p, n, 't', decode(repeat('ab', 350), 'hex'), 'pending' FROM generate_series(1, %d) p, generate_series(1, %d) n`, partners, backlog),
+		`ANALYZE delivery`,
+		`UPDATE delivery SET state = 'parked'`,
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var table int
+	if err := pool.QueryRow(ctx, "SELECT pg_relation_size('delivery') / 8192").Scan(&table); err != nil {
+		t.Fatal(err)
+	}
+	e := &explained{Pool: pool, t: t}
+	rows, err := db.New(e).PartnersToSend(ctx, uuid.New())
+	if err != nil || len(rows) != partners || rows[0].Due {
+		t.Errorf("%d partners: %v", len(rows), err)
+	}
+	if e.blocks > table {
+		t.Errorf("found in %d blocks; the table has %d", e.blocks, table)
 	}
 }
 

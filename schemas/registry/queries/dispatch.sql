@@ -68,8 +68,8 @@ WHERE e.url IS NOT NULL AND NOT p.disabled;
 -- name: PartnersToSend :many
 -- The partners that have something to be sent and that no other dispatcher
 -- holds. It steps through the index from partner to partner, so that a million
--- parked deliveries cost no more than one. (Its order is the whole index, so
--- that the planner takes no other.)
+-- parked deliveries cost no more than one. (Every order is the whole index, so
+-- that the planner takes no other and never reads the table.)
 WITH RECURSIVE waiting (partner_id) AS (
   (SELECT d.partner_id FROM delivery d WHERE d.state IN ('pending', 'parked')
     ORDER BY d.partner_id, d.state, d.due_at LIMIT 1)
@@ -78,9 +78,11 @@ WITH RECURSIVE waiting (partner_id) AS (
     ORDER BY d.partner_id, d.state, d.due_at LIMIT 1)
   FROM waiting WHERE waiting.partner_id IS NOT NULL
 )
-SELECT waiting.partner_id::bigint AS partner_id, EXISTS (
-  SELECT FROM delivery d WHERE d.partner_id = waiting.partner_id AND d.state = 'pending' AND d.due_at <= now()
-) AS due
+SELECT waiting.partner_id::bigint AS partner_id, ((
+  SELECT true FROM delivery d WHERE d.state IN ('pending', 'parked')
+    AND d.partner_id = waiting.partner_id AND d.state = 'pending' AND d.due_at <= now()
+    ORDER BY d.partner_id, d.state, d.due_at LIMIT 1
+) IS NOT NULL)::boolean AS due
 FROM waiting
 WHERE waiting.partner_id IS NOT NULL AND NOT EXISTS (
   SELECT FROM lease l WHERE l.partner_id = waiting.partner_id AND l.owner <> sqlc.arg(owner) AND l.until > now()
