@@ -349,14 +349,28 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
 		}
 		secret := registry.NewSigningSecret()
 		sealed := sealer.Seal(cmd.ID, secret)
+		var replaced int64
 		if cmd.Overlap > 0 {
-			_, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: cmd.ID, NextSecret: sealed, OverlapSeconds: int64(cmd.Overlap.Seconds())})
+			replaced, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: cmd.ID, NextSecret: sealed, OverlapSeconds: int64(cmd.Overlap.Seconds())})
 		} else {
-			_, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealed})
+			replaced, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealed})
+		}
+		if err == nil && replaced == 0 {
+			return rotating(ctx, q, cmd.ID)
 		}
 		if err != nil {
 			return fmt.Errorf("replace the secret of partner %d: %w", cmd.ID, err)
 		}
 		return newPartner{ID: cmd.ID, Name: p.Name, SigningSecret: secret}.print(s.out, cmd.JSON)
 	}, needSecretKey)
+}
+
+// rotating says until when a partner's last rotation is under way.
+func rotating(ctx context.Context, q *db.Queries, id int64) error {
+	end, err := q.EndOfRotation(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read until when the secret of partner %d is replaced: %w", id, err)
+	}
+	return fmt.Errorf("the secret that partner %d was given last takes over at %s: run it again then, or replace both secrets at once with --overlap 0s",
+		id, end.UTC().Format(time.RFC3339))
 }

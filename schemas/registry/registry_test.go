@@ -268,6 +268,43 @@ func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
 	}
 }
 
+// A rotation that has not ended is followed by no other, which would discard the
+// secret that the partner was given; a replacement at once ends it.
+func TestRotationsDoNotOverlap(t *testing.T) {
+	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	queries := db.New(pool)
+	if _, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 7, Name: "Seven"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := queries.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: 7, Secret: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	rotate := func(secret string, want int64) {
+		t.Helper()
+		n, err := queries.RotateSecret(ctx, db.RotateSecretParams{PartnerID: 7, NextSecret: []byte(secret), OverlapSeconds: 3600})
+		if err != nil || n != want {
+			t.Errorf("rotated %d secrets, not %d: %v", n, want, err)
+		}
+	}
+	rotate("b", 1)
+	rotate("c", 0)
+	if end, err := queries.EndOfRotation(ctx, 7); err != nil || !end.After(time.Now()) {
+		t.Errorf("the rotation ends at %s: %v", end, err)
+	}
+	if _, err := pool.Exec(ctx, "UPDATE endpoint SET next_at = now()"); err != nil {
+		t.Fatal(err)
+	}
+	rotate("d", 1)
+	var secrets string
+	if err := pool.QueryRow(ctx, "SELECT convert_from(secret || next_secret, 'UTF8') FROM endpoint").Scan(&secrets); err != nil || secrets != "bd" {
+		t.Errorf("the secrets are %s: %v", secrets, err)
+	}
+	if n, err := queries.SetSecret(ctx, db.SetSecretParams{PartnerID: 7, Secret: []byte("e")}); err != nil || n != 1 {
+		t.Errorf("replaced %d secrets at once: %v", n, err)
+	}
+	rotate("f", 1)
+}
+
 func TestDeliveryQueries(t *testing.T) {
 	pool := open(t, localtest.Postgres(t))
 	queries, ctx := db.New(pool), context.Background()

@@ -185,6 +185,18 @@ func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (DrawTok
 	return i, err
 }
 
+const endOfRotation = `-- name: EndOfRotation :one
+SELECT coalesce(next_at, now())::timestamptz AS at FROM endpoint WHERE partner_id = $1
+`
+
+// When the last rotation ends or ended; now, without one.
+func (q *Queries) EndOfRotation(ctx context.Context, partnerID int64) (time.Time, error) {
+	row := q.db.QueryRow(ctx, endOfRotation, partnerID)
+	var at time.Time
+	err := row.Scan(&at)
+	return at, err
+}
+
 const getPartner = `-- name: GetPartner :one
 SELECT p.id, p.name, p.disabled, p.rate_limit, p.created_at, e.url, e.version, e.updated_at
 FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = $1
@@ -358,7 +370,7 @@ const rotateSecret = `-- name: RotateSecret :execrows
 UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
   next_secret = $1::bytea, next_at = now() + $2::bigint * interval '1 second',
   version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
-WHERE partner_id = $3
+WHERE partner_id = $3 AND (next_at IS NULL OR next_at <= now())
 `
 
 type RotateSecretParams struct {
@@ -368,7 +380,8 @@ type RotateSecretParams struct {
 }
 
 // With overlap. The secret that the last rotation was to end with is the old one
-// now.
+// now. No row: that rotation has not ended, and the partner would never see a
+// signature with the secret that it was given.
 func (q *Queries) RotateSecret(ctx context.Context, arg RotateSecretParams) (int64, error) {
 	result, err := q.db.Exec(ctx, rotateSecret, arg.NextSecret, arg.OverlapSeconds, arg.PartnerID)
 	if err != nil {

@@ -52,11 +52,16 @@ WHERE partner_id = $1;
 
 -- name: RotateSecret :execrows
 -- With overlap. The secret that the last rotation was to end with is the old one
--- now.
+-- now. No row: that rotation has not ended, and the partner would never see a
+-- signature with the secret that it was given.
 UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
   next_secret = sqlc.arg(next_secret)::bytea, next_at = now() + sqlc.arg(overlap_seconds)::bigint * interval '1 second',
   version = version + CASE WHEN next_at <= now() THEN 2 ELSE 1 END, updated_at = now()
-WHERE partner_id = sqlc.arg(partner_id);
+WHERE partner_id = sqlc.arg(partner_id) AND (next_at IS NULL OR next_at <= now());
+
+-- name: EndOfRotation :one
+-- When the last rotation ends or ended; now, without one.
+SELECT coalesce(next_at, now())::timestamptz AS at FROM endpoint WHERE partner_id = $1;
 
 -- name: HoldEndpoint :execrows
 UPDATE endpoint SET held = $2 WHERE partner_id = $1;
