@@ -331,14 +331,8 @@ func TestLockedResultsHoldNobodyBack(t *testing.T) {
 // The answer to a write is lost, so it is made again: the attempt stays one.
 func TestResultWrittenTwice(t *testing.T) {
 	f := newFixture(t)
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
 	d := f.dispatcher(nil)
-	fence, err := d.queries.TakeLease(t.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
-	f.check(err)
-	e := entry{
-		attempt: attempt{partner: 7, delivery: db.DueDeliveriesRow{EventID: deliveryID(t)}, verdict: verdict{state: registry.Delivered, attempts: 1, finished: true}},
-		fence:   fence, result: result{outcome: outcomeAccepted, status: 204, started: time.Now().UTC(), phases: noPhases()},
-	}
+	e := f.resultOf(d, verdict{state: registry.Delivered, attempts: 1, finished: true}, result{outcome: outcomeAccepted, status: 204})
 	for range 2 {
 		done, err := d.ledger.finish([]entry{e})
 		if _, ok := done[deliveryID(t)]; err != nil || !ok {
@@ -346,9 +340,45 @@ func TestResultWrittenTwice(t *testing.T) {
 		}
 	}
 	e.result.started = e.result.started.Add(time.Millisecond) // another POST
-	_, err = d.ledger.finish([]entry{e})
+	_, err := d.ledger.finish([]entry{e})
 	f.check(err)
 	if n := f.number("SELECT count(*) FROM attempt"); n != 2 {
 		t.Errorf("%d attempts in the log for 2 POSTs, one of them written twice", n)
 	}
+}
+
+// The answer to a write is lost, and its event is replayed before the write is made
+// again: it is sent.
+func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	e := f.resultOf(d, verdict{state: registry.Failed, attempts: 4, finished: true}, result{outcome: outcomeError, status: 500})
+	write := func() {
+		t.Helper()
+		done, err := d.ledger.finish([]entry{e})
+		if _, ok := done[deliveryID(t)]; err != nil || !ok {
+			t.Fatalf("written: %v, %v", done, err)
+		}
+	}
+	write()
+	f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+	write()
+	if state := f.text("SELECT state FROM delivery"); state != registry.Pending {
+		t.Errorf("the replayed event is %s", state)
+	}
+	e.fence++ // a lease that is not held
+	if done, err := d.ledger.finish([]entry{e}); err != nil || len(done) != 0 {
+		t.Errorf("written without the lease: %v, %v", done, err)
+	}
+}
+
+// resultOf gives what came of a POST of a delivery that it makes, under a lease that
+// it takes.
+func (f *fixture) resultOf(d *Dispatch, v verdict, r result) entry {
+	f.Helper()
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
+	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
+	f.check(err)
+	r.started, r.phases = time.Now().UTC(), noPhases()
+	return entry{attempt: attempt{partner: 7, delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, verdict: v}, fence: fence, result: r}
 }

@@ -305,34 +305,38 @@ func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 
 const finishAttempts = `-- name: FinishAttempts :many
 WITH result AS MATERIALIZED (
-  SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
-    unnest($3::bigint[]) AS fence, unnest($4::text[]) AS state,
-    unnest($5::integer[]) AS attempts, unnest($6::bigint[]) AS wait_ms,
-    unnest($7::boolean[]) AS finished, unnest($8::text[]) AS url,
-    unnest($9::bigint[]) AS endpoint_version, unnest($10::timestamptz[]) AS started_at,
-    unnest($11::integer[]) AS duration_ms, unnest($12::integer[]) AS status,
-    unnest($13::text[]) AS error, unnest($14::bytea[]) AS response,
-    unnest($15::integer[]) AS dns_us, unnest($16::integer[]) AS connect_us,
-    unnest($17::integer[]) AS tls_us, unnest($18::integer[]) AS first_byte_us
+  SELECT n.event_id, n.partner_id, n.fence, n.state, n.attempts, n.wait_ms, n.finished, n.url, n.endpoint_version, n.started_at, n.duration_ms, n.status, n.error, n.response, n.dns_us, n.connect_us, n.tls_us, n.first_byte_us, before.last, before.known FROM (
+    SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
+      unnest($3::bigint[]) AS fence, unnest($4::text[]) AS state,
+      unnest($5::integer[]) AS attempts, unnest($6::bigint[]) AS wait_ms,
+      unnest($7::boolean[]) AS finished, unnest($8::text[]) AS url,
+      unnest($9::bigint[]) AS endpoint_version, unnest($10::timestamptz[]) AS started_at,
+      unnest($11::integer[]) AS duration_ms, unnest($12::integer[]) AS status,
+      unnest($13::text[]) AS error, unnest($14::bytea[]) AS response,
+      unnest($15::integer[]) AS dns_us, unnest($16::integer[]) AS connect_us,
+      unnest($17::integer[]) AS tls_us, unnest($18::integer[]) AS first_byte_us
+  ) n, LATERAL (
+    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = n.started_at), false) AS known
+    FROM attempt a WHERE a.event_id = n.event_id
+  ) before
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
     due_at = now() + r.wait_ms * interval '1 millisecond',
     finished_at = CASE WHEN r.finished THEN now() END
   FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $19 AND l.fence = r.fence
-  WHERE d.event_id = r.event_id
+  WHERE d.event_id = r.event_id AND NOT r.known
   RETURNING d.event_id
 ), logged AS (
   INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
     dns_us, connect_us, tls_us, first_byte_us)
-  SELECT r.event_id, 1 + before.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+  SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
-  FROM result r, LATERAL (
-    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = r.started_at), false) AS known
-    FROM attempt a WHERE a.event_id = r.event_id
-  ) before
-  WHERE NOT before.known
+  FROM result r WHERE NOT r.known
 )
 SELECT event_id FROM done
+UNION ALL
+SELECT r.event_id FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $19 AND l.fence = r.fence
+WHERE r.known
 `
 
 type FinishAttemptsParams struct {
@@ -360,7 +364,8 @@ type FinishAttemptsParams struct {
 // Writes what came of POSTs: the attempts always, each new state only under the
 // fence. Names what was written; of what is missing another dispatcher owns the
 // partner and will send it again. Written twice, because the answer to the first
-// time was lost, an attempt is still one.
+// time was lost, an attempt is still one, and what came of its delivery since then,
+// a replay for instance, stays.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,

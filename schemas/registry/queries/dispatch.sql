@@ -141,36 +141,41 @@ SELECT coalesce((
 -- Writes what came of POSTs: the attempts always, each new state only under the
 -- fence. Names what was written; of what is missing another dispatcher owns the
 -- partner and will send it again. Written twice, because the answer to the first
--- time was lost, an attempt is still one.
+-- time was lost, an attempt is still one, and what came of its delivery since then,
+-- a replay for instance, stays.
 WITH result AS MATERIALIZED (
-  SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
-    unnest(sqlc.arg(fences)::bigint[]) AS fence, unnest(sqlc.arg(states)::text[]) AS state,
-    unnest(sqlc.arg(attempts)::integer[]) AS attempts, unnest(sqlc.arg(wait_ms)::bigint[]) AS wait_ms,
-    unnest(sqlc.arg(finished)::boolean[]) AS finished, unnest(sqlc.arg(urls)::text[]) AS url,
-    unnest(sqlc.arg(endpoint_versions)::bigint[]) AS endpoint_version, unnest(sqlc.arg(started_at)::timestamptz[]) AS started_at,
-    unnest(sqlc.arg(duration_ms)::integer[]) AS duration_ms, unnest(sqlc.arg(statuses)::integer[]) AS status,
-    unnest(sqlc.arg(errors)::text[]) AS error, unnest(sqlc.arg(responses)::bytea[]) AS response,
-    unnest(sqlc.arg(dns_us)::integer[]) AS dns_us, unnest(sqlc.arg(connect_us)::integer[]) AS connect_us,
-    unnest(sqlc.arg(tls_us)::integer[]) AS tls_us, unnest(sqlc.arg(first_byte_us)::integer[]) AS first_byte_us
+  SELECT n.*, before.last, before.known FROM (
+    SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
+      unnest(sqlc.arg(fences)::bigint[]) AS fence, unnest(sqlc.arg(states)::text[]) AS state,
+      unnest(sqlc.arg(attempts)::integer[]) AS attempts, unnest(sqlc.arg(wait_ms)::bigint[]) AS wait_ms,
+      unnest(sqlc.arg(finished)::boolean[]) AS finished, unnest(sqlc.arg(urls)::text[]) AS url,
+      unnest(sqlc.arg(endpoint_versions)::bigint[]) AS endpoint_version, unnest(sqlc.arg(started_at)::timestamptz[]) AS started_at,
+      unnest(sqlc.arg(duration_ms)::integer[]) AS duration_ms, unnest(sqlc.arg(statuses)::integer[]) AS status,
+      unnest(sqlc.arg(errors)::text[]) AS error, unnest(sqlc.arg(responses)::bytea[]) AS response,
+      unnest(sqlc.arg(dns_us)::integer[]) AS dns_us, unnest(sqlc.arg(connect_us)::integer[]) AS connect_us,
+      unnest(sqlc.arg(tls_us)::integer[]) AS tls_us, unnest(sqlc.arg(first_byte_us)::integer[]) AS first_byte_us
+  ) n, LATERAL (
+    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = n.started_at), false) AS known
+    FROM attempt a WHERE a.event_id = n.event_id
+  ) before
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
     due_at = now() + r.wait_ms * interval '1 millisecond',
     finished_at = CASE WHEN r.finished THEN now() END
   FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
-  WHERE d.event_id = r.event_id
+  WHERE d.event_id = r.event_id AND NOT r.known
   RETURNING d.event_id
 ), logged AS (
   INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
     dns_us, connect_us, tls_us, first_byte_us)
-  SELECT r.event_id, 1 + before.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+  SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
-  FROM result r, LATERAL (
-    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = r.started_at), false) AS known
-    FROM attempt a WHERE a.event_id = r.event_id
-  ) before
-  WHERE NOT before.known
+  FROM result r WHERE NOT r.known
 )
-SELECT event_id FROM done;
+SELECT event_id FROM done
+UNION ALL
+SELECT r.event_id FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
+WHERE r.known;
 
 -- name: LimitLocks :exec
 -- Ends each statement of this transaction that waits longer for a lock.
