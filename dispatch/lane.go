@@ -140,11 +140,12 @@ func (l *lane) take(ctx context.Context) bool {
 	defer cancel()
 	until := time.Now().Add(l.d.lease())
 	fence, err := l.d.queries.TakeLease(ctx, db.TakeLeaseParams{PartnerID: l.partner, Owner: l.d.owner, Milliseconds: l.d.lease().Milliseconds()})
+	taken := err == nil
 	if errors.Is(err, pgx.ErrNoRows) {
-		return false
+		err = nil // PostgreSQL answers
 	}
 	l.d.health.set("take leases", err)
-	if err != nil {
+	if !taken {
 		return false
 	}
 	l.fence = fence

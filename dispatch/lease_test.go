@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -100,5 +101,22 @@ func TestLateRenewLeavesADroppedLease(t *testing.T) {
 	}
 	if f.takeLease(uuid.New()) == 0 {
 		t.Error("nobody sends to the partner, and nobody else can")
+	}
+}
+
+// A lease that could not be asked for makes the dispatcher unready only until one
+// can be, be it another's.
+func TestLeaseOfAnotherIsNoFault(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	d.health.prove(time.Now())
+	f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES (7, gen_random_uuid(), 1, now() + interval '1 hour')")
+	f.exec("ALTER TABLE lease RENAME TO lease_elsewhere")
+	if newLane(d, 7).take(t.Context()) || d.Ready() == nil {
+		t.Errorf("without a table of leases: %v", d.Ready())
+	}
+	f.exec("ALTER TABLE lease_elsewhere RENAME TO lease")
+	if newLane(d, 7).take(t.Context()) || d.Ready() != nil {
+		t.Errorf("while another has the lease: %v", d.Ready())
 	}
 }
