@@ -110,6 +110,9 @@ func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
 		if t.Err != nil {
 			return nil, fmt.Errorf("look at topic %s: %w", name, t.Err)
 		}
+		if uuid.UUID(t.ID) == uuid.Nil { // all topics would have one position
+			return nil, fmt.Errorf("the broker gives topic %s no id, by which its positions are kept: Apache Kafka does from 2.8 on", name)
+		}
 		topics[name] = topic{uuid.UUID(t.ID), len(t.Partitions)}
 	}
 	return topics, nil

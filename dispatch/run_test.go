@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kversion"
+
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -124,6 +127,22 @@ func TestWrongSealKey(t *testing.T) {
 	f.eventually("the log says why", func() bool { return strings.Contains(f.logged.String(), "cannot be decrypted") })
 	f.exec("UPDATE endpoint SET secret = $1, version = version + 1 WHERE partner_id = 7", f.sealer.Seal(7, testSecret))
 	f.eventually("both are delivered", f.in(registry.Delivered, 2))
+}
+
+// A broker that gives topics no ids is refused: nothing is read, and no position
+// kept, under an id that all topics share.
+func TestTopicsWithoutIDs(t *testing.T) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.MaxVersions(kversion.V2_7_0()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	f := newFixtureOn(t, broker.ListenAddrs())
+	d := f.start(nil)
+	f.eventually("it says why", func() bool { return strings.Contains(d.Status().Reason, "no id") })
+	if n := f.number("SELECT count(*) FROM position"); n != 0 {
+		t.Errorf("%d positions", n)
+	}
 }
 
 // A lane without work ends and gives its partner back; the next event starts
