@@ -137,7 +137,7 @@ func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error 
 		return err
 	}
 	last = min(last, *c.LastSequence)
-	end := min(last, *c.FirstSequence+rangePart-1)
+	end := min(last, min(last, *c.FirstSequence)+rangePart-1) // a first beyond the last may be any number
 	only := ""
 	if c.OnlyState != nil {
 		only = *c.OnlyState

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -115,5 +116,23 @@ func TestCommandsTakeTurns(t *testing.T) {
 		if f.done(long)() != (turn == 2) {
 			t.Errorf("after turn %d the range is done: %v", turn+1, turn != 2)
 		}
+	}
+}
+
+// A range that begins beyond every sequence, be it at the largest number, replays
+// nothing and is done.
+func TestReplayRangeBeyondTheEnd(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES (7, 1)")
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
+		VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'failed', now())`)
+	beyond, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: math.MaxInt64 - 1, LastSequence: math.MaxInt64})
+	f.check(err)
+	d := f.dispatcher(nil)
+	d.stopping = true // without lanes
+	f.check(d.obeyDue(t.Context()))
+	if !f.done(beyond)() || f.states()[registry.Failed] != 1 {
+		t.Errorf("done: %v; deliveries %v", f.done(beyond)(), f.states())
 	}
 }
