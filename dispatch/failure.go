@@ -32,15 +32,16 @@ func failure(err error) result {
 
 // reason is the kind of an error of the transport. What is none of the network
 // comes from net/http or crypto/tls and tells of the receiver's bytes only: they
-// name its host, never the whole URL, which may hold a token.
+// name its host, never the whole URL, which may hold a token. A name is looked up with
+// the dot of the root, which its partner did not write.
 func reason(err error) string {
 	var lookup *net.DNSError
 	var op *net.OpError
 	switch {
 	case errors.As(err, &lookup) && lookup.IsNotFound:
-		return "the name " + lookup.Name + " has no address"
+		return "the name " + strings.TrimSuffix(lookup.Name, ".") + " has no address"
 	case lookup != nil:
-		return "the name " + lookup.Name + " cannot be looked up"
+		return "the name " + strings.TrimSuffix(lookup.Name, ".") + " cannot be looked up"
 	case errors.As(err, &op) && op.Addr == nil: // an alert of TLS
 		return op.Op + ": " + op.Err.Error()
 	case op != nil:

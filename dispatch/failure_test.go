@@ -73,6 +73,8 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	f := newFixture(t)
 	names, _ := f.nameServer()
 	names.say() // no such name
+	inside, _ := f.nameServer()
+	inside.say("10.0.0.1")
 	trusted := f.receiver(func(w http.ResponseWriter, _, _ int) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		f.check(err)
@@ -112,6 +114,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 		"no TLS":              {own, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
 		"no answer":           {own, silent, roots, outcomeTimeout, "no answer in time"},
 		"an address inside":   {own, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
+		"a name inside":       {inside.conn.LocalAddr().String(), testName, roots, outcomeForbidden, "host " + testName + " has an address that is not public"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			p := newPoster(f.asking(c.nameServer), c.roots, 1, time.Second)

@@ -137,7 +137,7 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 	}
 	for _, a := range addrs {
 		if err := g.judge(netip.AddrPortFrom(a, port)); err != nil {
-			return "", err
+			return "", unaddressed(host, err)
 		}
 	}
 	u.Host = host
@@ -166,8 +166,50 @@ func (g *Guard) Control(_ context.Context, network, address string, _ syscall.Ra
 
 // Dialer is a dialer with the guard's resolver whose every connection is
 // judged by Control.
-func (g *Guard) Dialer() *net.Dialer {
-	return &net.Dialer{Resolver: g.resolver, ControlContext: g.Control}
+func (g *Guard) Dialer() *Dialer {
+	return &Dialer{net.Dialer{Resolver: g.resolver, ControlContext: g.Control}}
+}
+
+// Dialer connects to what a Guard allows.
+type Dialer struct{ dialer net.Dialer }
+
+// DialContext is that of net.Dialer. The text of a *Refusal in its error is for
+// partners; the whole error, which may name an address inside, is for us.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := d.dialer.DialContext(ctx, network, net.JoinHostPort(absolute(host), port))
+	if outward := unaddressed(host, err); outward != err {
+		return nil, fmt.Errorf("%w: %w", outward, err)
+	}
+	return conn, err
+}
+
+// absolute ends a name in the root, so that no search list of this machine makes
+// another name of it.
+func absolute(host string) string {
+	if isLiteral(host) || strings.HasSuffix(host, ".") {
+		return host
+	}
+	return host + "."
+}
+
+// unaddressed makes a refusal of an address that a name has keep the address to
+// itself: it came out of our resolver, which may know names that nobody outside can
+// look up.
+func unaddressed(host string, err error) error {
+	var refusal *Refusal
+	if isLiteral(host) || !errors.As(err, &refusal) || refusal.Reason != ForbiddenAddress {
+		return err
+	}
+	return refuse(ForbiddenAddress, "host %s has an address that is not public", host)
+}
+
+func isLiteral(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil
 }
 
 // judge decides about one address. A zone always refuses: it names an
@@ -200,7 +242,7 @@ func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 	lookup, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
-	addrs, err := g.resolver.LookupNetIP(lookup, "ip", host)
+	addrs, err := g.resolver.LookupNetIP(lookup, "ip", absolute(host))
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

@@ -231,6 +231,40 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
+// What our resolver knows of a name stays with us; an address that the partner wrote
+// is named.
+func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
+	names, resolver := startNameServer(t)
+	names.set("vault.example", "8.8.8.8", "10.1.2.3")
+	g := newGuard(t, guard.Config{Resolver: resolver})
+	_, registered := g.CheckURL(t.Context(), "https://vault.example/")
+	names.set("vault.example", "10.1.2.3")
+	_, dialled := g.Dialer().DialContext(t.Context(), "tcp", "vault.example:443")
+	for what, err := range map[string]error{"registered": registered, "dialled": dialled} {
+		var refusal *guard.Refusal
+		if !errors.As(err, &refusal) || refusal.Error() != "host vault.example has an address that is not public" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if dialled == nil || !strings.Contains(dialled.Error(), "10.1.2.3") {
+		t.Errorf("our own log does not name the address: %v", dialled)
+	}
+	if _, err := g.CheckURL(t.Context(), "https://10.1.2.3/"); err == nil || !strings.Contains(err.Error(), "10.1.2.3") {
+		t.Errorf("the partner's own address: %v", err)
+	}
+}
+
+// A name is looked up as it is, and never below a domain of this machine's search
+// list.
+func TestNamesAreAbsolute(t *testing.T) {
+	_, resolver := startNameServer(t)
+	_, err := newGuard(t, guard.Config{Resolver: resolver}).Dialer().DialContext(t.Context(), "tcp", "nowhere.example:443")
+	var lookup *net.DNSError
+	if !errors.As(err, &lookup) || lookup.Name != "nowhere.example." {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestControlRefusesWhatIsNotTCP(t *testing.T) {
 	g := newGuard(t, guard.Config{})
 	for _, c := range [][2]string{{"udp4", "8.8.8.8:443"}, {"unix", "/run/docker.sock"}, {"tcp4", "partner.example:443"}, {"tcp6", "[2606:4700::1%lo]:443"}, {"tcp4", ""}} {
