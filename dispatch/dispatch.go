@@ -159,8 +159,16 @@ func (d *Dispatch) retire(l *lane, whatever bool) bool {
 }
 
 // look finds partners with work that came in another way than through this
-// process: inserted or replayed elsewhere, or left by a dispatcher that died.
+// process: inserted or replayed elsewhere, or left by a dispatcher that died. One
+// that cannot sign takes none.
 func (d *Dispatch) look(ctx context.Context) {
+	err := d.endpoints.check(ctx)
+	if ctx.Err() == nil {
+		d.health.set("read the endpoints", err)
+	}
+	if err != nil {
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	rows, err := d.queries.PartnersToSend(limited, d.owner)

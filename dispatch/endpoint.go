@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,15 +16,20 @@ import (
 // begins later than that after a change uses the new ones.
 const endpointsAge = time.Second
 
+// errWrongKey says that none of the secrets can be opened. One that cannot, beside
+// others that can, is the trouble of its partner alone.
+var errWrongKey = errors.New("none of the partners' signing secrets can be opened: is NAVLOG_SECRET_KEY the key that they were sealed with?")
+
 // endpoints knows where every partner is told. All partners are read at once,
 // so that the cost does not grow with the number of attempts.
 type endpoints struct {
 	queries *db.Queries
 	sealer  *registry.Sealer
 
-	mu   sync.Mutex
-	at   time.Time
-	rows map[int64]db.EndpointsRow
+	mu    sync.Mutex
+	at    time.Time
+	rows  map[int64]db.EndpointsRow
+	fault error // errWrongKey, where the rows show it
 }
 
 // get gives the newest endpoint of a partner: false for one that is unknown,
@@ -42,6 +49,12 @@ func (e *endpoints) get(ctx context.Context, partner int64) (endpoint, bool, err
 		}
 	}
 	return found, true, nil
+}
+
+// check tells whether the endpoints can be read and their secrets opened.
+func (e *endpoints) check(ctx context.Context) error {
+	_, _, err := e.row(ctx, 0)
+	return err
 }
 
 // expire makes the next get read again.
@@ -66,7 +79,16 @@ func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bo
 		for _, r := range rows {
 			e.rows[r.PartnerID] = r
 		}
+		e.fault = nil
+		if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
+			e.fault = errWrongKey
+		}
 	}
 	row, ok := e.rows[partner]
-	return row, ok, nil
+	return row, ok, e.fault
+}
+
+func (e *endpoints) opens(row db.EndpointsRow) bool {
+	_, err := e.sealer.Open(row.PartnerID, row.Secret)
+	return err == nil
 }

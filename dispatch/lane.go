@@ -33,7 +33,7 @@ type lane struct {
 	fence int64        // of the lease; set before held, never changed
 	held  atomic.Int64 // end of the lease in Unix nanoseconds, 0 before it is taken and when the lane has ended; also set by renew
 	lost  atomic.Bool  // another dispatcher has it; also set by renew
-	// yielded: it is to be given to another dispatcher; set by share.
+	// yielded: it is to be given to another dispatcher; set by giveAway.
 	yielded atomic.Bool
 
 	queue    []db.DueDeliveriesRow  // due, and not under way
@@ -93,6 +93,9 @@ func (l *lane) run(ctx context.Context) {
 			l.queue, l.look, wait = nil, time.Now(), l.d.timing.scan
 		}
 		l.complain(ctx, err)
+		if errors.Is(err, errWrongKey) {
+			l.d.giveAway(l)
+		}
 		var slots chan<- struct{}
 		if err == nil && l.canSend() {
 			slots = l.d.slots

@@ -129,6 +129,31 @@ func TestWrongSealKey(t *testing.T) {
 	f.eventually("both are delivered", f.in(registry.Delivered, 2))
 }
 
+// A dispatcher whose key opens no secret is not ready, and leaves the partners to
+// one whose key is right.
+func TestWrongSealKeyForAll(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	other, err := registry.NewSealer("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=")
+	f.check(err)
+	wrong := f.start(func(d *Dispatch) { d.endpoints.sealer = other })
+	f.eventually("it says why", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
+	f.deposits(7, 0, 1)
+	f.deposits(8, 1, 2)
+	f.eventually("it has made the deliveries", func() bool { return f.number("SELECT count(*) FROM delivery") == 2 })
+	f.eventually("and holds no partner", func() bool {
+		return f.number("SELECT count(*) FROM lease WHERE owner = $1", wrong.owner) == 2 && f.number("SELECT count(*) FROM lease WHERE until > now()") == 0
+	})
+	right := f.start(nil)
+	f.eventually("the other delivers", f.in(registry.Delivered, 2))
+	f.eventually("and is ready", func() bool { return right.Ready() == nil })
+	if wrong.Ready() == nil {
+		t.Error("ready with a wrong key")
+	}
+}
+
 // A broker that gives topics no ids is refused: nothing is read, and no position
 // kept, under an id that all topics share.
 func TestTopicsWithoutIDs(t *testing.T) {

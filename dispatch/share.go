@@ -33,12 +33,17 @@ func (d *Dispatch) share(ctx context.Context) {
 	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane) bool { return !l.leased() || l.yielded.Load() })
 	slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(b.partner, a.partner) })
 	for _, l := range lanes[:max(0, len(lanes)-part)] {
-		d.mu.Lock()
-		d.yielded[l.partner] = time.Now().Add(d.lease())
-		d.mu.Unlock()
-		l.yielded.Store(true)
-		l.signal()
+		d.giveAway(l)
 	}
+}
+
+// giveAway ends a lane and leaves its partner to the others for a while.
+func (d *Dispatch) giveAway(l *lane) {
+	d.mu.Lock()
+	d.yielded[l.partner] = time.Now().Add(d.lease())
+	d.mu.Unlock()
+	l.yielded.Store(true)
+	l.signal()
 }
 
 // givenAway tells whether a partner was given away a moment ago, and is left to
