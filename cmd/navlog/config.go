@@ -123,7 +123,7 @@ func parseEnvironment(environ []string, c *config) error {
 		if !strings.HasPrefix(key, envPrefix) || slices.Contains(notSettings, key) {
 			continue
 		}
-		if !slices.ContainsFunc(known, func(p env.FieldParams) bool { return p.Key == key || p.Key != "" && strings.HasPrefix(key, p.Key+"_") }) {
+		if !slices.ContainsFunc(known, func(p env.FieldParams) bool { return p.Key == key }) {
 			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key))
 		}
 	}

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/ingest"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -52,6 +55,32 @@ func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
 	}
 	if c.Chain.PollInterval.String() != "250ms" || c.Chain.Window == 0 || len(c.Chain.Vaults) != 1 {
 		t.Errorf("file or defaults are lost: %+v", c.Chain)
+	}
+}
+
+// A variable that only begins like a setting would have no effect, so it is
+// refused; those of the endpoints count from 0 to the last one there is.
+func TestOnlyVariablesThatSetSomething(t *testing.T) {
+	const endpoints = "NAVLOG_CHAIN_RPC=http://a.example,http://b.example"
+	for _, invented := range []string{
+		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
+		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEY_FILE", "NAVLOG_POSTGRES_URL_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
+	} {
+		_, err := loadConfig(writeConfig(t, soundConfig), []string{endpoints, invented + "=5000"})
+		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") {
+			t.Errorf("%s: %v", invented, err)
+		}
+	}
+	c, err := loadConfig(writeConfig(t, soundConfig), []string{
+		endpoints, "NAVLOG_CHAIN_RPC_0_WS=ws://a.example", "NAVLOG_CHAIN_RPC_1_URL=http://c.example",
+		"NAVLOG_CHAIN_RPC_1_REQUESTS_PER_SECOND=25", "NAVLOG_CHAIN_RPC_1_BURST=50", "NAVLOG_CHAIN_FINALITY=depth: 64",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []ingest.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50}}
+	if !slices.Equal(c.Chain.RPC, want) || c.Chain.Finality.Depth != 64 {
+		t.Errorf("endpoints %+v, finality %+v", c.Chain.RPC, c.Chain.Finality)
 	}
 }
 
