@@ -6,8 +6,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/query"
 )
 
 type compose struct {
@@ -27,6 +30,7 @@ type service struct {
 	Healthcheck struct{ Test []string }               `yaml:"healthcheck"`
 	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
 	Restart     string                                `yaml:"restart"`
+	StopGrace   time.Duration                         `yaml:"stop_grace_period"`
 }
 
 func loadCompose(t *testing.T) compose {
@@ -103,6 +107,9 @@ func TestComposeIsSafe(t *testing.T) {
 			if (strings.Contains(key, "PASSWORD") || strings.Contains(key, "SECRET")) && !required.MatchString(value) {
 				t.Errorf("service %s: %s must come from the environment and be refused when unset", name, key)
 			}
+			if strings.Contains(value, "://") && strings.Contains(value, "${") {
+				t.Errorf("service %s: %s is a URL with a variable in it, which a / or # in its value breaks", name, key)
+			}
 		}
 		for _, port := range s.Ports {
 			if !strings.HasPrefix(port, "127.0.0.1:") {
@@ -113,8 +120,29 @@ func TestComposeIsSafe(t *testing.T) {
 			t.Errorf("service %s: image %q is not pinned to a version", name, s.Image)
 		}
 	}
-	if _, ok := c.Services["serve"].Environment["NAVLOG_SECRET_KEY"]; ok {
-		t.Error("serve needs no key of the signing secrets and must not get it")
+	// Each program has its own rights, so that one that is broken into gives away
+	// no more than these.
+	for secret, holder := range map[string]string{
+		"NAVLOG_SECRET_KEY":                "dispatch",
+		"NAVLOG_CLICKHOUSE_PASSWORD":       "project",
+		"NAVLOG_CLICKHOUSE_QUERY_PASSWORD": "serve",
+	} {
+		for name, s := range c.Services {
+			if _, ok := s.Environment[secret]; ok != (name == holder) {
+				t.Errorf("service %s: has %s: %v; only %s needs it and must get it", name, secret, ok, holder)
+			}
+		}
+	}
+}
+
+// A program has more time to end in good order than http.shutdownTimeout, before
+// it is killed.
+func TestComposeLetsProgramsEnd(t *testing.T) {
+	c := loadCompose(t)
+	for _, name := range []string{"ingest", "project", "serve", "dispatch"} {
+		if grace := c.Services[name].StopGrace; grace <= query.DefaultConfig().ShutdownTimeout {
+			t.Errorf("service %s is killed after %s (0 means 10s) and open requests may take %s", name, grace, query.DefaultConfig().ShutdownTimeout)
+		}
 	}
 }
 

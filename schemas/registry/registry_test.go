@@ -91,6 +91,32 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 	}
 }
 
+// A password that is apart from the URL need not be escaped in one.
+func TestPasswordApartFromURL(t *testing.T) {
+	const password = "pa/ss#wo?rd@=:%2F"
+	owner := open(t, localtest.Postgres(t))
+	role := owner.Config().ConnConfig.Database // as unique as the test's database
+	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD '%s'", role, password)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := owner.Exec(context.Background(), "DROP ROLE "+role); err != nil {
+			t.Error(err)
+		}
+	})
+	server := owner.Config().ConnConfig
+	c := Config{URL: fmt.Sprintf("postgres://%s@%s:%d/%s?sslmode=disable", role, server.Host, server.Port, server.Database), MaxConns: 1}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if pool, err := Open(t.Context(), c); err == nil {
+		pool.Close()
+		t.Fatal("the server asks for no password")
+	}
+	t.Setenv("PGPASSWORD", password)
+	open(t, c.URL)
+}
+
 // TestMigrations run once, however many programs open the registry at once, and
 // refuse what the tables refuse.
 func TestMigrations(t *testing.T) {
