@@ -146,6 +146,24 @@ func TestComposeLetsProgramsEnd(t *testing.T) {
 	}
 }
 
+// What is on the machine beside the sources stays there, above all keys. The
+// version that the binary prints comes from .git.
+func TestBuilderGetsSourcesOnly(t *testing.T) {
+	b, err := os.ReadFile("../../.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored := strings.Split(string(b), "\n")
+	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/local/kafka/lib"} {
+		if !slices.Contains(ignored, path) {
+			t.Errorf(".dockerignore lacks %s, so the builder gets it", path)
+		}
+	}
+	if slices.ContainsFunc(ignored, func(line string) bool { return strings.HasPrefix(strings.Trim(line, "*/"), ".git") }) {
+		t.Error(".dockerignore has .git, without which `navlog version` knows none")
+	}
+}
+
 // The image is built in one stage and run in another, in which there is nothing
 // but the binary and what it needs, and no user with rights.
 func TestDockerfile(t *testing.T) {
