@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,6 +36,13 @@ func TestAlertsNameMetrics(t *testing.T) {
 	for _, name := range named {
 		if !known[name] {
 			t.Errorf("an alert asks for %s; there are %v", name, slices.Sorted(maps.Keys(known)))
+		}
+	}
+	// A dispatcher that cannot measure shows its last figures for ever, and one
+	// that does not run shows none: no comparison of these would ever fire.
+	for _, rule := range []string{"expr: time() - max(navlog_dispatch_measured_timestamp_seconds) > ", "expr: absent(navlog_dispatch_oldest_seconds)"} {
+		if !strings.Contains(string(text), rule) {
+			t.Errorf("no alert has %q", rule)
 		}
 	}
 }

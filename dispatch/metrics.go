@@ -30,6 +30,7 @@ type metrics struct {
 	parked       prometheus.Counter
 	deliveries   *prometheus.GaugeVec // by state
 	oldest       *prometheus.GaugeVec // by state
+	measured     prometheus.Gauge
 	openBreakers prometheus.Gauge
 	lanes        prometheus.Gauge
 	lostLeases   prometheus.Counter
@@ -69,6 +70,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		parked:       prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
 		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state. Of failed and no_endpoint, which are kept for ever, 10000 means that many or more."), []string{"state"}),
 		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
+		measured:     prometheus.NewGauge(gauge("measured_timestamp_seconds", "When the queue was measured last, as Unix time. deliveries, oldest_seconds and open_breakers are as old.")),
 		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers that are open or half-open, over all dispatchers.")),
 		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
@@ -82,7 +84,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.attempts.WithLabelValues(o)
 	}
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
-		m.deliveries, m.oldest, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns)
+		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns)
 	return m
 }
 
@@ -104,6 +106,7 @@ func (m *metrics) show(s Status, lanes int) {
 	}
 	m.oldest.WithLabelValues(registry.Pending).Set(s.OldestPendingSeconds)
 	m.oldest.WithLabelValues(registry.Parked).Set(s.OldestParkedSeconds)
+	m.measured.Set(float64(s.MeasuredAt.UnixMilli()) / 1000)
 	m.openBreakers.Set(float64(s.OpenBreakers))
 	m.lanes.Set(float64(lanes))
 	m.mu.Lock()

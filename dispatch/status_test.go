@@ -43,6 +43,9 @@ func TestReadyWithoutMeasuring(t *testing.T) {
 	if s := d.Status(); s.State != "reading" || !s.MeasuredAt.Equal(before) {
 		t.Errorf("%+v", s)
 	}
+	if at := testutil.ToFloat64(d.metrics.measured); at != float64(before.UnixMilli())/1000 {
+		t.Errorf("the metric says that the figures are of %v, and they are of %s", at, before)
+	}
 	if !strings.Contains(f.logged.String(), "cannot measure the queue") {
 		t.Errorf("the log does not say so:\n%s", f.logged)
 	}

@@ -74,10 +74,24 @@ func (d *deps) dispatch() (*dispatch.Dispatch, error) {
 	return dispatch.New(c, d.config.Kafka, d.pool, sealer, g, d.metrics, d.log.With("program", "dispatch")), nil
 }
 
+// showReady makes the readiness of a program a metric. Its other gauges keep
+// their last values while it cannot do anything.
+func (d *deps) showReady(name string, p program) {
+	d.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "navlog_ready", Help: "1 while the program is ready, as on /readyz.", ConstLabels: prometheus.Labels{"program": name},
+	}, func() float64 {
+		if p.Ready() != nil {
+			return 0
+		}
+		return 1
+	}))
+}
+
 // runOne runs a program and its ops server until ctx ends or one of them
 // fails. The console shows how an ingest backfills.
-func (d *deps) runOne(ctx context.Context, p program, console *console) error {
+func (d *deps) runOne(ctx context.Context, name string, p program, console *console) error {
 	defer d.pool.Close()
+	d.showReady(name, p)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.Run(ctx) })
 	group.Go(func() error { return serveOps(ctx, d.config.Ops, d.metrics, p.Ready) })
@@ -91,7 +105,7 @@ func (d *deps) runOne(ctx context.Context, p program, console *console) error {
 }
 
 // start is the common beginning of the four commands.
-func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (program, error), sections ...section) error {
+func (cmd common) start(ctx context.Context, s *streams, name string, build func(*deps) (program, error), sections ...section) error {
 	c, err := cmd.load(sections...)
 	if err != nil {
 		return err
@@ -106,7 +120,7 @@ func (cmd common) start(ctx context.Context, s *streams, build func(*deps) (prog
 		d.pool.Close()
 		return err
 	}
-	return d.runOne(ctx, p, console)
+	return d.runOne(ctx, name, p, console)
 }
 
 type ingestCmd struct {
@@ -118,7 +132,7 @@ type ingestRunCmd struct{ common }
 
 // Run follows the chain until a signal comes.
 func (cmd ingestRunCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.ingest(), nil }, needChain, needKafka, needPostgres)
+	return cmd.start(ctx, s, "ingest", func(d *deps) (program, error) { return d.ingest(), nil }, needChain, needKafka, needPostgres)
 }
 
 type projectCmd struct{ common }
@@ -133,7 +147,7 @@ func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(projectGarbage)
 	}
-	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
+	return cmd.start(ctx, s, "project", func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
 }
 
 type serveCmd struct{ common }
@@ -158,12 +172,12 @@ func (cmd serveCmd) Run(ctx context.Context, s *streams) error {
 		}
 		return d.serve()
 	}
-	return cmd.start(ctx, s, serve, needChainID, needClickHouse, needPostgres, needHTTP)
+	return cmd.start(ctx, s, "serve", serve, needChainID, needClickHouse, needPostgres, needHTTP)
 }
 
 type dispatchCmd struct{ common }
 
 // Run sends webhooks until a signal comes.
 func (cmd dispatchCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.start(ctx, s, func(d *deps) (program, error) { return d.dispatch() }, needChainID, needKafka, needPostgres, needWebhooks, needSecretKey)
+	return cmd.start(ctx, s, "dispatch", func(d *deps) (program, error) { return d.dispatch() }, needChainID, needKafka, needPostgres, needWebhooks, needSecretKey)
 }

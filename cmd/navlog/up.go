@@ -244,6 +244,7 @@ func (u *up) startPrograms(ctx context.Context, d *deps) error {
 		program
 	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", ingest}}
 	for _, p := range programs {
+		d.showReady(p.name, p)
 		u.services.start(ctx, p.name, p.Run)
 	}
 	go func() { _ = u.console.watch(ctx, ingest.Status, d.log.With("program", "ingest")) }()

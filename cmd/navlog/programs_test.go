@@ -1,0 +1,51 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// fakeProgram is ready when it has no fault.
+type fakeProgram struct{ fault error }
+
+func (p *fakeProgram) Run(context.Context) error { return nil }
+func (p *fakeProgram) Ready() error              { return p.fault }
+
+// Each program says whether it is ready, and there is an alert for each one that
+// is not, or that says nothing because it does not run.
+func TestReadinessIsAlerted(t *testing.T) {
+	d := &deps{metrics: prometheus.NewRegistry()}
+	works, waits := new(fakeProgram), &fakeProgram{errors.New("no engine")}
+	d.showReady("serve", works)
+	d.showReady("ingest", waits)
+	const metric = `# HELP navlog_ready 1 while the program is ready, as on /readyz.
+# TYPE navlog_ready gauge
+`
+	if err := testutil.GatherAndCompare(d.metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n")); err != nil {
+		t.Error(err)
+	}
+	works.fault, waits.fault = waits.fault, nil
+	if err := testutil.GatherAndCompare(d.metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n")); err != nil {
+		t.Error(err)
+	}
+
+	alerts, err := os.ReadFile("../../deploy/alerts/programs.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range []string{
+		"max by (program) (navlog_ready) == 0",
+		`absent(navlog_ready{program="ingest"})`, `absent(navlog_ready{program="project"})`,
+		`absent(navlog_ready{program="serve"})`, `absent(navlog_ready{program="dispatch"})`,
+	} {
+		if !strings.Contains(string(alerts), rule) {
+			t.Errorf("no alert has %q", rule)
+		}
+	}
+}
