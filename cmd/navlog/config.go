@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caarlos0/env/v11"
@@ -35,6 +38,10 @@ type config struct {
 	Webhooks    dispatch.Config    `yaml:"webhooks" envPrefix:"WEBHOOKS_"`
 	Guard       guard.Config       `yaml:"guard" envPrefix:"GUARD_"`
 	Ops         opsConfig          `yaml:"ops" envPrefix:"OPS_"`
+
+	// unread says that reading the file stopped at a mistake: what validate would
+	// say of the rest would be wrong.
+	unread bool
 
 	// SecretKey encrypts the signing secrets at rest; only ever from the
 	// environment.
@@ -70,6 +77,7 @@ func loadConfig(file string, environ []string) (config, error) {
 		faults = append(faults, parseYAML(name, b, &c))
 	case optional && errors.Is(err, os.ErrNotExist):
 	default:
+		c.unread = true
 		faults = append(faults, fmt.Errorf("read configuration: %w", err))
 	}
 	faults = append(faults, parseEnvironment(environ, &c))
@@ -84,12 +92,20 @@ func parseYAML(name string, b []byte, c *config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(b))
 	decoder.KnownFields(true)
 	err := decoder.Decode(c)
-	if err == nil || errors.Is(err, io.EOF) {
-		return nil
-	}
 	var wrong *yaml.TypeError
-	if !errors.As(err, &wrong) {
-		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil // an empty file
+	case err == nil || errors.As(err, &wrong):
+		return errors.Join(typeFaults(name, wrong), secondDocument(name, decoder))
+	}
+	c.unread = true
+	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+func typeFaults(name string, wrong *yaml.TypeError) error {
+	if wrong == nil {
+		return nil
 	}
 	faults := make([]error, len(wrong.Errors))
 	for i, e := range wrong.Errors {
@@ -98,36 +114,63 @@ func parseYAML(name string, b []byte, c *config) error {
 	return errors.Join(faults...)
 }
 
+// secondDocument refuses what would have no effect.
+func secondDocument(name string, decoder *yaml.Decoder) error {
+	var second yaml.Node
+	switch err := decoder.Decode(&second); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	return fmt.Errorf("%s, line %d: a second document begins, of which nothing is read: remove the --- above it", name, second.Line)
+}
+
 const envPrefix = "NAVLOG_"
 
 // notSettings are variables of that prefix that are not part of the
 // configuration.
 var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
 
+// parseEnvironment sets each variable apart, so that what is wrong with it can be
+// said with its name. They are taken in order: a list goes before its elements.
 func parseEnvironment(environ []string, c *config) error {
-	options := env.Options{Prefix: envPrefix, Environment: env.ToMap(environ)}
+	given := env.ToMap(environ)
 	var faults []error
-	if err := env.ParseWithOptions(c, options); err != nil {
-		var all env.AggregateError
-		if errors.As(err, &all) {
-			faults = append(faults, all.Errors...)
-		} else {
-			faults = append(faults, err)
-		}
-	}
-	known, err := env.GetFieldParamsWithOptions(c, options)
-	if err != nil {
-		return errors.Join(append(faults, err)...)
-	}
-	for key := range options.Environment {
-		if !strings.HasPrefix(key, envPrefix) || slices.Contains(notSettings, key) {
-			continue
-		}
-		if !slices.ContainsFunc(known, func(p env.FieldParams) bool { return p.Key == key }) {
-			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key))
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		if strings.HasPrefix(key, envPrefix) && !slices.Contains(notSettings, key) {
+			faults = append(faults, setFromEnvironment(key, given, c))
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// setFromEnvironment sets what one variable names. The others lose their values,
+// by which they set nothing, and keep their names, which tell how many elements
+// a list has.
+func setFromEnvironment(key string, given map[string]string, c *config) error {
+	alone := make(map[string]string, len(given))
+	for name := range given {
+		alone[name] = ""
+	}
+	alone[key] = given[key]
+	known := false
+	err := env.ParseWithOptions(c, env.Options{Prefix: envPrefix, Environment: alone, OnSet: func(name string, _ any, _ bool) {
+		known = known || name == key
+	}})
+	var wrong env.ParseError
+	var number *strconv.NumError
+	switch {
+	case errors.As(err, &wrong) && errors.As(wrong.Err, &number):
+		return fmt.Errorf("environment variable %s is %q and must be of type %s: %w", key, number.Num, wrong.Type, number.Err)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("environment variable %s: %w", key, wrong.Err)
+	case err != nil:
+		return fmt.Errorf("environment variable %s: %w", key, err)
+	case !known:
+		return fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key)
+	}
+	return nil
 }
 
 // Sections that a command needs; it is refused when one of them is wrong.
@@ -149,6 +192,9 @@ var allSections = []section{needChain, needKafka, needClickHouse, needPostgres, 
 
 // validate reports every mistake in the sections at once.
 func (c config) validate(sections ...section) error {
+	if c.unread {
+		return nil
+	}
 	var faults []error
 	for _, s := range sections {
 		switch s {
@@ -167,7 +213,7 @@ func (c config) validate(sections ...section) error {
 		case needProjections:
 			faults = append(faults, c.Projections.Validate())
 		case needHTTP:
-			faults = append(faults, c.HTTP.Validate())
+			faults = append(faults, c.HTTP.Validate(), portFault("http.listen", c.HTTP.Listen))
 		case needWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
 		case needSecretKey:
@@ -176,6 +222,19 @@ func (c config) validate(sections ...section) error {
 		}
 	}
 	return errors.Join(append(faults, c.Ops.validate())...)
+}
+
+// portFault names a port that nobody can listen on. What has no port at all is
+// named by its section.
+func portFault(key, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%s is %q and its port must be 0 to 65535", key, address)
+	}
+	return nil
 }
 
 type configCmd struct {

@@ -109,7 +109,7 @@ surplus: true
 	}
 	for _, want := range []string{
 		"line 6: unknown key pollIntervall", "line 11: unknown key surplus",
-		"NAVLOG_KAFKA_BROKER is not a setting", "Window",
+		"NAVLOG_KAFKA_BROKER is not a setting", `NAVLOG_CHAIN_WINDOW is "many" and must be of type uint64`,
 		"chain.id", "chain.rpc[0]", "chain.vaults[0].address", `"nohost"`, "kafka.replicationFactor",
 		"clickhouse.addr", "clickhouse.prefix", "postgres.url", "http.listen", "http.router", "NAVLOG_SECRET_KEY",
 	} {
@@ -134,6 +134,49 @@ func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 	}
 	if _, err := loadConfig(writeConfig(t, ""), nil); err != nil {
 		t.Errorf("an empty file is refused: %v", err)
+	}
+}
+
+// A mistake that ends the reading of the file is named alone: what follows it in
+// the file is not missing.
+func TestOnlyMistakesThatAreThere(t *testing.T) {
+	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0", "window: [unclosed"} {
+		c, err := loadConfig(writeConfig(t, strings.Replace(soundConfig, "pollInterval: 250ms", fault, 1)), []string{testSecretKey})
+		if err == nil {
+			t.Errorf("%s is accepted", fault)
+			continue
+		}
+		if text := errors.Join(err, c.validate(allSections...)).Error(); strings.Contains(text, "\n") {
+			t.Errorf("%s: more is said than what is wrong:\n%s", fault, text)
+		}
+	}
+}
+
+// What would have no effect is refused, and what a program could not start with;
+// a wrong variable is named as it is written.
+func TestMistakesAreNamed(t *testing.T) {
+	for _, m := range []struct {
+		text    string
+		environ string
+		want    string
+	}{
+		{soundConfig + "---\nchain: {id: 5}\n", "", "line 12: a second document"},
+		{soundConfig + "surplus: 1\n---\nchain: {id: 5}\n", "", "line 13: a second document"},
+		{soundConfig + "---\nchain: [unclosed\n", "", "line"},
+		{soundConfig, "NAVLOG_HTTP_LISTEN=127.0.0.1:99999", `http.listen is "127.0.0.1:99999"`},
+		{soundConfig, "NAVLOG_OPS_LISTEN=127.0.0.1:http9", `ops.listen is "127.0.0.1:http9"`},
+		{soundConfig, "NAVLOG_KAFKA_TLS=yes", `NAVLOG_KAFKA_TLS is "yes" and must be of type bool`},
+		{soundConfig, "NAVLOG_CHAIN_RPC_0_BURST=many", `NAVLOG_CHAIN_RPC_0_BURST is "many"`},
+		{soundConfig, "NAVLOG_CHAIN_POLL_INTERVAL=soon", "NAVLOG_CHAIN_POLL_INTERVAL: "},
+		{soundConfig, "NAVLOG_CHAIN_FINALITY=height", "NAVLOG_CHAIN_FINALITY: finality"},
+	} {
+		c, err := loadConfig(writeConfig(t, m.text), []string{testSecretKey, m.environ})
+		if err = errors.Join(err, c.validate(allSections...)); err == nil || !strings.Contains(err.Error(), m.want) {
+			t.Errorf("%s: %v, want %q", m.environ, err, m.want)
+		}
+	}
+	if _, err := loadConfig(writeConfig(t, "---"+soundConfig+"...\n"), nil); err != nil {
+		t.Errorf("a document with a beginning and an end: %v", err)
 	}
 }
 

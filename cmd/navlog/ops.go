@@ -29,7 +29,7 @@ func (c opsConfig) validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("ops.listen is %q and must be host:port, for example 127.0.0.1:9464", c.Listen)
 	}
-	return nil
+	return portFault("ops.listen", c.Listen)
 }
 
 // serveOps answers until ctx ends. ready gives nil while the program's
