@@ -28,6 +28,8 @@ type fakeChain struct {
 	blocks []*fakeBlock // block i at index i
 	url    string
 
+	encoded sync.Map // logs as a node writes them, by *types.Log
+
 	mu    sync.Mutex
 	calls map[string]int
 	// refuse, where set, gives the error of a question for logs: how many blocks
@@ -232,16 +234,34 @@ func (c *fakeChain) logs(raw json.RawMessage) (any, *fakeRefusal) {
 			}
 		}
 	}
-	q.logs, q.bytes = len(logs), len(mustJSON(c.t, fakeJSON(logs)))
+	answer := c.encode(logs)
+	q.logs, q.bytes = len(logs), len(answer)
 	if c.refuse != nil {
 		if refusal := c.refuse(q); refusal != nil {
 			return nil, refusal
 		}
 	}
 	if c.spoil != nil {
-		logs = c.spoil(q, logs)
+		answer = c.encode(c.spoil(q, logs))
 	}
-	return fakeJSON(logs), nil
+	return answer, nil
+}
+
+// encode writes logs as fakeJSON does; each is encoded once, for it is in many
+// answers.
+func (c *fakeChain) encode(logs []*types.Log) json.RawMessage {
+	answer := []byte("[")
+	for i, l := range logs {
+		if i > 0 {
+			answer = append(answer, ',')
+		}
+		encoded, ok := c.encoded.Load(l)
+		if !ok {
+			encoded, _ = c.encoded.LoadOrStore(l, mustJSON(c.t, l))
+		}
+		answer = append(answer, encoded.([]byte)...)
+	}
+	return append(answer, ']')
 }
 
 // fakeJSON is logs as nodes write them; go-ethereum's own encoding of a log.

@@ -147,6 +147,7 @@ func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 	if port != httpsPort {
 		u.Host += ":" + strconv.Itoa(int(port))
 	}
+	u.RawQuery = escaped(u.RawQuery)
 	canonical := u.String()
 	if len(canonical) > maxURL {
 		return "", refuse(Syntax, "the URL has %d characters when those outside ASCII are escaped, and may have %d", len(canonical), maxURL)
@@ -253,6 +254,21 @@ func (g *Guard) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 		addrs[i] = a.Unmap()
 	}
 	return addrs, nil
+}
+
+// escaped is a query whose spaces and characters outside ASCII are
+// percent-encoded, as those of a path are: net/http would send them as they are,
+// and no server takes such a request.
+func escaped(query string) string {
+	var b strings.Builder
+	for _, c := range []byte(query) {
+		if c == ' ' || c >= utf8.RuneSelf {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // parse takes a URL apart that is https, has no user info and no fragment, and

@@ -119,6 +119,8 @@ func TestURLs(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	for _, c := range []struct{ url, want, reason string }{
 		{"https://partner.example/hook?key=%41#", "", guard.Syntax},
+		{"https://partner.example/hook?a=b c&ü=%41", "https://partner.example/hook?a=b%20c&%C3%BC=%41", ""},
+		{"https://partner.example/? HTTP/1.0", "https://partner.example/?%20HTTP/1.0", ""},
 		{"https://partner.example/hook#part", "", guard.Syntax},
 		{"https://partner.example", "https://partner.example", ""},
 		{"HTTPS://Partner.EXAMPLE./Hook?k=V", "https://partner.example/Hook?k=V", ""},
