@@ -59,7 +59,9 @@ type up struct {
 	services *services
 	engines  engines
 	ready    readyDocument
-	api      *query.Query
+	// wroteReady says that the ready file is the one of this run.
+	wroteReady bool
+	api        *query.Query
 }
 
 // Run starts everything, reports, and waits for a signal or a failure.
@@ -81,9 +83,7 @@ func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
 	u := &up{cmd: cmd, streams: s, console: console, log: log, config: c, services: newServices(log)}
 	defer func() {
 		err = errors.Join(err, u.services.stop(), u.engines.close())
-		if cmd.ReadyFile != "" {
-			_ = os.Remove(cmd.ReadyFile)
-		}
+		u.removeReadyFile()
 	}()
 	if err := u.start(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -284,7 +284,19 @@ func (u *up) writeReadyFile() error {
 	if u.cmd.ReadyFile == "" {
 		return nil
 	}
-	return writeJSON(u.cmd.ReadyFile, u.ready)
+	if err := writeJSON(u.cmd.ReadyFile, u.ready); err != nil {
+		return err
+	}
+	u.wroteReady = true
+	return nil
+}
+
+// removeReadyFile leaves a file that this run did not write: another run, on the
+// same folder, may have made this one fail and be ready.
+func (u *up) removeReadyFile() {
+	if u.wroteReady {
+		_ = os.Remove(u.cmd.ReadyFile)
+	}
 }
 
 func (u *up) printWelcome(created bool) {

@@ -3,14 +3,42 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/scenario"
 )
+
+// A run that fails, as for the port of one that is up, leaves the ready file of
+// the other; the one that wrote it removes it.
+func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
+	taken := httptest.NewServer(nil)
+	defer taken.Close()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "ready.json")
+	first := &up{cmd: upCmd{ReadyFile: file}}
+	if err := first.writeReadyFile(); err != nil {
+		t.Fatal(err)
+	}
+	var out, log bytes.Buffer
+	err := run(t.Context(), []string{"up", "--data", dir, "--ready-file", file, "--listen", taken.Listener.Addr().String()}, &out, &log)
+	if err == nil || !strings.Contains(err.Error(), "choose another address with --listen") {
+		t.Fatalf("the port is taken: %v", err)
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the run that failed: %v", err)
+	}
+	first.removeReadyFile()
+	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the run that wrote the file leaves it: %v", err)
+	}
+}
 
 // What may be a key in the address of a node, and the password of a database,
 // are in nothing that `up` prints or logs; only the ready file has them.
