@@ -37,6 +37,27 @@ type newPartner struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
+// provenSealer refuses a key other than the one that the secrets of the registry
+// were sealed with: dispatch could open either those or the next one. A registry
+// without partners takes any key.
+func provenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registry.Sealer, error) {
+	sealer, err := registry.NewSealer(key)
+	if err != nil {
+		return nil, err
+	}
+	known, err := db.New(pool).AnyEndpoint(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return sealer, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a signing secret to check NAVLOG_SECRET_KEY: %w", err)
+	}
+	if _, err := sealer.Open(known.PartnerID, known.Secret); err != nil {
+		return nil, fmt.Errorf("%w: give the key that dispatch has; where it is lost, give every partner a new secret with `navlog partner rotate-secret ID --lost-key`", err)
+	}
+	return sealer, nil
+}
+
 // createPartner makes partner, endpoint, key and secret in one transaction. An
 // id of 0 takes the next free one.
 func createPartner(ctx context.Context, pool *pgxpool.Pool, sealer *registry.Sealer, id int64, name string, testKey bool) (newPartner, error) {
@@ -100,7 +121,7 @@ func (cmd partnerCreateCmd) Run(ctx context.Context, s *streams) error {
 		return fmt.Errorf("--id is %d and must be 1 to 4294967295, the range of the id on chain", cmd.ID)
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
-		sealer, err := registry.NewSealer(c.SecretKey)
+		sealer, err := provenSealer(ctx, pool, c.SecretKey)
 		if err != nil {
 			return err
 		}
@@ -327,6 +348,7 @@ type partnerRotateSecretCmd struct {
 	registryFlags
 	ID      int64         `arg:"" help:"Partner id."`
 	Overlap time.Duration `default:"24h" help:"How long the old secret still signs, with the new signature in X-Service-Signature-Next beside it: up to 720h; 0s replaces a secret that leaked at once."`
+	LostKey bool          `help:"NAVLOG_SECRET_KEY is a new one, because the old one is lost: replace the secret at once, without opening any."`
 }
 
 // Run replaces the secret.
@@ -335,7 +357,7 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
 		return fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap)
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
-		sealer, err := registry.NewSealer(c.SecretKey)
+		sealer, err := cmd.sealer(ctx, pool, c.SecretKey)
 		if err != nil {
 			return err
 		}
@@ -350,7 +372,7 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
 		secret := registry.NewSigningSecret()
 		sealed := sealer.Seal(cmd.ID, secret)
 		var replaced int64
-		if cmd.Overlap > 0 {
+		if cmd.Overlap > 0 && !cmd.LostKey {
 			replaced, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: cmd.ID, NextSecret: sealed, OverlapSeconds: int64(cmd.Overlap.Seconds())})
 		} else {
 			replaced, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealed})
@@ -373,4 +395,11 @@ func rotating(ctx context.Context, q *db.Queries, id int64) error {
 	}
 	return fmt.Errorf("the secret that partner %d was given last takes over at %s: run it again then, or replace both secrets at once with --overlap 0s",
 		id, end.UTC().Format(time.RFC3339))
+}
+
+func (cmd partnerRotateSecretCmd) sealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registry.Sealer, error) {
+	if cmd.LostKey {
+		return registry.NewSealer(key)
+	}
+	return provenSealer(ctx, pool, key)
 }

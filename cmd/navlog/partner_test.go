@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
@@ -207,6 +208,50 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 	t.Setenv("NAVLOG_SECRET_KEY", "")
 	if _, err := c.run("partner", "create", "One"); err == nil || !strings.Contains(err.Error(), "openssl rand -base64 32") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Secrets of two keys in one registry could not all be opened by dispatch. Who
+// has lost the key replaces all secrets.
+func TestSecretsAreOfOneKey(t *testing.T) {
+	c := newCommands(t)
+	var one newPartner
+	c.json(&one, "partner", "create", "One", "--id", "1")
+	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+	t.Setenv("NAVLOG_SECRET_KEY", other)
+	for _, args := range [][]string{{"partner", "create", "Two"}, {"partner", "rotate-secret", "1"}, {"partner", "rotate-secret", "1", "--overlap", "0s"}} {
+		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY is not the key it was stored with: give the key that dispatch has") {
+			t.Errorf("navlog %s with another key: %v", strings.Join(args, " "), err)
+		}
+	}
+	c.json(&one, "partner", "rotate-secret", "1", "--lost-key")
+	var two newPartner
+	c.json(&two, "partner", "create", "Two")
+
+	postgres, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer postgres.Close()
+	sealer, err := registry.NewSealer(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := db.New(postgres)
+	for _, p := range []newPartner{one, two} {
+		if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: p.ID, Url: ptr("https://acme.example/hook")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	endpoints, err := q.Endpoints(t.Context())
+	if err != nil || len(endpoints) != 2 {
+		t.Fatalf("endpoints %v, %v", endpoints, err)
+	}
+	printed := map[int64]string{one.ID: one.SigningSecret, two.ID: two.SigningSecret}
+	for _, e := range endpoints {
+		if secret, err := sealer.Open(e.PartnerID, e.Secret); err != nil || secret != printed[e.PartnerID] || len(e.NextSecret) > 0 {
+			t.Errorf("partner %d: not the secret that was printed (%v)", e.PartnerID, err)
+		}
 	}
 }
 

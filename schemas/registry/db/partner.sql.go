@@ -12,6 +12,23 @@ import (
 	"github.com/google/uuid"
 )
 
+const anyEndpoint = `-- name: AnyEndpoint :one
+SELECT partner_id, secret FROM endpoint ORDER BY partner_id LIMIT 1
+`
+
+type AnyEndpointRow struct {
+	PartnerID int64
+	Secret    []byte
+}
+
+// A secret that was sealed before, by which the key can be checked.
+func (q *Queries) AnyEndpoint(ctx context.Context) (AnyEndpointRow, error) {
+	row := q.db.QueryRow(ctx, anyEndpoint)
+	var i AnyEndpointRow
+	err := row.Scan(&i.PartnerID, &i.Secret)
+	return i, err
+}
+
 const commandResult = `-- name: CommandResult :one
 SELECT done_at, deliveries FROM command WHERE id = $1
 `

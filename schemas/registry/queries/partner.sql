@@ -8,6 +8,10 @@ INSERT INTO partner (id, name) VALUES ($1, $2) RETURNING id;
 -- name: CreateEndpoint :exec
 INSERT INTO endpoint (partner_id, secret) VALUES ($1, $2);
 
+-- name: AnyEndpoint :one
+-- A secret that was sealed before, by which the key can be checked.
+SELECT partner_id, secret FROM endpoint ORDER BY partner_id LIMIT 1;
+
 -- name: CreateKey :exec
 INSERT INTO api_key (partner_id, hash, last4) VALUES ($1, $2, $3);
 
