@@ -102,7 +102,12 @@ func (u *up) startClickHouse(ctx context.Context) error {
 		u.config.ClickHouse.Addr = u.cmd.ClickHouse
 	}
 	if u.config.ClickHouse.Addr == "" {
-		c, err := local.StartClickHouse(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0)
+		own := u.config.ClickHouse
+		own.Addr = "127.0.0.1:9000" // the real one is chosen at the start
+		if err := own.Validate(); err != nil {
+			return fmt.Errorf("the configuration has mistakes:\n%w", err)
+		}
+		c, err := local.StartClickHouseFor(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0, u.config.ClickHouse.Prefix)
 		if err != nil {
 			return err
 		}

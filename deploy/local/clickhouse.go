@@ -30,9 +30,17 @@ var (
 	clickHouseUsers string
 )
 
+// grantedGenerations are the databases that clickhouse-users.xml lets navlog_query read: those of the default prefix.
+const grantedGenerations = "navlog_g*.*"
+
 // StartClickHouse starts ClickHouse with its data in dir and the native protocol on port; 0 chooses a free one. The
 // HTTP port is always chosen. It returns when the engine answers.
 func StartClickHouse(ctx context.Context, dir string, port int) (*ClickHouse, error) {
+	return StartClickHouseFor(ctx, dir, port, "navlog")
+}
+
+// StartClickHouseFor does the same for generations of another prefix: navlog_query reads these and no others.
+func StartClickHouseFor(ctx context.Context, dir string, port int, prefix string) (*ClickHouse, error) {
 	const what = "ClickHouse"
 	lib, err := chdbLibrary()
 	if err != nil {
@@ -45,7 +53,7 @@ func StartClickHouse(ctx context.Context, dir string, port int) (*ClickHouse, er
 	if err != nil {
 		return nil, err
 	}
-	c, spec, err := prepareClickHouse(dir, lib, port)
+	c, spec, err := prepareClickHouse(dir, lib, port, prefix)
 	if err != nil {
 		lock.Close()
 		return nil, err
@@ -69,7 +77,7 @@ func chdbLibrary() (string, error) {
 }
 
 // prepareClickHouse chooses the ports and writes the configuration.
-func prepareClickHouse(dir, lib string, port int) (*ClickHouse, childSpec, error) {
+func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, childSpec, error) {
 	const what = "ClickHouse"
 	native, err := claimPort(what, port)
 	if err != nil {
@@ -80,7 +88,8 @@ func prepareClickHouse(dir, lib string, port int) (*ClickHouse, childSpec, error
 		return nil, childSpec{}, err
 	}
 	config := filepath.Join(dir, "config.xml")
-	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(dir, "users.xml"): clickHouseUsers} {
+	users := strings.ReplaceAll(clickHouseUsers, grantedGenerations, prefix+"_g*.*")
+	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(dir, "users.xml"): users} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 			return nil, childSpec{}, fmt.Errorf("start %s: write its configuration: %w", what, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +117,37 @@ func TestClickHouseQueryUser(t *testing.T) {
 		if err := conn.Exec(t.Context(), refused); err == nil {
 			t.Errorf("%s was allowed", refused)
 		}
+	}
+}
+
+// The login of a real server has the grant that is tested here.
+func TestClickHouseQueryUsersAreAlike(t *testing.T) {
+	shipped, err := os.ReadFile("../clickhouse-query-user.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const grant = "<query>GRANT SELECT ON " + grantedGenerations + "</query>"
+	for name, text := range map[string]string{"deploy/clickhouse-query-user.xml": string(shipped), "clickhouse-users.xml": clickHouseUsers} {
+		if strings.Count(text, grant) != 1 || strings.Count(text, "GRANT") != 1 {
+			t.Errorf("%s must grant with %s alone", name, grant)
+		}
+	}
+}
+
+// The grant follows the prefix that the generations are given.
+func TestClickHouseQueryUserReadsItsPrefix(t *testing.T) {
+	c, err := StartClickHouseFor(t.Context(), t.TempDir(), 0, "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	execAll(t, openClickHouse(t, c, "default"),
+		"CREATE DATABASE navlog_g1 ENGINE = Atomic", "CREATE TABLE navlog_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n",
+		"CREATE DATABASE other_g1 ENGINE = Atomic", "CREATE TABLE other_g1.t (n UInt64) ENGINE = MergeTree ORDER BY n")
+	conn := openClickHouse(t, c, "navlog_query")
+	execAll(t, conn, "SELECT count() FROM other_g1.t")
+	if err := conn.Exec(t.Context(), "SELECT count() FROM navlog_g1.t"); err == nil {
+		t.Error("generations of another prefix are read")
 	}
 }
 
