@@ -15,7 +15,8 @@ import (
 
 // opsConfig is the section ops of navlog.yaml: a small HTTP server beside each
 // of the four programs, with /healthz, /readyz and /metrics. serve has them on
-// the port of the API too; the others have no other port.
+// the port of the API too; the others have no other port. `navlog up` has
+// the metrics of all on the port of the API and starts no such server.
 type opsConfig struct {
 	// Listen is host:port; default empty: no such server. Programs on one host
 	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
