@@ -115,9 +115,17 @@ func (f *Finality) UnmarshalText(text []byte) error {
 // UnmarshalYAML also takes the mapping {depth: 64}.
 func (f *Finality) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.MappingNode && len(node.Content) == 2 {
-		return f.UnmarshalText([]byte(node.Content[0].Value + ":" + node.Content[1].Value))
+		return mistake(node, f.UnmarshalText([]byte(node.Content[0].Value+":"+node.Content[1].Value)))
 	}
-	return f.UnmarshalText([]byte(node.Value))
+	return mistake(node, f.UnmarshalText([]byte(node.Value)))
+}
+
+// mistake is an error as the decoder's own are, after which it reads on.
+func mistake(node *yaml.Node, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %v", node.Line, err)}}
 }
 
 // MarshalText is the inverse of UnmarshalText.
@@ -145,6 +153,11 @@ func (c *Confirmations) UnmarshalText(text []byte) error {
 	}
 	*c = 0
 	return nil
+}
+
+// UnmarshalYAML reads the same.
+func (c *Confirmations) UnmarshalYAML(node *yaml.Node) error {
+	return mistake(node, c.UnmarshalText([]byte(node.Value)))
 }
 
 // MarshalText is the inverse of UnmarshalText.

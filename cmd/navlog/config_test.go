@@ -152,6 +152,17 @@ func TestOnlyMistakesThatAreThere(t *testing.T) {
 	}
 }
 
+// After a mistake that is a setting's own, those that follow are named too.
+func TestMistakesAfterAMistake(t *testing.T) {
+	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0"} {
+		text := strings.Replace(soundConfig, "pollInterval: 250ms", fault, 1) + "surplus: 1\n"
+		_, err := loadConfig(writeConfig(t, text), []string{testSecretKey})
+		if err == nil || strings.Count(err.Error(), "line ") != 2 || !strings.Contains(err.Error(), "surplus") {
+			t.Errorf("%s and a surplus setting: %v", fault, err)
+		}
+	}
+}
+
 // What would have no effect is refused, and what a program could not start with;
 // a wrong variable is named as it is written.
 func TestMistakesAreNamed(t *testing.T) {
