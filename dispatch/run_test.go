@@ -59,6 +59,35 @@ func TestWaitsForTopics(t *testing.T) {
 	})
 }
 
+// Topics that get more partitions, or are made anew, while they are read: what is
+// written into them afterwards arrives.
+func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
+	for name, change := range map[string]func(*fixture){
+		"more partitions": func(f *fixture) {
+			_, err := f.admin().UpdatePartitions(t.Context(), 5, chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+			f.check(err)
+		},
+		"made anew": func(f *fixture) { f.onePartition() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.onePartition()
+			r := f.receiver(ok)
+			for partner := range int64(12) { // some of them in each partition
+				f.partner(7+partner, r.url)
+			}
+			f.start(nil)
+			f.deposits(7, 0, 3)
+			f.eventually("delivered", f.in(registry.Delivered, 3))
+			change(f)
+			for partner := range int64(12) {
+				f.deposits(uint32(7+partner), 10, 12)
+			}
+			f.eventually("delivered after the change", f.in(registry.Delivered, 3+2*12))
+		})
+	}
+}
+
 // A batch whose transaction fails is read again, whole; nothing of it is passed,
 // not by the records behind it either.
 func TestOffsetPassesAFailedRecord(t *testing.T) {
