@@ -154,7 +154,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	}
 	// First of all: what is folded from rows that are not all there would be wrong,
 	// or stop with an error that tells of something else.
-	if err := k.judge(ctx, audit(ctx, k.conn, k.database)); err != nil {
+	if err := k.judge(ctx, k.audited(ctx)); err != nil {
 		return err
 	}
 	w, err := openWriter(ctx, k.conn, k.database, k.share, k.metrics, k.log)
@@ -254,8 +254,15 @@ func (k *keeper) announce(ctx context.Context) error {
 	}
 }
 
-// auditTimeout bounds an audit beside the writer, which is in no hurry.
+// auditTimeout bounds an audit, which takes the longer the more rows there are.
 const auditTimeout = 10 * time.Minute
+
+// audited audits the generation for as long as that may take.
+func (k *keeper) audited(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
+	defer cancel()
+	return audit(ctx, k.conn, k.database)
+}
 
 // proveAgain audits the generation now and then beside the writer, until ctx ends
 // or the generation is broken. An audit that cannot be made is an alarm and no
@@ -265,9 +272,7 @@ func (k *keeper) proveAgain(ctx context.Context) error {
 		if err := pause(ctx, k.audit); err != nil {
 			return err
 		}
-		limited, cancel := context.WithTimeout(sparing(ctx), auditTimeout)
-		err := audit(limited, k.conn, k.database)
-		cancel()
+		err := k.audited(sparing(ctx))
 		broken := new(brokenError)
 		switch {
 		case ctx.Err() != nil:

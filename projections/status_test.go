@@ -96,7 +96,7 @@ type auditedConn struct {
 }
 
 func (c *auditedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
-	if strings.Contains(query, "uniqExact(seq)") { // the first question of an audit
+	if strings.Contains(query, "groupBitmap(seq)") { // the first question of an audit
 		ctx = c.before(ctx)
 	}
 	return c.Conn.QueryRow(ctx, query, args...)
