@@ -21,8 +21,9 @@ func (e *brokenError) Error() string { return e.what + ": rows were lost or doub
 // prove audits a generation, and marks one bad that lost or doubled a row,
 // whatever it is used for: better no answer than a wrong one. An operator does it
 // before a generation is made live or compared with, and Verify; the projector
-// audits when it opens a generation and then every hour beside the writer. It gives a *brokenError,
-// wrapped in what to do, when the proof fails and the mark is made.
+// audits when it opens a generation and then every hour beside the writer. It
+// gives a *brokenError, wrapped in what to do, when the proof fails and the mark is
+// made.
 func prove(ctx context.Context, conn driver.Conn, pool *pgxpool.Pool, id int32, database string) error {
 	return condemn(ctx, pool, id, audit(ctx, conn, database))
 }

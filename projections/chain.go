@@ -270,8 +270,8 @@ func inOrder(numbers map[common.Hash]uint64) []common.Hash {
 	return slices.SortedFunc(maps.Keys(numbers), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
 }
 
-// compareLogs compares the blocks that the log knows of by their hashes. The newest is never left to the sample: the vaults' totals
-// are asked for there.
+// compareLogs compares the blocks that the log knows of by their hashes. The
+// newest is never left to the sample: the vaults' totals are asked for there.
 func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()

@@ -102,7 +102,8 @@ type VerifyOptions struct {
 // maps, and compares; and that the log is what a node says of the chain, as far as
 // it covers each vault. It runs beside live traffic and writes nothing, but that a
 // generation which lost or doubled a row is marked bad. Its memory grows with the
-// log's length, and shrinks with the sample where no node is asked. The error says that it could not compare; what it found is in the report.
+// log's length, and shrinks with the sample where no node is asked. The error says
+// that it could not compare; what it found is in the report.
 func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options VerifyOptions) (*Report, error) {
 	live, err := db.New(pool).LiveGeneration(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -19,7 +19,8 @@
 // A finished answer is a function of generation, S and request. It is kept with
 // the snapshot, and the most popular ones are made anew when S moves (cache.go).
 // What answers about the newest block have in common, the queue for one, is read
-// by the first of them and belongs to the snapshot too (head.go); the sweeps and
+// before the snapshot is served, where the last ones' requests wanted it, and else
+// by the first of them, and belongs to the snapshot too (head.go); the sweeps and
 // the buckets of the lists of users move on from one snapshot to the next.
 //
 // # Rows that undo rows
