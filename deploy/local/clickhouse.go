@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -83,7 +84,7 @@ func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, c
 	if err != nil {
 		return nil, childSpec{}, err
 	}
-	http, err := claimPort(what, 0)
+	web, err := claimPort(what, 0)
 	if err != nil {
 		return nil, childSpec{}, err
 	}
@@ -100,13 +101,23 @@ func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, c
 		"--path", filepath.Join(dir, "data"),
 		"--listen_host", loopback,
 		"--tcp_port", fmt.Sprint(native),
-		"--http_port", fmt.Sprint(http),
+		"--http_port", fmt.Sprint(web),
 		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
 	}}
-	return &ClickHouse{Addr: addr(native), HTTPAddr: addr(http)}, spec, nil
+	return &ClickHouse{Addr: addr(native), HTTPAddr: addr(web)}, spec, nil
 }
 
+// ping asks on both ports: where the engine cannot listen on the second, it ends a moment after it answered on the first.
 func (c *ClickHouse) ping(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.HTTPAddr+"/ping", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
 	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}})
 	if err != nil {
 		return err

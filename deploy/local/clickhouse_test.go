@@ -35,7 +35,7 @@ func TestClickHouseKeepsData(t *testing.T) {
 			fmt.Sprintf("INSERT INTO navlog_g1.t VALUES (%d)", i))
 		var rows uint64
 		if err := conn.QueryRow(t.Context(), "SELECT count() FROM navlog_g1.t").Scan(&rows); err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v: its log ends with: %s", err, c.proc.lastWords())
 		}
 		if rows != uint64(i+1) {
 			t.Fatalf("after %d restarts: %d rows, want %d", i, rows, i+1)
@@ -168,6 +168,23 @@ func TestClickHouseRefuses(t *testing.T) {
 		_, err := StartClickHouse(t.Context(), t.TempDir(), 0)
 		wantMessage(t, err, "node_modules", "make engines")
 	})
+}
+
+// An engine that cannot have its second port answers on the first one and ends a moment later: that is not a start.
+func TestClickHouseAnswersOnBothPorts(t *testing.T) {
+	c := startClickHouseFor(t, t.TempDir())
+	closed, err := claimPort("ClickHouse", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (&ClickHouse{Addr: c.Addr, HTTPAddr: c.HTTPAddr}).ping(t.Context()); err != nil {
+		t.Errorf("an engine on both ports: %v", err)
+	}
+	for name, half := range map[string]*ClickHouse{"native": {Addr: c.Addr, HTTPAddr: addr(closed)}, "HTTP": {Addr: addr(closed), HTTPAddr: c.HTTPAddr}} {
+		if err := half.ping(t.Context()); err == nil {
+			t.Errorf("an engine with %s alone counts as started", name)
+		}
+	}
 }
 
 func startClickHouseFor(t *testing.T, dir string) *ClickHouse {

@@ -46,3 +46,15 @@ func TestClaimPort(t *testing.T) {
 	_, err := claimPort("anvil", used)
 	wantPortError(t, err, used)
 }
+
+// An engine binds its port a moment after it was chosen, so that two processes could choose the same one in between.
+func TestChosenPortIsNobodyElses(t *testing.T) {
+	port, err := claimPort("anvil", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPortError(t, choosePort("Kafka", port), port)
+	if again, err := claimPort("anvil", port); err != nil || again != port {
+		t.Errorf("an engine cannot start again on its own port %d: %v", port, err)
+	}
+}
