@@ -55,10 +55,10 @@ func newHead(was *snapshot) *head {
 const prepareTimeout = 500 * time.Millisecond
 
 // prepare reads what requests wanted of the last heads. It reads one after the
-// other, for the engine has the requests of the last block to answer too; what
+// other, within the given time, for the engine has the requests of the last block to answer too; what
 // fails or takes too long is left to the first who wants it.
-func (h *head) prepare(ctx context.Context, s *snapshot) {
-	ctx, cancel := context.WithTimeout(ctx, prepareTimeout)
+func (h *head) prepare(ctx context.Context, s *snapshot, within time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	x, p := &exchange{ctx: ctx, snapshot: s}, s.pin()
 	type part struct {

@@ -104,13 +104,8 @@ func TestHeadIsPrepared(t *testing.T) {
 	for _, p := range parts {
 		w.get(p.path).data(t)
 	}
-	eventually(t, "all is prepared", func() bool { // a busy machine has no time for all of it, now and then
-		for _, p := range parts {
-			w.get(p.path).data(t)
-		}
-		h = next()
-		return prepared(h, true)
-	})
+	h = next()
+	same(t, "all is prepared", prepared(h, true), true)
 	same(t, "another list", h.lists["firstSeen"].known() == nil, true)
 	settlement := func() {
 		t.Helper()
@@ -122,17 +117,15 @@ func TestHeadIsPrepared(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	late := newHead(w.snapshot.Load())
-	late.prepare(over, w.snapshot.Load())
+	late.prepare(over, w.snapshot.Load(), time.Minute)
 	same(t, "without time", prepared(late, false), true) // who wants it reads it
 
 	for range demanded {
 		h = next()
 	}
 	same(t, "prepared for nobody", prepared(h, false), true)
-	eventually(t, "what settlement wants is prepared", func() bool {
-		settlement()
-		h = next()
-		return h.unswept.known() != nil && h.queue.known() != nil
-	})
+	settlement()
+	h = next()
+	same(t, "what settlement wants is prepared", h.unswept.known() != nil && h.queue.known() != nil, true)
 	same(t, "what settlement does not want", h.users.known() == nil && h.first.known() == 0, true)
 }

@@ -66,6 +66,8 @@ type Query struct {
 	readers   readers
 	warming   sync.Mutex
 	patience  time.Duration // with a reader that takes nothing
+	looks     time.Duration // what a look at the engines may take
+	prepares  time.Duration // what of it may go into the head of a snapshot
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -89,7 +91,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.metrics = newMetrics(reg, q)
 	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
-	q.patience = streamPatience
+	q.patience, q.looks, q.prepares = streamPatience, lookTimeout, prepareTimeout
 	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
 	return q
 }

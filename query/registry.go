@@ -13,10 +13,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-const (
-	registryEvery   = time.Second
-	registryTimeout = 2 * time.Second
-)
+const registryEvery = time.Second
 
 // registryView is what the registry said when it was last asked.
 type registryView struct {
@@ -65,7 +62,7 @@ func (q *Query) watchRegistry(ctx context.Context) error {
 // askRegistry gives the next view. When PostgreSQL does not answer, what it
 // said before stays: the read models are still there.
 func (q *Query) askRegistry(ctx context.Context, was *registryView) *registryView {
-	ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, q.looks)
 	defer cancel()
 	view := registryView{}
 	if was != nil {

@@ -21,7 +21,9 @@ import (
 )
 
 const (
-	snapshotTimeout = 2 * time.Second
+	// lookTimeout is how long a look at the engines may take: at the registry, and
+	// at the read models for a snapshot.
+	lookTimeout = 2 * time.Second
 	// trustedFor is how old what the loops saw may be for /readyz to be 200.
 	trustedFor = 5 * time.Second
 )
@@ -127,7 +129,7 @@ func (s *snapshot) predecessorOf(other *snapshot) *snapshot {
 
 // refresh looks at the live generation once.
 func (q *Query) refresh(life context.Context, conn driver.Conn) error {
-	ctx, cancel := context.WithTimeout(life, snapshotTimeout)
+	ctx, cancel := context.WithTimeout(life, q.looks)
 	defer cancel()
 	live := q.registry.Load()
 	if live == nil || !live.known {
@@ -155,7 +157,7 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 		return err
 	}
 	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.predecessorOf(s))
-	s.head.prepare(ctx, s)
+	s.head.prepare(ctx, s, q.prepares)
 	q.show(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
 		q.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.vaults))

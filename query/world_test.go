@@ -131,6 +131,7 @@ func newWorldOn(t testing.TB, clickHouse, postgres string, change ...func(*Confi
 		clock: newClock(time.Now()), log: &logBuffer{}, reg: prometheus.NewRegistry()}
 	w.Query = New(cfg, testChain, ch, pool, acceptHTTPS, w.reg, w.reg, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	w.Query.now = w.clock.now
+	w.looks, w.prepares = time.Minute, time.Minute // the machine may be busy with other tests
 	w.handle = w.Handler()
 	if err := readmodel.Create(ctx, writer, ch.Database(w.gen)); err != nil {
 		t.Fatal(err)
