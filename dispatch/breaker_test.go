@@ -93,7 +93,7 @@ func untilHalfOpen(t *testing.T, b *breaker) {
 
 func TestBreakerProbes(t *testing.T) {
 	timing := quick()
-	timing.openMin, timing.openMax = 4*time.Millisecond, 20*time.Millisecond
+	timing.openMin, timing.openMax = 40*time.Millisecond, 200*time.Millisecond
 	b := newBreaker(timing, 4)
 
 	// Attempts that are under way when it opens do not count later.
@@ -109,7 +109,7 @@ func TestBreakerProbes(t *testing.T) {
 	}
 
 	// Each failed probe doubles the open time, up to the limit.
-	for _, want := range []time.Duration{8, 16, 20, 20} {
+	for _, want := range []time.Duration{80, 160, 200, 200} {
 		untilHalfOpen(t, b)
 		done, probe, ok := b.allow(eventID(1))
 		if !ok || !probe {
@@ -142,7 +142,7 @@ func TestBreakerProbes(t *testing.T) {
 		feed(t, b, 1, good)
 	}
 	// It starts over.
-	if feed(t, b, 5, slices.Repeat([]result{bad}, 40)[:24]...) != opened && b.openTime() != 4*time.Millisecond {
+	if feed(t, b, 5, slices.Repeat([]result{bad}, 40)[:24]...) != opened && b.openTime() != 40*time.Millisecond {
 		t.Errorf("open for %s", b.openTime())
 	}
 }

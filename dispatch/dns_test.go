@@ -143,7 +143,7 @@ func TestDNSGames(t *testing.T) {
 	_, err = g.CheckURL(t.Context(), url)
 	f.check(err)
 	d := f.start(func(d *Dispatch) {
-		d.guard, d.timing.retries, d.timing.deadline = g, nil, time.Second
+		d.guard, d.timing.retries, d.timing.deadline = g, nil, 5*time.Second
 		d.config.PerPartnerConcurrency = 1
 	})
 	sent := 0

@@ -12,13 +12,17 @@ import (
 // ones.
 func TestOverwriteWhileRetrying(t *testing.T) {
 	f := newFixture(t)
-	before, after := f.receiver(status(http.StatusInternalServerError)), f.receiver(ok)
+	before, after := f.receiver(func(w http.ResponseWriter, _, _ int) {
+		<-f.released
+		w.WriteHeader(http.StatusInternalServerError)
+	}), f.receiver(ok)
 	f.partner(7, before.url)
 	f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{2 * endpointsAge} })
 	f.deposits(7, 1, 2)
-	f.eventually("first attempt", func() bool { return f.number("SELECT count(*) FROM attempt") == 1 })
+	f.eventually("first attempt", func() bool { return len(before.got()) == 1 })
 	secret := registry.NewSigningSecret()
 	f.exec("UPDATE endpoint SET url = $1, secret = $2, version = version + 1 WHERE partner_id = 7", after.url, f.sealer.Seal(7, secret))
+	f.release()
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	if len(before.got()) != 1 || len(after.got()) != 1 {
 		t.Fatalf("%d requests to the old URL, %d to the new one", len(before.got()), len(after.got()))

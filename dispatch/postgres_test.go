@@ -90,6 +90,7 @@ func stalls(f *fixture, d *Dispatch, r *receiver) {
 	f.check(err)
 	f.deposits(7, 1, 10)
 	f.eventually("a write is given up and repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
+	f.eventually("all that may be under way are", func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
 	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
 		f.Errorf("%d requests while no result can be written", n)
 	}

@@ -182,8 +182,8 @@ func TestHostileBodies(t *testing.T) {
 			r := f.receiver(func(w http.ResponseWriter, _, _ int) { c.answer(f, w) })
 			f.partner(7, r.url)
 			deadline := time.Minute
-			if c.outcome == outcomeTimeout || name == "endless body" || name == "switching" { // these wait for it
-				deadline = time.Second
+			if c.outcome == outcomeTimeout || name == "endless body" { // these wait for it
+				deadline = 3 * time.Second
 			}
 			d := f.start(func(d *Dispatch) { d.timing.retries, d.timing.deadline = nil, deadline })
 			f.deposits(7, 1, 2)
@@ -366,7 +366,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		return nil, ctx.Err()
 	}}})
 	f.check(err)
-	p := newPoster(silent, nil, 4, 100*time.Millisecond)
+	p := newPoster(silent, nil, 4, time.Second)
 	if r := p.post(t.Context(), endpoint{url: "https://" + testName, secret: testSecret}, message{}); r.outcome != outcomeTimeout {
 		t.Errorf("a name server that says nothing: %s, %s", r.outcome, r.err)
 	}
@@ -385,7 +385,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		}
 		closed <- err
 	}()
-	p = newPoster(f.dispatcher(nil).guard, nil, 4, 100*time.Millisecond)
+	p = newPoster(f.dispatcher(nil).guard, nil, 4, time.Second)
 	if r := p.post(t.Context(), endpoint{url: "https://" + listener.Addr().String(), secret: testSecret}, message{}); r.outcome != outcomeTimeout {
 		t.Errorf("a receiver that says nothing: %s, %s", r.outcome, r.err)
 	}
