@@ -242,7 +242,7 @@ func (h *history) project(ctx context.Context, to uint64) error {
 func (h *history) startProjector(mortal bool) (err error) {
 	bytes := int64(-1)
 	if mortal {
-		bytes = h.rng.Int64N(300_000)
+		bytes = h.rng.Int64N(1 << (8 + h.rng.IntN(12))) // at the first words as well as in mid-stream
 	}
 	if h.door, err = openDoor(h.clickHouse, bytes); err != nil {
 		return err

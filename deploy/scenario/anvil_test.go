@@ -68,7 +68,6 @@ func TestMiningModes(t *testing.T) {
 	ctx, c := testContext(t), connected(t, url)
 	start := head(t, c).Number.Uint64()
 	ok(t, SetAutomine(ctx, url, false))
-	c.patience = 200 * time.Millisecond
 	tx := mustSend(t, c, owner, transfer(c)) // mined by send itself
 	if tx.BlockNumber.Uint64() != start+1 {
 		t.Errorf("the transaction is in block %s", tx.BlockNumber)
