@@ -44,7 +44,7 @@ func TestClickHouseKilled(t *testing.T) {
 	port, err := strconv.Atoi(digits)
 	must(t, err)
 	w := newWorldAt(t, engine.Addr)
-	s := randomHistory(rand.New(rand.NewPCG(77, 1)), 700)
+	s := randomHistory(rand.New(rand.NewPCG(77, 1)), 300)
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
 	p.config.MaxRows = 20

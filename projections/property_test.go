@@ -99,7 +99,8 @@ func crash(t *testing.T, rng *rand.Rand, w *writer, batch []*event.Record) {
 // check compares the tables with the fold of records, as of a block.
 func check(t *testing.T, conn driver.Conn, database string, records []*event.Record, block uint64) {
 	t.Helper()
-	v := verifier{conn: conn, report: &Report{Database: database, Seq: uint64(len(records))}, span: 17}
+	seq := uint64(len(records))
+	v := verifier{conn: conn, report: &Report{Database: database, Seq: seq}, span: max(17, seq/16)}
 	books := foldOf(t, records).Books(block)
 	what := pastComparisons(books)
 	if block == fold.Newest {
