@@ -31,6 +31,8 @@ type world struct {
 	traffic  *scenario.Scenario
 	// memories are earlier states that asOfSeq can still ask for.
 	memories []memory
+	// pasts says that earlier states are compared too.
+	pasts bool
 	// killed says that events may have come twice.
 	killed bool
 }
@@ -204,16 +206,27 @@ func (w *world) newest(t *testing.T, brief bool) memory {
 	panic("not reached: there is one seq")
 }
 
-// agree compares everything: the newest state, the past of this chain, the past of the log, and webhooks. The first time it
-// asks for more of the past, and for what has to be refused.
+// agree compares everything: the newest state, earlier ones, and webhooks. The first time it asks for what has to be
+// refused too.
 func (w *world) agree(t *testing.T) {
 	t.Helper()
 	now := w.newest(t, false)
+	if len(w.memories) == 0 {
+		w.same(t, "refusals", refusals(view{state: mustAt(t, now.history, now.history.head())}, w.Partners[0]))
+	}
+	if w.pasts {
+		w.past(t, now)
+	}
+	w.memories = append(w.memories, now)
+	w.webhooks(t, now.history)
+}
+
+// past compares the past of this chain and the past of the log. The first time it asks for more.
+func (w *world) past(t *testing.T, now memory) {
+	t.Helper()
 	blocks := pastBlocks(now.history)
 	first := len(w.memories) == 0
-	if first {
-		w.same(t, "refusals", refusals(view{state: mustAt(t, now.history, now.history.head())}, w.Partners[0]))
-	} else {
+	if !first {
 		blocks = blocks[:3]
 	}
 	for i, block := range blocks {
@@ -226,8 +239,6 @@ func (w *world) agree(t *testing.T) {
 	for _, m := range w.memories[max(0, len(w.memories)-2):] {
 		w.remember(t, m)
 	}
-	w.memories = append(w.memories, now)
-	w.webhooks(t, now.history)
 }
 
 // remember compares the states of an earlier time, whatever has become of the chain since.
