@@ -54,9 +54,9 @@ func newHead(was *snapshot) *head {
 // prepareTimeout is how long a snapshot is held back at most for its head.
 const prepareTimeout = 500 * time.Millisecond
 
-// prepare reads what requests wanted of the last heads. It reads one after the
-// other, within the given time, for the engine has the requests of the last block to answer too; what
-// fails or takes too long is left to the first who wants it.
+// prepare reads what requests wanted of the last heads, within the given time.
+// It reads one after the other, for the engine has the requests of the last block
+// to answer too; what fails or takes too long is left to the first who wants it.
 func (h *head) prepare(ctx context.Context, s *snapshot, within time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

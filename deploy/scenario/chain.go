@@ -117,7 +117,7 @@ func (c *chain) payGas(ctx context.Context, a common.Address) error {
 func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, error) {
 	waiting, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
-	if err := c.mine(waiting); err != nil && waiting.Err() == nil {
+	if err := c.mine(waiting); err != nil && waiting.Err() == nil { // the loop says whose time is over
 		return nil, err
 	}
 	poll := time.NewTicker(20 * time.Millisecond)
