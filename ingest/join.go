@@ -64,7 +64,9 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 	}
 	var failed *commitError
 	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
-		s.lateness.wait, s.lateness.reason = newBackoff(), ""
+		if s.seq > before { // a node that only lets us wait has not succeeded
+			s.lateness.wait, s.lateness.reason = newBackoff(), ""
+		}
 		return s.seq > before, err
 	}
 	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.pause()), err.Error()

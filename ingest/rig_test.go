@@ -185,6 +185,22 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	return p
 }
 
+// session is one that the test advances itself.
+func (r *rig) session() *session {
+	r.t.Helper()
+	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	r.t.Cleanup(i.nodes.close)
+	client, err := i.transactional()
+	r.must(err)
+	r.t.Cleanup(client.Close)
+	r.must(fence(r.ctx, client))
+	s := i.newSession(client)
+	r.t.Cleanup(func() { s.ranges.close() })
+	_, err = s.restore(r.ctx)
+	r.must(err)
+	return s
+}
+
 // halt stops the process in good order.
 func (p *process) halt() {
 	p.rig.t.Helper()

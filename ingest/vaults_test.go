@@ -229,16 +229,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") && !strings.Contains(filter, "address")
 	})
 	r.config.RPC, r.config.Vaults = Endpoints(pruned.URL), all
-	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
-	defer i.nodes.close()
-	client, err := i.transactional()
-	r.must(err)
-	defer client.Close()
-	r.must(fence(r.ctx, client))
-	s := i.newSession(client)
-	defer func() { s.ranges.close() }()
-	_, err = s.restore(r.ctx)
-	r.must(err)
+	s := r.session()
 	advance := func() {
 		t.Helper()
 		s.lateness.again = time.Time{} // it does not wait between its tries
@@ -256,6 +247,44 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		return s.head.Number == r.height()
 	})
 	pruned.tell(honest)
+	p = r.start()
+	p.caughtUp()
+	r.verify()
+}
+
+// A node that takes its time before it fails has not given anything meanwhile:
+// the pauses grow, and the reason stays.
+func TestLateVaultBehindSlowFailures(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(40)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getLogs" || !strings.Contains(string(params[0]), "fromBlock") {
+			return nil, nil, false
+		}
+		time.Sleep(2 * lookAgain)
+		return nil, errHangUp, true
+	})
+	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	s := r.session()
+	complained := false
+	r.eventually("third failure in a row", func() bool {
+		s.lateness.again = time.Time{}
+		if _, err := s.advance(r.ctx); err != nil {
+			t.Fatalf("the late vault stops the others: %v", err)
+		}
+		if complained && s.lateness.reason == "" {
+			t.Fatal("the reason went away while the node let ingest wait")
+		}
+		complained = s.lateness.reason != ""
+		return s.lateness.wait.next >= 8*firstPause
+	})
+	failing.tell(honest)
 	p = r.start()
 	p.caughtUp()
 	r.verify()
