@@ -23,6 +23,12 @@ import (
 // patience is how long a transaction may stay unmined: several blocks of a slow development chain.
 const patience = time.Minute
 
+// What a unit of gas may cost, in wei. A development chain takes one gwei and less.
+var (
+	gasTip   = big.NewInt(1e9)
+	gasPrice = big.NewInt(100e9)
+)
+
 // account signs for one actor. Its key is derived from its name, so anybody can derive it: it is for development
 // chains, which give it its gas money, and worth nothing anywhere else.
 type account struct {
@@ -89,7 +95,7 @@ func (c *chain) send(ctx context.Context, from account, call func(*bind.Transact
 	if err != nil {
 		return nil, fmt.Errorf("sign for %s: %w", from.address, err)
 	}
-	opts.Context = ctx
+	opts.Context, opts.GasTipCap, opts.GasFeeCap = ctx, gasTip, gasPrice // given, they need not be asked for
 	tx, err := call(opts)
 	if err != nil {
 		return nil, explain(err)
@@ -120,9 +126,7 @@ func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, er
 	if err := c.mine(waiting); err != nil && waiting.Err() == nil { // the loop says whose time is over
 		return nil, err
 	}
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for {
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) { // most nodes have it at once, or nearly
 		receipt, err := c.TransactionReceipt(waiting, hash)
 		switch {
 		case err == nil && receipt.Status == types.ReceiptStatusSuccessful:
@@ -133,7 +137,7 @@ func (c *chain) mined(ctx context.Context, hash common.Hash) (*types.Receipt, er
 			return nil, fmt.Errorf("read the receipt of transaction %s: %w", hash, err)
 		}
 		select {
-		case <-poll.C:
+		case <-time.After(pause):
 		case <-waiting.Done():
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
