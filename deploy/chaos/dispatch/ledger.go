@@ -23,12 +23,36 @@ CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.owner
 
 type window struct{ from, to time.Time }
 
+// theft is from when to when the owners of leases that were taken away may believe
+// in them.
+type theft struct {
+	window
+	last time.Time // when by their own clocks the leases have run out
+}
+
+// stolen is a theft that began and ended at these times, where PostgreSQL lives on.
+func stolen(from, at time.Time) theft {
+	return theft{window{from, at.Add(lease / 3)}, at.Add(lease)}
+}
+
+// outlived is the theft after PostgreSQL was away: owners that could not renew
+// meanwhile believe in their leases until they can.
+func (t theft) outlived(died, back time.Time) theft {
+	if t.to.After(died) {
+		t.to = back.Add(lease / 3)
+		if t.to.After(t.last) {
+			t.to = t.last
+		}
+	}
+	return t
+}
+
 // ledger is what PostgreSQL knows at the end of a seed, and when leases were
 // stolen.
 type ledger struct {
 	recorded  map[uuid.UUID]time.Time // when the success of an event was written
 	handovers map[uint32][]window
-	thefts    []window
+	thefts    []theft
 }
 
 func (r *run) ledger(ctx context.Context) (*ledger, error) {
@@ -67,7 +91,7 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 func (l *ledger) count(stories map[uuid.UUID]*story) (n int) {
 	type robbery struct {
 		partner uint32
-		theft   window
+		theft   int
 	}
 	robbed := map[robbery]int{}
 	for id, s := range stories {
@@ -79,8 +103,8 @@ func (l *ledger) count(stories map[uuid.UUID]*story) (n int) {
 			}
 			if slices.ContainsFunc(l.handovers[partner], hit) {
 				n++
-			} else if i := slices.IndexFunc(l.thefts, hit); i >= 0 {
-				robbed[robbery{partner, l.thefts[i]}]++
+			} else if i := slices.IndexFunc(l.thefts, func(t theft) bool { return hit(t.window) }); i >= 0 {
+				robbed[robbery{partner, i}]++
 			}
 		}
 	}

@@ -36,7 +36,7 @@ func TestUnderWay(t *testing.T) {
 		l := &ledger{
 			recorded:  map[uuid.UUID]time.Time{},
 			handovers: map[uint32][]window{7: {{second(10), second(10)}}, 8: {{second(15), second(15)}}},
-			thefts:    []window{{second(20), second(21)}},
+			thefts:    []theft{{window: window{second(20), second(21)}}},
 		}
 		if c.recorded > 0 {
 			l.recorded[id] = second(c.recorded)
@@ -45,5 +45,27 @@ func TestUnderWay(t *testing.T) {
 		if got := l.count(stories); got != c.want {
 			t.Errorf("%s: %d, want %d", what, got, c.want)
 		}
+	}
+}
+
+// How long an old owner may believe in a lease that was stolen at second 20, when
+// PostgreSQL dies and is back.
+func TestTheftOutlivesPostgres(t *testing.T) {
+	second := func(n float64) time.Time {
+		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
+	}
+	for what, c := range map[string]struct{ died, back, until float64 }{
+		"dead before the renewal":    {20.5, 21.1, 22.1},
+		"back before the renewal":    {20.2, 20.6, 21.6},
+		"dead longer than the lease": {20.5, 30, 23},
+		"dead after the renewal":     {21.1, 21.5, 21},
+	} {
+		if got := stolen(second(20), second(20)).outlived(second(c.died), second(c.back)); !got.to.Equal(second(c.until)) {
+			t.Errorf("%s: until %s, want %s", what, got.to, second(c.until))
+		}
+	}
+	once := stolen(second(20), second(20)).outlived(second(20.5), second(21.1))
+	if again := once.outlived(second(21.5), second(22.5)); !again.to.Equal(second(23)) {
+		t.Errorf("dead twice: until %s, want %s", again.to, second(23))
 	}
 }

@@ -30,7 +30,8 @@
 //
 // A lease that is stolen is harder, and happens in this program only: the old
 // owner believes in it until it renews, a third of the lease later, or until the
-// first of its results is refused. What it begins meanwhile cannot be recorded and
+// first of its results is refused; where PostgreSQL is down by then, for as long as
+// that, up to the whole lease. What it begins meanwhile cannot be recorded and
 // cannot be told from what the new owner begins, so after each theft the POSTs of
 // a partner that begin in that time count, too, up to its concurrency. A topic
 // that is read again or made anew adds nothing: the ids are known.

@@ -25,7 +25,7 @@ type run struct {
 	random      *rand.Rand
 	dispatchers [2]*referrals.Dispatcher
 	appended    []referrals.Referral
-	thefts      []window
+	thefts      []theft
 }
 
 // seed appends events while things happen to everybody, and waits until all of
@@ -129,10 +129,9 @@ func (r *run) strike(ctx context.Context) error {
 	case n < 52:
 		return r.killPostgres(ctx)
 	case n < 64: // every partner is taken away from its dispatcher
-		stolen := window{from: time.Now()}
+		from := time.Now()
 		err := r.exec(ctx, "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
-		stolen.to = time.Now().Add(lease / 3)
-		r.thefts = append(r.thefts, stolen)
+		r.thefts = append(r.thefts, stolen(from, time.Now()))
 		return err
 	case n < 76: // the topics are read again, from zero
 		return r.exec(ctx, "DELETE FROM position")
@@ -153,7 +152,13 @@ func (r *run) exec(ctx context.Context, sql string) error {
 // killPostgres ends it in the middle of whatever it does. What it answers after
 // its death is for the dispatchers to bear; this process waits for it.
 func (r *run) killPostgres(ctx context.Context) error {
+	died := time.Now()
 	r.world.KillPostgres()
+	defer func() {
+		for i, theft := range r.thefts {
+			r.thefts[i] = theft.outlived(died, time.Now())
+		}
+	}()
 	if err := r.pause(ctx, 300*time.Millisecond); err != nil {
 		return err
 	}
