@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,8 +104,8 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 		out.WriteString(`{"ok":true,"data":[`)
 		first := true
 		for _, v := range p.wanted(filter) {
-			unswept := totals[v.address].Total
-			if unswept <= 0 {
+			unswept := totals[v.address]
+			if unswept.Total <= 0 {
 				continue
 			}
 			if !first {
@@ -122,9 +123,10 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 
 // writeGroup writes the unswept deposits of one vault, a depositGroupJSON, one
 // deposit after the other.
-func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, swept *sweeps) error {
+func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unsweptRow, swept *sweeps) error {
+	total := unswept.Total
 	last, _ := swept.last(p, v.address)
-	rows, err := x.oldestUnswept(p, v.address, last, min(total, maxUnswept))
+	rows, err := x.oldestUnswept(p, v.address, last, unswept.Newest, min(total, maxUnswept))
 	if err != nil {
 		return err
 	}
@@ -155,10 +157,14 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, total int64, s
 // for them: a few were taken back.
 const unsweptScan = 1000
 
-// oldestUnswept reads so many deposits of a vault that come after one.
-func (x *exchange) oldestUnswept(p *pin, vault common.Address, after uint64, count int64) (rows []depositRow, err error) {
+// oldestUnswept reads so many deposits of a vault that come after one, and not
+// after another.
+func (x *exchange) oldestUnswept(p *pin, vault common.Address, after, newest uint64, count int64) (rows []depositRow, err error) {
+	if !p.asOf { // there are none after it
+		newest = math.MaxUint64
+	}
 	for scan := uint64(count + unsweptScan); ; scan *= 8 {
-		rows, err = pinned[depositRow](x, p, sqlUnswept, hexParam("vault", vault), named("swept", after), named("scan", scan), named("limit", uint64(count)))
+		rows, err = pinned[depositRow](x, p, sqlUnswept, hexParam("vault", vault), named("swept", after), named("newest", newest), named("scan", scan), named("limit", uint64(count)))
 		if err != nil || int64(len(rows)) >= count || scan > math.MaxInt64/8 {
 			return rows, err
 		}
@@ -171,38 +177,67 @@ type amountRow struct {
 	Amount *big.Int `ch:"amount"`
 }
 
+// unsweptRow is the deposits of a vault that no sweep has reached.
+type unsweptRow struct {
+	Vault string `ch:"vault"`
+	amountRow
+	Newest uint64 `ch:"newest"` // no deposit with a higher number is among them
+	Later  int64  `ch:"later"`  // how many of those that were looked at came after the block
+}
+
 // unswept counts the deposits that no sweep has reached, of at least this vault
 // or of all, and gives the sweeps too.
-func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals map[common.Address]amountRow, err error) {
+func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals map[common.Address]unsweptRow, err error) {
 	if swept, err = x.sweeps(); err != nil {
 		return nil, nil, err
 	}
-	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]amountRow] { return h.unswept }, func() (map[common.Address]amountRow, error) {
+	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]unsweptRow] { return h.unswept }, func() (map[common.Address]unsweptRow, error) {
 		return x.countUnswept(p, p.wanted(p.asked(vault)), swept)
 	})
 	return swept, totals, err
 }
 
-func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps) (map[common.Address]amountRow, error) {
-	out := make(map[common.Address]amountRow, len(vaults))
+// unsweptSpan is how many numbers after the last deposit that was swept are
+// looked at for the end of a past queue.
+const unsweptSpan = 2048
+
+// countUnswept looks at all deposits after the last one that was swept. Of a past
+// block most of these are later ones, so there it looks at the next few numbers
+// first: where one of them belongs to a later block, so do all that follow.
+func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps) (map[common.Address]unsweptRow, error) {
+	out := make(map[common.Address]unsweptRow, len(vaults))
+	for _, v := range vaults {
+		out[v.address] = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}}
+	}
+	if p.asOf {
+		if err := x.addUnswept(p, vaults, swept, "unswept_totals_near", unsweptSpan, out); err != nil {
+			return nil, err
+		}
+		vaults = slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool { return out[v.address].Later > 0 })
+	}
+	return out, x.addUnswept(p, vaults, swept, "unswept_totals", math.MaxUint64, out)
+}
+
+// addUnswept counts the deposits among so many numbers after the last that was
+// swept of each vault.
+func (x *exchange) addUnswept(p *pin, vaults []vault, swept *sweeps, file string, span uint64, out map[common.Address]unsweptRow) error {
+	if len(vaults) == 0 {
+		return nil
+	}
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
-		out[v.address] = amountRow{Amount: new(big.Int)}
 		last, _ := swept.last(p, v.address)
-		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d)", hexLiteral(string(v.address[:])), last)
+		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d", hexLiteral(string(v.address[:])), last)
+		if span < math.MaxUint64-last {
+			ranges[i] += fmt.Sprintf(" AND deposit_id <= %d", last+span)
+		}
+		ranges[i] += ")"
 	}
-	if len(vaults) == 0 {
-		return out, nil
-	}
-	type row struct {
-		Vault string `ch:"vault"`
-		amountRow
-	}
-	rows, err := pinned[row](x, p, question("unswept_totals", strings.Join(ranges, " OR ")))
+	rows, err := pinned[unsweptRow](x, p, question(file, strings.Join(ranges, " OR ")))
 	for _, r := range rows {
-		out[toAddress(r.Vault)] = r.amountRow
+		out[toAddress(r.Vault)] = r
 	}
-	return out, err
+	return err
 }
 
 func (r *depositRow) json(p *pin, swept *sweeps) depositJSON {

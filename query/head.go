@@ -17,7 +17,7 @@ import (
 // that does.
 type head struct {
 	sweeps  *lazy[*sweeps]
-	unswept *lazy[map[common.Address]amountRow]
+	unswept *lazy[map[common.Address]unsweptRow]
 	users   *lazy[map[common.Address]int64]
 	queue   *lazy[*queue]
 	lists   map[string]*lazy[[]rankedBucket] // by sortBy

@@ -94,6 +94,12 @@ func TestAmountsAreExact(t *testing.T) {
 	same(t, "deposit", w.get("/api/v1/partner/deposits", "x-api-key", key).data(t).([]any)[0].(object)["assetAmount"], largest.String())
 }
 
+// queuedDeposit is the row of a deposit of 1, whose log index is its number.
+func queuedDeposit(seq uint64, sign int8, id, block uint64) []any {
+	hash := common.BigToHash(new(big.Int).SetUint64(id))
+	return []any{seq, uint8(0), sign, uint64(0), writer, vaultA.Bytes(), id, alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), block, blockTime(block), hash.Bytes(), uint32(id)}
+}
+
 // TestLongDepositQueue is cut, and says so, and how many there really are.
 func TestLongDepositQueue(t *testing.T) {
 	w := newWorld(t)
@@ -102,8 +108,7 @@ func TestLongDepositQueue(t *testing.T) {
 	const count = maxUnswept + 3
 	rows := make([][]any, count)
 	for i := range rows {
-		hash := common.BigToHash(big.NewInt(int64(i + 1)))
-		rows[i] = []any{uint64(2), uint8(0), int8(1), uint64(0), writer, vaultA.Bytes(), uint64(i + 1), alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), uint64(9), uint32(1_700_000_012), hash.Bytes(), uint32(i)}
+		rows[i] = queuedDeposit(2, 1, uint64(i+1), 9)
 	}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
 	w.look()
@@ -112,7 +117,7 @@ func TestLongDepositQueue(t *testing.T) {
 	if len(deposits) != maxUnswept || group["count"] != jsonNumber(fmt.Sprint(count)) || group["truncated"] != true {
 		t.Errorf("%d deposits, count %v, truncated %v", len(deposits), group["count"], group["truncated"])
 	}
-	for i, want := range map[int]string{0: "0", maxUnswept - 1: fmt.Sprint(maxUnswept - 1)} {
+	for i, want := range map[int]string{0: "1", maxUnswept - 1: fmt.Sprint(maxUnswept)} {
 		if got := deposits[i].(object)["logIndex"]; got != jsonNumber(want) {
 			t.Errorf("deposit %d has log index %v: the oldest should come first", i, got)
 		}
@@ -132,8 +137,7 @@ func TestDepositQueueTakenBack(t *testing.T) {
 			if sign < 0 && id > gone {
 				continue
 			}
-			hash := common.BigToHash(new(big.Int).SetUint64(id))
-			rows = append(rows, []any{seq, uint8(0), sign, uint64(0), writer, vaultA.Bytes(), id, alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), uint64(9), uint32(1_700_000_012), hash.Bytes(), uint32(id)})
+			rows = append(rows, queuedDeposit(seq, sign, id, 9))
 		}
 	}
 	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
@@ -142,6 +146,48 @@ func TestDepositQueueTakenBack(t *testing.T) {
 	deposits := group["deposits"].([]any)
 	same(t, "how many", []any{len(deposits), group["count"]}, []any{live, jsonNumber("3")})
 	same(t, "the oldest", deposits[0].(object)["logIndex"], jsonNumber(fmt.Sprint(gone+1)))
+}
+
+// TestPastDepositQueue: the end of a past queue is found, whether it lies among
+// the numbers that are looked at first or after them, and whatever was there that
+// was taken back.
+func TestPastDepositQueue(t *testing.T) {
+	const long = unsweptSpan + 5
+	for name, c := range map[string]struct {
+		queued, later uint64
+		gone          bool // a later deposit had the first number before
+	}{
+		"short": {queued: 7, later: 3}, "as long as the look": {queued: unsweptSpan, later: 3}, "one less": {queued: unsweptSpan - 1, later: 3},
+		"long": {queued: long, later: 3}, "long, nothing later": {queued: long}, "long, later ones gone": {queued: long, gone: true}, "nothing yet": {later: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 9}, fact{kind: aBlock, block: 13})
+			w.ledger.insert(t, w.writer, w.database())
+			var rows [][]any
+			for id := uint64(1); id <= c.queued+c.later; id++ {
+				block := uint64(9)
+				if id > c.queued {
+					block = 13
+				}
+				rows = append(rows, queuedDeposit(3, 1, id, block))
+			}
+			if c.gone {
+				rows = append(rows, queuedDeposit(1, 1, 1, 12), queuedDeposit(2, -1, 1, 12))
+			}
+			insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+			w.look()
+			same(t, "settlement", w.get("/api/v1/settlement/summary?asOfBlock=9").data(t).([]any)[0].(object)["depositsToSweep"], object{"count": c.queued, "totalAmount": fmt.Sprint(c.queued)})
+			groups := w.get("/api/v1/queues/deposits?asOfBlock=9").data(t).([]any)
+			if c.queued == 0 {
+				same(t, "groups", len(groups), 0)
+				return
+			}
+			deposits := groups[0].(object)["deposits"].([]any)
+			same(t, "deposits", []any{len(deposits), deposits[0].(object)["logIndex"], deposits[len(deposits)-1].(object)["logIndex"]},
+				[]any{int(c.queued), jsonNumber("1"), jsonNumber(fmt.Sprint(c.queued))})
+		})
+	}
 }
 
 // TestNextPageOutOfReach: a page that cannot be asked for is no next page.

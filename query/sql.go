@@ -114,6 +114,7 @@ var bounds = []struct {
 	{"vault", "", "AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))"},
 	{"to", int64(math.MaxInt64), "AND ts <= {to:Int64}"},
 	{"from", int64(0), "AND ts >= {from:Int64}"},
+	{"newest", uint64(math.MaxUint64), "AND deposit_id <= {newest:UInt64}"},
 }
 
 // needed leaves the bounds out that every row meets. To weigh a condition costs

@@ -208,7 +208,7 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var unswept map[common.Address]amountRow
+	var unswept map[common.Address]unsweptRow
 	var queue *queue
 	err = together(
 		func() (err error) { _, unswept, err = x.unswept(p, nil); return },

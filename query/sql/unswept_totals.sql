@@ -1,5 +1,5 @@
 -- How many deposits of some vaults came after the last one that was swept.
-SELECT vault, sum(sign) AS total, sum(sign * assets) AS amount
+SELECT vault, sum(sign) AS total, sum(sign * assets) AS amount, max(deposit_id) AS newest
 FROM {db:Identifier}.deposits
 WHERE ({{.}}) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 GROUP BY vault
