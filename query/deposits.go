@@ -157,10 +157,10 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unswep
 // for them: a few were taken back.
 const unsweptScan = 1000
 
-// oldestUnswept reads so many deposits of a vault that come after one, and not
-// after another.
+// oldestUnswept reads so many deposits of a vault with a higher number than after,
+// and at a past block none with a higher one than newest.
 func (x *exchange) oldestUnswept(p *pin, vault common.Address, after, newest uint64, count int64) (rows []depositRow, err error) {
-	if !p.asOf { // there are none after it
+	if !p.asOf { // there is none, and the engine need not look
 		newest = math.MaxUint64
 	}
 	for scan := uint64(count + unsweptScan); ; scan *= 8 {

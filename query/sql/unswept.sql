@@ -1,6 +1,7 @@
 -- A vault's deposits after the last one that was swept, oldest first. They are
 -- found by their numbers, which a vault counts in the order of the chain, so that
--- of a long queue no more is read than is shown. Of one log the newest row
+-- of a long queue no more is read than is shown, and of a past one nothing that
+-- came later (newest is the last of its numbers). Of one log the newest row
 -- decides. Where many rows of the scan were taken back, the caller asks again
 -- with a larger one.
 SELECT {{template "deposit"}}
