@@ -99,20 +99,14 @@ func TestAgreementOnALateVault(t *testing.T) {
 	r.config.Finality, r.config.Proof, r.config.Agreement = Finality{Depth: 60}, ProofNone, 2
 	first, second := r.liar(honest), r.liar(honest)
 	r.config.RPC = Endpoints(first.URL, second.URL)
-	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(60)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.followWithoutFirst(60)
 
-	late := strings.ToLower(strings.TrimPrefix(all[0].Address, "0x"))
+	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))
 	first.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		ofLate := method == "eth_getLogs" && strings.Contains(string(params[0]), "blockHash") && strings.Contains(strings.ToLower(string(params[0])), late)
 		return []any{}, nil, ofLate
 	})
-	r.config.Vaults = all
-	p = r.start()
+	p := r.start()
 	p.until("complaint about the late vault", func(st Status) bool {
 		return len(st.LateVaults) == 1 && strings.Contains(st.LateVaults[0].Reason, "the endpoints disagree")
 	})

@@ -185,6 +185,19 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	return p
 }
 
+// followWithoutFirst makes steps and lets ingest follow the chain without the
+// first vault, which is late when it starts again.
+func (r *rig) followWithoutFirst(steps int) {
+	r.t.Helper()
+	all := r.config.Vaults
+	r.config.Vaults = all[1:]
+	r.steps(steps)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	r.config.Vaults = all
+}
+
 // session is one that the test advances itself.
 func (r *rig) session() *session {
 	r.t.Helper()

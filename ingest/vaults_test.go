@@ -127,17 +127,12 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	const blocks = 20
 	r := newRig(t, kfake)
-	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(60)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.followWithoutFirst(60)
 
 	before := r.cursor().GetHead().GetNumber()
-	r.config.Vaults, r.config.BatchBlocks = all, 1 // as if its history were long
+	r.config.BatchBlocks = 1 // as if its history were long
 	var made atomic.Int32
-	p = r.start(func(i *Ingest) {
+	p := r.start(func(i *Ingest) {
 		i.hook = func(reached step) error { // the chain grows with every transaction
 			if reached != beforeProduce || made.Add(1) > blocks {
 				return nil
@@ -148,14 +143,14 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 	var state State
 	p.until("late vault", func(st Status) bool {
 		state = st.State
-		return len(st.LateVaults) == 1 && st.LateVaults[0].Address == common.HexToAddress(all[0].Address).Hex()
+		return len(st.LateVaults) == 1 && st.LateVaults[0].Address == common.HexToAddress(r.config.Vaults[0].Address).Hex()
 	})
 	if state != Following {
 		t.Errorf("with a late vault the state is %s, want %s", state, Following)
 	}
 	p.caughtUp()
 	var flowed, passed int // new logs of the others, and those of them before the last old one of the late vault
-	late := common.HexToAddress(all[0].Address)
+	late := common.HexToAddress(r.config.Vaults[0].Address)
 	for _, record := range r.verify() {
 		switch l := record.GetLog(); {
 		case l == nil || record.GetRetracts() != 0:
@@ -178,19 +173,14 @@ func TestLateVaultDoesNotHoldUpTheOthers(t *testing.T) {
 func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	const rounds = 30
 	r := newRig(t, kfake)
-	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(40)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.followWithoutFirst(40)
 
 	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, method == "eth_getLogs" && strings.Contains(string(params[0]), "fromBlock")
 	})
-	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	r.config.RPC = Endpoints(failing.URL)
 	lines := &lines{}
-	p = r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
+	p := r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
 	for range rounds {
 		r.steps(1)
 		p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
@@ -210,14 +200,9 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 // the status says what to do; it catches up when an endpoint has them.
 func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r := newRig(t, kfake)
-	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(40)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.followWithoutFirst(40)
 
-	late := strings.ToLower(strings.TrimPrefix(all[0].Address, "0x"))
+	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))
 	pruned := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method == "eth_getBlockReceipts" {
 			return nil, nil, true
@@ -228,7 +213,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		filter := strings.ToLower(string(params[0]))
 		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") && !strings.Contains(filter, "address")
 	})
-	r.config.RPC, r.config.Vaults = Endpoints(pruned.URL), all
+	r.config.RPC = Endpoints(pruned.URL)
 	s := r.session()
 	advance := func() {
 		t.Helper()
@@ -247,7 +232,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		return s.head.Number == r.height()
 	})
 	pruned.tell(honest)
-	p = r.start()
+	p := r.start()
 	p.caughtUp()
 	r.verify()
 }
@@ -256,22 +241,20 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 // the pauses grow, and the reason stays.
 func TestLateVaultBehindSlowFailures(t *testing.T) {
 	r := newRig(t, kfake)
-	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(40)
-	p := r.start()
-	p.caughtUp()
-	p.halt()
+	r.followWithoutFirst(40)
 
+	looked := make(chan struct{}) // ingest waited for an answer in vain
 	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		if method != "eth_getLogs" || !strings.Contains(string(params[0]), "fromBlock") {
 			return nil, nil, false
 		}
-		time.Sleep(2 * lookAgain)
+		<-looked
 		return "no logs", nil, true // not a closed connection, after which net/http asks again
 	})
-	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	r.config.RPC = Endpoints(failing.URL)
 	s := r.session()
+	release := sync.OnceFunc(func() { close(looked) })
+	t.Cleanup(release)
 	complained := false
 	r.eventually("third failure in a row", func() bool {
 		s.lateness.again = time.Time{}
@@ -282,10 +265,15 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 			t.Fatal("the reason went away while the node let ingest wait")
 		}
 		complained = s.lateness.reason != ""
+		select {
+		case looked <- struct{}{}:
+		default:
+		}
 		return s.lateness.wait.next >= 8*firstPause
 	})
 	failing.tell(honest)
-	p = r.start()
+	release()
+	p := r.start()
 	p.caughtUp()
 	r.verify()
 }
@@ -332,14 +320,8 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 func TestLateVaultBelowTheWindow(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Window = 4 // and final is the block that is eight below the head
-	all := r.config.Vaults
-	r.config.Vaults = all[1:]
-	r.steps(40)
+	r.followWithoutFirst(40)
 	p := r.start()
-	p.caughtUp()
-	p.halt()
-	r.config.Vaults = all
-	p = r.start()
 	p.caughtUp()
 	r.steps(5)
 	p.caughtUp()
