@@ -94,7 +94,7 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 		return err
 	}
 	for _, table := range readmodel.Tables {
-		seq, _, err := readmodel.Cursor(ctx, p.conn, g.database, table)
+		seq, err := readmodel.LastSeq(ctx, p.conn, g.database, table)
 		if err != nil {
 			return err
 		}

@@ -113,7 +113,7 @@ func compareGenerations(ctx context.Context, conn driver.Conn, live, fresh side)
 func position(ctx context.Context, conn driver.Conn, database string) (uint64, error) {
 	lowest := uint64(math.MaxUint64)
 	for _, table := range readmodel.Tables {
-		seq, _, err := readmodel.Cursor(ctx, conn, database, table)
+		seq, err := readmodel.LastSeq(ctx, conn, database, table)
 		if err != nil {
 			return 0, err
 		}

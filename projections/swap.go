@@ -58,10 +58,19 @@ type swapper struct {
 
 func (s *swapper) name() string { return s.database + "." + s.table }
 
-// read reads the cursor.
+// open reads the cursor of a table of which nothing is known.
+func (s *swapper) open(ctx context.Context) (err error) {
+	if s.cursor.seq, err = readmodel.LastSeq(ctx, s.conn, s.database, s.table); err == nil {
+		s.cursor, err = s.read(ctx)
+	}
+	return err
+}
+
+// read reads the cursor, which does not fall: it is where it was or further on,
+// and at seq 0 where the table has lost the row that it was at.
 func (s *swapper) read(ctx context.Context) (cursor, error) {
 	at := time.Now()
-	seq, writer, err := readmodel.Cursor(ctx, s.conn, s.database, s.table)
+	seq, writer, err := readmodel.Cursor(ctx, s.conn, s.database, s.table, s.cursor.seq)
 	return cursor{seq, writer, at}, err
 }
 

@@ -39,8 +39,7 @@ func openWriter(ctx context.Context, conn driver.Conn, database string, entries 
 	for _, table := range readmodel.Tables {
 		s := &swapper{conn: conn, database: database, table: table, writer: id, log: log, processes: "system.processes",
 			outcome: func(outcome string) { m.inserts.WithLabelValues(table, outcome).Inc() }}
-		var err error
-		if s.cursor, err = s.read(ctx); err != nil {
+		if err := s.open(ctx); err != nil {
 			return nil, err
 		}
 		w.tables = append(w.tables, s)

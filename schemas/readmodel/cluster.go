@@ -22,9 +22,9 @@ import (
 const (
 	aloneWindow   = "non_replicated_deduplication_window = 100000"
 	clusterWindow = "replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000"
-	aloneEngine   = "ENGINE = MergeTree ORDER BY"
+	aloneEngine   = "ENGINE = MergeTree PARTITION BY"
 	// The path has the table's UUID, which is another one when a database of that name is made again.
-	clusterEngine = "ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') ORDER BY"
+	clusterEngine = "ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY"
 )
 
 // on is the clause that makes a statement run on every replica.
@@ -86,9 +86,9 @@ func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
 // required is what the definition of every table must have.
 func (c Config) required() []string {
 	if c.Cluster == "" {
-		return append([]string{"MergeTree ORDER BY"}, tableSettings...)
+		return append([]string{"MergeTree " + onePartition}, tableSettings...)
 	}
-	out := []string{"ReplicatedMergeTree("}
+	out := []string{"ReplicatedMergeTree(", onePartition}
 	for _, setting := range append(strings.Split(clusterWindow, ", "), tableSettings...) {
 		if setting != aloneWindow {
 			out = append(out, setting)

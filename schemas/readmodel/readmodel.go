@@ -15,6 +15,11 @@
 // so max(seq) is the table's cursor and is committed with the rows, in the
 // same part.
 //
+// No seq is 0, so that PARTITION BY seq = 0 puts all rows into one partition,
+// and an insert is one part as in a table without. It is there since the engine
+// then keeps the lowest and the highest seq of each part: the cursor, and what
+// was added since a seq, are found without a look at older parts.
+//
 // Amounts are Int256 and |x| < 2^191, so that no sum of 2^64 rows can wrap.
 // Times (ts) are Unix seconds of the block, 0 for never.
 package readmodel
@@ -156,6 +161,9 @@ const (
 )
 
 func (c Config) open(user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) (driver.Conn, error) {
+	// What parts know of their seqs decides which are read. To take it into the
+	// search within each too, the engine's default, took as long as a look-up.
+	settings["use_partition_minmax_for_primary_key_pruning"] = 0
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
 		Auth:             clickhouse.Auth{Username: user, Password: password},
@@ -257,6 +265,10 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 	return rows.Err()
 }
 
+// onePartition is how every table is partitioned: not at all, but with the seqs of
+// each part known.
+const onePartition = "PARTITION BY seq = 0 ORDER BY"
+
 // tableSettings are what every table must have: without them an insert could be doubled
 // or lost by a crash, and ClickHouse's own defaults are others.
 var tableSettings = []string{
@@ -305,12 +317,23 @@ func (c Config) CheckTables(ctx context.Context, conn driver.Conn, database stri
 	return nil
 }
 
-// Cursor is the last seq that a table holds and the writer of that row; zeros
-// for an empty table.
-func Cursor(ctx context.Context, conn driver.Conn, database, table string) (seq, writer uint64, err error) {
-	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table+" SETTINGS max_threads = 1").Scan(&seq, &writer)
+// LastSeq is the highest seq that a table holds; 0 for an empty one.
+func LastSeq(ctx context.Context, conn driver.Conn, database, table string) (seq uint64, err error) {
+	if err := conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+"."+table+" SETTINGS max_threads = 1").Scan(&seq); err != nil {
+		return 0, fmt.Errorf("read the last seq of %s.%s: %w", database, table, err)
+	}
+	return seq, nil
+}
+
+// Cursor is the highest seq from one on that a table holds, and the writer of
+// that row; zeros where it holds none. The nearer from is to the last seq, the
+// less is read.
+func Cursor(ctx context.Context, conn driver.Conn, database, table string, from uint64) (seq, writer uint64, err error) {
+	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"from": fmt.Sprint(from)}))
+	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table+
+		" WHERE seq >= {from:UInt64} SETTINGS max_threads = 1, optimize_use_projections = 0").Scan(&seq, &writer)
 	if err != nil {
-		return 0, 0, fmt.Errorf("read the cursor of %s.%s: %w", database, table, err)
+		return 0, 0, fmt.Errorf("read the cursor of %s.%s from seq %d on: %w", database, table, from, err)
 	}
 	return seq, writer, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
@@ -93,37 +94,73 @@ func TestTables(t *testing.T) {
 		t.Error(err)
 	}
 	for _, table := range readmodel.Tables {
-		if seq, writer, err := readmodel.Cursor(t.Context(), conn, database, table); seq != 0 || writer != 0 || err != nil {
-			t.Errorf("%s is empty and stands at %d of %d, %v", table, seq, writer, err)
+		stands := func(from, seq, writer uint64) {
+			t.Helper()
+			if s, w, err := readmodel.Cursor(t.Context(), conn, database, table, from); s != seq || w != writer || err != nil {
+				t.Errorf("%s stands from %d on at %d of %d, %v; want %d of %d", table, from, s, w, err, seq, writer)
+			}
 		}
+		stands(0, 0, 0)
 		for _, row := range []string{"(3, 30)", "(9, 90)", "(5, 50)"} {
 			if err := conn.Exec(t.Context(), "INSERT INTO "+database+"."+table+" (seq, writer) VALUES "+row); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if seq, writer, err := readmodel.Cursor(t.Context(), conn, database, table); seq != 9 || writer != 90 || err != nil {
-			t.Errorf("%s stands at %d of %d, %v; want 9 of 90", table, seq, writer, err)
+		stands(0, 9, 90)
+		if last, err := readmodel.LastSeq(t.Context(), conn, database, table); last != 9 || err != nil {
+			t.Errorf("%s ends with %d, %v; want 9", table, last, err)
 		}
-		// The cursor comes from the projection in the parts, never from the rows.
-		var plan []string
-		rows, err := conn.Query(t.Context(), "EXPLAIN SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table)
-		if err != nil {
+		stands(9, 9, 90)
+		stands(10, 0, 0)
+	}
+}
+
+// TestPartsKnowTheirSeqs: rows of any seq are in one partition, an insert is one
+// part, the last seq is read without any row, and what came after a seq without
+// the parts before it.
+func TestPartsKnowTheirSeqs(t *testing.T) {
+	conn, database := create(t)
+	for _, table := range readmodel.Tables {
+		name := database + "." + table
+		if err := conn.Exec(t.Context(), "SYSTEM STOP MERGES "+name); err != nil {
 			t.Fatal(err)
 		}
-		for rows.Next() {
-			var line string
-			if err := rows.Scan(&line); err != nil {
+		for _, rows := range []string{"(1), (2), (18446744073709551615)", "(3), (4)"} {
+			if err := conn.Exec(t.Context(), "INSERT INTO "+name+" (seq) VALUES "+rows); err != nil {
 				t.Fatal(err)
 			}
-			plan = append(plan, line)
 		}
-		if err := rows.Close(); err != nil {
-			t.Fatal(err)
+		var parts, partitions uint64
+		err := conn.QueryRow(t.Context(), "SELECT count(), uniqExact(partition_id) FROM system.parts WHERE database = {database:String} AND table = {table:String} AND active",
+			clickhouse.Named("database", database), clickhouse.Named("table", table)).Scan(&parts, &partitions)
+		if parts != 2 || partitions != 1 || err != nil {
+			t.Errorf("two inserts into %s made %d parts in %d partitions, %v", table, parts, partitions, err)
 		}
-		if text := strings.Join(plan, "\n"); !strings.Contains(text, "ReadFromMergeTree (cursor)") {
-			t.Errorf("the cursor of %s is read like this:\n%s", table, text)
+		if plan := explain(t, conn, "EXPLAIN SELECT max(seq) FROM "+name); !strings.Contains(plan, "_minmax_count_projection") {
+			t.Errorf("the last seq of %s is read like this:\n%s", table, plan)
+		}
+		if plan := explain(t, conn, "EXPLAIN indexes = 1 SELECT writer FROM "+name+" WHERE seq > 4"); !strings.Contains(plan, "Parts: 1/2") {
+			t.Errorf("what %s got after seq 4 is read like this:\n%s", table, plan)
 		}
 	}
+}
+
+func explain(t *testing.T, conn driver.Conn, question string) string {
+	t.Helper()
+	rows, err := conn.Query(t.Context(), question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan = append(plan, line)
+	}
+	return strings.Join(plan, "\n")
 }
 
 func TestCheckTablesRefuses(t *testing.T) {
@@ -159,13 +196,13 @@ func TestSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"CREATE TABLE " + table + " (", "seq UInt64", "row UInt8", "sign Int8", "writer UInt64", "PROJECTION cursor", "ENGINE = MergeTree ORDER BY"} {
+		for _, want := range []string{"CREATE TABLE " + table + " (", "seq UInt64", "row UInt8", "sign Int8", "writer UInt64", "ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY"} {
 			if !strings.Contains(string(b), want) {
 				t.Errorf("%s.sql lacks %q", table, want)
 			}
 		}
-		if strings.Contains(string(b), "PARTITION BY") {
-			t.Errorf("%s is partitioned: an insert would no longer be atomic", table)
+		if strings.Count(string(b), "PARTITION BY") != 1 {
+			t.Errorf("%s is partitioned by more than seq = 0: an insert would no longer be atomic", table)
 		}
 	}
 }

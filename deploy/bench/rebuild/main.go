@@ -324,7 +324,7 @@ func (e *engines) reaches(ctx context.Context, id int32, seq uint64) (time.Durat
 func (e *engines) position(ctx context.Context, id int32) (uint64, error) {
 	var all []uint64
 	for _, table := range readmodel.Tables {
-		seq, _, err := readmodel.Cursor(ctx, e.conn, e.ch.Database(id), table)
+		seq, err := readmodel.LastSeq(ctx, e.conn, e.ch.Database(id), table)
 		if err != nil {
 			return 0, err
 		}

@@ -24,7 +24,6 @@ CREATE TABLE deposits (
   tx FixedString(32),
   log_index UInt32,
   INDEX ix_block block TYPE minmax GRANULARITY 1,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), count(), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
@@ -37,5 +36,5 @@ CREATE TABLE deposits (
     SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, sender, assets, shares, partner_user, ts, tx
     ORDER BY partner, block, log_index, seq
   )
-) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, deposit_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384

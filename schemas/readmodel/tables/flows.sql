@@ -22,11 +22,10 @@ CREATE TABLE flows (
   vault_user Int8,
   first_ts Int64,
   block UInt64 CODEC(Delta, LZ4),
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
     SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY vault, intDiv(block, 4096)
   ),
   PROJECTION edges (SELECT vault, block, seq, vault_user ORDER BY vault, block)
-) ENGINE = MergeTree ORDER BY (user, vault, block, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384

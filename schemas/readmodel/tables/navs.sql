@@ -12,7 +12,6 @@ CREATE TABLE navs (
   block UInt64 CODEC(Delta, LZ4),
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
-  log_index UInt32,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
-) ENGINE = MergeTree ORDER BY (vault, block, log_index, seq)
+  log_index UInt32
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, block, log_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256

@@ -22,8 +22,7 @@ CREATE TABLE rankings (
   first Int64,
   deposited Int256,
   withdrawn Int256,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576)),
   PROJECTION edges (SELECT list, abs(users), seq, bucket, users ORDER BY list, abs(users), seq)
-) ENGINE = MergeTree ORDER BY (list, bucket, key, user)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384

@@ -20,7 +20,6 @@ CREATE TABLE records (
   ts UInt32 CODEC(Delta, LZ4),
   log_index UInt32,
   payload String,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq) GROUP BY kind, intDiv(block, 4096))
-) ENGINE = MergeTree ORDER BY (kind, block, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (kind, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1

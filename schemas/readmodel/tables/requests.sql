@@ -41,7 +41,6 @@ CREATE TABLE requests (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION queue (
     SELECT vault, intDiv(request_index, 256), intDiv(block, 32768),
       sum(open * bitShiftLeft(toInt256(1), request_index % 256)),
@@ -57,5 +56,5 @@ CREATE TABLE requests (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
     ORDER BY user, block, log_index
   )
-) ENGINE = MergeTree ORDER BY (vault, request_index, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, request_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384

@@ -22,9 +22,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records (
   ts UInt32 CODEC(Delta, LZ4),
   log_index UInt32,
   payload String,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq) GROUP BY kind, intDiv(block, 4096))
-) ENGINE = MergeTree ORDER BY (kind, block, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (kind, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
 ;
 
@@ -54,7 +53,6 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
   tx FixedString(32),
   log_index UInt32,
   INDEX ix_block block TYPE minmax GRANULARITY 1,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), count(), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
@@ -67,7 +65,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits (
     SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, sender, assets, shares, partner_user, ts, tx
     ORDER BY partner, block, log_index, seq
   )
-) ENGINE = MergeTree ORDER BY (vault, deposit_id, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, deposit_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
@@ -95,13 +93,12 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows (
   vault_user Int8,
   first_ts Int64,
   block UInt64 CODEC(Delta, LZ4),
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (
     SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY vault, intDiv(block, 4096)
   ),
   PROJECTION edges (SELECT vault, block, seq, vault_user ORDER BY vault, block)
-) ENGINE = MergeTree ORDER BY (user, vault, block, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
 ;
 
@@ -129,10 +126,9 @@ CREATE TABLE IF NOT EXISTS navlog_g7.rankings (
   first Int64,
   deposited Int256,
   withdrawn Int256,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576)),
   PROJECTION edges (SELECT list, abs(users), seq, bucket, users ORDER BY list, abs(users), seq)
-) ENGINE = MergeTree ORDER BY (list, bucket, key, user)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
@@ -179,7 +175,6 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count()),
   PROJECTION queue (
     SELECT vault, intDiv(request_index, 256), intDiv(block, 32768),
       sum(open * bitShiftLeft(toInt256(1), request_index % 256)),
@@ -195,7 +190,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
     ORDER BY user, block, log_index
   )
-) ENGINE = MergeTree ORDER BY (vault, request_index, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, request_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
@@ -213,9 +208,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.navs (
   block UInt64 CODEC(Delta, LZ4),
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
-  log_index UInt32,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
-) ENGINE = MergeTree ORDER BY (vault, block, log_index, seq)
+  log_index UInt32
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, block, log_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256
 ;
 
@@ -234,8 +228,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.sweeps (
   block UInt64 CODEC(Delta, LZ4),
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
-  log_index UInt32,
-  PROJECTION cursor (SELECT max(seq), argMax(writer, seq), min(seq), count())
-) ENGINE = MergeTree ORDER BY (vault, from_id, seq)
+  log_index UInt32
+) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, from_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
 ;
