@@ -182,7 +182,8 @@ type unsweptRow struct {
 	Vault string `ch:"vault"`
 	amountRow
 	Newest uint64 `ch:"newest"` // no deposit with a higher number is among them
-	Later  int64  `ch:"later"`  // how many of those that were looked at came after the block
+	after  uint64 // the last deposit that was swept
+	Later  int64  `ch:"later"` // how many of those that were looked at came after the block
 }
 
 // unswept counts the deposits that no sweep has reached, of at least this vault
@@ -191,8 +192,8 @@ func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals
 	if swept, err = x.sweeps(); err != nil {
 		return nil, nil, err
 	}
-	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]unsweptRow] { return h.unswept }, func() (map[common.Address]unsweptRow, error) {
-		return x.countUnswept(p, p.wanted(p.asked(vault)), swept)
+	totals, err = shared(x, p, func(h *head) *lazy[map[common.Address]unsweptRow] { return h.unswept }, func(was *earlier[map[common.Address]unsweptRow]) (map[common.Address]unsweptRow, error) {
+		return x.countUnswept(p, p.wanted(p.asked(vault)), swept, was)
 	})
 	return swept, totals, err
 }
@@ -201,41 +202,61 @@ func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals
 // looked at for the end of a past queue.
 const unsweptSpan = 2048
 
-// countUnswept looks at all deposits after the last one that was swept. Of a past
-// block most of these are later ones, so there it looks at the next few numbers
-// first: where one of them belongs to a later block, so do all that follow.
-func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps) (map[common.Address]unsweptRow, error) {
+// countUnswept looks at all deposits after the last one that was swept, or where
+// the same was the last before, at those that are new. Of a past block most of
+// these are later ones, so there it looks at the next few numbers first: where
+// one of them belongs to a later block, so do all that follow.
+func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earlier[map[common.Address]unsweptRow]) (map[common.Address]unsweptRow, error) {
 	out := make(map[common.Address]unsweptRow, len(vaults))
+	var known, unknown []vault
 	for _, v := range vaults {
-		out[v.address] = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}}
+		last, _ := swept.last(p, v.address)
+		if was != nil {
+			if before, ok := was.value[v.address]; ok && before.after == last {
+				out[v.address], known = before, append(known, v)
+				continue
+			}
+		}
+		out[v.address], unknown = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: last}, append(unknown, v)
 	}
-	if p.asOf {
-		if err := x.addUnswept(p, vaults, swept, "unswept_totals_near", unsweptSpan, out); err != nil {
+	if len(known) > 0 {
+		if err := x.addUnswept(p, known, "unswept_totals", math.MaxUint64, was.seq, out); err != nil {
 			return nil, err
 		}
-		vaults = slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool { return out[v.address].Later > 0 })
 	}
-	return out, x.addUnswept(p, vaults, swept, "unswept_totals", math.MaxUint64, out)
+	if p.asOf {
+		if err := x.addUnswept(p, unknown, "unswept_totals_near", unsweptSpan, 0, out); err != nil {
+			return nil, err
+		}
+		unknown = slices.DeleteFunc(unknown, func(v vault) bool { return out[v.address].Later > 0 })
+		for _, v := range unknown {
+			out[v.address] = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: out[v.address].after}
+		}
+	}
+	return out, x.addUnswept(p, unknown, "unswept_totals", math.MaxUint64, 0, out)
 }
 
 // addUnswept counts the deposits among so many numbers after the last that was
-// swept of each vault.
-func (x *exchange) addUnswept(p *pin, vaults []vault, swept *sweeps, file string, span uint64, out map[common.Address]unsweptRow) error {
+// swept of each vault, in rows after a seq.
+func (x *exchange) addUnswept(p *pin, vaults []vault, file string, span, since uint64, out map[common.Address]unsweptRow) error {
 	if len(vaults) == 0 {
 		return nil
 	}
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
-		last, _ := swept.last(p, v.address)
+		last := out[v.address].after
 		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d", hexLiteral(string(v.address[:])), last)
 		if span < math.MaxUint64-last {
 			ranges[i] += fmt.Sprintf(" AND deposit_id <= %d", last+span)
 		}
 		ranges[i] += ")"
 	}
-	rows, err := pinned[unsweptRow](x, p, question(file, strings.Join(ranges, " OR ")))
+	rows, err := pinned[unsweptRow](x, p, question(file, strings.Join(ranges, " OR ")), named("since", since))
 	for _, r := range rows {
-		out[toAddress(r.Vault)] = r
+		sum := out[toAddress(r.Vault)]
+		sum.Total, sum.Amount = sum.Total+r.Total, new(big.Int).Add(sum.Amount, r.Amount)
+		sum.Newest, sum.Later = max(sum.Newest, r.Newest), r.Later
+		out[toAddress(r.Vault)] = sum
 	}
 	return err
 }

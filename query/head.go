@@ -1,9 +1,7 @@
 package query
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"sync/atomic"
 	"time"
 
@@ -22,31 +20,23 @@ type head struct {
 	queue   *lazy[*queue]
 	lists   map[string]*lazy[[]rankedBucket] // by sortBy
 	first   *lazy[uint64]                    // the first indexed block
-
-	// What was last read of the sweeps and of each list, for an earlier block.
-	knownSweeps *sweeps
-	knownLists  map[string]rankedList
+	brought *byPartner
 }
 
 // newHead is the head of a snapshot. was is the one that it follows in its
-// generation, or nil: what was read of the lists and of the sweeps for that one,
-// or for those before it, need not be read again.
+// generation, or nil: of what was read for that one, or for those before it, only
+// what is new need be read.
 func newHead(was *snapshot) *head {
-	old := &head{} // nothing known, nothing wanted
+	old, seq := &head{}, uint64(0) // nothing known, nothing wanted
 	if was != nil {
-		old = was.head
+		old, seq = was.head, was.seq
 	}
 	h := &head{
-		sweeps: old.sweeps.next(), unswept: old.unswept.next(), users: old.users.next(), queue: old.queue.next(), first: old.first.next(),
-		lists:       make(map[string]*lazy[[]rankedBucket]),
-		knownSweeps: cmp.Or(old.sweeps.known(), old.knownSweeps, new(sweeps)), knownLists: make(map[string]rankedList),
+		sweeps: old.sweeps.next(seq), unswept: old.unswept.next(seq), users: old.users.next(seq), queue: old.queue.next(seq), first: old.first.next(seq),
+		lists: make(map[string]*lazy[[]rankedBucket]), brought: old.brought.next(seq),
 	}
-	maps.Copy(h.knownLists, old.knownLists)
 	for by := range userOrders {
-		h.lists[by] = old.lists[by].next()
-		if buckets := old.lists[by].known(); buckets != nil {
-			h.knownLists[by] = rankedList{was.seq, buckets}
-		}
+		h.lists[by] = old.lists[by].next(seq)
 	}
 	return h
 }
@@ -80,6 +70,7 @@ func (h *head) prepare(ctx context.Context, s *snapshot, within time.Duration) {
 			return
 		}
 	}
+	_ = x.bringForward(p, h.brought)
 }
 
 // lazy is a value that is read once. Who asks for it while it is read waits;
@@ -88,22 +79,47 @@ type lazy[T any] struct {
 	value  atomic.Pointer[T]
 	turn   chan struct{} // holds the one reader
 	demand *atomic.Int64 // how many snapshots more prepare it
+	was    *earlier[T]   // what it was when it was last read, or nil
+}
+
+// earlier is a value at an earlier seq of the same generation.
+type earlier[T any] struct {
+	seq   uint64
+	value T
 }
 
 // demanded is how many snapshots prepare what a request wanted of one.
 const demanded = 16
 
+// newSeqs is how many seqs later a value may be read out of what it was and what
+// is new. The engine finds the rows after a seq by its parts: of few seqs they are
+// in small ones.
+const newSeqs = 1 << 16
+
 func newLazy[T any]() *lazy[T] {
 	return &lazy[T]{turn: make(chan struct{}, 1), demand: new(atomic.Int64)}
 }
 
-// next is the same value of the snapshot that follows, to be read anew.
-func (l *lazy[T]) next() *lazy[T] {
+// next is the same value of the snapshot that follows the one at seq, to be read
+// anew.
+func (l *lazy[T]) next(seq uint64) *lazy[T] {
 	next := newLazy[T]()
-	if l != nil {
-		next.demand = l.demand
+	if l == nil {
+		return next
+	}
+	next.demand, next.was = l.demand, l.was
+	if value := l.value.Load(); value != nil {
+		next.was = &earlier[T]{seq, *value}
 	}
 	return next
+}
+
+// before is the value not long before a seq, or nil where that is not known.
+func (l *lazy[T]) before(seq uint64) *earlier[T] {
+	if l == nil || l.was == nil || seq-l.was.seq > newSeqs {
+		return nil
+	}
+	return l.was
 }
 
 // known is the value where it was read.
@@ -145,12 +161,14 @@ func ofHead[T any](x *exchange, value *lazy[T], read func() (T, error)) (T, erro
 	return value.get(x.ctx, read)
 }
 
-// shared gives a value of the head, and for any other pin reads it.
-func shared[T any](x *exchange, p *pin, which func(*head) *lazy[T], read func() (T, error)) (T, error) {
+// shared gives a value of the head, and for any other pin reads it. read is told
+// what the value was before, where that is known.
+func shared[T any](x *exchange, p *pin, which func(*head) *lazy[T], read func(was *earlier[T]) (T, error)) (T, error) {
 	if p.head == nil {
-		return read()
+		return read(nil)
 	}
-	return ofHead(x, which(p.head), read)
+	value := which(p.head)
+	return ofHead(x, value, func() (T, error) { return read(value.before(p.seq)) })
 }
 
 // asked is the vault that has to be read where this one is asked for: at the

@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -128,6 +129,17 @@ func (s *story) reorganise(depth uint64) {
 	}
 }
 
+// shorten takes back some blocks and appends one, so that time goes back.
+func (s *story) shorten(depth uint64) {
+	s.retract(s.head - depth)
+	from := s.seq()
+	s.head -= depth
+	s.grow()
+	for i := from; i < s.seq()-1; i++ {
+		s.records[i].boundary = false // one unit
+	}
+}
+
 func tell(seed uint64) *story {
 	s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(seed, seed))}
 	s.backfill(vaultA, "Alpha", 1, 20)
@@ -221,4 +233,69 @@ func (w *world) compare(t *testing.T, o *oracle, pinned, key string) {
 	check("/api/v1/settlement/summary", o.settlement())
 	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
 	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e entry) bool { return e.partner == 7 }))
+}
+
+// TestBlockAfterBlock: what the head says, which of every block but the first is
+// made of what it was and what is new, through new blocks, blocks taken back,
+// requests that had their time and vaults that are filled in late.
+func TestBlockAfterBlock(t *testing.T) {
+	for seed := uint64(1); seed <= 2; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(seed, 9))}
+			w.ledger = s.ledger
+			seven := w.partner(7, "Seven")
+			s.backfill(vaultA, "Alpha", 3, 20)
+			for step := range 40 {
+				switch {
+				case step == 20:
+					s.backfill(vaultC, "Gamma", 2, s.head)
+				case s.pick(5) == 0:
+					s.reorganise(1 + uint64(s.pick(4)))
+				case s.head > 15 && s.pick(5) == 0:
+					s.shorten(2 + uint64(s.pick(6)))
+				default:
+					s.grow()
+				}
+				w.publish()
+				w.compareHead(t, s.at(s.seq(), 1<<62), seven)
+				head, seq := w.snapshot.Load().head, w.snapshot.Load().seq
+				if moved := head.unswept.before(seq) != nil && head.users.before(seq) != nil && head.queue.before(seq) != nil &&
+					head.brought.partner(7).before(seq) != nil; moved != (step > 0) {
+					t.Fatalf("step %d: made of what it was: %v", step, moved)
+				}
+			}
+		})
+	}
+}
+
+// compareHead compares all that is made of the head.
+func (w *world) compareHead(t *testing.T, o *oracle, key string) {
+	t.Helper()
+	check := func(path string, want any) {
+		t.Helper()
+		same(t, path, w.get(path, "x-api-key", key).body(t)["data"], want)
+	}
+	check("/api/v1/vaults", o.vaultList())
+	for _, v := range o.vaults {
+		check("/api/v1/vaults/"+v.address.Hex(), o.vaultDetail(v))
+	}
+	check("/api/v1/settlement/summary", o.settlement())
+	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
+	queue := o.withStatus("queued", nil, false)
+	check("/api/v1/queues/withdrawals?pageSize=100", queue[:min(len(queue), 100)])
+	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
+	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+		users := o.users(by, true)
+		check("/api/v1/users?pageSize=100&sortBy="+by, users[:min(len(users), 100)])
+	}
+	first := uint64(math.MaxUint64)
+	for _, e := range o.live {
+		if e.kind == aBlock {
+			first = min(first, e.block)
+		}
+	}
+	same(t, "asOfBlock before the first", w.get(fmt.Sprintf("/api/v1/vaults?asOfBlock=%d", first-1)).Code, 400)
+	same(t, "asOfBlock of the first", w.get(fmt.Sprintf("/api/v1/vaults?asOfBlock=%d", first)).Code, 200)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -33,10 +34,11 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, users, err := x.volumes(p)
+	brought, err := x.brought(p)
 	if err != nil {
 		return nil, err
 	}
+	rows, users := slices.Clone(brought.vaults), brought.users
 	if users < 0 {
 		if users, err = total(x, p, sqlPartnerUsers, named("partner", x.caller.id)); err != nil {
 			return nil, err
@@ -58,6 +60,7 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 }
 
 type volumeRow struct {
+	Partner  uint32   `ch:"partner"`
 	Vault    string   `ch:"vault"`
 	Side     uint8    `ch:"side"` // 0: it counts
 	Deposits int64    `ch:"deposits"`
@@ -68,43 +71,146 @@ type volumeRow struct {
 	Last     uint64   `ch:"last"`
 }
 
-// volumes are what was deposited through the caller, by vault, and how many
-// users did, -1 for unknown. They come from the totals that the engine keeps;
-// where these hold rows that do not count, the blocks around the pin's are read
-// by row; and where the other blocks' totals hold rows later than the pin too,
-// all rows are.
-func (x *exchange) volumes(p *pin) ([]volumeRow, int64, error) {
-	partner := named("partner", x.caller.id)
-	span := p.block / blocksOfTotals * blocksOfTotals
-	from, to := named("from", span), named("to", uint64(math.MaxUint64))
-	var rows []volumeRow
-	var err error
-	if !p.asOf {
-		rows, err = pinned[volumeRow](x, p, sqlPartnerStatsNewest, partner)
-		if err != nil {
-			return nil, 0, err
+// brought is what was deposited through a partner.
+type brought struct {
+	vaults []volumeRow // one for each
+	users  int64       // how many users did, -1 for unknown
+}
+
+// with is what was brought with some more rows, or without them (sign -1).
+func (b brought) with(rows []volumeRow, sign int64) brought {
+	b.vaults = slices.Clone(b.vaults)
+	for _, r := range rows {
+		i := slices.IndexFunc(b.vaults, func(o volumeRow) bool { return o.Vault == r.Vault })
+		if i < 0 {
+			i = len(b.vaults)
+			b.vaults = append(b.vaults, volumeRow{Vault: r.Vault, Volume: new(big.Int)})
 		}
-		if users, last, _ := counted(rows); last <= p.seq {
-			return foldVolumes(rows), users, nil
-		}
-	} else {
-		to = named("to", span+blocksOfTotals)
+		v := &b.vaults[i]
+		v.Deposits += sign * r.Deposits
+		v.Said += uint64(sign) * r.Said
+		v.Volume = new(big.Int).Add(v.Volume, new(big.Int).Mul(r.Volume, big.NewInt(sign)))
+		b.users += sign * r.Users
 	}
-	if rows, err = pinned[volumeRow](x, p, sqlPartnerStatsAsOf, partner, from, to); err != nil {
-		return nil, 0, err
+	return b
+}
+
+// byPartner is what partners brought up to a head, of those that asked lately.
+type byPartner struct {
+	mu sync.Mutex
+	of map[uint32]*lazy[brought]
+}
+
+// next is the same of the snapshot that follows the one at seq.
+func (b *byPartner) next(seq uint64) *byPartner {
+	next := &byPartner{of: make(map[uint32]*lazy[brought])}
+	if b == nil {
+		return next
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for partner, l := range b.of {
+		if l.demand.Load() > 0 {
+			next.of[partner] = l.next(seq)
+		}
+	}
+	return next
+}
+
+// partner is what one brought.
+func (b *byPartner) partner(id uint32) *lazy[brought] {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.of[id] == nil {
+		b.of[id] = newLazy[brought]()
+	}
+	return b.of[id]
+}
+
+// bringForward reads what is new of the partners that asked lately, together
+// where it was last read at the same seq, before the head is shown to anybody.
+func (x *exchange) bringForward(p *pin, b *byPartner) error {
+	partners := make(map[uint64][]uint32) // by the seq
+	for id, l := range b.of {
+		if was := l.before(p.seq); was != nil && l.demand.Add(-1) >= 0 {
+			partners[was.seq] = append(partners[was.seq], id)
+		}
+	}
+	for seq, ids := range partners {
+		rows, err := x.newVolumes(p, ids, seq, p.seq)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			l := b.of[id]
+			l.set(l.was.value.with(slices.DeleteFunc(slices.Clone(rows), func(r volumeRow) bool { return r.Partner != id }), 1))
+		}
+	}
+	return nil
+}
+
+// brought is what the caller brought up to the pin.
+func (x *exchange) brought(p *pin) (brought, error) {
+	return shared(x, p, func(h *head) *lazy[brought] { return h.brought.partner(x.caller.id) }, func(was *earlier[brought]) (brought, error) {
+		switch {
+		case p.asOf:
+			return x.broughtAsOf(p, p.block/blocksOfTotals*blocksOfTotals, (p.block/blocksOfTotals+1)*blocksOfTotals)
+		case was != nil:
+			rows, err := x.newVolumes(p, []uint32{x.caller.id}, was.seq, p.seq)
+			return was.value.with(rows, 1), err
+		}
+		return x.broughtUpTo(p)
+	})
+}
+
+// broughtUpTo adds up the totals that the engine keeps, and takes off what is
+// later than the pin.
+func (x *exchange) broughtUpTo(p *pin) (out brought, err error) {
+	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsNewest, named("partner", x.caller.id))
+	if err != nil {
+		return out, err
+	}
+	out = out.with(rows, 1)
+	_, last, _ := counted(rows)
+	switch {
+	case last <= p.seq:
+		return out, nil
+	case last-p.seq > newSeqs:
+		return x.broughtAsOf(p, p.block/blocksOfTotals*blocksOfTotals, math.MaxUint64)
+	}
+	rows, err = x.newVolumes(p, []uint32{x.caller.id}, p.seq, last)
+	return out.with(rows, -1), err
+}
+
+// newVolumes are the rows of some partners after a seq, up to another.
+func (x *exchange) newVolumes(p *pin, partners []uint32, after, to uint64) ([]volumeRow, error) {
+	return pinned[volumeRow](x, p, sqlPartnerStatsNew, named("partners", partners), named("after", after), named("last", to))
+}
+
+// broughtAsOf reads the blocks around the pin's by row, and the others out of the
+// totals; where these hold rows later than the pin, all rows.
+func (x *exchange) broughtAsOf(p *pin, from, to uint64) (out brought, err error) {
+	partner := named("partner", x.caller.id)
+	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsAsOf, partner, named("from", from), named("to", to))
+	if err != nil {
+		return out, err
 	}
 	users, last, after := counted(rows)
-	if last > p.seq {
-		rows, err = pinned[volumeRow](x, p, sqlPartnerStats, partner)
-		return foldVolumes(rows), -1, err
-	}
 	// Users are counted in the order of the log. That is the chain's but where a
 	// vault was filled in later or blocks were replaced: then some row that counts
 	// comes after one that does not.
 	if last > after {
 		users = -1
 	}
-	return foldVolumes(rows), users, nil
+	if last > p.seq {
+		users = -1
+		if rows, err = pinned[volumeRow](x, p, sqlPartnerStats, partner); err != nil {
+			return out, err
+		}
+	}
+	out = out.with(slices.DeleteFunc(rows, func(r volumeRow) bool { return r.Side != 0 }), 1)
+	out.users = users
+	return out, nil
 }
 
 // blocksOfTotals is how many blocks share a row of the projection totals.
@@ -125,25 +231,6 @@ func counted(rows []volumeRow) (users int64, last, after uint64) {
 	return users, last, after
 }
 
-// foldVolumes gives the rows that count, one for each vault.
-func foldVolumes(rows []volumeRow) []volumeRow {
-	var out []volumeRow
-	for _, r := range rows {
-		if r.Side != 0 {
-			continue
-		}
-		i := slices.IndexFunc(out, func(o volumeRow) bool { return o.Vault == r.Vault })
-		if i < 0 {
-			out = append(out, r)
-			continue
-		}
-		out[i].Deposits += r.Deposits
-		out[i].Said += r.Said
-		out[i].Volume.Add(out[i].Volume, r.Volume)
-	}
-	return out
-}
-
 func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 	page := x.params.page()
 	p, err := x.pin()
@@ -151,8 +238,8 @@ func (q *Query) listPartnerDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	counted := func() (t tally, err error) {
-		volumes, _, err := x.volumes(p)
-		for _, r := range volumes {
+		brought, err := x.brought(p)
+		for _, r := range brought.vaults {
 			t.Total, t.Said = t.Total+r.Deposits, t.Said+r.Said
 		}
 		return t, err

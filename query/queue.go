@@ -54,7 +54,13 @@ type bucketKey struct {
 	bucket uint64
 }
 
+func (k bucketKey) compare(other bucketKey) int {
+	return cmp.Or(cmp.Compare(k.vault, other.vault), cmp.Compare(k.bucket, other.bucket))
+}
+
 func (k bucketKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.vault), k.bucket) }
+
+func (r *bucketRow) key() bucketKey { return bucketKey{r.Vault, r.Bucket} }
 
 // add adds up two rows of a bucket, or takes the second from the first. What
 // was taken off may leave the blocks wider than they have to be.
@@ -104,11 +110,22 @@ type vaultQueue struct {
 type queue struct {
 	vaults  map[common.Address]vaultQueue
 	buckets []queueBucket
+
+	// What it was made of, for the queue of a later block.
+	now  uint64 // of the pin, Unix seconds
+	rows map[bucketKey]bucketRow
+	due  map[bucketKey]dueBucket
+}
+
+// dueBucket is the requests of a bucket that wait and have had their time.
+type dueBucket struct {
+	amounts map[uint64]*big.Int // what they wait for, by the request
+	next    uint64              // when the next one will have had its time, Unix seconds; 0 for never
 }
 
 // queue is the withdrawal queue of all vaults, or of one.
 func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
-	all, err := shared(x, p, func(h *head) *lazy[*queue] { return h.queue }, func() (*queue, error) { return x.readQueue(p, p.asked(vault)) })
+	all, err := shared(x, p, func(h *head) *lazy[*queue] { return h.queue }, func(was *earlier[*queue]) (*queue, error) { return x.readQueue(p, p.asked(vault), was) })
 	if err != nil || vault == nil {
 		return all, err
 	}
@@ -121,22 +138,64 @@ func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
 	return one, nil
 }
 
-func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
-	var buckets []bucketRow
-	var now uint64
-	err := together(
-		func() (err error) { buckets, err = x.queueBuckets(p, vault); return },
-		func() (err error) { now, err = x.now(p); return },
-	)
+func (x *exchange) readQueue(p *pin, vault *common.Address, was *earlier[*queue]) (*queue, error) {
+	q := &queue{vaults: make(map[common.Address]vaultQueue), due: make(map[bucketKey]dueBucket)}
+	moved, err := x.moveQueue(p, q, was)
 	if err != nil {
 		return nil, err
 	}
-	due, err := x.due(p, buckets, now)
-	if err != nil {
+	if !moved {
+		err := together(
+			func() (err error) { q.rows, err = x.queueBuckets(p, vault); return },
+			func() (err error) { q.now, err = x.now(p); return },
+		)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := x.readDue(p, q); err != nil {
 		return nil, err
 	}
-	q := &queue{vaults: map[common.Address]vaultQueue{}}
-	for _, b := range buckets {
+	q.addUp()
+	return q, nil
+}
+
+// moveQueue makes a queue of what it was at an earlier head and the rows since.
+// It does not (false) where that is not known, where the chain's time went back,
+// and where a bucket comes into the queue that was not there: of its older
+// requests some may be in the queue again.
+func (x *exchange) moveQueue(p *pin, q *queue, was *earlier[*queue]) (moved bool, err error) {
+	if was == nil {
+		return false, nil
+	}
+	if q.now, err = x.now(p); err != nil || q.now < was.value.now {
+		return false, err
+	}
+	since, err := pinned[bucketRow](x, p, sqlQueueNew, vaultParam(nil), named("since", was.seq))
+	if err != nil {
+		return false, err
+	}
+	rows, due := maps.Clone(was.value.rows), maps.Clone(was.value.due)
+	maps.DeleteFunc(due, func(_ bucketKey, d dueBucket) bool { return d.next != 0 && d.next <= q.now })
+	for _, r := range since {
+		sum, ok := rows[r.key()]
+		if !ok && wrapped(r.Queued).Sign() != 0 {
+			return false, nil
+		}
+		if ok {
+			sum.add(r, 1)
+			rows[r.key()] = sum
+			delete(due, r.key())
+		}
+	}
+	q.rows, q.due = rows, due
+	return true, nil
+}
+
+// addUp fills in how much of each vault is in the queue, and its buckets.
+func (q *queue) addUp() {
+	for _, key := range slices.SortedFunc(maps.Keys(q.rows), bucketKey.compare) {
+		b, due := q.rows[key], q.due[key].amounts
 		address := toAddress(b.Vault)
 		v := q.vaults[address]
 		if v.amount == nil {
@@ -144,9 +203,8 @@ func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
 		}
 		v.unfunded += b.Unfunded
 		v.amount.Add(v.amount, b.Amount)
-		live := b.keys(b.Queued)
-		live = slices.DeleteFunc(live, func(k requestKey) bool {
-			amount, over := due[k]
+		live := slices.DeleteFunc(b.keys(b.Queued), func(k requestKey) bool {
+			amount, over := due[k.Index]
 			if over {
 				v.unfunded--
 				v.amount.Sub(v.amount, amount)
@@ -159,12 +217,11 @@ func (x *exchange) readQueue(p *pin, vault *common.Address) (*queue, error) {
 			q.buckets = append(q.buckets, queueBucket{live, b.Low, b.High})
 		}
 	}
-	return q, nil
 }
 
 // queueBuckets reads the buckets: of a past block out of the engine's totals up
 // to a border near it, and the rows between.
-func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, error) {
+func (x *exchange) queueBuckets(p *pin, vault *common.Address) (map[bucketKey]bucketRow, error) {
 	if !p.asOf {
 		rows, err := pinned[bucketRow](x, p, sqlQueueNewest, vaultParam(vault))
 		if err != nil {
@@ -197,16 +254,17 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) ([]bucketRow, err
 // the pin say. The totals may hold rows later than the pin, which are taken off
 // again: a table only grows, in the order of seq, so these are all rows after
 // the pin up to the last one seen.
-func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, totals, between []bucketRow) ([]bucketRow, error) {
+func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, totals, between []bucketRow) (map[bucketKey]bucketRow, error) {
 	last := uint64(0)
-	folded := make(map[bucketKey]*bucketRow, len(totals))
+	folded := make(map[bucketKey]bucketRow, len(totals))
 	fold := func(rows []bucketRow, sign int64) {
 		for _, r := range rows {
-			key := bucketKey{r.Vault, r.Bucket}
-			if folded[key] == nil {
-				folded[key] = &bucketRow{Vault: r.Vault, Bucket: r.Bucket, Queued: new(big.Int), Expiring: new(big.Int), Amount: new(big.Int)}
+			sum, ok := folded[r.key()]
+			if !ok {
+				sum = bucketRow{Vault: r.Vault, Bucket: r.Bucket, Queued: new(big.Int), Expiring: new(big.Int), Amount: new(big.Int)}
 			}
-			folded[key].add(r, sign)
+			sum.add(r, sign)
+			folded[r.key()] = sum
 			last = max(last, r.Last)
 		}
 	}
@@ -219,40 +277,41 @@ func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, total
 		}
 		fold(later, -1)
 	}
-	out := make([]bucketRow, 0, len(folded))
-	for _, key := range slices.SortedFunc(maps.Keys(folded), func(a, b bucketKey) int {
-		return cmp.Or(cmp.Compare(a.vault, b.vault), cmp.Compare(a.bucket, b.bucket))
-	}) {
-		out = append(out, *folded[key])
-	}
-	return out, nil
+	return folded, nil
 }
 
-// due are the requests that wait and have had their time by now, with what they
-// wait for. They are asked for by bucket: the rows of one are hardly more than
-// the engine reads for a single request.
-func (x *exchange) due(p *pin, buckets []bucketRow, now uint64) (map[requestKey]*big.Int, error) {
+// readDue reads which requests wait and have had their time, of the buckets of
+// which that is not known. The rows of a bucket are hardly more than the engine
+// reads for a single request.
+func (x *exchange) readDue(p *pin, q *queue) error {
 	var keys []bucketKey
-	for _, b := range buckets {
-		if wrapped(b.Expiring).Sign() != 0 {
-			keys = append(keys, bucketKey{b.Vault, b.Bucket})
+	for key, b := range q.rows {
+		if _, known := q.due[key]; !known && wrapped(b.Expiring).Sign() != 0 {
+			keys = append(keys, key)
 		}
 	}
 	type row struct {
-		requestKey
-		Amount *big.Int `ch:"amount"`
+		Vault   string     `ch:"vault"`
+		Bucket  uint64     `ch:"bucket"`
+		Indexes []uint64   `ch:"indexes"`
+		Amounts []*big.Int `ch:"amounts"`
+		Next    uint64     `ch:"next"`
 	}
-	due := make(map[requestKey]*big.Int)
+	slices.SortFunc(keys, bucketKey.compare)
 	for some := range slices.Chunk(keys, keysAtOnce) {
-		rows, err := pinned[row](x, p, question("queue_due", keyList(some)), named("now", now))
+		rows, err := pinned[row](x, p, question("queue_due", keyList(some)), named("now", q.now))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, r := range rows {
-			due[r.requestKey] = r.Amount
+			due := dueBucket{make(map[uint64]*big.Int, len(r.Indexes)), r.Next}
+			for i, index := range r.Indexes {
+				due.amounts[index] = r.Amounts[i]
+			}
+			q.due[bucketKey{r.Vault, r.Bucket}] = due
 		}
 	}
-	return due, nil
+	return nil
 }
 
 // around gives the requests that may be on a page, which is sorted by where the

@@ -197,3 +197,30 @@ func TestQueueAcrossBuckets(t *testing.T) {
 		t.Errorf("the requests do not go over the end of a bucket: %v", next)
 	}
 }
+
+// TestTimeGoesBack: a request that had its time waits again where the blocks that
+// said so are taken back, though nothing is said of it or its neighbours.
+func TestTimeGoesBack(t *testing.T) {
+	w := newFixture(t)
+	w.cfg.CacheBytes = 0
+	check := func(when string, waits int64) {
+		t.Helper()
+		w.publish()
+		o := w.ledger.at(w.ledger.seq(), 1<<62)
+		same(t, when, w.get("/api/v1/settlement/summary").data(t), o.settlement())
+		queue, _ := w.snapshot.Load().head.queue.get(t.Context(), nil)
+		same(t, when+", in the queue of its vault", queue.vaults[vaultB].unfunded, waits)
+	}
+	check("before", 1)
+	w.ledger.append(
+		fact{kind: aRequest, vault: vaultB, user: carol, other: carol, id: 1000, assets: 5, shares: 5, expires: uint64(blockTime(15)), block: 12, tx: tx(12)},
+		fact{kind: aBlock, block: 12})
+	check("asked for", 2)
+	for block := uint64(13); block <= 15; block++ {
+		w.ledger.append(fact{kind: aBlock, block: block})
+	}
+	check("had its time", 1)
+	w.ledger.retract(13)
+	w.ledger.append(fact{kind: aBlock, block: 14})
+	check("has time again", 2)
+}

@@ -42,6 +42,10 @@ type snapshot struct {
 	cache   *cache
 	seen    time.Time // when the cursors were last read
 
+	// oldestNew is the oldest block that was indexed since the snapshot before, the
+	// highest number for none; 0 where that is not known or blocks were taken back.
+	oldestNew uint64
+
 	position http.Header // what an answer about it says of where it is
 }
 
@@ -152,11 +156,17 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 		q.snapshot.Store(&again)
 		return nil
 	}
-	s, err := q.read(ctx, g, cursor.Seq)
-	if err != nil {
+	s := &snapshot{generation: g, seq: cursor.Seq}
+	before := was.predecessorOf(s)
+	if err := q.read(ctx, s, before); err != nil {
 		return err
 	}
-	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(was.predecessorOf(s))
+	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(before)
+	if before != nil {
+		if first := before.head.first.known(); first != 0 && first < s.oldestNew {
+			s.head.first.set(first)
+		}
+	}
 	s.head.prepare(ctx, s, q.prepares)
 	q.show(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
@@ -211,44 +221,126 @@ func (s *snapshot) unlikeAssets() bool {
 	return slices.ContainsFunc(s.vaults, func(v vault) bool { return v.asset.decimals != s.vaults[0].asset.decimals })
 }
 
-// read makes the snapshot of a generation at seq.
-func (q *Query) read(ctx context.Context, g generation, seq uint64) (*snapshot, error) {
-	var block blockRow
-	var records []vaultRecord
+// read reads what a snapshot says, or what it says more than the one before,
+// which may be nil.
+func (q *Query) read(ctx context.Context, s, before *snapshot) error {
+	var err error
+	if before == nil || s.seq-before.seq > newSeqs {
+		err = q.readWhole(ctx, s)
+	} else {
+		err = q.readNew(ctx, s, before)
+	}
+	s.position = position(s.generation, s.seq, s.block)
+	return err
+}
+
+func (q *Query) readWhole(ctx context.Context, s *snapshot) error {
+	group, asking := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.readBlock(asking) })
+	group.Go(func() (err error) {
+		if s.records, err = ask[vaultRecord](asking, s.generation, sqlVaults, named("seq", s.seq)); err != nil {
+			return fmt.Errorf("read the vaults of %s: %w", s.database, err)
+		}
+		return q.decode(s.database, s.records)
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	s.vaults = vaultsAt(s.records, s.seq)
+	return s.readNavs(ctx)
+}
+
+func (s *snapshot) readBlock(ctx context.Context) error {
+	row, ok, err := indexedBlock(ctx, s.generation, s.seq, math.MaxUint64)
+	if err != nil {
+		return fmt.Errorf("read the newest block of %s: %w", s.database, err)
+	}
+	if !ok {
+		return plainError(s.database + " holds no indexed block yet: ingest and project have to get there first")
+	}
+	s.block, s.time = row.Block, uint64(row.Time)
+	return nil
+}
+
+func (s *snapshot) readNavs(ctx context.Context) (err error) {
+	s.navs, err = readLatestNavs(ctx, &pin{generation: s.generation, seq: s.seq, block: s.block, vaults: s.vaults})
+	if err != nil {
+		return fmt.Errorf("read the newest NAVs of %s: %w", s.database, err)
+	}
+	return nil
+}
+
+func (q *Query) decode(database string, records []vaultRecord) error {
+	for i := range records {
+		if err := records[i].decode(q.chainID); err != nil {
+			return fmt.Errorf("vault record %d of %s: %w", records[i].Seq, database, err)
+		}
+	}
+	return nil
+}
+
+// readNew reads the records and NAVs since the snapshot before. Where some were
+// taken back, what is newest is looked for again.
+func (q *Query) readNew(ctx context.Context, s, before *snapshot) error {
+	since := []any{named("since", before.seq), named("seq", s.seq)}
+	type recordRow struct {
+		vaultRecord
+		blockRow
+		OfVault bool `ch:"of_vault"`
+	}
+	type signedNav struct {
+		navRow
+		Sign int8 `ch:"sign"`
+	}
+	var records []recordRow
+	var navs []signedNav
 	group, asking := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		var ok bool
-		if block, ok, err = indexedBlock(asking, g, seq, math.MaxUint64); err != nil {
-			return fmt.Errorf("read the newest block of %s: %w", g.database, err)
-		}
-		if !ok {
-			return plainError(g.database + " holds no indexed block yet: ingest and project have to get there first")
+		if records, err = ask[recordRow](asking, s.generation, sqlNewRecords, since...); err != nil {
+			return fmt.Errorf("read the new records of %s: %w", s.database, err)
 		}
 		return nil
 	})
 	group.Go(func() (err error) {
-		if records, err = ask[vaultRecord](asking, g, sqlVaults, named("seq", seq)); err != nil {
-			return fmt.Errorf("read the vaults of %s: %w", g.database, err)
-		}
-		for i := range records {
-			if err := records[i].decode(q.chainID); err != nil {
-				return fmt.Errorf("vault record %d of %s: %w", records[i].Seq, g.database, err)
-			}
+		if navs, err = ask[signedNav](asking, s.generation, sqlNewNavs, since...); err != nil {
+			return fmt.Errorf("read the new NAVs of %s: %w", s.database, err)
 		}
 		return nil
 	})
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return err
 	}
-	vaults := vaultsAt(records, seq)
-	navs, err := readLatestNavs(ctx, &pin{generation: g, seq: seq, block: block.Block, vaults: vaults})
-	if err != nil {
-		return nil, fmt.Errorf("read the newest NAVs of %s: %w", g.database, err)
+	s.block, s.time, s.records, s.oldestNew = before.block, before.time, slices.Clone(before.records), math.MaxUint64
+	for _, r := range records {
+		switch {
+		case r.OfVault:
+			s.records = append(s.records, r.vaultRecord)
+		case r.Sign < 0:
+			s.oldestNew = 0
+		default:
+			s.oldestNew = min(s.oldestNew, r.Block)
+			if r.Block >= s.block {
+				s.block, s.time = r.Block, uint64(r.Time)
+			}
+		}
 	}
-	return &snapshot{
-		generation: g, seq: seq, block: block.Block, time: uint64(block.Time),
-		records: records, vaults: vaults, navs: navs, position: position(g, seq, block.Block),
-	}, nil
+	if err := q.decode(s.database, s.records[len(before.records):]); err != nil {
+		return err
+	}
+	if s.oldestNew == 0 {
+		if err := s.readBlock(ctx); err != nil {
+			return err
+		}
+	}
+	s.vaults, s.navs = before.vaults, maps.Clone(before.navs)
+	if len(s.records) > len(before.records) || slices.ContainsFunc(navs, func(n signedNav) bool { return n.Sign < 0 }) {
+		s.vaults = vaultsAt(s.records, s.seq)
+		return s.readNavs(ctx)
+	}
+	for _, n := range navs {
+		s.navs[toAddress(n.Vault)] = n.navRow
+	}
+	return nil
 }
 
 // placesAtOnce is how many places of the chain are looked at for a live row:

@@ -55,31 +55,35 @@ func keyList[K key](keys []K) string {
 func hexLiteral(s string) string { return fmt.Sprintf("x'%x'", s) }
 
 var (
-	sqlCursor        = question("cursor", nil)
-	sqlIndexedBlock  = question("indexed_block", nil)
-	sqlFirstBlock    = question("first_block", nil)
-	sqlBoundary      = question("boundary", nil)
-	sqlVaults        = question("vaults", nil)
-	sqlNavs          = newList("navs")
-	sqlNavsCount     = question("navs_count", nil)
-	sqlPrefix        = question("prefix", nil)
-	sqlLateNavs      = question("late_navs", nil)
-	sqlLatestNav     = question("latest_nav", nil)
-	sqlUsersAsOfCnt  = question("users_as_of_count", nil)
-	sqlUser          = question("user", nil)
-	sqlUserDeposits  = newUserList("user_deposits")
-	sqlSweeps        = question("sweeps", nil)
-	sqlUnswept       = question("unswept", nil)
-	sqlQueueBefore   = question("queue_before", nil)
-	sqlQueueBetween  = question("queue_between", nil)
-	sqlWithdrawals   = newUserList("user_withdrawals")
-	sqlByStatus      = question("user_withdrawals_by_status", nil)
-	sqlByStatusCount = question("user_withdrawals_by_status_count", nil)
-	sqlQueueLater    = question("queue_later", nil)
-	sqlPartnerDeps   = newList("partner_deposits")
-	sqlPartnerStats  = question("partner_stats", nil)
-	sqlPartnerUsers  = question("partner_users", nil)
-	sqlVaultUsersRow = question("vault_users_by_row", nil)
+	sqlCursor          = question("cursor", nil)
+	sqlIndexedBlock    = question("indexed_block", nil)
+	sqlFirstBlock      = question("first_block", nil)
+	sqlBoundary        = question("boundary", nil)
+	sqlVaults          = question("vaults", nil)
+	sqlNavs            = newList("navs")
+	sqlNavsCount       = question("navs_count", nil)
+	sqlPrefix          = question("prefix", nil)
+	sqlLateNavs        = question("late_navs", nil)
+	sqlNewNavs         = question("new_navs", nil)
+	sqlNewRecords      = question("new_records", nil)
+	sqlLatestNav       = question("latest_nav", nil)
+	sqlUsersAsOfCnt    = question("users_as_of_count", nil)
+	sqlUser            = question("user", nil)
+	sqlUserDeposits    = newUserList("user_deposits")
+	sqlSweeps          = question("sweeps", nil)
+	sqlUnswept         = question("unswept", nil)
+	sqlQueueBefore     = question("queue_before", nil)
+	sqlQueueBetween    = question("queue_between", nil)
+	sqlWithdrawals     = newUserList("user_withdrawals")
+	sqlByStatus        = question("user_withdrawals_by_status", nil)
+	sqlByStatusCount   = question("user_withdrawals_by_status_count", nil)
+	sqlQueueNew        = question("queue_new", nil)
+	sqlQueueLater      = question("queue_later", nil)
+	sqlPartnerDeps     = newList("partner_deposits")
+	sqlPartnerStats    = question("partner_stats", nil)
+	sqlPartnerStatsNew = question("partner_stats_new", nil)
+	sqlPartnerUsers    = question("partner_users", nil)
+	sqlVaultUsersRow   = question("vault_users_by_row", nil)
 
 	// Out of the totals that the engine holds in each part.
 	sqlVaultUsers         = question("vault_users", nil)
@@ -115,6 +119,7 @@ var bounds = []struct {
 	{"to", int64(math.MaxInt64), "AND ts <= {to:Int64}"},
 	{"from", int64(0), "AND ts >= {from:Int64}"},
 	{"newest", uint64(math.MaxUint64), "AND deposit_id <= {newest:UInt64}"},
+	{"since", uint64(0), "AND seq > {since:UInt64}"},
 }
 
 // needed leaves the bounds out that every row meets. To weigh a condition costs

@@ -43,7 +43,10 @@ type sweepRow struct {
 func (x *exchange) sweeps() (*sweeps, error) {
 	head := x.snapshot.head
 	return ofHead(x, head.sweeps, func() (*sweeps, error) {
-		known := head.knownSweeps
+		known := new(sweeps)
+		if was := head.sweeps.was; was != nil {
+			known = was.value
+		}
 		newest := &pin{generation: x.snapshot.generation, seq: x.snapshot.seq}
 		rows, err := pinned[sweepRow](x, newest, sqlSweeps, named("since", known.seq))
 		if err != nil {

@@ -120,16 +120,11 @@ type rankedBucket struct {
 	Users  int64  `ch:"users"`
 }
 
-// rankedList is the buckets of a list at a seq, in ascending order.
-type rankedList struct {
-	seq     uint64
-	buckets []rankedBucket
-}
-
-// moved is the list after so many users came into some buckets, or left them.
-func (l rankedList) moved(by []rankedBucket) []rankedBucket {
-	out := make([]rankedBucket, 0, len(l.buckets)+len(by))
-	for rest := l.buckets; len(rest)+len(by) > 0; {
+// moved is the buckets of a list, in ascending order, after so many users came
+// into some of them, or left them.
+func moved(buckets, by []rankedBucket) []rankedBucket {
+	out := make([]rankedBucket, 0, len(buckets)+len(by))
+	for rest := buckets; len(rest)+len(by) > 0; {
 		next := rankedBucket{Bucket: math.MaxUint32}
 		if len(rest) > 0 {
 			next.Bucket = rest[0].Bucket
@@ -184,12 +179,10 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 // buckets reads the buckets of a list: at the newest block what changed since
 // they were read for an earlier one.
 func (x *exchange) buckets(p *pin, by string) ([]rankedBucket, error) {
-	return shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[by] }, func() ([]rankedBucket, error) {
-		if p.head != nil {
-			if known, ok := p.head.knownLists[by]; ok && p.seq-known.seq < placesSpan {
-				moved, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("since", known.seq))
-				return known.moved(moved), err
-			}
+	return shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[by] }, func(was *earlier[[]rankedBucket]) ([]rankedBucket, error) {
+		if was != nil {
+			more, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("since", was.seq))
+			return moved(was.value, more), err
 		}
 		return pinned[rankedBucket](x, p, sqlUserBuckets[by], p.placesBorder()...)
 	})

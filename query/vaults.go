@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -115,7 +116,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	_, lastSweep := swept.last(p, address)
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
-		UserCount: users[address], PendingWithdrawals: queue.vaults[address].pending,
+		UserCount: max(users[address], 0), PendingWithdrawals: queue.vaults[address].pending,
 		LastSweepAt: timeOrNull(uint64(lastSweep)), LastNavAt: timeOrNull(uint64(navs[address].Time)),
 	}}
 	return &answer{data: out}, nil
@@ -125,20 +126,27 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 // of them: out of the totals that the engine holds in each part, unless these
 // have rows later than the pin.
 func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address]int64, error) {
-	filter := vaultParam(p.asked(vault))
 	type row struct {
 		Vault string `ch:"vault"`
 		Users int64  `ch:"users"`
 		Last  uint64 `ch:"last"` // seq
 	}
-	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return h.users }, func() (map[common.Address]int64, error) {
-		rows, err := pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
-		if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
-			rows, err = pinned[row](x, p, sqlVaultUsersRow, filter)
+	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return h.users }, func(was *earlier[map[common.Address]int64]) (map[common.Address]int64, error) {
+		filter := vaultParam(p.asked(vault))
+		out := make(map[common.Address]int64)
+		var rows []row
+		var err error
+		if was != nil {
+			maps.Copy(out, was.value)
+			rows, err = pinned[row](x, p, sqlVaultUsersRow, filter, named("since", was.seq))
+		} else {
+			rows, err = pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
+			if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
+				rows, err = pinned[row](x, p, sqlVaultUsersRow, filter, named("since", uint64(0)))
+			}
 		}
-		out := make(map[common.Address]int64, len(rows))
 		for _, r := range rows {
-			out[toAddress(r.Vault)] = max(r.Users, 0)
+			out[toAddress(r.Vault)] += r.Users
 		}
 		return out, err
 	})
