@@ -20,8 +20,9 @@
 // the snapshot, and the most popular ones are made anew when S moves (cache.go).
 // What answers about the newest block have in common, the queue for one, is read
 // before the snapshot is served, where the last ones' requests wanted it, and else
-// by the first of them, and belongs to the snapshot too (head.go); the sweeps and
-// the buckets of the lists of users move on from one snapshot to the next.
+// by the first of them, and belongs to the snapshot too (head.go). All of it, and
+// the snapshot itself, is made of what it was in the one before and of the rows
+// with a later seq, which the engine finds by the seqs that its parts know.
 //
 // # Rows that undo rows
 //
@@ -35,11 +36,12 @@
 //
 // A bound by seq keeps ClickHouse from answering out of the totals that every
 // part holds. So a page of users and the queue take these totals whole and
-// subtract the rows that are newer than S (users.go, queue.go); a partner's
-// statistics and a vault's number of users take the totals of all blocks but the
-// last few thousand, and these by row (partner.go, vaults.go). Where the table
-// has moved on before those, all rows are read. As of a block the users are
-// mostly those of the seq that the log had then.
+// subtract the rows that are newer than S (users.go, queue.go), as a partner's
+// statistics do at the newest block; as of a block these, and a vault's number of
+// users, take the totals of all blocks but some thousands around it, and these by
+// row (partner.go, vaults.go). Where the table has moved on before those, all rows
+// are read. As of a block the users are mostly those of the seq that the log had
+// then.
 //
 // # What a question costs
 //

@@ -154,7 +154,7 @@ func (x *exchange) brought(p *pin) (brought, error) {
 	return shared(x, p, func(h *head) *lazy[brought] { return h.brought.partner(x.caller.id) }, func(was *earlier[brought]) (brought, error) {
 		switch {
 		case p.asOf:
-			return x.broughtAsOf(p, p.block/blocksOfTotals*blocksOfTotals, (p.block/blocksOfTotals+1)*blocksOfTotals)
+			return x.broughtAsOf(p)
 		case was != nil:
 			rows, err := x.newVolumes(p, []uint32{x.caller.id}, was.seq, p.seq)
 			return was.value.with(rows, 1), err
@@ -171,15 +171,11 @@ func (x *exchange) broughtUpTo(p *pin) (out brought, err error) {
 		return out, err
 	}
 	out = out.with(rows, 1)
-	_, last, _ := counted(rows)
-	switch {
-	case last <= p.seq:
-		return out, nil
-	case last-p.seq > newSeqs:
-		return x.broughtAsOf(p, p.block/blocksOfTotals*blocksOfTotals, math.MaxUint64)
+	if _, last, _ := counted(rows); last > p.seq {
+		rows, err = x.newVolumes(p, []uint32{x.caller.id}, p.seq, last)
+		out = out.with(rows, -1)
 	}
-	rows, err = x.newVolumes(p, []uint32{x.caller.id}, p.seq, last)
-	return out.with(rows, -1), err
+	return out, err
 }
 
 // newVolumes are the rows of some partners after a seq, up to another.
@@ -189,9 +185,9 @@ func (x *exchange) newVolumes(p *pin, partners []uint32, after, to uint64) ([]vo
 
 // broughtAsOf reads the blocks around the pin's by row, and the others out of the
 // totals; where these hold rows later than the pin, all rows.
-func (x *exchange) broughtAsOf(p *pin, from, to uint64) (out brought, err error) {
-	partner := named("partner", x.caller.id)
-	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsAsOf, partner, named("from", from), named("to", to))
+func (x *exchange) broughtAsOf(p *pin) (out brought, err error) {
+	partner, from := named("partner", x.caller.id), p.block/blocksOfTotals*blocksOfTotals
+	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsAsOf, partner, named("from", from), named("to", from+blocksOfTotals))
 	if err != nil {
 		return out, err
 	}
