@@ -39,10 +39,10 @@ func TestRotationWithOverlap(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	f.start(nil)
 	next := registry.NewSigningSecret()
 	_, err := f.queries.RotateSecret(t.Context(), db.RotateSecretParams{PartnerID: 7, NextSecret: f.sealer.Seal(7, next), OverlapSeconds: 3600})
 	f.check(err)
+	f.start(nil) // which reads the endpoints; a second long these are what it knows
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.exec("UPDATE endpoint SET next_at = now()")
