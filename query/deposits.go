@@ -125,8 +125,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 // deposit after the other.
 func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unsweptRow, swept *sweeps) error {
 	total := unswept.Total
-	last, _ := swept.last(p, v.address)
-	rows, err := x.oldestUnswept(p, v.address, last, unswept.Newest, min(total, maxUnswept))
+	rows, err := x.oldestUnswept(p, v.address, unswept.after, unswept.Newest, min(total, maxUnswept))
 	if err != nil {
 		return err
 	}
@@ -182,8 +181,9 @@ type unsweptRow struct {
 	Vault string `ch:"vault"`
 	amountRow
 	Newest uint64 `ch:"newest"` // no deposit with a higher number is among them
-	after  uint64 // the last deposit that was swept
-	Later  int64  `ch:"later"` // how many of those that were looked at came after the block
+	Later  int64  `ch:"later"`  // how many of those that were looked at came after the block
+
+	after uint64 // the last deposit that was swept
 }
 
 // unswept counts the deposits that no sweep has reached, of at least this vault

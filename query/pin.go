@@ -101,7 +101,10 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 
 // firstBlock is the first indexed one.
 func (x *exchange) firstBlock(p *pin) (uint64, error) {
-	return shared(x, p, func(h *head) *lazy[uint64] { return h.first }, func(*earlier[uint64]) (uint64, error) {
+	return shared(x, p, func(h *head) *lazy[uint64] { return h.first }, func(was *earlier[uint64]) (uint64, error) {
+		if was != nil && was.seq == x.snapshot.since && was.value < x.snapshot.oldestNew {
+			return was.value, nil
+		}
 		row, _, err := askWide[blockRow](x.ctx, p.generation, sqlFirstBlock, named("seq", p.seq)) // one at least: that of p.block
 		return row.Block, err
 	})

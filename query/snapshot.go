@@ -42,9 +42,10 @@ type snapshot struct {
 	cache   *cache
 	seen    time.Time // when the cursors were last read
 
-	// oldestNew is the oldest block that was indexed since the snapshot before, the
-	// highest number for none; 0 where that is not known or blocks were taken back.
-	oldestNew uint64
+	// oldestNew is the oldest block that was indexed after the seq since, that of the
+	// snapshot before, and the highest number for none; 0 where that is not known or
+	// blocks were taken back.
+	oldestNew, since uint64
 
 	position http.Header // what an answer about it says of where it is
 }
@@ -162,11 +163,6 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 		return err
 	}
 	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(before)
-	if before != nil {
-		if first := before.head.first.known(); first != 0 && first < s.oldestNew {
-			s.head.first.set(first)
-		}
-	}
 	s.head.prepare(ctx, s, q.prepares)
 	q.show(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {
@@ -310,7 +306,8 @@ func (q *Query) readNew(ctx context.Context, s, before *snapshot) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	s.block, s.time, s.records, s.oldestNew = before.block, before.time, slices.Clone(before.records), math.MaxUint64
+	s.block, s.time, s.records = before.block, before.time, slices.Clone(before.records)
+	s.oldestNew, s.since = math.MaxUint64, before.seq
 	for _, r := range records {
 		switch {
 		case r.OfVault:

@@ -123,8 +123,8 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 }
 
 // vaultUsers is how many users at least this vault has, at the newest block all
-// of them: out of the totals that the engine holds in each part, unless these
-// have rows later than the pin.
+// of them: what they were and the rows since, or else out of the totals that the
+// engine holds in each part, unless these have rows later than the pin.
 func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address]int64, error) {
 	type row struct {
 		Vault string `ch:"vault"`
