@@ -64,8 +64,8 @@ var audited = []struct{ table, events string }{
 
 // audit proves that a generation lost no row and doubled none: records has one
 // row for every seq, the other tables have what records says that they must
-// have, and rankings, whose rows depend on what was before, adds up to flows. It
-// can run beside the writer, and gives a *brokenError when the proof fails.
+// have, rankings, whose rows depend on what was before, adds up to flows, and
+// records says of what logs did what these tables say. It can run beside the writer, and gives a *brokenError when the proof fails.
 func audit(ctx context.Context, conn driver.Conn, database string) error {
 	if err := checkContiguous(ctx, conn, database); err != nil {
 		return err
@@ -91,6 +91,12 @@ func audit(ctx context.Context, conn driver.Conn, database string) error {
 	}
 	if found != wanted {
 		return &brokenError{fmt.Sprintf("%s.rankings has %s up to seq %d, and the flows give %s", database, found, seq, wanted)}
+	}
+	if err := conn.QueryRow(ctx, question("audit_effects", database)).Scan(&found, &wanted); err != nil {
+		return fmt.Errorf("audit what %s.records says that logs did: %w", database, err)
+	}
+	if found != wanted {
+		return &brokenError{fmt.Sprintf("%s.records says of what logs did up to seq %d %s, and requests, flows and rankings say %s", database, seq, found, wanted)}
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 type folding struct {
 	state *state
 	out   *output
+	did   effect // what the log that is folded did so far
 	// Told about each appended log that cannot be, or cannot be counted.
 	impossible  func(event string)
 	quarantined func(event string)
@@ -36,8 +37,31 @@ func (f *folding) fold(facts facts) error {
 
 var errNothing = errors.New("there is nothing left to take back")
 
+// effect is what a log did to the queue, to the users of its vault and to the
+// lists of users, which its record tells too.
+type effect struct {
+	open, waiting int8
+	request       uint64
+	estimate      amount // where waiting is not 0
+	expires       uint64
+	vaultUser     int8
+	moves         [3]crossing // by list
+}
+
+// crossing is a user's way from a bucket of a list to another one, counted from
+// 1; 0 for none.
+type crossing struct{ left, joined uint32 }
+
 func (f *folding) apply(x *fact) error {
+	f.did = effect{}
+	if err := f.effect(x); err != nil {
+		return err
+	}
 	f.record(x)
+	return nil
+}
+
+func (f *folding) effect(x *fact) error {
 	if x.quarantined && x.sign > 0 {
 		f.quarantined(x.name())
 	}
@@ -77,6 +101,21 @@ func (f *folding) record(x *fact) {
 	t.u32(x.log.ts)
 	t.u32(x.log.index)
 	t.text(string(x.raw))
+	var vault common.Address
+	if f.did != (effect{}) {
+		vault = x.log.vault
+	}
+	t.bytes(vault[:])
+	t.u64(f.did.request)
+	t.u8(uint8(f.did.open))
+	t.u8(uint8(f.did.waiting))
+	t.amount(&f.did.estimate)
+	t.u64(f.did.expires)
+	t.u8(uint8(f.did.vaultUser))
+	for _, m := range f.did.moves {
+		t.u32(m.left)
+		t.u32(m.joined)
+	}
 }
 
 // where writes the end of the rows that show a log.
@@ -158,6 +197,7 @@ func (f *folding) flow(x *fact, row flow, live bool) error {
 			first = -int64(v.first)
 		}
 	}
+	f.did.vaultUser = edge
 	u.deposited.Add(&u.deposited, &row.deposited)
 	u.withdrawn.Add(&u.withdrawn, &row.withdrawn)
 	t := &f.out.flows
@@ -194,6 +234,7 @@ func (f *folding) rank(x *fact, was bool, before *totals, u *user) {
 	from, to := before.keys(), after.keys()
 	for i := range from {
 		list := uint8(listFirst + i)
+		f.did.moves[i] = moved(was, is, bucketOf(list, &from[i], x.args.owner), bucketOf(list, &to[i], x.args.owner))
 		if was && is && from[i] == to[i] {
 			f.place(x, 2*list+1, 0, list, &to[i], before, &after)
 			continue
@@ -207,17 +248,35 @@ func (f *folding) rank(x *fact, was bool, before *totals, u *user) {
 	}
 }
 
+// moved is the crossing of a user who was in a bucket and is in one.
+func moved(was, is bool, from, to uint32) (m crossing) {
+	if was && is && from == to {
+		return m
+	}
+	if was {
+		m.left = from + 1
+	}
+	if is {
+		m.joined = to + 1
+	}
+	return m
+}
+
+// bucketOf is the bucket of a place in a list.
+func bucketOf(list uint8, key *amount, user common.Address) uint32 {
+	if list == listFirst {
+		return readmodel.TimeBucket(uint32(key.Uint64()))
+	}
+	return readmodel.AmountBucket(key, user)
+}
+
 // place writes what a log does to a place in a list, and how what is shown there
 // beside the key changes.
 func (f *folding) place(x *fact, row uint8, users int8, list uint8, key *amount, before, after *totals) {
 	t := &f.out.rankings
 	t.row(x.seq, row, x.sign)
 	t.u8(list)
-	if list == listFirst {
-		t.u32(readmodel.TimeBucket(uint32(key.Uint64())))
-	} else {
-		t.u32(readmodel.AmountBucket(key, x.args.owner))
-	}
+	t.u32(bucketOf(list, key, x.args.owner))
 	t.amount(key)
 	t.bytes(x.args.owner[:])
 	t.u8(uint8(users))
@@ -270,6 +329,10 @@ func (f *folding) request(x *fact) error {
 	}
 	if waiting != 0 {
 		estimate, expires = &r.estimate, r.expires
+		f.did.estimate, f.did.expires = r.estimate, r.expires
+	}
+	if open != 0 || waiting != 0 {
+		f.did.open, f.did.waiting, f.did.request = open, waiting, x.args.id
 	}
 	t.bytes(user[:])
 	t.bytes(asked.other[:])

@@ -22,7 +22,9 @@ import (
 // them, with the bytes of a value; 0 for text. writer is added by the insert.
 var layouts = map[string][]layout{
 	"records": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"kind", 1}, {"event", 1}, {"boundary", 1}, {"quarantined", 1},
-		{"block", 8}, {"hash", 32}, {"ts", 4}, {"log_index", 4}, {"payload", 0}},
+		{"block", 8}, {"hash", 32}, {"ts", 4}, {"log_index", 4}, {"payload", 0}, {"vault", 20}, {"request_index", 8}, {"open", 1}, {"waiting", 1},
+		{"estimate", 32}, {"expires_ts", 8}, {"vault_user", 1}, {"first_left", 4}, {"first_joined", 4}, {"deposited_left", 4},
+		{"deposited_joined", 4}, {"withdrawn_left", 4}, {"withdrawn_joined", 4}},
 	"deposits": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"retracts", 8}, {"vault", 20}, {"deposit_id", 8}, {"user", 20}, {"sender", 20},
 		{"partner", 4}, {"assets", 32}, {"shares", 32}, {"partner_user", 1}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	"flows": {{"seq", 8}, {"row", 1}, {"sign", 1}, {"vault", 20}, {"user", 20}, {"deposits", 1}, {"deposited", 32}, {"requests", 1},

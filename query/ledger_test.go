@@ -122,7 +122,7 @@ func (l *ledger) add(f fact, retracts uint64) {
 	if retracts != 0 {
 		sign = -1
 	}
-	l.writeFact(f, seq, sign, retracts)
+	l.writeFact(f, seq, sign, retracts, before, after)
 	l.writeFlow(f, seq, sign, before, after)
 	l.writePlaces(f, seq, sign, before, after)
 	l.writeRequest(f, seq, sign, retracts, before, after)
@@ -245,11 +245,13 @@ const writer = uint64(1)
 
 func (l *ledger) row(table string, values ...any) { l.rows[table] = append(l.rows[table], values) }
 
-func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
+func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64, before, after states) {
 	ts := blockTime(f.block)
 	var payload []byte
-	recordKind, name := "log", "Unknown" // which event it was, nothing here asks
+	recordKind, name := "log", "Unknown" // which event it was, nothing here asks, but of requests
 	switch f.kind {
+	case aRequest:
+		name = "WithdrawalRequested"
 	case aBlock:
 		recordKind, name = "block", ""
 	case aVault:
@@ -266,8 +268,74 @@ func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64) {
 		l.row("sweeps", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), f.id, f.to, big.NewInt(f.assets), f.block, ts, f.tx.Bytes(), f.index)
 	}
 	// boundary is only known when the unit is closed, see insert.
-	l.row("records", seq, uint8(0), sign, retracts, writer, recordKind, name, false, false, f.block, make([]byte, 32), ts,
-		f.index, string(payload))
+	did := l.effect(f, before, after)
+	l.row("records", append([]any{seq, uint8(0), sign, retracts, writer, recordKind, name, false, false, f.block, make([]byte, 32), ts,
+		f.index, string(payload)}, did...)...)
+}
+
+// effect is what a record says of what its log did: to the queue, to the users of
+// the vault and to the lists.
+func (l *ledger) effect(f fact, before, after states) []any {
+	var vault common.Address
+	var id uint64
+	open, waiting, of := queueEffect(before.request, after.request)
+	if open != 0 || waiting != 0 {
+		id = f.id
+	}
+	vaultUser, _ := vaultUserEffect(before, after)
+	moves := make([]any, 0, 6)
+	for i, list := range []string{"first", "deposited", "withdrawn"} {
+		left, joined := uint32(0), uint32(0)
+		if from := before.user[i]; from != nil {
+			left = bucketOf(list, from, f.user) + 1
+		}
+		if to := after.user[i]; to != nil {
+			joined = bucketOf(list, to, f.user) + 1
+		}
+		if left == joined {
+			left, joined = 0, 0
+		}
+		moves = append(moves, left, joined)
+	}
+	if f.kind != aBlock && f.kind != aVault {
+		vault = f.vault
+	}
+	return append([]any{vault.Bytes(), id, open, waiting, big.NewInt(of.estimate), of.expires, vaultUser}, moves...)
+}
+
+// queueEffect is whether a request came into the queue or left it, and the part of
+// it that waits for money: then it is the one that is given too.
+func queueEffect(before, after request) (open, waiting int8, of request) {
+	difference := func(was, is bool) (n int8) {
+		if is {
+			n++
+		}
+		if was {
+			n--
+		}
+		return n
+	}
+	wasOpen, wasWaiting := before.inQueue()
+	isOpen, isWaiting := after.inQueue()
+	open, waiting = difference(wasOpen, isOpen), difference(wasWaiting, isWaiting)
+	if waiting > 0 {
+		of = after
+	} else if waiting < 0 {
+		of = before
+	}
+	return open, waiting, of
+}
+
+// vaultUserEffect is whether a user is one of the vault now or no longer, and the
+// time of the first deposit or request there that is added or taken away.
+func vaultUserEffect(before, after states) (vaultUser int8, first int64) {
+	switch {
+	case before.firstInVault == 0 && after.firstInVault != 0:
+		return 1, int64(after.firstInVault)
+	case before.firstInVault != 0 && after.firstInVault == 0:
+		return -1, -int64(before.firstInVault)
+	}
+	return 0, 0
 }
 
 // partnerUser is +1 when a deposit makes its owner a user of the partner, and -1
@@ -286,7 +354,7 @@ func (l *ledger) partnerUser(f fact, sign int8) int8 {
 }
 
 func (l *ledger) writeFlow(f fact, seq uint64, sign int8, before, after states) {
-	var deposits, requests, vaultUser int8
+	var deposits, requests int8
 	var deposited, estimated, withdrawn int64
 	switch f.kind {
 	case aDeposit:
@@ -298,13 +366,7 @@ func (l *ledger) writeFlow(f fact, seq uint64, sign int8, before, after states) 
 	default:
 		return
 	}
-	first := int64(0)
-	switch {
-	case before.firstInVault == 0 && after.firstInVault != 0:
-		vaultUser, first = 1, int64(after.firstInVault)
-	case before.firstInVault != 0 && after.firstInVault == 0:
-		vaultUser, first = -1, -int64(before.firstInVault)
-	}
+	vaultUser, first := vaultUserEffect(before, after)
 	l.row("flows", seq, uint8(0), sign, writer, f.vault.Bytes(), f.user.Bytes(), deposits, big.NewInt(deposited), requests, big.NewInt(estimated),
 		big.NewInt(withdrawn), vaultUser, first, f.block)
 }
@@ -368,18 +430,7 @@ func (l *ledger) writeRequest(f fact, seq uint64, sign int8, retracts uint64, be
 	if !ok {
 		return
 	}
-	difference := func(was, is bool) (n int8) {
-		if is {
-			n++
-		}
-		if was {
-			n--
-		}
-		return n
-	}
-	wasOpen, wasWaiting := before.request.inQueue()
-	isOpen, isWaiting := after.request.inQueue()
-	waiting := difference(wasWaiting, isWaiting)
+	open, waiting, _ := queueEffect(before.request, after.request)
 	var user, receiver common.Address
 	var partner uint32
 	var shares, assets, estimate int64
@@ -399,11 +450,11 @@ func (l *ledger) writeRequest(f fact, seq uint64, sign int8, retracts uint64, be
 		}
 	}
 	l.row("requests", seq, uint8(0), sign, retracts, writer, f.vault.Bytes(), f.id, step, user.Bytes(), receiver.Bytes(), partner, big.NewInt(shares),
-		big.NewInt(assets), big.NewInt(estimate), expires, difference(wasOpen, isOpen), waiting, f.block, blockTime(f.block), f.tx.Bytes(), f.index)
+		big.NewInt(assets), big.NewInt(estimate), expires, open, waiting, f.block, blockTime(f.block), f.tx.Bytes(), f.index)
 }
 
 var columns = map[string]string{
-	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, log_index, payload",
+	"records":  "seq, row, sign, retracts, writer, kind, event, boundary, quarantined, block, hash, ts, log_index, payload, vault, request_index, open, waiting, estimate, expires_ts, vault_user, first_left, first_joined, deposited_left, deposited_joined, withdrawn_left, withdrawn_joined",
 	"deposits": "seq, row, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, partner_user, block, ts, tx, log_index",
 	"flows":    "seq, row, sign, writer, vault, user, deposits, deposited, requests, estimated, withdrawn, vault_user, first_ts, block",
 	"rankings": "seq, row, sign, writer, list, bucket, key, user, users, first, deposited, withdrawn",
@@ -429,6 +480,25 @@ func (l *ledger) insert(t testing.TB, conn driver.Conn, database string) {
 		}
 	}
 	l.rows = map[string][][]any{}
+}
+
+// insertPlaces writes places in lists, and records that tell the same, in a block.
+func (w *world) insertPlaces(t testing.TB, rows [][]any) {
+	t.Helper()
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), rows)
+	for _, list := range []string{"first", "deposited", "withdrawn"} {
+		for users, did := range map[int8]string{1: "joined", -1: "left"} {
+			var records [][]any
+			for _, r := range rows {
+				if r[4] == list && r[8] == users {
+					records = append(records, []any{r[0], r[1], r[2], writer, "log", 2 + r[0].(uint64)/10, r[5].(uint32) + 1})
+				}
+			}
+			if len(records) > 0 {
+				insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.records (seq, row, sign, writer, kind, block, %s_%s)", w.database(), list, did), records)
+			}
+		}
+	}
 }
 
 func insertRows(t testing.TB, conn driver.Conn, statement string, rows [][]any) {

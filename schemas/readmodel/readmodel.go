@@ -197,7 +197,7 @@ func (c Config) open(user, password string, readTimeout time.Duration, conns int
 // FoldVersion numbers what the fold makes of a log: it is raised with any change
 // that gives other rows for the same records (in projections, or of the buckets
 // here), for a generation is one fold and never continued by another.
-const FoldVersion = 1
+const FoldVersion = 2
 
 // Schema names the set of tables that this binary reads and writes: a hash of
 // their definitions and of the version of the fold that fills them, kept in the

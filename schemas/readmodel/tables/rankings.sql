@@ -8,7 +8,7 @@
 -- with users 0. sign is that of the log. bucket follows from list, key and user
 -- (readmodel.AmountBucket, TimeBucket) and never falls along the order. How many
 -- users each bucket holds at a seq is in totals up to a multiple of 1,048,576
--- near it, and in the rows between the two, which edges finds.
+-- near it, and between the two in records.
 CREATE TABLE rankings (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -22,7 +22,6 @@ CREATE TABLE rankings (
   first Int64,
   deposited Int256,
   withdrawn Int256,
-  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576)),
-  PROJECTION edges (SELECT list, abs(users), seq, bucket, users ORDER BY list, abs(users), seq)
+  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576))
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384

@@ -16,8 +16,8 @@
 -- blocks. The first two of its sums are sets of requests: each stands in the bit
 -- of its number for as long as it is open, or waiting and able to expire, for a
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
--- other than the rest. edges finds the rows between the pin and the nearer end
--- of such blocks. A page shows requests from here and there, for which granules
+-- other than the rest. The rows between a block and the nearer end of such blocks
+-- are in records. A page shows requests from here and there, for which granules
 -- and compressed blocks are small.
 CREATE TABLE requests (
   seq UInt64 CODEC(Delta, LZ4),
@@ -47,10 +47,6 @@ CREATE TABLE requests (
       sum(waiting * (expires_ts != 0) * bitShiftLeft(toInt256(1), request_index % 256)),
       sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested'), max(seq)
     GROUP BY vault, intDiv(request_index, 256), intDiv(block, 32768)
-  ),
-  PROJECTION edges (
-    SELECT vault, block, seq, request_index, kind, estimate, expires_ts, open, waiting
-    ORDER BY vault, block
   ),
   PROJECTION keys_user (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index

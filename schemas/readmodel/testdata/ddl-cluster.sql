@@ -5,6 +5,15 @@ CREATE DATABASE IF NOT EXISTS navlog_g7 ON CLUSTER main ENGINE = Atomic;
 -- far the chain is indexed and what time it is there (hash is theirs); payload is the whole
 -- protobuf record where no other table holds what it says: vault, decision,
 -- and logs that cannot be counted (quarantined).
+--
+-- What a log did to the queue, to the users of its vault and to the lists of users
+-- stands here too, in the order of the chain, so that a state of the past is
+-- one that is known near it and the rows between. open, waiting and, where this
+-- is not 0, estimate and expires_ts are those of requests, vault_user that of
+-- flows, and of each list the bucket of rankings that a user left for another and
+-- that other one, counted from 1; 0 for none. What a log did not do is 0, and
+-- columns of nearly nothing else cost nearly nothing. The projection spans says
+-- between which seqs the logs of 4,096 blocks are.
 CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -22,9 +31,22 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   ts UInt32 CODEC(Delta, LZ4),
   log_index UInt32,
   payload String,
+  vault FixedString(20),
+  request_index UInt64,
+  open Int8,
+  waiting Int8,
+  estimate Int256,
+  expires_ts UInt64,
+  vault_user Int8,
+  first_left UInt32,
+  first_joined UInt32,
+  deposited_left UInt32,
+  deposited_joined UInt32,
+  withdrawn_left UInt32,
+  withdrawn_joined UInt32,
   PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq) GROUP BY kind, intDiv(block, 4096))
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (kind, block, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
 
 -- One row per DepositAccepted. partner_user is +1 when the deposit makes its
@@ -77,7 +99,7 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. One user is
 -- asked about, or those of a block, who have a few rows each: granules and
 -- compressed blocks are small for that. How many users a vault had at a block is
--- in totals up to the 4,096 blocks that it is among, and of those in edges.
+-- in totals up to the 4,096 blocks that it is among, and of those in records.
 CREATE TABLE IF NOT EXISTS navlog_g7.flows ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -96,8 +118,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows ON CLUSTER main (
   PROJECTION totals (
     SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY vault, intDiv(block, 4096)
-  ),
-  PROJECTION edges (SELECT vault, block, seq, vault_user ORDER BY vault, block)
+  )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
 ;
@@ -112,7 +133,7 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- with users 0. sign is that of the log. bucket follows from list, key and user
 -- (readmodel.AmountBucket, TimeBucket) and never falls along the order. How many
 -- users each bucket holds at a seq is in totals up to a multiple of 1,048,576
--- near it, and in the rows between the two, which edges finds.
+-- near it, and between the two in records.
 CREATE TABLE IF NOT EXISTS navlog_g7.rankings ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -126,8 +147,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.rankings ON CLUSTER main (
   first Int64,
   deposited Int256,
   withdrawn Int256,
-  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576)),
-  PROJECTION edges (SELECT list, abs(users), seq, bucket, users ORDER BY list, abs(users), seq)
+  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576))
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
@@ -150,8 +170,8 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- blocks. The first two of its sums are sets of requests: each stands in the bit
 -- of its number for as long as it is open, or waiting and able to expire, for a
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
--- other than the rest. edges finds the rows between the pin and the nearer end
--- of such blocks. A page shows requests from here and there, for which granules
+-- other than the rest. The rows between a block and the nearer end of such blocks
+-- are in records. A page shows requests from here and there, for which granules
 -- and compressed blocks are small.
 CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
@@ -181,10 +201,6 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
       sum(waiting * (expires_ts != 0) * bitShiftLeft(toInt256(1), request_index % 256)),
       sum(waiting), sum(waiting * estimate), minIf(block, kind = 'requested'), maxIf(block, kind = 'requested'), max(seq)
     GROUP BY vault, intDiv(request_index, 256), intDiv(block, 32768)
-  ),
-  PROJECTION edges (
-    SELECT vault, block, seq, request_index, kind, estimate, expires_ts, open, waiting
-    ORDER BY vault, block
   ),
   PROJECTION keys_user (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
