@@ -35,13 +35,20 @@
 // that both are sums, at every seq and (the queue) up to every block.
 //
 // A bound by seq keeps ClickHouse from answering out of the totals that every
-// part holds. So a page of users and the queue take these totals whole and
-// subtract the rows that are newer than S (users.go, queue.go), as a partner's
-// statistics do at the newest block; as of a block these, and a vault's number of
-// users, take the totals of all blocks but some thousands around it, and these by
-// row (partner.go, vaults.go). Where the table has moved on before those, all rows
-// are read. As of a block the users are mostly those of the seq that the log had
-// then.
+// part holds. So the queue takes these totals whole and subtracts the rows that
+// are newer than S (queue.go), as a partner's statistics do at the newest block; as
+// of a block these, and a vault's number of users, take the totals of all blocks
+// but some thousands around it, and these by row (partner.go, vaults.go). Where the
+// table has moved on before those, all rows are read.
+//
+// # The past
+//
+// As of a block the lists of users are mostly those of the seq that the log had
+// then, which is told by the spans: between which seqs the logs of each 4,096
+// blocks are (spans.go). They and the queue begin from what they were at a
+// checkpoint near the block, which serve keeps in memory, and from what the logs
+// between the two did, which the table records tells in the order of the chain
+// (checkpoints.go).
 //
 // # What a question costs
 //

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -9,7 +10,7 @@ import (
 )
 
 // head is what the answers about the newest block have in common: a few numbers
-// of each vault, the sweeps, and the buckets that say where in the lists a page
+// of each vault, the sweeps, the spans, and the buckets that say where in the lists a page
 // lies. Each is read once for all answers: before the snapshot is served, where
 // requests about the last ones wanted it (prepare), and otherwise by the first
 // that does.
@@ -20,19 +21,24 @@ type head struct {
 	queue   *lazy[*queue]
 	lists   map[string]*lazy[[]rankedBucket] // by sortBy
 	first   *lazy[uint64]                    // the first indexed block
+	spans   *lazy[*spans]
 	brought *byPartner
+
+	checkpoints *checkpoints // of all heads of the generation
+	spanSize    uint64       // blocks
 }
 
 // newHead is the head of a snapshot. was is the one that it follows in its
 // generation, or nil: of what was read for that one, or for those before it, only
 // what is new need be read.
-func newHead(was *snapshot) *head {
+func newHead(was *snapshot, spanSize uint64) *head {
 	old, seq := &head{}, uint64(0) // nothing known, nothing wanted
 	if was != nil {
 		old, seq = was.head, was.seq
 	}
 	h := &head{
-		sweeps: old.sweeps.next(seq), unswept: old.unswept.next(seq), users: old.users.next(seq), queue: old.queue.next(seq), first: old.first.next(seq),
+		sweeps: old.sweeps.next(seq), unswept: old.unswept.next(seq), users: old.users.next(seq), queue: old.queue.next(seq), first: old.first.next(seq), spans: old.spans.next(seq),
+		checkpoints: cmp.Or(old.checkpoints, newCheckpoints()), spanSize: spanSize,
 		lists: make(map[string]*lazy[[]rankedBucket]), brought: old.brought.next(seq),
 	}
 	for by := range userOrders {
@@ -61,9 +67,10 @@ func (h *head) prepare(ctx context.Context, s *snapshot, within time.Duration) {
 		{h.users.demand, func() error { _, err := x.vaultUsers(p, nil); return err }},
 		{h.queue.demand, func() error { _, err := x.queue(p, nil); return err }},
 		{h.first.demand, func() error { _, err := x.firstBlock(p); return err }},
+		{h.spans.demand, func() error { _, err := x.spans(); return err }},
 	}
 	for by, list := range h.lists {
-		parts = append(parts, part{list.demand, func() error { _, err := x.buckets(p, by); return err }})
+		parts = append(parts, part{list.demand, func() error { _, err := x.places(p, by); return err }})
 	}
 	for _, part := range parts {
 		if part.demand.Add(-1) >= 0 && part.read() != nil {

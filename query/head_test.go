@@ -87,6 +87,7 @@ func TestHeadIsPrepared(t *testing.T) {
 		known      func(*head) bool
 	}{
 		{"first", "/api/v1/vaults?asOfBlock=9", func(h *head) bool { return h.first.known() != 0 }},
+		{"spans", "/api/v1/users?asOfBlock=9", func(h *head) bool { return h.spans.known() != nil }},
 		{"users", "/api/v1/vaults/" + vaultA.Hex(), func(h *head) bool { return h.users.known() != nil }},
 		{"queue", "/api/v1/queues/withdrawals", func(h *head) bool { return h.queue.known() != nil }},
 		{"unswept", "/api/v1/settlement/summary", func(h *head) bool { return h.unswept.known() != nil }},
@@ -116,7 +117,7 @@ func TestHeadIsPrepared(t *testing.T) {
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	late := newHead(w.snapshot.Load())
+	late := newHead(w.snapshot.Load(), w.spanSize)
 	late.prepare(over, w.snapshot.Load(), time.Minute)
 	same(t, "without time", prepared(late, false), true) // who wants it reads it
 

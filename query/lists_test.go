@@ -39,7 +39,7 @@ func TestUsersBehindManyDeadStates(t *testing.T) {
 		}
 		want = append(want, address.Hex()) // all tie at 1000: by address
 	}
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), places)
+	w.insertPlaces(t, places)
 	w.look()
 	for _, order := range []string{"asc", "desc"} {
 		for _, by := range []string{"totalDeposited", "totalWithdrawn", "firstSeen"} {
@@ -78,7 +78,7 @@ func TestAmountsAreExact(t *testing.T) {
 		return []any{uint64(2), row, int8(1), writer, list, bucketOf(list, key, alice), key, alice.Bytes(), int8(1), first, deposited, withdrawn}
 	}
 	none, all := new(big.Int), new(big.Int).Mul(largest, big.NewInt(3))
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), [][]any{
+	w.insertPlaces(t, [][]any{
 		place(0, "first", big.NewInt(1_700_000_012), 0, all, largest),
 		place(1, "deposited", all, 1_700_000_012, none, largest),
 		place(2, "withdrawn", largest, 1_700_000_012, all, none),

@@ -4,19 +4,23 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"slices"
+	"unsafe"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 )
 
 // The withdrawal queue is read in buckets of 256 requests of a vault, whose
 // sums say which of them are in the queue:
 //
-//	buckets ─▶ those that may have had their time ─▶ totals ─▶ buckets of the page ─▶ its requests
+//	buckets ─▶ those that wait and whose time ends ─▶ totals ─▶ buckets of the page ─▶ its requests
 //
 // so that a page costs the same however deep it is, and rows are read of few
-// requests only.
+// requests only. What is known of the queue once is moved on by what logs did:
+// from block to block at the head, and from a checkpoint in the past.
 
 // bucketSize is how many requests share a row of the projection queue.
 const bucketSize = 256
@@ -36,61 +40,162 @@ type requestKey struct {
 
 func (k requestKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.Vault), k.Index) }
 
-// bucketRow is what the rows of one bucket sum up to.
+type bucketKey struct {
+	vault  string
+	number uint64
+}
+
+func (k bucketKey) compare(other bucketKey) int {
+	return cmp.Or(cmp.Compare(k.vault, other.vault), cmp.Compare(k.number, other.number))
+}
+
+func (k bucketKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.vault), k.number) }
+
+// buckets are those in which requests are in the queue. What one says is not to
+// be changed.
+type buckets map[bucketKey]bucket
+
+// bucket is what is in the queue of 256 requests of a vault. Sets have the bit of
+// a request's number.
+type bucket struct {
+	queued    uint256.Int // set of those in the queue
+	unfunded  int64       // how many of them wait for their money,
+	amount    uint256.Int // and for how much
+	low, high uint64      // between which blocks those in the queue were made
+	waits     []wait      // those that wait for their money and whose time ends
+}
+
+// wait is a request that waits for its money until its time ends.
+type wait struct {
+	index   uint64
+	expires uint64 // Unix seconds
+	amount  uint256.Int
+}
+
+// keys are the requests of a set of a bucket.
+func (k bucketKey) keys(set uint256.Int) []requestKey {
+	var keys []requestKey
+	for i := range uint64(bucketSize) {
+		if hasBit(&set, i) {
+			keys = append(keys, requestKey{k.vault, k.number*bucketSize + i})
+		}
+	}
+	return keys
+}
+
+func hasBit(set *uint256.Int, i uint64) bool { return set[i/64]>>(i%64)&1 == 1 }
+
+func toggleBit(set *uint256.Int, i uint64) { set[i/64] ^= 1 << (i % 64) }
+
+// signed is an amount of the engine, which wraps as its sums do.
+func signed(v *big.Int) (out uint256.Int) {
+	out.SetFromBig(v)
+	return out
+}
+
+// bucketRow is what rows of one bucket sum up to.
 type bucketRow struct {
 	Vault    string   `ch:"vault"`
 	Bucket   uint64   `ch:"bucket"`
 	Queued   *big.Int `ch:"queued"`   // set of those in the queue
-	Expiring *big.Int `ch:"expiring"` // set of those not funded whose time ends
+	Expiring *big.Int `ch:"expiring"` // set of those that wait and whose time ends
 	Unfunded int64    `ch:"unfunded"`
-	Amount   *big.Int `ch:"amount"` // that the unfunded ones wait for
-	Low      uint64   `ch:"low"`    // first and last block of a request, 0 for none
+	Amount   *big.Int `ch:"amount"`
+	Low      uint64   `ch:"low"` // first and last block of a request, 0 for none
 	High     uint64   `ch:"high"`
 	Last     uint64   `ch:"last"` // seq
 }
 
-type bucketKey struct {
-	vault  string
-	bucket uint64
+// folded is the sum of such rows.
+type folded struct {
+	bucket
+	expiring uint256.Int // set of those of whom waits has to know
 }
 
-func (k bucketKey) compare(other bucketKey) int {
-	return cmp.Or(cmp.Compare(k.vault, other.vault), cmp.Compare(k.bucket, other.bucket))
-}
-
-func (k bucketKey) literal() string { return fmt.Sprintf("(%s,%d)", hexLiteral(k.vault), k.bucket) }
-
-func (r *bucketRow) key() bucketKey { return bucketKey{r.Vault, r.Bucket} }
-
-// add adds up two rows of a bucket, or takes the second from the first. What
-// was taken off may leave the blocks wider than they have to be.
-func (r *bucketRow) add(more bucketRow, sign int64) {
-	signed := func(v *big.Int) *big.Int { return new(big.Int).Mul(v, big.NewInt(sign)) }
-	r.Queued = new(big.Int).Add(r.Queued, signed(more.Queued))
-	r.Expiring = new(big.Int).Add(r.Expiring, signed(more.Expiring))
-	r.Amount = new(big.Int).Add(r.Amount, signed(more.Amount))
-	r.Unfunded += sign * more.Unfunded
-	if more.Low > 0 && (r.Low == 0 || more.Low < r.Low) {
-		r.Low = more.Low
+// add adds a row, or takes it off. What was taken off may leave the blocks wider
+// than they have to be.
+func (f *folded) add(r bucketRow, sign int64) {
+	set, expiring, amount := signed(r.Queued), signed(r.Expiring), signed(r.Amount)
+	if sign > 0 {
+		f.queued.Add(&f.queued, &set)
+		f.expiring.Add(&f.expiring, &expiring)
+		f.amount.Add(&f.amount, &amount)
+	} else {
+		f.queued.Sub(&f.queued, &set)
+		f.expiring.Sub(&f.expiring, &expiring)
+		f.amount.Sub(&f.amount, &amount)
 	}
-	r.High = max(r.High, more.High)
+	f.unfunded += sign * r.Unfunded
+	f.made(r.Low, r.High)
 }
 
-var setMask = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), bucketSize), big.NewInt(1))
+// made widens the blocks in which the requests were made.
+func (b *bucket) made(low, high uint64) {
+	if low > 0 && (b.low == 0 || low < b.low) {
+		b.low = low
+	}
+	b.high = max(b.high, high)
+}
 
-// wrapped is a set of a bucket as the engine's sums wrap it.
-func wrapped(set *big.Int) *big.Int { return new(big.Int).And(set, setMask) }
+// stepRow is what logs did to one request, as sums.
+type stepRow struct {
+	requestKey
+	Open    int64    `ch:"open"`
+	Waiting int64    `ch:"waiting"`
+	Amount  *big.Int `ch:"amount"`
+	Expires int64    `ch:"expires"`
+	Made    uint64   `ch:"made"` // the block of the request, where it is one of these logs
+}
 
-// keys are the requests of a set of this bucket.
-func (r *bucketRow) keys(set *big.Int) []requestKey {
-	set = wrapped(set)
-	var keys []requestKey
-	for i := range set.BitLen() {
-		if set.Bit(i) == 1 {
-			keys = append(keys, requestKey{r.Vault, r.Bucket*bucketSize + uint64(i)})
+// with is the buckets after some steps of the blocks up to one. It does not know
+// (false) where a request waits as before, but for something else: blocks were
+// replaced.
+func (b buckets) with(steps []stepRow, block uint64) (buckets, bool) {
+	out := maps.Clone(b)
+	if out == nil {
+		out = make(buckets)
+	}
+	own := make(map[bucketKey]bool) // whose waits are no longer those of b
+	for _, s := range steps {
+		key, i := bucketKey{s.Vault, s.Index / bucketSize}, s.Index%bucketSize
+		it := out[key]
+		if !own[key] {
+			own[key], it.waits = true, slices.Clone(it.waits)
+		}
+		amount := signed(s.Amount)
+		switch {
+		case s.Waiting > 0 && s.Expires != 0:
+			it.waits = append(it.waits, wait{s.Index, uint64(s.Expires), amount})
+		case s.Waiting < 0:
+			it.waits = slices.DeleteFunc(it.waits, func(w wait) bool { return w.index == s.Index })
+		case s.Waiting == 0 && (!amount.IsZero() || s.Expires != 0):
+			return nil, false
+		}
+		it.unfunded += s.Waiting
+		it.amount.Add(&it.amount, &amount)
+		if s.Open != 0 {
+			toggleBit(&it.queued, i)
+		}
+		if s.Open > 0 && s.Made > 0 {
+			it.made(s.Made, s.Made)
+		} else if s.Open > 0 { // it was in the queue before, and nobody says since when
+			it.made(1, block)
+		}
+		out[key] = it
+		if it.queued.IsZero() {
+			delete(out, key)
+			delete(own, key)
 		}
 	}
-	return keys
+	return out, true
+}
+
+// bytes is what the buckets take at most.
+func (b buckets) bytes() (n int) {
+	for _, it := range b {
+		n += 2*int(unsafe.Sizeof(it)) + int(unsafe.Sizeof(bucketKey{})) + cap(it.waits)*int(unsafe.Sizeof(wait{}))
+	}
+	return n
 }
 
 // queueBucket is the requests of a bucket that are in the queue.
@@ -101,26 +206,16 @@ type queueBucket struct {
 
 // vaultQueue is how much of a vault is in the withdrawal queue.
 type vaultQueue struct {
-	pending  int64    // requests that wait for their money or their owner
-	unfunded int64    // those of them that wait for their money,
-	amount   *big.Int // and how much that is
+	pending  int64       // requests that wait for their money or their owner
+	unfunded int64       // those of them that wait for their money,
+	amount   uint256.Int // and how much that is
 }
 
 // queue is the withdrawal queue at one pin.
 type queue struct {
 	vaults  map[common.Address]vaultQueue
 	buckets []queueBucket
-
-	// What it was made of, for the queue of a later block.
-	now  uint64 // of the pin, Unix seconds
-	rows map[bucketKey]bucketRow
-	due  map[bucketKey]dueBucket
-}
-
-// dueBucket is the requests of a bucket that wait and have had their time.
-type dueBucket struct {
-	amounts map[uint64]*big.Int // what they wait for, by the request
-	next    uint64              // when the next one will have had its time, Unix seconds; 0 for never
+	all     buckets // that it was made of, with requests that have had their time
 }
 
 // queue is the withdrawal queue of all vaults, or of one.
@@ -139,89 +234,85 @@ func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
 }
 
 func (x *exchange) readQueue(p *pin, vault *common.Address, was *earlier[*queue]) (*queue, error) {
-	q := &queue{vaults: make(map[common.Address]vaultQueue), due: make(map[bucketKey]dueBucket)}
-	moved, err := x.moveQueue(p, q, was)
+	var all buckets
+	var now uint64
+	err := together(
+		func() (err error) { all, err = x.buckets(p, vault, was); return },
+		func() (err error) { now, err = x.now(p); return },
+	)
 	if err != nil {
 		return nil, err
 	}
-	if !moved {
-		err := together(
-			func() (err error) { q.rows, err = x.queueBuckets(p, vault); return },
-			func() (err error) { q.now, err = x.now(p); return },
-		)
-		if err != nil {
-			return nil, err
-		}
-	}
-	if err := x.readDue(p, q); err != nil {
-		return nil, err
-	}
-	q.addUp()
-	return q, nil
+	return all.queue(now), nil
 }
 
-// moveQueue makes a queue of what it was at an earlier head and the rows since.
-// It does not (false) where that is not known, where the chain's time went back,
-// and where a bucket comes into the queue that was not there: of its older
-// requests some may be in the queue again.
-func (x *exchange) moveQueue(p *pin, q *queue, was *earlier[*queue]) (moved bool, err error) {
-	if was == nil {
-		return false, nil
-	}
-	if q.now, err = x.now(p); err != nil || q.now < was.value.now {
-		return false, err
-	}
-	since, err := pinned[bucketRow](x, p, sqlQueueNew, vaultParam(nil), named("since", was.seq))
-	if err != nil {
-		return false, err
-	}
-	rows, due := maps.Clone(was.value.rows), maps.Clone(was.value.due)
-	maps.DeleteFunc(due, func(_ bucketKey, d dueBucket) bool { return d.next != 0 && d.next <= q.now })
-	for _, r := range since {
-		sum, ok := rows[r.key()]
-		if !ok && wrapped(r.Queued).Sign() != 0 {
-			return false, nil
-		}
-		if ok {
-			sum.add(r, 1)
-			rows[r.key()] = sum
-			delete(due, r.key())
-		}
-	}
-	q.rows, q.due = rows, due
-	return true, nil
-}
-
-// addUp fills in how much of each vault is in the queue, and its buckets.
-func (q *queue) addUp() {
-	for _, key := range slices.SortedFunc(maps.Keys(q.rows), bucketKey.compare) {
-		b, due := q.rows[key], q.due[key].amounts
-		address := toAddress(b.Vault)
-		v := q.vaults[address]
-		if v.amount == nil {
-			v.amount = new(big.Int)
-		}
-		v.unfunded += b.Unfunded
-		v.amount.Add(v.amount, b.Amount)
-		live := slices.DeleteFunc(b.keys(b.Queued), func(k requestKey) bool {
-			amount, over := due[k.Index]
-			if over {
-				v.unfunded--
-				v.amount.Sub(v.amount, amount)
+// queue is the requests of the buckets that have not had their time.
+func (b buckets) queue(now uint64) *queue {
+	q := &queue{vaults: make(map[common.Address]vaultQueue), all: b}
+	for _, key := range slices.SortedFunc(maps.Keys(b), bucketKey.compare) {
+		it := b[key]
+		for _, w := range it.waits {
+			if w.expires <= now {
+				toggleBit(&it.queued, w.index%bucketSize)
+				it.unfunded--
+				it.amount.Sub(&it.amount, &w.amount)
 			}
-			return over
-		})
+		}
+		live := key.keys(it.queued)
+		address := toAddress(key.vault)
+		v := q.vaults[address]
 		v.pending += int64(len(live))
+		v.unfunded += it.unfunded
+		v.amount.Add(&v.amount, &it.amount)
 		q.vaults[address] = v
 		if len(live) > 0 {
-			q.buckets = append(q.buckets, queueBucket{live, b.Low, b.High})
+			q.buckets = append(q.buckets, queueBucket{live, it.low, it.high})
 		}
 	}
+	return q
 }
 
-// queueBuckets reads the buckets: of a past block out of the engine's totals up
-// to a border near it, and the rows between.
-func (x *exchange) queueBuckets(p *pin, vault *common.Address) (map[bucketKey]bucketRow, error) {
+// pastQueue is the queue of all vaults in the past.
+var pastQueue = history[buckets]{
+	name: "queue", every: 4, forward: true,
+	read: func(x *exchange, p *pin) (buckets, error) { return x.readBuckets(p, nil) },
+	move: func(x *exchange, p *pin, was buckets, between border) (buckets, bool, error) {
+		return x.moveBuckets(p, was, named("from", between.from), named("to", between.to), named("since", uint64(0)))
+	},
+	size: buckets.bytes,
+}
+
+// moveBuckets adds what some logs did to the queue.
+func (x *exchange) moveBuckets(p *pin, was buckets, logs ...any) (buckets, bool, error) {
+	steps, err := pinned[stepRow](x, p, sqlQueueSteps, logs...)
+	if err != nil {
+		return nil, false, err
+	}
+	all, ok := was.with(steps, p.block)
+	return all, ok, nil
+}
+
+// buckets are those of the queue of a vault, at least, or of all: at the newest
+// block what they were and what logs did since, at a past one what they were at a
+// checkpoint and what logs did since, and where either does not tell, the sums of
+// the rows.
+func (x *exchange) buckets(p *pin, vault *common.Address, was *earlier[*queue]) (all buckets, err error) {
+	ok := false
+	switch {
+	case was != nil:
+		all, ok, err = x.moveBuckets(p, was.value.all, named("from", uint64(0)), named("to", uint64(math.MaxUint64)), named("since", was.seq))
+	case p.asOf:
+		all, ok, err = pastQueue.at(x, p)
+	}
+	if ok || err != nil {
+		return all, err
+	}
+	return x.readBuckets(p, vault)
+}
+
+// readBuckets reads the buckets: of a past block out of the engine's totals up
+// to a border near it, and the logs between.
+func (x *exchange) readBuckets(p *pin, vault *common.Address) (buckets, error) {
 	if !p.asOf {
 		rows, err := pinned[bucketRow](x, p, sqlQueueNewest, vaultParam(vault))
 		if err != nil {
@@ -254,17 +345,16 @@ func (x *exchange) queueBuckets(p *pin, vault *common.Address) (map[bucketKey]bu
 // the pin say. The totals may hold rows later than the pin, which are taken off
 // again: a table only grows, in the order of seq, so these are all rows after
 // the pin up to the last one seen.
-func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, totals, between []bucketRow) (map[bucketKey]bucketRow, error) {
+func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, totals, between []bucketRow) (buckets, error) {
 	last := uint64(0)
-	folded := make(map[bucketKey]bucketRow, len(totals))
+	sums := make(map[bucketKey]*folded, len(totals))
 	fold := func(rows []bucketRow, sign int64) {
 		for _, r := range rows {
-			sum, ok := folded[r.key()]
-			if !ok {
-				sum = bucketRow{Vault: r.Vault, Bucket: r.Bucket, Queued: new(big.Int), Expiring: new(big.Int), Amount: new(big.Int)}
+			key := bucketKey{r.Vault, r.Bucket}
+			if sums[key] == nil {
+				sums[key] = new(folded)
 			}
-			sum.add(r, sign)
-			folded[r.key()] = sum
+			sums[key].add(r, sign)
 			last = max(last, r.Last)
 		}
 	}
@@ -277,16 +367,16 @@ func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, total
 		}
 		fold(later, -1)
 	}
-	return folded, nil
+	maps.DeleteFunc(sums, func(_ bucketKey, f *folded) bool { return f.queued.IsZero() })
+	return x.readWaits(p, sums)
 }
 
-// readDue reads which requests wait and have had their time, of the buckets of
-// which that is not known. The rows of a bucket are hardly more than the engine
-// reads for a single request.
-func (x *exchange) readDue(p *pin, q *queue) error {
+// readWaits reads which requests wait for their money until their time ends. The
+// rows of a bucket are hardly more than the engine reads for a single request.
+func (x *exchange) readWaits(p *pin, sums map[bucketKey]*folded) (buckets, error) {
 	var keys []bucketKey
-	for key, b := range q.rows {
-		if _, known := q.due[key]; !known && wrapped(b.Expiring).Sign() != 0 {
+	for key, f := range sums {
+		if !f.expiring.IsZero() {
 			keys = append(keys, key)
 		}
 	}
@@ -295,23 +385,26 @@ func (x *exchange) readDue(p *pin, q *queue) error {
 		Bucket  uint64     `ch:"bucket"`
 		Indexes []uint64   `ch:"indexes"`
 		Amounts []*big.Int `ch:"amounts"`
-		Next    uint64     `ch:"next"`
+		Ends    []uint64   `ch:"ends"`
 	}
 	slices.SortFunc(keys, bucketKey.compare)
 	for some := range slices.Chunk(keys, keysAtOnce) {
-		rows, err := pinned[row](x, p, question("queue_due", keyList(some)), named("now", q.now))
+		rows, err := pinned[row](x, p, question("queue_waits", keyList(some)))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, r := range rows {
-			due := dueBucket{make(map[uint64]*big.Int, len(r.Indexes)), r.Next}
+			f := sums[bucketKey{r.Vault, r.Bucket}]
 			for i, index := range r.Indexes {
-				due.amounts[index] = r.Amounts[i]
+				f.waits = append(f.waits, wait{index, r.Ends[i], signed(r.Amounts[i])})
 			}
-			q.due[bucketKey{r.Vault, r.Bucket}] = due
 		}
 	}
-	return nil
+	out := make(buckets, len(sums))
+	for key, f := range sums {
+		out[key] = f.bucket
+	}
+	return out, nil
 }
 
 // around gives the requests that may be on a page, which is sorted by where the

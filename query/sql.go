@@ -77,7 +77,7 @@ var (
 	sqlWithdrawals     = newUserList("user_withdrawals")
 	sqlByStatus        = question("user_withdrawals_by_status", nil)
 	sqlByStatusCount   = question("user_withdrawals_by_status_count", nil)
-	sqlQueueNew        = question("queue_new", nil)
+	sqlQueueSteps      = question("queue_steps", nil)
 	sqlQueueLater      = question("queue_later", nil)
 	sqlPartnerDeps     = newList("partner_deposits")
 	sqlPartnerStats    = question("partner_stats", nil)
@@ -120,6 +120,8 @@ var bounds = []struct {
 	{"from", int64(0), "AND ts >= {from:Int64}"},
 	{"newest", uint64(math.MaxUint64), "AND deposit_id <= {newest:UInt64}"},
 	{"since", uint64(0), "AND seq > {since:UInt64}"},
+	{"from", uint64(0), "AND block >= {from:UInt64}"},
+	{"to", uint64(math.MaxUint64), "AND block <= {to:UInt64}"},
 }
 
 // needed leaves the bounds out that every row meets. To weigh a condition costs

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"unsafe"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -117,12 +118,12 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 // rankedBucket is how many users a bucket of a list holds.
 type rankedBucket struct {
 	Bucket uint32 `ch:"bucket"`
-	Users  int64  `ch:"users"`
+	Users  int32  `ch:"users"`
 }
 
 // moved is the buckets of a list, in ascending order, after so many users came
-// into some of them, or left them.
-func moved(buckets, by []rankedBucket) []rankedBucket {
+// into some of them or left them (way 1), or before they did (way -1).
+func moved(buckets, by []rankedBucket, way int32) []rankedBucket {
 	out := make([]rankedBucket, 0, len(buckets)+len(by))
 	for rest := buckets; len(rest)+len(by) > 0; {
 		next := rankedBucket{Bucket: math.MaxUint32}
@@ -136,7 +137,7 @@ func moved(buckets, by []rankedBucket) []rankedBucket {
 			next.Users, rest = rest[0].Users, rest[1:]
 		}
 		if len(by) > 0 && by[0].Bucket == next.Bucket {
-			next.Users, by = next.Users+by[0].Users, by[1:]
+			next.Users, by = next.Users+way*by[0].Users, by[1:]
 		}
 		if next.Users > 0 {
 			out = append(out, next)
@@ -148,23 +149,18 @@ func moved(buckets, by []rankedBucket) []rankedBucket {
 // placesSpan is how many seqs share a row of the projection totals of rankings.
 const placesSpan = 1 << 20
 
-// placesBorder is up to where a question about the places at the pin uses the
-// totals: at the newest block all of them, for few places are later.
-func (p *pin) placesBorder() []any {
-	b := all(p.seq)
-	if p.head == nil {
-		b = nearest(p.seq, placesSpan)
-	}
-	return []any{named("edge", b.edge), named("way", b.way), named("from", b.from), named("to", b.to)}
-}
-
-// usersNow finds the buckets of the list that hold the page by adding up those
-// before, and reads only these: how deep the page lies costs nothing.
+// usersNow is a page of the list at the pin's seq.
 func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	buckets, err := x.buckets(p, order[0])
+	buckets, err := x.places(p, order[0])
 	if err != nil {
 		return nil, 0, err
 	}
+	return usersOf(x, p, page, order, buckets)
+}
+
+// usersOf finds the buckets of the list that hold the page by adding up those
+// before, and reads only these: how deep the page lies costs nothing.
+func usersOf(x *exchange, p *pin, page page, order [2]string, buckets []rankedBucket) ([]userRow, int64, error) {
 	if order[1] == "desc" {
 		buckets = descend(buckets)
 	}
@@ -176,17 +172,50 @@ func usersNow(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64
 	return rows, count, err
 }
 
-// buckets reads the buckets of a list: at the newest block what changed since
+// places reads the buckets of a list: at the newest block what changed since
 // they were read for an earlier one.
-func (x *exchange) buckets(p *pin, by string) ([]rankedBucket, error) {
+func (x *exchange) places(p *pin, by string) ([]rankedBucket, error) {
 	return shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[by] }, func(was *earlier[[]rankedBucket]) ([]rankedBucket, error) {
 		if was != nil {
-			more, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("since", was.seq))
-			return moved(was.value, more), err
+			more, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("from", uint64(0)), named("to", uint64(math.MaxUint64)), named("since", was.seq))
+			return moved(was.value, more, 1), err
 		}
-		return pinned[rankedBucket](x, p, sqlUserBuckets[by], p.placesBorder()...)
+		return x.readPlaces(p, by)
 	})
 }
+
+// readPlaces reads the buckets of a list out of the engine's totals up to a
+// border near the pin's seq that all tables have reached, and the logs between.
+func (x *exchange) readPlaces(p *pin, by string) ([]rankedBucket, error) {
+	spans, err := x.spans()
+	if err != nil {
+		return nil, err
+	}
+	near := nearest(p.seq, placesSpan)
+	if near.edge*placesSpan > x.snapshot.seq {
+		near = below(p.seq, placesSpan)
+	}
+	low, high := spans.blocks(near.from, near.to)
+	return pinned[rankedBucket](x, p, sqlUserBuckets[by], named("edge", near.edge), named("way", near.way),
+		named("from", near.from), named("to", near.to), named("low", low), named("high", high))
+}
+
+// pastPlaces are the buckets of the lists in the past, by sortBy.
+var pastPlaces = func() map[string]*history[[]rankedBucket] {
+	out := make(map[string]*history[[]rankedBucket])
+	for by := range userOrders {
+		out[by] = &history[[]rankedBucket]{
+			name: by, every: 8, ordered: true,
+			read: func(x *exchange, p *pin) ([]rankedBucket, error) { return x.readPlaces(p, by) },
+			move: func(x *exchange, p *pin, was []rankedBucket, between border) ([]rankedBucket, bool, error) {
+				by, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("from", between.from), named("to", between.to), named("since", uint64(0)))
+				return moved(was, by, int32(between.way)), true, err
+			},
+			size: func(places []rankedBucket) int { return cap(places) * int(unsafe.Sizeof(rankedBucket{})) },
+		}
+	}
+	return out
+}()
 
 // descend brings the buckets of an ascending list into the order of the
 // descending one, in which users with equal keys still go by address.
@@ -207,13 +236,13 @@ func stretch(buckets []rankedBucket, page page) (within []uint32, skip uint64, c
 	from, before := int64(page.offset()), int64(0)
 	to := from + int64(page.size)
 	for _, b := range buckets {
-		if before < to && from < before+b.Users {
+		if before < to && from < before+int64(b.Users) {
 			if len(within) == 0 {
 				skip = uint64(from - before)
 			}
 			within = append(within, b.Bucket)
 		}
-		before += b.Users
+		before += int64(b.Users)
 	}
 	return within, skip, before
 }
@@ -222,12 +251,21 @@ func stretch(buckets []rankedBucket, page page) (within []uint32, skip uint64, c
 // the log's order, which is the chain's too unless a vault was added, or blocks
 // were taken back, between the block and now: then all flows are summed.
 func usersAsOf(x *exchange, p *pin, page page, order [2]string) ([]userRow, int64, error) {
-	then, ok, err := x.before(p)
+	var then *pin
+	var places []rankedBucket
+	var prefix, known bool
+	err := together(
+		func() (err error) { then, prefix, err = x.before(p); return },
+		func() (err error) { places, known, err = pastPlaces[order[0]].at(x, p); return },
+	)
+	if err == nil && prefix && !known {
+		places, err = x.readPlaces(then, order[0])
+	}
 	if err != nil {
 		return nil, 0, err
 	}
-	if ok {
-		return usersNow(x, then, page, order)
+	if prefix {
+		return usersOf(x, then, page, order, places)
 	}
 	rows, err := pinned[userRow](x, p, sqlUsersAsOf[order], page.args()...)
 	if err != nil {
@@ -238,24 +276,6 @@ func usersAsOf(x *exchange, p *pin, page page, order [2]string) ([]userRow, int6
 	}
 	count, err := total(x, p, sqlUsersAsOfCnt)
 	return nil, count, err
-}
-
-// prefixRow is the last seq up to a block, and the first one after it.
-type prefixRow struct {
-	Seq  uint64 `ch:"seq"`
-	Next uint64 `ch:"next"`
-}
-
-// before is the pin moved back to the seq that the log had reached with its
-// block. False: what is live up to the block was never all that was live.
-func (x *exchange) before(p *pin) (*pin, bool, error) {
-	r, err := pinnedOne[prefixRow](x, p, sqlPrefix)
-	if err != nil || r.Seq >= r.Next || r.Seq > p.seq {
-		return nil, false, err
-	}
-	then := *p
-	then.seq = r.Seq
-	return &then, true, nil
 }
 
 func (r *userRow) json() userJSON {

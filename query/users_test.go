@@ -82,7 +82,10 @@ func TestEveryPageOfTheUsers(t *testing.T) {
 
 	// Of the first block the log had all when the later ones came, of the second not.
 	for block, whole := range map[uint64]bool{2500: true, 5100: false} {
-		r, _, err := askOne[prefixRow](t.Context(), w.snapshot.Load().generation, sqlPrefix, named("block", block))
+		s := w.snapshot.Load()
+		p := s.pin()
+		p.block, p.asOf, p.head = block, true, nil
+		r, err := (&exchange{ctx: t.Context(), snapshot: s}).prefix(p)
 		if err != nil || r.Seq < r.Next != whole {
 			t.Fatalf("block %d: the last log up to it is %d, the first one after it %d, error %v", block, r.Seq, r.Next, err)
 		}
@@ -121,27 +124,30 @@ func TestEveryPageOfTheUsers(t *testing.T) {
 func TestMovedBuckets(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 5))
 	for range 1000 {
-		was, by, want := map[uint32]int64{}, map[uint32]int64{}, map[uint32]int64{}
+		was, by, want := map[uint32]int32{}, map[uint32]int32{}, map[uint32]int32{}
 		for range random.IntN(9) {
-			was[random.Uint32N(12)] = 1 + random.Int64N(3)
+			was[random.Uint32N(12)] = 1 + random.Int32N(3)
 		}
 		for range random.IntN(9) {
 			bucket := random.Uint32N(12)
-			by[bucket] = random.Int64N(5) - was[bucket]
+			by[bucket] = random.Int32N(5) - was[bucket]
 		}
 		for bucket := range uint32(12) {
 			if n := was[bucket] + by[bucket]; n > 0 {
 				want[bucket] = n
 			}
 		}
-		sorted := func(m map[uint32]int64) (out []rankedBucket) {
+		sorted := func(m map[uint32]int32) (out []rankedBucket) {
 			for _, bucket := range slices.Sorted(maps.Keys(m)) {
 				out = append(out, rankedBucket{bucket, m[bucket]})
 			}
 			return out
 		}
-		if got := moved(sorted(was), sorted(by)); !slices.Equal(got, sorted(want)) {
+		if got := moved(sorted(was), sorted(by), 1); !slices.Equal(got, sorted(want)) {
 			t.Fatalf("%v moved by %v is %v", sorted(was), sorted(by), got)
+		}
+		if got := moved(sorted(want), sorted(by), -1); !slices.Equal(got, sorted(was)) {
+			t.Fatalf("%v before it moved by %v was %v", sorted(want), sorted(by), got)
 		}
 	}
 }
@@ -167,16 +173,19 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 			rows = append(rows, []any{p.seq, uint8(i/5*2 + n), int8(1), writer, list, p.bucket + uint32(n), new(big.Int), alice.Bytes(), int8(1), int64(0), new(big.Int), new(big.Int)})
 		}
 	}
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.rankings (%s)", w.database(), columns["rankings"]), rows)
-	for _, at := range places[:100] {
-		for _, newest := range []*head{nil, newHead(nil)} {
-			p := &pin{seq: at.seq, head: newest}
+	w.insertPlaces(t, rows)
+	for _, reached := range []uint64{placesSpan + 2, 3 * placesSpan} { // what the tables of the snapshot have at least
+		s := &snapshot{generation: w.snapshot.Load().generation, seq: reached, head: newHead(nil, spanSize)}
+		for _, at := range places[:100] {
+			if at.seq > reached {
+				continue
+			}
 			for n, by := range []string{"firstSeen", "totalDeposited"} {
-				got, err := ask[rankedBucket](t.Context(), w.snapshot.Load().generation, sqlUserBuckets[by], p.placesBorder()...)
+				got, err := (&exchange{ctx: t.Context(), snapshot: s}).readPlaces(&pin{generation: s.generation, seq: at.seq}, by)
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := map[uint32]int64{}
+				want := map[uint32]int32{}
 				for _, other := range places {
 					if other.seq <= at.seq {
 						want[other.bucket+uint32(n)]++
@@ -187,7 +196,7 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 				}
 				for bucket, off := range want {
 					if off != 0 {
-						t.Fatalf("bucket %d by %s at seq %d, newest %v: %d users off, of %v", bucket, by, at.seq, newest != nil, off, got)
+						t.Fatalf("bucket %d by %s at seq %d of %d: %d users off, of %v", bucket, by, at.seq, reached, off, got)
 					}
 				}
 			}

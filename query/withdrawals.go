@@ -221,7 +221,7 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	for _, v := range p.vaults {
 		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: unswept[v.address].json(), WithdrawalsToFund: amountJSON{0, "0"}}
 		if w, ok := queue.vaults[v.address]; ok {
-			entry.WithdrawalsToFund = amountRow{w.unfunded, w.amount}.json()
+			entry.WithdrawalsToFund = amountRow{w.unfunded, w.amount.ToBig()}.json()
 		}
 		out = append(out, entry)
 	}

@@ -6,10 +6,14 @@ sum, and a list of deposits leaves them out. */ -}}
 
 {{define "queue_bit"}}bitShiftLeft(toInt256(1), request_index % 256){{end}}
 
-{{define "queue" -}}
-SELECT vault, intDiv(request_index, 256) AS bucket, sum(open * {{template "queue_bit"}}) AS queued,
+{{define "queue_sums" -}}
+vault, intDiv(request_index, 256) AS bucket, sum(open * {{template "queue_bit"}}) AS queued,
   sum(waiting * (expires_ts != 0) * {{template "queue_bit"}}) AS expiring, sum(waiting) AS unfunded, sum(waiting * estimate) AS amount,
-  minIf(block, kind = 'requested') AS low, maxIf(block, kind = 'requested') AS high, max(seq) AS last
+  minIf(block, {{.}}) AS low, maxIf(block, {{.}}) AS high, max(seq) AS last
+{{- end}}
+
+{{define "queue" -}}
+SELECT {{template "queue_sums" "kind = 'requested'"}}
 FROM {db:Identifier}.requests
 WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) {{.}}
 GROUP BY vault, bucket

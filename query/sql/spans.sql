@@ -1,0 +1,7 @@
+-- Between which seqs the logs of each span of blocks are, from the projection of
+-- that name, or of those after a seq.
+SELECT intDiv(block, {{.}}) AS span, min(seq) AS low, max(seq) AS high
+FROM {db:Identifier}.records
+WHERE kind = 'log' AND seq > {since:UInt64}
+GROUP BY kind, intDiv(block, {{.}})
+ORDER BY span
