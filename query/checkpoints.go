@@ -1,7 +1,10 @@
 package query
 
 import (
+	"cmp"
 	"math"
+	"slices"
+	"sort"
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common/lru"
@@ -16,9 +19,9 @@ import (
 //
 // A checkpoint is kept by the last log of the blocks before: it holds for as long
 // as no other comes to these, and for each pin that knows of that one. It is read
-// by the first that begins from it, out of one that is not far away where there is
-// such a one, and out of the engine's totals otherwise. Those that were not asked
-// for the longest go first.
+// before anybody asks (fill), or by the first that begins from it, out of one that
+// is not far away where there is such a one, and out of the engine's totals
+// otherwise. Those that were not asked for the longest go first.
 type checkpoints struct {
 	mu   sync.Mutex
 	kept lru.BasicLRU[checkpointKey, *checkpoint]
@@ -33,13 +36,15 @@ type checkpointKey struct {
 
 // checkpoint is a state, or the wait for it.
 type checkpoint struct {
-	value *lazy[any]
+	value *lazy[packed]
 	size  int // bytes, once it is read
 }
 
 const (
 	// checkpointRoom is how many bytes of checkpoints are kept.
 	checkpointRoom = 32 << 20
+	// checkpointOwn is how many bytes a checkpoint takes beside its state.
+	checkpointOwn = 256
 	// checkpointReach is from how many checkpoints away a state is told: to tell it
 	// from one that is farther away takes longer than to read it.
 	checkpointReach = 2
@@ -55,14 +60,14 @@ func (c *checkpoints) of(key checkpointKey) *checkpoint {
 	defer c.mu.Unlock()
 	it, ok := c.kept.Get(key)
 	if !ok {
-		it = &checkpoint{value: newLazy[any]()}
+		it = &checkpoint{value: newLazy[packed]()}
 		c.kept.Add(key, it)
 	}
 	return it
 }
 
 // known gives the value of a checkpoint that was read, or nil.
-func (c *checkpoints) known(key checkpointKey) any {
+func (c *checkpoints) known(key checkpointKey) packed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	it, _ := c.kept.Peek(key)
@@ -72,9 +77,10 @@ func (c *checkpoints) known(key checkpointKey) any {
 	return it.value.known()
 }
 
-// settle counts a checkpoint that was read, and lets go of the oldest ones that
-// there is no room for.
+// settle counts a checkpoint of so many bytes that was read, and lets go of the
+// oldest ones that there is no room for.
 func (c *checkpoints) settle(key checkpointKey, it *checkpoint, size int) {
+	size += checkpointOwn
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if kept, _ := c.kept.Peek(key); kept != it {
@@ -91,112 +97,123 @@ func (c *checkpoints) settle(key checkpointKey, it *checkpoint, size int) {
 // history is a kind of state that checkpoints are kept of.
 type history[T any] struct {
 	name    string
-	every   uint64 // at the end of each so many spans
-	ordered bool   // it follows the log, which there has to be in the order of the chain
-	forward bool   // it is told from what it was, and not from what it became
+	ordered bool // it follows the log, which there has to be in the order of the chain
+	forward bool // it is told from what it was, and not from what it became
 
 	// read reads it at a pin, and move tells it there from a checkpoint and what the
 	// logs between the two did, or gives false where it cannot.
 	read func(x *exchange, p *pin) (T, error)
 	move func(x *exchange, p *pin, was T, between border) (T, bool, error)
-	size func(T) int // bytes
+
+	pack   func(T) packed
+	unpack func(packed) T
 }
 
 // at is the state at the pin's block, or false where no checkpoint tells it. What
 // is ordered is told of blocks only up to which the log is in the chain's order.
 func (h *history[T]) at(x *exchange, p *pin) (value T, ok bool, err error) {
-	spans, err := x.spans()
+	s, err := x.spans()
 	if err != nil {
 		return value, false, err
 	}
-	edges := h.edges(x, spans, p)
-	if len(edges) == 0 {
+	marks := h.marks(x, s, p)
+	if len(marks) == 0 {
 		return value, false, nil
 	}
-	was, err := h.checkpoint(x, p, spans, edges[0])
+	was, err := h.checkpoint(x, p, s, marks[0])
 	if err != nil {
 		return value, false, err
 	}
-	return h.since(x, p, spans, edges[0], was)
+	return h.since(x, p, s, marks[0], was)
 }
 
-// edges are the ends of spans from which the state at the pin may be told, the
+// marks are those from whose checkpoints the state at the pin may be told, the
 // nearest first.
-func (h *history[T]) edges(x *exchange, s *spans, p *pin) (out []uint64) {
-	size := s.size * h.every
-	near := nearest(p.block, size).edge
-	if h.forward {
-		near = below(p.block, size).edge
+func (h *history[T]) marks(x *exchange, s *spans, p *pin) (out []int) {
+	after := sort.SearchInts(s.marks, s.before((p.block+1)/s.span)+1)
+	upTo := after
+	if !h.forward {
+		upTo = min(after+checkpointReach, len(s.marks))
 	}
-	add := func(edge uint64) {
-		n := s.before(edge * h.every)
-		if edge*size <= x.snapshot.block && s.last[n] <= p.seq && (!h.ordered || s.last[n] < s.next[n]) {
-			out = append(out, edge*h.every)
+	for _, n := range s.marks[max(after-1-checkpointReach, 0):upTo] {
+		if h.holds(x, s, p, n) {
+			out = append(out, n)
 		}
 	}
-	add(near)
-	for i := uint64(1); i <= checkpointReach; i++ {
-		if i <= near {
-			add(near - i)
-		}
-		if !h.forward {
-			add(near + i)
-		}
-	}
+	far := func(n int) uint64 { return max(s.edge(n)*s.span, p.block+1) - min(s.edge(n)*s.span, p.block+1) }
+	slices.SortStableFunc(out, func(a, b int) int { return cmp.Compare(far(a), far(b)) })
 	return out
 }
 
-func (h *history[T]) key(s *spans, edge uint64) checkpointKey {
-	return checkpointKey{h.name, edge, s.last[s.before(edge)]}
+// holds says that the checkpoint of a mark is one for the pin.
+func (h *history[T]) holds(x *exchange, s *spans, p *pin, mark int) bool {
+	return s.edge(mark)*s.span <= x.snapshot.block && s.last[mark] <= p.seq && (!h.ordered || s.last[mark] < s.next[mark])
 }
 
-// checkpoint gives the one at the end of a span.
-func (h *history[T]) checkpoint(x *exchange, p *pin, s *spans, edge uint64) (value T, err error) {
-	if edge == 0 {
+func (h *history[T]) key(s *spans, mark int) checkpointKey {
+	return checkpointKey{h.name, s.edge(mark), s.last[mark]}
+}
+
+// checkpoint gives the one of a mark.
+func (h *history[T]) checkpoint(x *exchange, p *pin, s *spans, mark int) (value T, err error) {
+	if mark == 0 {
 		return value, nil // before all blocks there is nothing
 	}
-	kept, key := x.snapshot.head.checkpoints, h.key(s, edge)
+	kept, key := x.snapshot.head.checkpoints, h.key(s, mark)
 	it := kept.of(key)
-	read, err := it.value.get(x.ctx, func() (any, error) {
-		value, err := h.readCheckpoint(x, p, s, edge)
-		if err == nil {
-			kept.settle(key, it, h.size(value))
+	state, err := it.value.get(x.ctx, func() (packed, error) {
+		value, err := h.readCheckpoint(x, p, s, mark)
+		if err != nil {
+			return nil, err
 		}
-		return value, err
+		state := h.pack(value)
+		kept.settle(key, it, len(state))
+		return state, nil
 	})
 	if err != nil {
 		return value, err
 	}
-	return read.(T), nil
+	return h.unpack(state), nil
 }
 
-func (h *history[T]) readCheckpoint(x *exchange, p *pin, s *spans, edge uint64) (value T, err error) {
+func (h *history[T]) readCheckpoint(x *exchange, p *pin, s *spans, mark int) (value T, err error) {
 	then := *p
-	then.block, then.head, then.clock = edge*s.size-1, nil, newLazy[uint64]()
-	for _, other := range h.edges(x, s, &then) {
-		was, known := x.snapshot.head.checkpoints.known(h.key(s, other)).(T)
-		if !known || other == edge {
+	then.block, then.asOf, then.head, then.clock = s.edge(mark)*s.span-1, true, nil, newLazy[uint64]()
+	for _, other := range h.marks(x, s, &then) {
+		was := x.snapshot.head.checkpoints.known(h.key(s, other))
+		if was == nil || other == mark {
 			continue
 		}
-		if value, ok, err := h.since(x, &then, s, other, was); ok || err != nil {
+		if value, ok, err := h.since(x, &then, s, other, h.unpack(was)); ok || err != nil {
 			return value, err
 		}
 		break
 	}
 	if h.ordered {
-		then.seq = s.last[s.before(edge)]
+		then.seq = s.last[mark]
 	}
 	return h.read(x, &then)
 }
 
-// since is the state at the pin's block, told from the one at the end of a span.
-func (h *history[T]) since(x *exchange, p *pin, s *spans, edge uint64, was T) (T, bool, error) {
-	between := border{edge: edge, way: 1, from: edge * s.size, to: p.block}
+// since is the state at the pin's block, told from the checkpoint of a mark.
+func (h *history[T]) since(x *exchange, p *pin, s *spans, mark int, was T) (T, bool, error) {
+	edge := s.edge(mark)
+	between := border{edge: edge, way: 1, from: edge * s.span, to: p.block}
 	if between.from > p.block {
-		between = border{edge: edge, way: -1, from: p.block + 1, to: edge*s.size - 1}
+		between = border{edge: edge, way: -1, from: p.block + 1, to: edge*s.span - 1}
 	}
-	if between.from > between.to {
-		return was, true, nil
+	if s.before(between.from/s.span) == s.before(between.to/s.span+1) {
+		return was, true, nil // there are no logs between
 	}
 	return h.move(x, p, was, between)
+}
+
+// fill reads the checkpoint of a mark where it is one for the snapshot.
+func (h *history[T]) fill(x *exchange, s *spans, mark int) (bool, error) {
+	p := x.snapshot.pin()
+	if !h.holds(x, s, p, mark) {
+		return false, nil
+	}
+	_, err := h.checkpoint(x, p, s, mark)
+	return true, err
 }

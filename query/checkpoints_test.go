@@ -1,8 +1,10 @@
 package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 )
 
 // TestPast: the states of past blocks, which begin from checkpoints that are a few
@@ -20,11 +23,12 @@ func TestPast(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			w.spanSize = 1
+			w.scale = scale{span: 1, apart: 12, ahead: 1000}
 			s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(seed, 17))}
 			w.ledger = s.ledger
 			s.backfill(vaultA, "Alpha", 3, 40)
 			var seqs []uint64
+			var filled filled
 			for _, happens := range []func(){
 				func() { s.backfill(vaultB, "Beta", 20, 40) },
 				func() { s.grow(); s.reorganise(7); s.grow() },
@@ -38,6 +42,9 @@ func TestPast(t *testing.T) {
 			} {
 				w.publish()
 				seqs = append(seqs, s.seq())
+				if seed%2 == 0 {
+					w.fillPast(t, &filled)
+				}
 				w.comparePast(t, s, seqs)
 				happens()
 			}
@@ -97,7 +104,7 @@ func (w *world) comparePast(t *testing.T, s *story, seqs []uint64) {
 // funded after it, is still the oldest of the queue.
 func TestCheckpointOfOldRequest(t *testing.T) {
 	w := newWorld(t)
-	w.spanSize = 8
+	w.scale = scale{span: 8, apart: 1, ahead: 1000}
 	request := func(block, expires uint64) fact {
 		return fact{kind: aRequest, vault: vaultA, user: alice, other: alice, id: 0, assets: 5, shares: 5, expires: expires, block: block, tx: tx(byte(block))}
 	}
@@ -124,7 +131,7 @@ func TestCheckpointOfOldRequest(t *testing.T) {
 // it where there is one, and again when a log came to the blocks before.
 func TestCheckpointIsReadOnce(t *testing.T) {
 	whole, steps := 0, []border(nil)
-	h := history[uint64]{name: "blocks", every: 2,
+	h := history[uint64]{name: "blocks",
 		read: func(_ *exchange, p *pin) (uint64, error) { whole++; return p.block + 1, nil },
 		move: func(_ *exchange, p *pin, was uint64, between border) (uint64, bool, error) {
 			steps = append(steps, between)
@@ -133,48 +140,167 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 			}
 			return p.block + 1, true, nil
 		},
-		size: func(uint64) int { return 8 },
+		pack:   func(n uint64) packed { return packed{}.add(n) },
+		unpack: func(p packed) uint64 { return p.take() },
 	}
-	known := (&spans{size: 10}).with([]spanRow{{0, 1, 9}, {3, 10, 19}, {9, 20, 29}})
-	s := &snapshot{seq: 100, block: 99, head: newHead(nil, 10)}
+	known := (&spans{scale: scale{span: 10, apart: 5, ahead: 1000}}).with([]spanRow{{0, 1, 2, 2}, {1, 3, 9, 7}, {3, 10, 19, 10}, {5, 20, 21, 2}, {9, 22, 29, 8}})
+	same(t, "checkpoints after so many spans", known.marks, []int{0, 2, 3, 5})
+	same(t, "and with more logs", known.with([]spanRow{{5, 30, 32, 3}}).marks, []int{0, 2, 3, 4, 5})
+	s := &snapshot{seq: 100, block: 99, head: newHead(nil, known.scale)}
 	s.head.spans.set(known)
 	x := &exchange{ctx: t.Context(), snapshot: s}
 	ask := func(block, seq uint64, reads int, want ...border) {
 		t.Helper()
 		whole, steps = 0, nil
 		got, ok, err := h.at(x, &pin{seq: seq, block: block, asOf: true})
-		if got != block+1 || !ok || err != nil {
+		if !ok || err != nil || known.before(got/10) != known.before(block/10+1) && got != block+1 {
 			t.Errorf("as of block %d: %d %v %v", block, got, ok, err)
 		}
 		if whole != reads || !slices.Equal(steps, want) {
 			t.Errorf("as of block %d: %d read whole and steps %v, want %d and %v", block, whole, steps, reads, want)
 		}
 	}
-	ask(43, 100, 1, border{4, 1, 40, 43})
-	ask(47, 100, 0, border{4, 1, 40, 47})
+	ask(53, 100, 1, border{4, 1, 40, 53})
+	ask(57, 100, 0, border{4, 1, 40, 57})
+	ask(45, 100, 0) // there are no logs between
 	ask(35, 100, 0, border{4, -1, 36, 39})
 	ask(39, 100, 0) // the end of the span itself
-	ask(61, 100, 0, border{4, 1, 40, 59}, border{6, 1, 60, 61})
-	ask(18, 100, 0, border{4, -1, 20, 39}, border{2, -1, 19, 19})
-	ask(5, 100, 0, border{0, 1, 0, 5})                          // before all blocks there is nothing
-	ask(98, 100, 0, border{6, 1, 60, 79}, border{8, 1, 80, 98}) // the chain has not reached the nearer end
-	ask(43, 15, 0, border{2, 1, 20, 43})                        // the pin does not know of the last log before the nearer end
+	ask(16, 100, 0, border{4, -1, 20, 39}, border{2, -1, 17, 19})
+	ask(5, 100, 0, border{0, 1, 0, 5})    // before all blocks there is nothing
+	ask(98, 100, 0, border{4, 1, 40, 98}) // the chain has not reached the nearer end
+	ask(53, 15, 0, border{2, 1, 20, 53})  // the pin does not know of the last log before the nearer end
 	s.block = 999
+	ask(98, 100, 0, border{4, 1, 40, 99}, border{10, -1, 99, 99})
 	if _, ok, err := h.at(x, &pin{seq: 5, block: 500, asOf: true}); ok || err != nil {
 		t.Errorf("a pin that knows of no checkpoint near it: %v %v", ok, err)
 	}
 
-	s.head.spans.set(known.with([]spanRow{{3, 40, 40}}))
-	ask(43, 100, 0, border{2, 1, 20, 39}, border{4, 1, 40, 43})
+	s.head.spans.set(known.with([]spanRow{{3, 40, 40, 1}}))
+	ask(53, 100, 0, border{2, 1, 20, 39}, border{4, 1, 40, 53})
 	h.ordered = true // a log of a block before 40 came after one of a later block
-	ask(43, 100, 0, border{2, 1, 20, 43})
+	ask(53, 100, 0, border{2, 1, 20, 53})
+	h.forward = true
+	ask(16, 100, 0, border{0, 1, 0, 16})
+	ask(19, 100, 0)
 
 	h.name, h.read = "nothing", func(*exchange, *pin) (uint64, error) { return 0, errors.New("the engine is gone") }
-	if _, _, err := h.at(x, &pin{seq: 100, block: 21, asOf: true}); err == nil || err.Error() != "the engine is gone" {
+	if _, _, err := h.at(x, &pin{seq: 100, block: 35, asOf: true}); err == nil || err.Error() != "the engine is gone" {
 		t.Errorf("the reader's error: %v", err)
 	}
 	h.read = func(*exchange, *pin) (uint64, error) { return 20, nil }
-	ask(21, 100, 0, border{2, 1, 20, 21}) // what failed is left to the next
+	ask(35, 100, 0, border{2, 1, 20, 35}) // what failed is left to the next
+}
+
+// fillPast reads the checkpoints of the snapshot that were not read yet. All are
+// there then but those that had to go.
+func (w *world) fillPast(t *testing.T, f *filled, gone ...checkpointKey) {
+	t.Helper()
+	s := w.snapshot.Load()
+	if f.mayGrow(s) {
+		if err := f.grow(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f.mayGrow(s) {
+		t.Error("there is still more to read")
+	}
+	all, keys := s.head.spans.known(), []checkpointKey(nil)
+	for _, mark := range all.marks[1:] {
+		if all.last[mark] > f.last {
+			continue // it came too late
+		}
+		keys = append(keys, pastQueue.key(all, mark))
+		for _, list := range pastPlaces {
+			if all.last[mark] < all.next[mark] {
+				keys = append(keys, list.key(all, mark))
+			}
+		}
+	}
+	if len(keys) == 0 {
+		t.Error("there are no checkpoints: the test proves nothing")
+	}
+	for _, key := range keys {
+		if there := s.head.checkpoints.known(key) != nil; there == slices.Contains(gone, key) {
+			t.Errorf("checkpoint of %s at the end of span %d: %v", key.of, key.edge, there)
+		}
+	}
+}
+
+// TestFill: what fails is read in the next round, what had to go is not, a new
+// generation begins anew, and of many the newest are read.
+func TestFill(t *testing.T) {
+	w := newWorld(t)
+	w.scale = scale{span: 1, apart: 4, ahead: 1000}
+	s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(1, 17))}
+	w.ledger = s.ledger
+	s.backfill(vaultA, "Alpha", 3, 40)
+	w.publish()
+	var f filled
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.grow(ended, w.snapshot.Load()); err == nil || !f.mayGrow(w.snapshot.Load()) {
+		t.Fatalf("without an engine: %v", err)
+	}
+	w.fillPast(t, &f)
+	kept, last := w.snapshot.Load().head.checkpoints, f.last
+	gone := kept.kept.Keys()[0]
+	it, _ := kept.kept.Peek(gone)
+	kept.kept.Remove(gone)
+	kept.size -= it.size
+	for range 12 {
+		s.grow()
+	}
+	w.publish()
+	w.fillPast(t, &f, gone)
+	if f.last <= last {
+		t.Errorf("filled up to %d, and before the new blocks up to %d", f.last, last)
+	}
+
+	many := kept.kept.Len()
+	anew := func() *checkpoints {
+		other := *w.snapshot.Load()
+		other.head = newHead(nil, w.scale)
+		w.snapshot.Store(&other)
+		return other.head.checkpoints
+	}
+	kept = anew()
+	w.fillPast(t, &f)
+	same(t, "checkpoints of the next generation, with the one that had to go", kept.kept.Len(), many+1)
+
+	kept = anew()
+	ended, cancel = context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- w.Query.fill(ended) }()
+	eventually(t, "the loop read them all", func() bool {
+		kept.mu.Lock()
+		defer kept.mu.Unlock()
+		return kept.kept.Len() == many+1
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+
+	w.scale.ahead = 5
+	kept = anew()
+	if err := f.grow(t.Context(), w.snapshot.Load()); err != nil {
+		t.Fatal(err)
+	}
+	var got, want []uint64
+	for _, key := range kept.kept.Keys() {
+		if key.of == pastQueue.name {
+			got = append(got, key.edge)
+		}
+	}
+	all := w.snapshot.Load().head.spans.known()
+	for _, mark := range all.marks[len(all.marks)-5:] {
+		if all.last[mark] <= f.last {
+			want = append(want, all.edge(mark))
+		}
+	}
+	if len(want) < 3 || !slices.Equal(got, want) {
+		t.Errorf("read ahead were those at %v, and the newest are at %v", got, want)
+	}
 }
 
 // TestCheckpointsAreBounded: the ones that were not asked for the longest go, also
@@ -184,25 +310,67 @@ func TestCheckpointsAreBounded(t *testing.T) {
 	key := func(edge uint64) checkpointKey { return checkpointKey{"queue", edge, 7} }
 	add := func(edge uint64, size int) *checkpoint {
 		it := c.of(key(edge))
-		it.value.set(edge)
+		it.value.set(packed{}.add(edge))
 		c.settle(key(edge), it, size)
 		return it
 	}
+	const quarter = checkpointRoom/4 - checkpointOwn
 	for edge := range uint64(4) {
-		add(edge, checkpointRoom/4)
+		add(edge, quarter)
 	}
 	c.of(key(0))
 	reading := c.of(key(9))
-	add(4, checkpointRoom/4)
-	for edge, want := range map[uint64]any{0: uint64(0), 1: nil, 2: uint64(2), 3: uint64(3), 4: uint64(4), 9: nil} {
+	add(4, quarter)
+	for edge, want := range map[uint64]packed{0: {0}, 1: nil, 2: {2}, 3: {3}, 4: {4}, 9: nil} {
 		same(t, fmt.Sprintf("checkpoint %d", edge), c.known(key(edge)), want)
 	}
-	add(5, checkpointRoom)
+	add(5, checkpointRoom-checkpointOwn)
 	same(t, "all others", c.kept.Len(), 1)
 	c.settle(key(9), reading, 5)
 	same(t, "one that had to go while it was read", c.size, checkpointRoom)
-	add(6, checkpointRoom+1)
+	add(6, checkpointRoom)
 	same(t, "one for which there is no room", []int{c.kept.Len(), c.size}, []int{0, 0})
+}
+
+// TestPacked: what is unpacked is what was packed, in few bytes.
+func TestPacked(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 7))
+	wide := func() (v uint256.Int) { // of any length, none and all bytes included
+		v[0], v[1], v[2], v[3] = random.Uint64(), random.Uint64(), random.Uint64(), random.Uint64()
+		v.Rsh(&v, random.UintN(257))
+		return v
+	}
+	for range 300 {
+		all, places := buckets{}, []rankedBucket{}
+		for range random.IntN(20) {
+			key := bucketKey{[]string{string(vaultA[:]), string(vaultB[:])}[random.IntN(2)], random.Uint64() >> random.UintN(64) / bucketSize}
+			it := bucket{queued: wide(), unfunded: random.Int64N(256), amount: wide(), low: random.Uint64N(1 << 30), high: random.Uint64() >> random.UintN(64)}
+			for range random.IntN(3) {
+				it.waits = append(it.waits, wait{key.number*bucketSize + random.Uint64N(bucketSize), random.Uint64() >> random.UintN(64), wide()})
+			}
+			all[key] = it
+		}
+		same(t, "buckets", fmt.Sprint(unpackBuckets(packBuckets(all))), fmt.Sprint(all))
+		bucket := uint32(0)
+		for bucket < math.MaxUint32>>1 && random.IntN(20) > 0 {
+			bucket += random.Uint32() >> (1 + random.UintN(31))
+			places = append(places, rankedBucket{bucket, random.Int32()})
+		}
+		same(t, "places", unpackPlaces(packPlaces(places)), places)
+	}
+	if state := packBuckets(nil); state == nil || len(state) > 0 {
+		t.Errorf("no buckets are %v, which is no checkpoint", state)
+	}
+	if state := packPlaces(nil); state == nil || len(state) > 0 {
+		t.Errorf("no places are %v, which is no checkpoint", state)
+	}
+	full := make([]rankedBucket, 10_000)
+	for i := range full {
+		full[i] = rankedBucket{uint32(i * 40), 100}
+	}
+	if n := len(packPlaces(full)); n > 2*len(full) {
+		t.Errorf("%d buckets of a list take %d bytes", len(full), n)
+	}
 }
 
 // TestBucketsWithSteps: the steps of requests lead from one state of the queue to

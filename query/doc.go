@@ -46,9 +46,9 @@
 // As of a block the lists of users are mostly those of the seq that the log had
 // then, which is told by the spans: between which seqs the logs of each 4,096
 // blocks are (spans.go). They and the queue begin from what they were at a
-// checkpoint near the block, which serve keeps in memory, and from what the logs
-// between the two did, which the table records tells in the order of the chain
-// (checkpoints.go).
+// checkpoint near the block and from what the logs between the two did, which the
+// table records tells in the order of the chain (checkpoints.go). serve reads the
+// checkpoints once it sees a generation (fill.go) and keeps them packed (pack.go).
 //
 // # What a question costs
 //

@@ -25,20 +25,20 @@ type head struct {
 	brought *byPartner
 
 	checkpoints *checkpoints // of all heads of the generation
-	spanSize    uint64       // blocks
+	scale       scale
 }
 
 // newHead is the head of a snapshot. was is the one that it follows in its
 // generation, or nil: of what was read for that one, or for those before it, only
 // what is new need be read.
-func newHead(was *snapshot, spanSize uint64) *head {
+func newHead(was *snapshot, scale scale) *head {
 	old, seq := &head{}, uint64(0) // nothing known, nothing wanted
 	if was != nil {
 		old, seq = was.head, was.seq
 	}
 	h := &head{
 		sweeps: old.sweeps.next(seq), unswept: old.unswept.next(seq), users: old.users.next(seq), queue: old.queue.next(seq), first: old.first.next(seq), spans: old.spans.next(seq),
-		checkpoints: cmp.Or(old.checkpoints, newCheckpoints()), spanSize: spanSize,
+		checkpoints: cmp.Or(old.checkpoints, newCheckpoints()), scale: scale,
 		lists: make(map[string]*lazy[[]rankedBucket]), brought: old.brought.next(seq),
 	}
 	for by := range userOrders {

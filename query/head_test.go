@@ -117,7 +117,7 @@ func TestHeadIsPrepared(t *testing.T) {
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	late := newHead(w.snapshot.Load(), w.spanSize)
+	late := newHead(w.snapshot.Load(), w.scale)
 	late.prepare(over, w.snapshot.Load(), time.Minute)
 	same(t, "without time", prepared(late, false), true) // who wants it reads it
 

@@ -68,7 +68,7 @@ type Query struct {
 	patience  time.Duration // with a reader that takes nothing
 	looks     time.Duration // what a look at the engines may take
 	prepares  time.Duration // what of it may go into the head of a snapshot
-	spanSize  uint64        // blocks
+	scale     scale
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -92,7 +92,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.metrics = newMetrics(reg, q)
 	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
-	q.patience, q.looks, q.prepares, q.spanSize = streamPatience, lookTimeout, prepareTimeout, spanSize
+	q.patience, q.looks, q.prepares, q.scale = streamPatience, lookTimeout, prepareTimeout, pastScale
 	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
 	return q
 }
@@ -147,6 +147,7 @@ func (q *Query) Run(ctx context.Context) error {
 	group.Go(func() error { return q.watchRegistry(work) })
 	group.Go(func() error { return q.listen(work) })
 	group.Go(func() error { return q.follow(work, conn) })
+	group.Go(func() error { return q.fill(work) })
 	group.Go(func() error { return registry.Report(work, q.pool, registry.Serve, q.Status) })
 	return group.Wait()
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"unsafe"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
@@ -190,14 +189,6 @@ func (b buckets) with(steps []stepRow, block uint64) (buckets, bool) {
 	return out, true
 }
 
-// bytes is what the buckets take at most.
-func (b buckets) bytes() (n int) {
-	for _, it := range b {
-		n += 2*int(unsafe.Sizeof(it)) + int(unsafe.Sizeof(bucketKey{})) + cap(it.waits)*int(unsafe.Sizeof(wait{}))
-	}
-	return n
-}
-
 // queueBucket is the requests of a bucket that are in the queue.
 type queueBucket struct {
 	keys      []requestKey
@@ -274,12 +265,12 @@ func (b buckets) queue(now uint64) *queue {
 
 // pastQueue is the queue of all vaults in the past.
 var pastQueue = history[buckets]{
-	name: "queue", every: 4, forward: true,
+	name: "queue", forward: true,
 	read: func(x *exchange, p *pin) (buckets, error) { return x.readBuckets(p, nil) },
 	move: func(x *exchange, p *pin, was buckets, between border) (buckets, bool, error) {
 		return x.moveBuckets(p, was, named("from", between.from), named("to", between.to), named("since", uint64(0)))
 	},
-	size: buckets.bytes,
+	pack: packBuckets, unpack: unpackBuckets,
 }
 
 // moveBuckets adds what some logs did to the queue.

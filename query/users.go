@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/big"
 	"slices"
-	"unsafe"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -205,13 +204,13 @@ var pastPlaces = func() map[string]*history[[]rankedBucket] {
 	out := make(map[string]*history[[]rankedBucket])
 	for by := range userOrders {
 		out[by] = &history[[]rankedBucket]{
-			name: by, every: 8, ordered: true,
+			name: by, ordered: true,
 			read: func(x *exchange, p *pin) ([]rankedBucket, error) { return x.readPlaces(p, by) },
 			move: func(x *exchange, p *pin, was []rankedBucket, between border) ([]rankedBucket, bool, error) {
 				by, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("from", between.from), named("to", between.to), named("since", uint64(0)))
 				return moved(was, by, int32(between.way)), true, err
 			},
-			size: func(places []rankedBucket) int { return cap(places) * int(unsafe.Sizeof(rankedBucket{})) },
+			pack: packPlaces, unpack: unpackPlaces,
 		}
 	}
 	return out

@@ -11,7 +11,7 @@
 -- flows, and of each list the bucket of rankings that a user left for another and
 -- that other one, counted from 1; 0 for none. What a log did not do is 0, and
 -- columns of nearly nothing else cost nearly nothing. The projection spans says
--- between which seqs the logs of 4,096 blocks are.
+-- between which seqs the logs of 4,096 blocks are, and how many.
 CREATE TABLE records (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -42,6 +42,6 @@ CREATE TABLE records (
   deposited_joined UInt32,
   withdrawn_left UInt32,
   withdrawn_joined UInt32,
-  PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq) GROUP BY kind, intDiv(block, 4096))
+  PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq), count() GROUP BY kind, intDiv(block, 4096))
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (kind, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

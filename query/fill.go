@@ -1,0 +1,97 @@
+package query
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	fillEvery   = time.Second
+	fillTimeout = 10 * time.Second // for one checkpoint
+)
+
+// fill reads the checkpoints until ctx ends, before requests about the past ask for
+// them: when a generation is new, and then when there may be a new one.
+func (q *Query) fill(ctx context.Context) error {
+	var f filled
+	tick := time.NewTicker(fillEvery)
+	defer tick.Stop()
+	for {
+		if s := q.snapshot.Load(); s != nil && f.mayGrow(s) {
+			if err := f.grow(ctx, s); err != nil && ctx.Err() == nil {
+				q.log.Debug("checkpoints are left to who asks for them", "generation", s.id, "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// filled is how far the checkpoints of a generation were read. One that had to go
+// since is not read again before somebody asks.
+type filled struct {
+	of   *checkpoints
+	seen uint64 // seq up to which there is nothing more to be read
+	last uint64 // seq of the last log before the last one that was read
+}
+
+// mayGrow says that a snapshot may have a checkpoint that was not read.
+func (f *filled) mayGrow(s *snapshot) bool {
+	return f.of != s.head.checkpoints || s.seq >= f.seen+s.head.scale.apart
+}
+
+// grow reads the newest ones of a snapshot, where they were not read, in the order of
+// the chain: each is told from the one before. It rests after each for as long as it took:
+// there are requests to be answered meanwhile.
+func (f *filled) grow(ctx context.Context, s *snapshot) error {
+	if f.of != s.head.checkpoints {
+		*f = filled{of: s.head.checkpoints}
+	}
+	spans, err := (&exchange{ctx: ctx, snapshot: s}).spans()
+	if err != nil {
+		return err
+	}
+	marks := spans.marks[1:]
+	for _, mark := range marks[max(len(marks)-s.head.scale.ahead, 0):] {
+		if spans.last[mark] <= f.last {
+			continue
+		}
+		began := time.Now()
+		there, err := fillMark(ctx, s, spans, mark)
+		if err != nil {
+			return err
+		}
+		if there {
+			f.last = spans.last[mark]
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Since(began)):
+		}
+	}
+	f.seen = s.seq
+	return nil
+}
+
+// fillMark reads the checkpoints of a mark, as far as there are some.
+func fillMark(ctx context.Context, s *snapshot, all *spans, mark int) (there bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
+	defer cancel()
+	x := &exchange{ctx: ctx, snapshot: s}
+	fill := []func(*exchange, *spans, int) (bool, error){pastQueue.fill}
+	for _, list := range pastPlaces {
+		fill = append(fill, list.fill)
+	}
+	for _, read := range fill {
+		some, err := read(x, all, mark)
+		if err != nil {
+			return there, err
+		}
+		there = there || some
+	}
+	return there, nil
+}

@@ -1,0 +1,103 @@
+package query
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+
+	"github.com/holiman/uint256"
+)
+
+// Checkpoints are kept packed: there is room for three to four times as many, and
+// to unpack one takes a fraction of what a question does. Numbers are varints
+// (encoding/binary), in the order of the chain what they are more than the one
+// before.
+
+// packed is a state as bytes, from which take removes what was added.
+type packed []byte
+
+func (p packed) add(v uint64) packed { return binary.AppendUvarint(p, v) }
+
+func (p packed) addBytes(b []byte) packed { return append(p.add(uint64(len(b))), b...) }
+
+func (p packed) addWide(v *uint256.Int) packed { return p.addBytes(v.Bytes()) }
+
+func (p *packed) take() uint64 {
+	v, n := binary.Uvarint(*p)
+	*p = (*p)[n:]
+	return v
+}
+
+func (p *packed) takeBytes() []byte {
+	n := p.take()
+	b := (*p)[:n]
+	*p = (*p)[n:]
+	return b
+}
+
+func (p *packed) takeWide() (v uint256.Int) {
+	v.SetBytes(p.takeBytes())
+	return v
+}
+
+// packBuckets goes through the vaults, their buckets and the waits of these.
+func packBuckets(all buckets) packed {
+	out := packed{} // not nil, which is none
+	keys := slices.SortedFunc(maps.Keys(all), bucketKey.compare)
+	for len(keys) > 0 {
+		vault := keys[0].vault
+		end := slices.IndexFunc(keys, func(k bucketKey) bool { return k.vault != vault })
+		if end < 0 {
+			end = len(keys)
+		}
+		out = out.addBytes([]byte(vault)).add(uint64(end))
+		number := uint64(0)
+		for _, key := range keys[:end] {
+			it := all[key]
+			out = out.add(key.number - number).addWide(&it.queued).add(uint64(it.unfunded)).addWide(&it.amount).add(it.low).add(it.high).add(uint64(len(it.waits)))
+			for _, w := range it.waits {
+				out = out.add(w.index % bucketSize).add(w.expires).addWide(&w.amount)
+			}
+			number = key.number
+		}
+		keys = keys[end:]
+	}
+	return slices.Clip(out)
+}
+
+func unpackBuckets(p packed) buckets {
+	out := make(buckets)
+	for len(p) > 0 {
+		key := bucketKey{vault: string(p.takeBytes())}
+		for range p.take() {
+			key.number += p.take()
+			it := bucket{queued: p.takeWide(), unfunded: int64(p.take()), amount: p.takeWide(), low: p.take(), high: p.take()}
+			if n := p.take(); n > 0 {
+				it.waits = make([]wait, n)
+			}
+			for i := range it.waits {
+				it.waits[i] = wait{index: key.number*bucketSize + p.take(), expires: p.take(), amount: p.takeWide()}
+			}
+			out[key] = it
+		}
+	}
+	return out
+}
+
+func packPlaces(places []rankedBucket) packed {
+	out, was := packed{}, uint32(0)
+	for _, b := range places {
+		out = out.add(uint64(b.Bucket - was)).add(uint64(b.Users))
+		was = b.Bucket
+	}
+	return slices.Clip(out)
+}
+
+func unpackPlaces(p packed) []rankedBucket {
+	out, was := make([]rankedBucket, 0, len(p)/2), uint32(0)
+	for len(p) > 0 {
+		was += uint32(p.take())
+		out = append(out, rankedBucket{was, int32(p.take())})
+	}
+	return out
+}
