@@ -65,7 +65,8 @@ var audited = []struct{ table, events string }{
 // audit proves that a generation lost no row and doubled none: records has one
 // row for every seq, the other tables have what records says that they must
 // have, rankings, whose rows depend on what was before, adds up to flows, and
-// records says of what logs did what these tables say. It can run beside the writer, and gives a *brokenError when the proof fails.
+// records says of what logs did what these tables say. It can run beside the
+// writer, and gives a *brokenError when the proof fails.
 func audit(ctx context.Context, conn driver.Conn, database string) error {
 	if err := checkContiguous(ctx, conn, database); err != nil {
 		return err

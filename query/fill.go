@@ -11,21 +11,24 @@ const (
 )
 
 // fill reads the checkpoints until ctx ends, before requests about the past ask for
-// them: when a generation is new, and then when there may be a new one.
+// them: when a generation is new, and then when there may be a new one. It rests
+// after each for as long as it took: there are requests to be answered meanwhile.
 func (q *Query) fill(ctx context.Context) error {
 	var f filled
-	tick := time.NewTicker(fillEvery)
-	defer tick.Stop()
 	for {
+		rest := fillEvery
 		if s := q.snapshot.Load(); s != nil && f.mayGrow(s) {
-			if err := f.grow(ctx, s); err != nil && ctx.Err() == nil {
+			began := time.Now()
+			if err := f.grow(ctx, s); err == nil {
+				rest = time.Since(began)
+			} else if ctx.Err() == nil {
 				q.log.Debug("checkpoints are left to who asks for them", "generation", s.id, "error", err)
 			}
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
+		case <-time.After(rest):
 		}
 	}
 }
@@ -43,9 +46,9 @@ func (f *filled) mayGrow(s *snapshot) bool {
 	return f.of != s.head.checkpoints || s.seq >= f.seen+s.head.scale.apart
 }
 
-// grow reads the newest ones of a snapshot, where they were not read, in the order of
-// the chain: each is told from the one before. It rests after each for as long as it took:
-// there are requests to be answered meanwhile.
+// grow reads the next ones, which are those of one mark. It goes through the newest
+// marks of a snapshot in the order of the chain, so that each is told from the one
+// before.
 func (f *filled) grow(ctx context.Context, s *snapshot) error {
 	if f.of != s.head.checkpoints {
 		*f = filled{of: s.head.checkpoints}
@@ -59,18 +62,13 @@ func (f *filled) grow(ctx context.Context, s *snapshot) error {
 		if spans.last[mark] <= f.last {
 			continue
 		}
-		began := time.Now()
 		there, err := fillMark(ctx, s, spans, mark)
 		if err != nil {
 			return err
 		}
 		if there {
 			f.last = spans.last[mark]
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Since(began)):
+			return nil
 		}
 	}
 	f.seen = s.seq
