@@ -191,6 +191,40 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 	ask(35, 100, 0, border{2, 1, 20, 35}) // what failed is left to the next
 }
 
+// TestSpansCountOnce: logs that the tables had before the snapshot are in the spans
+// once, whenever these are read.
+func TestSpansCountOnce(t *testing.T) {
+	w := newWorld(t)
+	w.scale = scale{span: 8, apart: 4, ahead: 1000}
+	s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(2, 17))}
+	w.ledger = s.ledger
+	s.backfill(vaultA, "Alpha", 3, 40)
+	w.publish()
+	read := func(s *snapshot) *spans {
+		all, err := (&exchange{ctx: t.Context(), snapshot: s}).spans()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	for range 3 {
+		s.grow()
+		w.publish() // a snapshot whose spans nobody has read
+		for range 5 {
+			s.grow()
+		}
+		w.ledger.insert(t, w.writer, w.database())
+		early := read(w.snapshot.Load())
+		w.look()
+		anew := *w.snapshot.Load()
+		if early.last[len(early.list)] <= anew.since {
+			t.Fatal("the spans had nothing later than the snapshot: the test proves nothing")
+		}
+		anew.head = newHead(nil, w.scale)
+		same(t, "spans", read(w.snapshot.Load()).list, read(&anew).list)
+	}
+}
+
 // fillPast reads the checkpoints of the snapshot that were not read yet. All are
 // there then but those that had to go.
 func (w *world) fillPast(t *testing.T, f *filled, gone ...checkpointKey) {

@@ -10,10 +10,10 @@ import (
 )
 
 // head is what the answers about the newest block have in common: a few numbers
-// of each vault, the sweeps, the spans, and the buckets that say where in the lists a page
-// lies. Each is read once for all answers: before the snapshot is served, where
-// requests about the last ones wanted it (prepare), and otherwise by the first
-// that does.
+// of each vault, the sweeps, the spans, and the buckets that say where in the
+// lists a page lies. Each is read once for all answers: before the snapshot is
+// served, where requests about the last ones wanted it (prepare), and otherwise by
+// the first that does.
 type head struct {
 	sweeps  *lazy[*sweeps]
 	unswept *lazy[map[common.Address]unsweptRow]

@@ -68,7 +68,7 @@ type Query struct {
 	patience  time.Duration // with a reader that takes nothing
 	looks     time.Duration // what a look at the engines may take
 	prepares  time.Duration // what of it may go into the head of a snapshot
-	scale     scale
+	scale     scale         // of the past
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be

@@ -40,13 +40,14 @@ type spanRow struct {
 	Logs   uint64 `ch:"logs"`
 }
 
-// spans are all up to the snapshot. Some may be of later logs too.
+// spans are all up to the snapshot. Some may be of later logs too, and what is new
+// to them begins after the last of these: each log is counted once.
 func (x *exchange) spans() (*spans, error) {
 	head := x.snapshot.head
 	return ofHead(x, head.spans, func() (*spans, error) {
 		known, since := &spans{scale: head.scale}, uint64(0)
 		if was := head.spans.before(x.snapshot.seq); was != nil {
-			known, since = was.value, was.seq
+			known, since = was.value, was.value.last[len(was.value.list)]
 		}
 		rows, err := pinned[spanRow](x, x.snapshot.pin(), question("spans", known.span), named("since", since))
 		if err != nil {
