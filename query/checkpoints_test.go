@@ -55,7 +55,7 @@ func TestPast(t *testing.T) {
 			for _, key := range kept.Keys() {
 				of[key.of]++
 			}
-			if of["queue"] < 8 || of["firstSeen"] < 3 || of["totalDeposited"] < 3 || of["totalWithdrawn"] < 3 {
+			if of["standing"] < 8 || of["firstSeen"] < 3 || of["totalDeposited"] < 3 || of["totalWithdrawn"] < 3 {
 				t.Errorf("checkpoints are %v: the test proves nothing", of)
 			}
 		})
@@ -100,30 +100,44 @@ func (w *world) comparePast(t *testing.T, s *story, seqs []uint64) {
 	}
 }
 
-// TestCheckpointOfOldRequest: one that had its time before the checkpoint, and was
-// funded after it, is still the oldest of the queue.
-func TestCheckpointOfOldRequest(t *testing.T) {
+// TestOldRequestComesBack: one that had its time, and was funded after it, takes its
+// old place in the queue again: as of a block after a checkpoint that does not know
+// of it any more, and at the newest block, which was told from block to block.
+func TestOldRequestComesBack(t *testing.T) {
 	w := newWorld(t)
 	w.scale = scale{span: 8, apart: 1, ahead: 1000}
-	request := func(block, expires uint64) fact {
-		return fact{kind: aRequest, vault: vaultA, user: alice, other: alice, id: 0, assets: 5, shares: 5, expires: expires, block: block, tx: tx(byte(block))}
+	request := func(vault common.Address, id, block, expires uint64) fact {
+		return fact{kind: aRequest, vault: vault, user: alice, other: alice, id: id, assets: 5, shares: 5, expires: expires, block: block, tx: tx(byte(block))}
 	}
-	other := request(10, 0)
-	other.vault = vaultB
-	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), vaultMeta(vaultB, "Beta", 1), request(2, uint64(blockTime(3))), fact{kind: aBlock, block: 3})
-	w.ledger.append(fact{kind: anExpiry, vault: vaultA, id: 0, block: 4, tx: tx(4)}, fact{kind: aBlock, block: 4})
-	w.ledger.append(other, fact{kind: aBlock, block: 10})
-	other.id, other.block, other.tx = 1, 17, tx(17)
-	w.ledger.append(other, fact{kind: aBlock, block: 17})
-	w.ledger.append(fact{kind: aFunding, vault: vaultA, id: 0, assets: 5, block: 18, tx: tx(18)}, fact{kind: aBlock, block: 19})
+	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), vaultMeta(vaultB, "Beta", 1), request(vaultB, 0, 1, 0), request(vaultA, 0, 2, uint64(blockTime(3))), fact{kind: aBlock, block: 3})
+	for _, unit := range [][]fact{
+		{{kind: anExpiry, vault: vaultA, id: 0, block: 4, tx: tx(4)}, {kind: aBlock, block: 4}},
+		{request(vaultB, 1, 10, 0), {kind: aBlock, block: 10}},
+		{request(vaultB, 2, 17, 0), {kind: aBlock, block: 17}},
+		{{kind: aFunding, vault: vaultA, id: 0, assets: 5, block: 18, tx: tx(18)}, {kind: aBlock, block: 18}},
+	} {
+		w.publish()
+		w.get("/api/v1/queues/withdrawals").body(t)
+		w.ledger.append(unit...)
+	}
 	w.publish()
-	want := w.ledger.at(w.ledger.seq(), 18).withStatus("queued", nil, false)
-	if len(want) != 3 || want[0].(object)["vaultAddress"] != vaultA.Hex() {
-		t.Fatalf("the queue is %v: the test proves nothing", want)
-	}
-	for i := range want {
-		body := w.get(fmt.Sprintf("/api/v1/queues/withdrawals?asOfBlock=18&pageSize=1&page=%d", i+1)).body(t)
-		same(t, fmt.Sprintf("place %d", i), body["data"], want[i:i+1])
+	for _, block := range []uint64{18, 19} {
+		if block == 19 {
+			w.ledger.append(fact{kind: aBlock, block: block})
+			w.publish()
+		}
+		want := w.ledger.at(w.ledger.seq(), block).withStatus("queued", nil, false)
+		if len(want) != 4 || want[1].(object)["vaultAddress"] != vaultA.Hex() {
+			t.Fatalf("the queue is %v: the test proves nothing", want)
+		}
+		pinned := ""
+		if block < 19 {
+			pinned = fmt.Sprintf("&asOfBlock=%d", block)
+		}
+		for i := range want {
+			body := w.get(fmt.Sprintf("/api/v1/queues/withdrawals?pageSize=1&page=%d%s", i+1, pinned)).body(t)
+			same(t, fmt.Sprintf("block %d, place %d", block, i), body["data"], want[i:i+1])
+		}
 	}
 }
 
@@ -209,7 +223,9 @@ func TestSpansCountOnce(t *testing.T) {
 	}
 	for range 3 {
 		s.grow()
-		w.publish() // a snapshot whose spans nobody has read
+		w.newsAtMost = 0
+		w.publish() // a snapshot whose spans nobody has read, and that are not in the news
+		w.newsAtMost = newsAtMost
 		for range 5 {
 			s.grow()
 		}
@@ -217,7 +233,7 @@ func TestSpansCountOnce(t *testing.T) {
 		early := read(w.snapshot.Load())
 		w.look()
 		anew := *w.snapshot.Load()
-		if early.last[len(early.list)] <= anew.since {
+		if anew.news == nil || early.last[len(early.list)] <= anew.news.since {
 			t.Fatal("the spans had nothing later than the snapshot: the test proves nothing")
 		}
 		anew.head = newHead(nil, w.scale)
@@ -236,7 +252,7 @@ func (w *world) fillPast(t *testing.T, f *filled, gone ...checkpointKey) {
 		if all.last[mark] > f.last {
 			continue // it came too late
 		}
-		keys = append(keys, pastQueue.key(all, mark))
+		keys = append(keys, pastStanding.key(all, mark))
 		for _, list := range pastPlaces {
 			if all.last[mark] < all.next[mark] {
 				keys = append(keys, list.key(all, mark))
@@ -327,7 +343,7 @@ func TestFill(t *testing.T) {
 	w.growPast(t, &f)
 	var got, want []uint64
 	for _, key := range kept.kept.Keys() {
-		if key.of == pastQueue.name {
+		if key.of == pastStanding.name {
 			got = append(got, key.edge)
 		}
 	}
@@ -389,7 +405,8 @@ func TestPacked(t *testing.T) {
 			}
 			all[key] = it
 		}
-		same(t, "buckets", fmt.Sprint(unpackBuckets(packBuckets(all))), fmt.Sprint(all))
+		then := standing{all, map[common.Address]int64{vaultA: random.Int64() >> random.UintN(63), vaultB: 1, vaultC: 0}}
+		same(t, "standing", fmt.Sprint(unpackStanding(packStanding(then))), fmt.Sprint(then))
 		bucket := uint32(0)
 		for bucket < math.MaxUint32>>1 && random.IntN(20) > 0 {
 			bucket += random.Uint32() >> (1 + random.UintN(31))
@@ -397,8 +414,8 @@ func TestPacked(t *testing.T) {
 		}
 		same(t, "places", unpackPlaces(packPlaces(places)), places)
 	}
-	if state := packBuckets(nil); state == nil || len(state) > 0 {
-		t.Errorf("no buckets are %v, which is no checkpoint", state)
+	if state := packStanding(standing{}); state == nil || fmt.Sprint(unpackStanding(state)) != fmt.Sprint(standing{}) {
+		t.Errorf("no vaults are %v, which is no checkpoint", state)
 	}
 	if state := packPlaces(nil); state == nil || len(state) > 0 {
 		t.Errorf("no places are %v, which is no checkpoint", state)
@@ -412,9 +429,9 @@ func TestPacked(t *testing.T) {
 	}
 }
 
-// TestBucketsWithSteps: the steps of requests lead from one state of the queue to
-// the next, in whatever order they come.
-func TestBucketsWithSteps(t *testing.T) {
+// TestBucketsWithMoves: moves lead from one state of the queue to the next, in
+// whatever order they come and whether they are of one request or of some.
+func TestBucketsWithMoves(t *testing.T) {
 	type state struct {
 		open, waits           bool
 		amount, expires, made uint64
@@ -424,10 +441,11 @@ func TestBucketsWithSteps(t *testing.T) {
 	is := map[requestKey]state{}
 	sign := func(was, is bool) int64 { return int64(bit(is)) - int64(bit(was)) }
 	for block := uint64(1); block < 400; block++ {
-		var steps []stepRow
+		var moves []vaultMove
+		var moved []requestKey
 		for range random.IntN(40) {
 			key := requestKey{[]string{string(vaultA[:]), string(vaultB[:])}[random.IntN(2)], random.Uint64N(3 * bucketSize)}
-			if slices.ContainsFunc(steps, func(s stepRow) bool { return s.requestKey == key }) {
+			if slices.Contains(moved, key) {
 				continue
 			}
 			was, next := is[key], state{}
@@ -441,19 +459,34 @@ func TestBucketsWithSteps(t *testing.T) {
 			default: // gone, though somebody may fund it yet
 				next = state{made: was.made}
 			}
-			step := stepRow{requestKey: key, Open: sign(was.open, next.open), Waiting: sign(was.waits, next.waits)}
-			step.Amount = new(big.Int).Sub(new(big.Int).SetUint64(next.amount), new(big.Int).SetUint64(was.amount))
-			step.Expires = int64(next.expires) - int64(was.expires)
-			if was.made == 0 {
-				step.Made = block
+			move := vaultMove{Vault: key.Vault, Bucket: key.Index / bucketSize, Unfunded: sign(was.waits, next.waits)}
+			move.Queued = new(big.Int).Lsh(big.NewInt(sign(was.open, next.open)), uint(key.Index%bucketSize))
+			move.Amount = new(big.Int).Sub(new(big.Int).SetUint64(next.amount), new(big.Int).SetUint64(was.amount))
+			switch {
+			case was.made == 0:
+				move.Low, move.High = block, block
+			case next.open && !was.open:
+				move.Back = 1
 			}
-			is[key] = next
-			steps = append(steps, step)
+			for sign, s := range map[int8]state{-1: was, 1: next} {
+				if s.waits && s.expires != 0 && was != next {
+					move.Indexes, move.Signs = append(move.Indexes, key.Index), append(move.Signs, sign)
+					move.Amounts, move.Ends = append(move.Amounts, new(big.Int).SetUint64(s.amount)), append(move.Ends, s.expires)
+				}
+			}
+			is[key], moved = next, append(moved, key)
+			of := func(m vaultMove) bool { return m.Vault == move.Vault && m.Bucket == move.Bucket }
+			if i := slices.IndexFunc(moves, of); i >= 0 && random.IntN(2) == 0 {
+				moves[i] = merged(moves[i], move)
+			} else {
+				moves = append(moves, move)
+			}
 		}
+		random.Shuffle(len(moves), func(i, j int) { moves[i], moves[j] = moves[j], moves[i] })
 		before := fmt.Sprint(all.queue(block))
-		next, ok := all.with(steps, block)
+		next, ok := all.with(moves, block)
 		if !ok {
-			t.Fatalf("block %d: the steps lead nowhere", block)
+			t.Fatalf("block %d: the moves lead nowhere", block)
 		}
 		if fmt.Sprint(all.queue(block)) != before {
 			t.Fatalf("block %d: what was is not what it was", block)
@@ -489,11 +522,25 @@ func TestBucketsWithSteps(t *testing.T) {
 			t.Fatalf("block %d: not in the queue are %v", block, keys)
 		}
 	}
-	same(t, "nothing but the amount", second(all.with([]stepRow{{requestKey: requestKey{string(vaultA[:]), 1}, Amount: big.NewInt(1)}}, 400)), false)
-	same(t, "nothing but the time", second(all.with([]stepRow{{requestKey: requestKey{string(vaultA[:]), 1}, Amount: new(big.Int), Expires: -1}}, 400)), false)
+	number := new(big.Int)
+	waits := vaultMove{Vault: string(vaultA[:]), Queued: big.NewInt(2), Amount: number, Low: 400, High: 400, Indexes: []uint64{1}, Signs: []int8{1}, Amounts: []*big.Int{big.NewInt(5)}, Ends: []uint64{77}}
+	waiting, ok := buckets(nil).with([]vaultMove{waits}, 400)
+	same(t, "one waits", fmt.Sprint(ok, waiting[bucketKey{waits.Vault, 0}].waits), fmt.Sprint(true, []wait{{1, 77, *uint256.NewInt(5)}}))
+	other := vaultMove{Vault: waits.Vault, Queued: number, Amount: big.NewInt(1), Indexes: []uint64{1, 1}, Signs: []int8{1, -1}, Amounts: []*big.Int{big.NewInt(6), big.NewInt(5)}, Ends: []uint64{78, 77}}
+	after, ok := waiting.with([]vaultMove{other}, 401)
+	same(t, "it waits for something else", fmt.Sprint(ok, after[bucketKey{waits.Vault, 0}].waits), fmt.Sprint(true, []wait{{1, 78, *uint256.NewInt(6)}}))
+	if _, ok := after.with([]vaultMove{other}, 402); ok {
+		t.Error("a wait ended that was not there, and nobody says so")
+	}
 }
 
-func second[A, B any](_ A, b B) B { return b }
+// merged are two moves of one bucket as one.
+func merged(a, b vaultMove) vaultMove {
+	a.Queued, a.Amount, a.Unfunded, a.Back = new(big.Int).Add(a.Queued, b.Queued), new(big.Int).Add(a.Amount, b.Amount), a.Unfunded+b.Unfunded, a.Back+b.Back
+	a.Low, a.High = max(a.Low, b.Low), max(a.High, b.High)
+	a.Indexes, a.Signs, a.Amounts, a.Ends = append(a.Indexes, b.Indexes...), append(a.Signs, b.Signs...), append(a.Amounts, b.Amounts...), append(a.Ends, b.Ends...)
+	return a
+}
 
 func bit(b bool) int {
 	if b {

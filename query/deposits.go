@@ -220,7 +220,7 @@ func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earl
 		out[v.address], unknown = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: last}, append(unknown, v)
 	}
 	if len(known) > 0 {
-		if err := x.addUnswept(p, known, "unswept_totals", math.MaxUint64, was.seq, out); err != nil {
+		if err := x.addNewUnswept(p, known, was.seq, out); err != nil {
 			return nil, err
 		}
 	}
@@ -234,6 +234,26 @@ func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earl
 		}
 	}
 	return out, x.addUnswept(p, unknown, "unswept_totals", math.MaxUint64, 0, out)
+}
+
+// addNewUnswept counts the deposits after a seq.
+func (x *exchange) addNewUnswept(p *pin, vaults []vault, seq uint64, out map[common.Address]unsweptRow) error {
+	deposits, ok, err := x.newDeposits(p, seq)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return x.addUnswept(p, vaults, "unswept_totals", math.MaxUint64, seq, out)
+	}
+	var rows []unsweptRow
+	for _, d := range deposits {
+		address := toAddress(d.Vault)
+		if d.ID > out[address].after && slices.ContainsFunc(vaults, func(v vault) bool { return v.address == address }) {
+			rows = append(rows, unsweptRow{Vault: d.Vault, amountRow: amountRow{Total: int64(d.Sign), Amount: d.volume()}, Newest: d.ID})
+		}
+	}
+	sumUnswept(out, rows)
+	return nil
 }
 
 // addUnswept counts the deposits among so many numbers after the last that was
@@ -252,13 +272,18 @@ func (x *exchange) addUnswept(p *pin, vaults []vault, file string, span, since u
 		ranges[i] += ")"
 	}
 	rows, err := pinned[unsweptRow](x, p, question(file, strings.Join(ranges, " OR ")), named("since", since))
+	sumUnswept(out, rows)
+	return err
+}
+
+// sumUnswept adds what some rows say.
+func sumUnswept(out map[common.Address]unsweptRow, rows []unsweptRow) {
 	for _, r := range rows {
 		sum := out[toAddress(r.Vault)]
 		sum.Total, sum.Amount = sum.Total+r.Total, new(big.Int).Add(sum.Amount, r.Amount)
 		sum.Newest, sum.Later = max(sum.Newest, r.Newest), r.Later
 		out[toAddress(r.Vault)] = sum
 	}
-	return err
 }
 
 func (r *depositRow) json(p *pin, swept *sweeps) depositJSON {

@@ -22,7 +22,9 @@
 // before the snapshot is served, where the last ones' requests wanted it, and else
 // by the first of them, and belongs to the snapshot too (head.go). All of it, and
 // the snapshot itself, is made of what it was in the one before and of the rows
-// with a later seq, which the engine finds by the seqs that its parts know.
+// with a later seq, which the engine finds by the seqs that its parts know. What a
+// block brings is read once for all of that: the records say what each log did, and
+// which other tables have more to say (news.go).
 //
 // # Rows that undo rows
 //
@@ -45,10 +47,11 @@
 //
 // As of a block the lists of users are mostly those of the seq that the log had
 // then, which is told by the spans: between which seqs the logs of each 4,096
-// blocks are (spans.go). They and the queue begin from what they were at a
-// checkpoint near the block and from what the logs between the two did, which the
-// table records tells in the order of the chain (checkpoints.go). serve reads the
-// checkpoints once it sees a generation (fill.go) and keeps them packed (pack.go).
+// blocks are (spans.go). They begin from what they were at a checkpoint near the
+// block and from what the logs between the two did, which the table records tells
+// in the order of the chain (checkpoints.go), and so do the queue and the number of
+// a vault's users (standing.go). serve reads the checkpoints once it sees a
+// generation (fill.go) and keeps them packed (pack.go).
 //
 // # What a question costs
 //

@@ -80,7 +80,7 @@ func fillMark(ctx context.Context, s *snapshot, all *spans, mark int) (there boo
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	x := &exchange{ctx: ctx, snapshot: s}
-	fill := []func(*exchange, *spans, int) (bool, error){pastQueue.fill}
+	fill := []func(*exchange, *spans, int) (bool, error){pastStanding.fill}
 	for _, list := range pastPlaces {
 		fill = append(fill, list.fill)
 	}

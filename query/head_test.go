@@ -76,6 +76,7 @@ func TestHeadIsPrepared(t *testing.T) {
 	next := func() *head {
 		w.ledger.append(
 			fact{kind: aDeposit, vault: vaultA, user: carol, other: carol, id: block, assets: 1, shares: 1, block: block, index: 0, tx: tx(byte(block))},
+			fact{kind: aRequest, vault: vaultA, user: carol, other: carol, id: block, assets: 3, shares: 3, block: block, index: 1, tx: tx(byte(block))},
 			fact{kind: aBlock, block: block})
 		block++
 		w.publish()
@@ -121,7 +122,7 @@ func TestHeadIsPrepared(t *testing.T) {
 	late.prepare(over, w.snapshot.Load(), time.Minute)
 	same(t, "without time", prepared(late, false), true) // who wants it reads it
 
-	for range demanded {
+	for range demanded + 2 { // of which the last two are not what the news are about
 		h = next()
 	}
 	same(t, "prepared for nobody", prepared(h, false), true)

@@ -236,8 +236,9 @@ func (w *world) compare(t *testing.T, o *oracle, pinned, key string) {
 }
 
 // TestBlockAfterBlock: what the head says, which of every block but the first is
-// made of what it was and what is new, through new blocks, blocks taken back,
-// requests that had their time and vaults that are filled in late.
+// made of what it was and what is new, by the news or by questions, through new
+// blocks, blocks taken back, requests that had their time and vaults that are
+// filled in late.
 func TestBlockAfterBlock(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -245,8 +246,12 @@ func TestBlockAfterBlock(t *testing.T) {
 			w := newWorld(t)
 			s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(seed, 9))}
 			w.ledger = s.ledger
+			if seed == 2 { // most blocks are more than that
+				w.newsAtMost = 6
+			}
 			seven := w.partner(7, "Seven")
 			s.backfill(vaultA, "Alpha", 3, 20)
+			withNews := 0
 			for step := range 40 {
 				switch {
 				case step == 20:
@@ -265,6 +270,12 @@ func TestBlockAfterBlock(t *testing.T) {
 					head.brought.partner(7).before(seq) != nil; moved != (step > 0) {
 					t.Fatalf("step %d: made of what it was: %v", step, moved)
 				}
+				if w.snapshot.Load().news != nil {
+					withNews++
+				}
+			}
+			if withNews == 0 || withNews < 39 != (seed == 2) {
+				t.Errorf("%d of 40 blocks were read as news: the test proves less than it says", withNews)
 			}
 		})
 	}

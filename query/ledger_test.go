@@ -42,6 +42,12 @@ const (
 	aSweep   kind = "sweep"
 )
 
+// eventNames are what the contracts call what their logs say.
+var eventNames = map[kind]string{
+	aDeposit: "DepositAccepted", aRequest: "WithdrawalRequested", aFunding: "WithdrawalFunded", aClaim: "WithdrawalClaimed",
+	aCancel: "WithdrawalCancelled", anExpiry: "WithdrawalExpired", aNav: "NavUpdated", aSweep: "DepositsSwept",
+}
+
 // fact is what a log, a block or a vault record says; only the fields of its
 // kind are set.
 type fact struct {
@@ -248,14 +254,12 @@ func (l *ledger) row(table string, values ...any) { l.rows[table] = append(l.row
 func (l *ledger) writeFact(f fact, seq uint64, sign int8, retracts uint64, before, after states) {
 	ts := blockTime(f.block)
 	var payload []byte
-	recordKind, name := "log", "Unknown" // which event it was, nothing here asks, but of requests
+	recordKind, name := "log", eventNames[f.kind]
 	switch f.kind {
-	case aRequest:
-		name = "WithdrawalRequested"
 	case aBlock:
-		recordKind, name = "block", ""
+		recordKind = "block"
 	case aVault:
-		recordKind, name, ts = "vault", "", 0
+		recordKind, ts = "vault", 0
 		record := &event.Record{Seq: seq, Retracts: retracts, ChainId: l.chainID, Fact: &event.Record_Vault{Vault: f.meta}}
 		payload, _ = proto.Marshal(record)
 	case aDeposit:

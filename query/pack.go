@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
 )
 
@@ -40,9 +41,29 @@ func (p *packed) takeWide() (v uint256.Int) {
 	return v
 }
 
+// packStanding puts the users of the vaults before their queue.
+func packStanding(s standing) packed {
+	out := packed{}.add(uint64(len(s.users)))
+	for _, vault := range slices.SortedFunc(maps.Keys(s.users), common.Address.Cmp) {
+		out = out.addBytes(vault[:]).add(uint64(s.users[vault]))
+	}
+	return slices.Clip(append(out, packBuckets(s.queue)...))
+}
+
+func unpackStanding(p packed) standing {
+	n := p.take()
+	s := standing{users: make(map[common.Address]int64, n)}
+	for range n {
+		vault := toAddress(string(p.takeBytes()))
+		s.users[vault] = int64(p.take())
+	}
+	s.queue = unpackBuckets(p)
+	return s
+}
+
 // packBuckets goes through the vaults, their buckets and the waits of these.
 func packBuckets(all buckets) packed {
-	out := packed{} // not nil, which is none
+	var out packed
 	keys := slices.SortedFunc(maps.Keys(all), bucketKey.compare)
 	for len(keys) > 0 {
 		vault := keys[0].vault
@@ -62,7 +83,7 @@ func packBuckets(all buckets) packed {
 		}
 		keys = keys[end:]
 	}
-	return slices.Clip(out)
+	return out
 }
 
 func unpackBuckets(p packed) buckets {

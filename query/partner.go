@@ -180,7 +180,22 @@ func (x *exchange) broughtUpTo(p *pin) (out brought, err error) {
 
 // newVolumes are the rows of some partners after a seq, up to another.
 func (x *exchange) newVolumes(p *pin, partners []uint32, after, to uint64) ([]volumeRow, error) {
+	if to == p.seq {
+		if deposits, ok, err := x.newDeposits(p, after); ok || err != nil {
+			return volumes(deposits, partners), err
+		}
+	}
 	return pinned[volumeRow](x, p, sqlPartnerStatsNew, named("partners", partners), named("after", after), named("last", to))
+}
+
+// volumes are what some deposits are to some partners.
+func volumes(deposits []newDeposit, partners []uint32) (out []volumeRow) {
+	for _, d := range deposits {
+		if slices.Contains(partners, d.Partner) {
+			out = append(out, volumeRow{Partner: d.Partner, Vault: d.Vault, Deposits: int64(d.Sign), Said: 1, Volume: d.volume(), Users: int64(d.PartnerUser)})
+		}
+	}
+	return out
 }
 
 // broughtAsOf reads the blocks around the pin's by row, and the others out of the

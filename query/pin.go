@@ -12,13 +12,14 @@ import (
 // pin is the state that one answer is about.
 type pin struct {
 	generation
-	seq    uint64
-	block  uint64        // newest indexed block, or the one asked for by asOfBlock
-	clock  *lazy[uint64] // of the newest indexed block up to block, Unix seconds
-	asOf   bool          // asOfBlock was given: facts of later blocks do not count
-	vaults []vault
-	navs   map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
-	head   *head                     // what others ask about the same pin too; nil: this is not the newest block
+	seq      uint64
+	block    uint64           // newest indexed block, or the one asked for by asOfBlock
+	clock    *lazy[uint64]    // of the newest indexed block up to block, Unix seconds
+	standing *lazy[*standing] // of the vaults, where asOf
+	asOf     bool             // asOfBlock was given: facts of later blocks do not count
+	vaults   []vault
+	navs     map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
+	head     *head                     // what others ask about the same pin too; nil: this is not the newest block
 }
 
 // pin is the snapshot itself.
@@ -95,14 +96,14 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
 	}
 	p.block, p.asOf, p.navs, p.head = block, true, nil, nil
-	p.clock = newLazy[uint64]()
+	p.clock, p.standing = newLazy[uint64](), newLazy[*standing]()
 	return nil
 }
 
 // firstBlock is the first indexed one.
 func (x *exchange) firstBlock(p *pin) (uint64, error) {
 	return shared(x, p, func(h *head) *lazy[uint64] { return h.first }, func(was *earlier[uint64]) (uint64, error) {
-		if was != nil && was.seq == x.snapshot.since && was.value < x.snapshot.oldestNew {
+		if news := x.snapshot.news; was != nil && news != nil && was.seq == news.since && was.value < news.oldest {
 			return was.value, nil
 		}
 		row, _, err := askWide[blockRow](x.ctx, p.generation, sqlFirstBlock, named("seq", p.seq)) // one at least: that of p.block

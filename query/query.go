@@ -57,18 +57,19 @@ type Query struct {
 	addr        atomic.Pointer[string]
 	listener    listener
 
-	keys      keyCache
-	byIP      *limiter[netip.Addr]
-	byFailure *limiter[netip.Addr]
-	leases    leases
-	slots     *slots
-	streams   *slots // the long answers, which hold memory until the client has them
-	readers   readers
-	warming   sync.Mutex
-	patience  time.Duration // with a reader that takes nothing
-	looks     time.Duration // what a look at the engines may take
-	prepares  time.Duration // what of it may go into the head of a snapshot
-	scale     scale         // of the past
+	keys       keyCache
+	byIP       *limiter[netip.Addr]
+	byFailure  *limiter[netip.Addr]
+	leases     leases
+	slots      *slots
+	streams    *slots // the long answers, which hold memory until the client has them
+	readers    readers
+	warming    sync.Mutex
+	patience   time.Duration // with a reader that takes nothing
+	looks      time.Duration // what a look at the engines may take
+	prepares   time.Duration // what of it may go into the head of a snapshot
+	scale      scale         // of the past
+	newsAtMost uint64
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -92,7 +93,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.metrics = newMetrics(reg, q)
 	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
-	q.patience, q.looks, q.prepares, q.scale = streamPatience, lookTimeout, prepareTimeout, pastScale
+	q.patience, q.looks, q.prepares, q.scale, q.newsAtMost = streamPatience, lookTimeout, prepareTimeout, pastScale, newsAtMost
 	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
 	return q
 }

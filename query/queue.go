@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"math/big"
 	"slices"
 
@@ -136,54 +135,34 @@ func (b *bucket) made(low, high uint64) {
 	b.high = max(b.high, high)
 }
 
-// stepRow is what logs did to one request, as sums.
-type stepRow struct {
-	requestKey
-	Open    int64    `ch:"open"`
-	Waiting int64    `ch:"waiting"`
-	Amount  *big.Int `ch:"amount"`
-	Expires int64    `ch:"expires"`
-	Made    uint64   `ch:"made"` // the block of the request, where it is one of these logs
-}
-
-// with is the buckets after some steps of the blocks up to one. It does not know
-// (false) where a request waits as before, but for something else: blocks were
-// replaced.
-func (b buckets) with(steps []stepRow, block uint64) (buckets, bool) {
+// with is the buckets after some moves of the blocks up to one. It does not know
+// (false) where a request no longer waits that did not wait before.
+func (b buckets) with(moves []vaultMove, block uint64) (buckets, bool) {
 	out := maps.Clone(b)
 	if out == nil {
 		out = make(buckets)
 	}
-	own := make(map[bucketKey]bool) // whose waits are no longer those of b
-	for _, s := range steps {
-		key, i := bucketKey{s.Vault, s.Index / bucketSize}, s.Index%bucketSize
+	for _, m := range moves {
+		key := bucketKey{m.Vault, m.Bucket}
 		it := out[key]
-		if !own[key] {
-			own[key], it.waits = true, slices.Clone(it.waits)
-		}
-		amount := signed(s.Amount)
-		switch {
-		case s.Waiting > 0 && s.Expires != 0:
-			it.waits = append(it.waits, wait{s.Index, uint64(s.Expires), amount})
-		case s.Waiting < 0:
-			it.waits = slices.DeleteFunc(it.waits, func(w wait) bool { return w.index == s.Index })
-		case s.Waiting == 0 && (!amount.IsZero() || s.Expires != 0):
-			return nil, false
-		}
-		it.unfunded += s.Waiting
+		queued, amount := signed(m.Queued), signed(m.Amount)
+		it.queued.Add(&it.queued, &queued)
 		it.amount.Add(&it.amount, &amount)
-		if s.Open != 0 {
-			toggleBit(&it.queued, i)
-		}
-		if s.Open > 0 && s.Made > 0 {
-			it.made(s.Made, s.Made)
-		} else if s.Open > 0 { // it was in the queue before, and nobody says since when
+		it.unfunded += m.Unfunded
+		it.made(m.Low, m.High)
+		if m.Back > 0 { // it was in the queue before, and nobody says since when
 			it.made(1, block)
 		}
+		var ok bool
+		if it.waits, ok = m.waiting(it.waits); !ok {
+			return nil, false
+		}
 		out[key] = it
-		if it.queued.IsZero() {
+	}
+	for _, m := range moves {
+		key := bucketKey{m.Vault, m.Bucket}
+		if it := out[key]; it.queued.IsZero() {
 			delete(out, key)
-			delete(own, key)
 		}
 	}
 	return out, true
@@ -263,40 +242,26 @@ func (b buckets) queue(now uint64) *queue {
 	return q
 }
 
-// pastQueue is the queue of all vaults in the past.
-var pastQueue = history[buckets]{
-	name: "queue", forward: true,
-	read: func(x *exchange, p *pin) (buckets, error) { return x.readBuckets(p, nil) },
-	move: func(x *exchange, p *pin, was buckets, between border) (buckets, bool, error) {
-		return x.moveBuckets(p, was, named("from", between.from), named("to", between.to), named("since", uint64(0)))
-	},
-	pack: packBuckets, unpack: unpackBuckets,
-}
-
-// moveBuckets adds what some logs did to the queue.
-func (x *exchange) moveBuckets(p *pin, was buckets, logs ...any) (buckets, bool, error) {
-	steps, err := pinned[stepRow](x, p, sqlQueueSteps, logs...)
-	if err != nil {
-		return nil, false, err
-	}
-	all, ok := was.with(steps, p.block)
-	return all, ok, nil
-}
-
 // buckets are those of the queue of a vault, at least, or of all: at the newest
 // block what they were and what logs did since, at a past one what they were at a
 // checkpoint and what logs did since, and where either does not tell, the sums of
 // the rows.
-func (x *exchange) buckets(p *pin, vault *common.Address, was *earlier[*queue]) (all buckets, err error) {
-	ok := false
-	switch {
-	case was != nil:
-		all, ok, err = x.moveBuckets(p, was.value.all, named("from", uint64(0)), named("to", uint64(math.MaxUint64)), named("since", was.seq))
-	case p.asOf:
-		all, ok, err = pastQueue.at(x, p)
+func (x *exchange) buckets(p *pin, vault *common.Address, was *earlier[*queue]) (buckets, error) {
+	if was != nil {
+		moves, err := x.movesSince(p, was.seq)
+		if err != nil {
+			return nil, err
+		}
+		if all, ok := was.value.all.with(moves, p.block); ok {
+			return all, nil
+		}
 	}
-	if ok || err != nil {
-		return all, err
+	then, err := x.standing(p)
+	switch {
+	case err != nil:
+		return nil, err
+	case then != nil:
+		return then.queue, nil
 	}
 	return x.readBuckets(p, vault)
 }

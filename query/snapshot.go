@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -42,10 +43,7 @@ type snapshot struct {
 	cache   *cache
 	seen    time.Time // when the cursors were last read
 
-	// oldestNew is the oldest block that was indexed after the seq since, that of the
-	// snapshot before, and the highest number for none; 0 where that is not known or
-	// blocks were taken back.
-	oldestNew, since uint64
+	news *news // since the snapshot before; nil where the snapshot was read whole
 
 	position http.Header // what an answer about it says of where it is
 }
@@ -221,7 +219,7 @@ func (s *snapshot) unlikeAssets() bool {
 // which may be nil.
 func (q *Query) read(ctx context.Context, s, before *snapshot) error {
 	var err error
-	if before == nil || s.seq-before.seq > newSeqs {
+	if before == nil || s.seq-before.seq > q.newsAtMost {
 		err = q.readWhole(ctx, s)
 	} else {
 		err = q.readNew(ctx, s, before)
@@ -275,58 +273,30 @@ func (q *Query) decode(database string, records []vaultRecord) error {
 	return nil
 }
 
-// readNew reads the records and NAVs since the snapshot before. Where some were
-// taken back, what is newest is looked for again.
+// readNew reads the news, and NAVs where there are some among them. Where some
+// were taken back, what is newest is looked for again.
 func (q *Query) readNew(ctx context.Context, s, before *snapshot) error {
 	since := []any{named("since", before.seq), named("seq", s.seq)}
-	type recordRow struct {
-		vaultRecord
-		blockRow
-		OfVault bool `ch:"of_vault"`
+	records, err := ask[newRecord](ctx, s.generation, sqlNewRecords, since...)
+	if err != nil {
+		return fmt.Errorf("read the new records of %s: %w", s.database, err)
+	}
+	if err := q.learn(s, before, records); err != nil {
+		return err
+	}
+	if s.news.oldest == 0 {
+		if err := s.readBlock(ctx); err != nil {
+			return err
+		}
 	}
 	type signedNav struct {
 		navRow
 		Sign int8 `ch:"sign"`
 	}
-	var records []recordRow
 	var navs []signedNav
-	group, asking := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		if records, err = ask[recordRow](asking, s.generation, sqlNewRecords, since...); err != nil {
-			return fmt.Errorf("read the new records of %s: %w", s.database, err)
-		}
-		return nil
-	})
-	group.Go(func() (err error) {
-		if navs, err = ask[signedNav](asking, s.generation, sqlNewNavs, since...); err != nil {
+	if !s.news.silent(before.seq, contracts.KindNavUpdated) {
+		if navs, err = ask[signedNav](ctx, s.generation, sqlNewNavs, since...); err != nil {
 			return fmt.Errorf("read the new NAVs of %s: %w", s.database, err)
-		}
-		return nil
-	})
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	s.block, s.time, s.records = before.block, before.time, slices.Clone(before.records)
-	s.oldestNew, s.since = math.MaxUint64, before.seq
-	for _, r := range records {
-		switch {
-		case r.OfVault:
-			s.records = append(s.records, r.vaultRecord)
-		case r.Sign < 0:
-			s.oldestNew = 0
-		default:
-			s.oldestNew = min(s.oldestNew, r.Block)
-			if r.Block >= s.block {
-				s.block, s.time = r.Block, uint64(r.Time)
-			}
-		}
-	}
-	if err := q.decode(s.database, s.records[len(before.records):]); err != nil {
-		return err
-	}
-	if s.oldestNew == 0 {
-		if err := s.readBlock(ctx); err != nil {
-			return err
 		}
 	}
 	s.vaults, s.navs = before.vaults, maps.Clone(before.navs)
@@ -338,6 +308,28 @@ func (q *Query) readNew(ctx context.Context, s, before *snapshot) error {
 		s.navs[toAddress(n.Vault)] = n.navRow
 	}
 	return nil
+}
+
+// learn takes over what the records after the snapshot before say.
+func (q *Query) learn(s, before *snapshot, records []newRecord) error {
+	s.block, s.time, s.records = before.block, before.time, slices.Clone(before.records)
+	s.news = &news{since: before.seq, oldest: math.MaxUint64, deposits: newLazy[[]newDeposit]()}
+	for _, r := range records {
+		switch {
+		case r.Kind == "log":
+			s.news.logs = append(s.news.logs, r)
+		case r.Kind == "vault":
+			s.records = append(s.records, r.vaultRecord)
+		case r.Kind == "block" && r.Sign < 0:
+			s.news.oldest = 0
+		case r.Kind == "block":
+			s.news.oldest = min(s.news.oldest, r.Block)
+			if r.Block >= s.block {
+				s.block, s.time = r.Block, uint64(r.Time)
+			}
+		}
+	}
+	return q.decode(s.database, s.records[len(before.records):])
 }
 
 // placesAtOnce is how many places of the chain are looked at for a live row:

@@ -57,7 +57,7 @@ func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
 
 // TestNeededBounds: a bound that every row meets is left out, and no other.
 func TestNeededBounds(t *testing.T) {
-	all := []string{sqlUserDeposits.page, sqlNavs.page, sqlUnswept, sqlVaultUsersRow, sqlQueueSteps}
+	all := []string{sqlUserDeposits.page, sqlNavs.page, sqlUnswept, sqlVaultMoves}
 	for _, b := range bounds {
 		found := false
 		for _, question := range all {

@@ -47,11 +47,14 @@ func (x *exchange) spans() (*spans, error) {
 	return ofHead(x, head.spans, func() (*spans, error) {
 		known, since := &spans{scale: head.scale}, uint64(0)
 		if was := head.spans.before(x.snapshot.seq); was != nil {
-			known, since = was.value, was.value.last[len(was.value.list)]
+			known, since = was.value, max(was.seq, was.value.last[len(was.value.list)])
 		}
-		rows, err := pinned[spanRow](x, x.snapshot.pin(), question("spans", known.span), named("since", since))
-		if err != nil {
-			return nil, err
+		rows, ok := x.snapshot.news.spans(since, known.span)
+		if !ok {
+			var err error
+			if rows, err = pinned[spanRow](x, x.snapshot.pin(), question("spans", known.span), named("since", since)); err != nil {
+				return nil, err
+			}
 		}
 		return known.with(rows), nil
 	})

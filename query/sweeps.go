@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // sweeps are those of every vault, in the order of the log. Nearly every answer
@@ -48,6 +50,9 @@ func (x *exchange) sweeps() (*sweeps, error) {
 			known = was.value
 		}
 		newest := &pin{generation: x.snapshot.generation, seq: x.snapshot.seq}
+		if x.snapshot.news.silent(known.seq, contracts.KindDepositsSwept) {
+			return known.with(nil, newest.seq), nil
+		}
 		rows, err := pinned[sweepRow](x, newest, sqlSweeps, named("since", known.seq))
 		if err != nil {
 			return nil, err

@@ -176,6 +176,9 @@ func usersOf(x *exchange, p *pin, page page, order [2]string, buckets []rankedBu
 func (x *exchange) places(p *pin, by string) ([]rankedBucket, error) {
 	return shared(x, p, func(h *head) *lazy[[]rankedBucket] { return h.lists[by] }, func(was *earlier[[]rankedBucket]) ([]rankedBucket, error) {
 		if was != nil {
+			if more, ok := x.snapshot.news.crossings(was.seq, by); ok {
+				return moved(was.value, more, 1), nil
+			}
 			more, err := pinned[rankedBucket](x, p, sqlMovedUsers[by], named("from", uint64(0)), named("to", uint64(math.MaxUint64)), named("since", was.seq))
 			return moved(was.value, more, 1), err
 		}

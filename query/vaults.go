@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/big"
 	"slices"
 	"strconv"
@@ -122,34 +121,44 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	return &answer{data: out}, nil
 }
 
-// vaultUsers is how many users at least this vault has, at the newest block all
-// of them: what they were and the rows since, or else out of the totals that the
-// engine holds in each part, unless these have rows later than the pin.
+// vaultUsers is how many users at least this vault has, or all: what they were in
+// the snapshot before, or at a past block at a checkpoint, and what logs did since;
+// and where neither tells, out of the tables.
 func (x *exchange) vaultUsers(p *pin, vault *common.Address) (map[common.Address]int64, error) {
+	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return h.users }, func(was *earlier[map[common.Address]int64]) (map[common.Address]int64, error) {
+		if was != nil {
+			moves, err := x.movesSince(p, was.seq)
+			return movedUsers(was.value, moves), err
+		}
+		then, err := x.standing(p)
+		switch {
+		case err != nil:
+			return nil, err
+		case then != nil:
+			return then.users, nil
+		}
+		return x.readVaultUsers(p, p.asked(vault))
+	})
+}
+
+// readVaultUsers reads how many users a vault has, or all, out of the totals that
+// the engine holds in each part, unless these have rows later than the pin.
+func (x *exchange) readVaultUsers(p *pin, vault *common.Address) (map[common.Address]int64, error) {
 	type row struct {
 		Vault string `ch:"vault"`
 		Users int64  `ch:"users"`
 		Last  uint64 `ch:"last"` // seq
 	}
-	return shared(x, p, func(h *head) *lazy[map[common.Address]int64] { return h.users }, func(was *earlier[map[common.Address]int64]) (map[common.Address]int64, error) {
-		filter := vaultParam(p.asked(vault))
-		out := make(map[common.Address]int64)
-		var rows []row
-		var err error
-		if was != nil {
-			maps.Copy(out, was.value)
-			rows, err = pinned[row](x, p, sqlVaultUsersRow, filter, named("since", was.seq))
-		} else {
-			rows, err = pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
-			if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
-				rows, err = pinned[row](x, p, sqlVaultUsersRow, filter, named("since", uint64(0)))
-			}
-		}
-		for _, r := range rows {
-			out[toAddress(r.Vault)] += r.Users
-		}
-		return out, err
-	})
+	filter := vaultParam(vault)
+	rows, err := pinned[row](x, p, sqlVaultUsers, filter, named("edge", p.block))
+	if err == nil && slices.ContainsFunc(rows, func(r row) bool { return r.Last > p.seq && p.rank(toAddress(r.Vault)) >= 0 }) {
+		rows, err = pinned[row](x, p, sqlVaultUsersRow, filter)
+	}
+	out := make(map[common.Address]int64, len(rows))
+	for _, r := range rows {
+		out[toAddress(r.Vault)] = r.Users
+	}
+	return out, err
 }
 
 func (q *Query) listNavs(x *exchange) (*answer, error) {

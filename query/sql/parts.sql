@@ -6,6 +6,8 @@ sum, and a list of deposits leaves them out. */ -}}
 
 {{define "queue_bit"}}bitShiftLeft(toInt256(1), request_index % 256){{end}}
 
+{{define "waits"}}waiting * expires_ts != 0{{end}}
+
 {{define "queue_sums" -}}
 vault, intDiv(request_index, 256) AS bucket, sum(open * {{template "queue_bit"}}) AS queued,
   sum(waiting * (expires_ts != 0) * {{template "queue_bit"}}) AS expiring, sum(waiting) AS unfunded, sum(waiting * estimate) AS amount,
