@@ -107,9 +107,9 @@ func (d *door) end() {
 		return
 	}
 	d.ended = true
+	close(d.shut) // first: a projector that ends of it has to be seen to have died
 	d.listener.Close()
 	for _, c := range d.ends {
 		c.Close()
 	}
-	close(d.shut)
 }

@@ -80,6 +80,7 @@ func play(t *testing.T, l *lane, number uint64) {
 	unavailable.Add(int64(h.unavailable))
 	if h.differing > 0 || err != nil {
 		report := append(h.lines, h.said.lines()...)
-		t.Errorf("history %d: %d of %d answers differ, error: %v\n%s\nagain: make property HISTORIES=1 SEED=%d", number, h.differing, h.answers, err, strings.Join(report, "\n"), number)
+		// What is wrong comes last, where it is seen of a report that was cut.
+		t.Errorf("\n%s\nhistory %d: %d of %d answers differ, error: %v\nagain: make property HISTORIES=1 SEED=%d", strings.Join(report, "\n"), number, h.differing, h.answers, err, number)
 	}
 }
