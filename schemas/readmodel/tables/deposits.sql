@@ -3,8 +3,9 @@
 -- takes the last one away; 0 otherwise and for partner 0. A user's list and a
 -- partner's are read out of by_user and by_partner, which have all that they
 -- show: to look the rows of a page up in another order costs several times as
--- much as to find them. Most questions are for a few rows, for which granules and
--- compressed blocks are small.
+-- much as to find them. Most questions are for all columns of a few rows: granules
+-- and compressed blocks are small for that, and the columns are in one file, since
+-- to open a file for each takes longer than to read it.
 CREATE TABLE deposits (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -37,4 +38,4 @@ CREATE TABLE deposits (
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, deposit_id, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384

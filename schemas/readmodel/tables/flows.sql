@@ -5,8 +5,9 @@
 -- time) and -1 (first_ts: minus that time) when the last one is taken back:
 -- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. One user is
 -- asked about, or those of a block, who have a few rows each: granules and
--- compressed blocks are small for that. How many users a vault had at a block is
--- in totals up to the 4,096 blocks that it is among, and of those in records.
+-- compressed blocks are small for that, and the columns in one file. How many
+-- users a vault had at a block is in totals up to the 4,096 blocks that it is
+-- among, and of those in records.
 CREATE TABLE flows (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -27,4 +28,4 @@ CREATE TABLE flows (
     GROUP BY vault, intDiv(block, 4096)
   )
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 4096, max_compress_block_size = 16384

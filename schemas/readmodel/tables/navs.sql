@@ -1,4 +1,5 @@
--- One row per NavUpdated; nav_per_share has 18 decimals.
+-- One row per NavUpdated; nav_per_share has 18 decimals. The columns are in one
+-- file: the newest row of a vault, or a page of them, is all that is asked for.
 CREATE TABLE navs (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -14,4 +15,4 @@ CREATE TABLE navs (
   tx FixedString(32),
   log_index UInt32
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, block, log_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000

@@ -18,7 +18,7 @@
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
 -- other than the rest. The rows between a block and the nearer end of such blocks
 -- are in records. A page shows requests from here and there, for which granules
--- and compressed blocks are small.
+-- and compressed blocks are small, and the columns in one file.
 CREATE TABLE requests (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -53,4 +53,4 @@ CREATE TABLE requests (
     ORDER BY user, block, log_index
   )
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, request_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384

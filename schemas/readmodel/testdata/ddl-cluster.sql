@@ -54,8 +54,9 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- takes the last one away; 0 otherwise and for partner 0. A user's list and a
 -- partner's are read out of by_user and by_partner, which have all that they
 -- show: to look the rows of a page up in another order costs several times as
--- much as to find them. Most questions are for a few rows, for which granules and
--- compressed blocks are small.
+-- much as to find them. Most questions are for all columns of a few rows: granules
+-- and compressed blocks are small for that, and the columns are in one file, since
+-- to open a file for each takes longer than to read it.
 CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -88,7 +89,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, deposit_id, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384
 ;
 
 -- What each log did to one user in one vault, as signed differences: a deposit,
@@ -98,8 +99,9 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- time) and -1 (first_ts: minus that time) when the last one is taken back:
 -- sum(first_ts) is the first-seen time wherever sum(vault_user) = 1. One user is
 -- asked about, or those of a block, who have a few rows each: granules and
--- compressed blocks are small for that. How many users a vault had at a block is
--- in totals up to the 4,096 blocks that it is among, and of those in records.
+-- compressed blocks are small for that, and the columns in one file. How many
+-- users a vault had at a block is in totals up to the 4,096 blocks that it is
+-- among, and of those in records.
 CREATE TABLE IF NOT EXISTS navlog_g7.flows ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -120,7 +122,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows ON CLUSTER main (
     GROUP BY vault, intDiv(block, 4096)
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_compress_block_size = 4096, max_compress_block_size = 16384
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 4096, max_compress_block_size = 16384
 ;
 
 -- The lists of users, in their orders. users is +1 in the row of a user who takes
@@ -172,7 +174,7 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- request is so once or not at all. Sums wrap at 2^256, so that bit 255 is no
 -- other than the rest. The rows between a block and the nearer end of such blocks
 -- are in records. A page shows requests from here and there, for which granules
--- and compressed blocks are small.
+-- and compressed blocks are small, and the columns in one file.
 CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -207,10 +209,11 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
     ORDER BY user, block, log_index
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, request_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384
 ;
 
--- One row per NavUpdated; nav_per_share has 18 decimals.
+-- One row per NavUpdated; nav_per_share has 18 decimals. The columns are in one
+-- file: the newest row of a vault, or a page of them, is all that is asked for.
 CREATE TABLE IF NOT EXISTS navlog_g7.navs ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -226,7 +229,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.navs ON CLUSTER main (
   tx FixedString(32),
   log_index UInt32
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, block, log_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000
 ;
 
 -- One row per DepositsSwept: deposits from_id to to_id of the vault, both
