@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -327,12 +328,19 @@ func TestFill(t *testing.T) {
 	kept = anew()
 	ended, cancel = context.WithCancel(t.Context())
 	done := make(chan error)
+	says := func(value string) bool {
+		return strings.Contains(w.get("/metrics").Body.String(), "\nnavlog_query_read_ahead "+value+"\n")
+	}
+	if !says("0") {
+		t.Error("the metrics say that the past is read before it is")
+	}
 	go func() { done <- w.Query.fill(ended) }()
 	eventually(t, "the loop read them all", func() bool {
 		kept.mu.Lock()
 		defer kept.mu.Unlock()
 		return kept.kept.Len() == many+1
 	})
+	eventually(t, "the metrics say so", func() bool { return says("1") })
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)

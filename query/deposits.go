@@ -3,6 +3,7 @@ package query
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -58,6 +59,16 @@ type depositRow struct {
 	LogIndex  uint32   `ch:"log_index"`
 }
 
+// userDeposit is one in its user's list.
+type userDeposit struct {
+	depositRow
+	userEntry
+}
+
+func (d *userDeposit) newer(than *userDeposit) int {
+	return cmp.Or(cmp.Compare(than.Block, d.Block), cmp.Compare(than.LogIndex, d.LogIndex))
+}
+
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	user := x.pathAddress()
 	page, span, vault := x.params.page(), x.params.span(), x.params.vault()
@@ -65,16 +76,15 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []any{hexParam("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
-	type row struct {
-		depositRow
-		tally
-	}
-	var rows []row
+	args := []any{named("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
+	var rows []userDeposit
 	var count int64
 	var swept *sweeps
 	err = together(
-		func() (err error) { rows, count, err = userPage[row](x, p, sqlUserDeposits, page, args); return },
+		func() (err error) {
+			rows, count, err = userPage[userDeposit](x, p, sqlUserDeposits, page, args)
+			return
+		},
 		func() (err error) { swept, err = x.sweeps(); return },
 	)
 	if err != nil {
@@ -163,7 +173,7 @@ func (x *exchange) oldestUnswept(p *pin, vault common.Address, after, newest uin
 		newest = math.MaxUint64
 	}
 	for scan := uint64(count + unsweptScan); ; scan *= 8 {
-		rows, err = pinned[depositRow](x, p, sqlUnswept, hexParam("vault", vault), named("swept", after), named("newest", newest), named("scan", scan), named("limit", uint64(count)))
+		rows, err = pinned[depositRow](x, p, sqlUnswept, named("vault", vault), named("swept", after), named("newest", newest), named("scan", scan), named("limit", uint64(count)))
 		if err != nil || int64(len(rows)) >= count || scan > math.MaxInt64/8 {
 			return rows, err
 		}
@@ -305,10 +315,10 @@ func partnerOrAbsent(id uint32) *uint32 {
 	return &id
 }
 
-// vaultParam is the optional filter by vault; empty lets all through.
-func vaultParam(filter *common.Address) any {
+// vaultParam is the optional filter by vault.
+func vaultParam(filter *common.Address) param {
 	if filter == nil {
-		return named("vault", "")
+		return named("vault", anyVault{})
 	}
-	return hexParam("vault", *filter)
+	return named("vault", *filter)
 }

@@ -1,5 +1,7 @@
 package query
 
+import "slices"
+
 // A list is read as if nothing of it had ever been taken back, which is mostly
 // so: then every row of a page is an entry. How many entries there are, and how
 // many rows say so, is read with it; where these differ, the page is asked for
@@ -21,9 +23,6 @@ type tally struct {
 	Said  uint64 `ch:"said"`  // how many rows say so: more than there are, where some were taken back
 }
 
-// of is the tally that stands in a row.
-func (t tally) of() tally { return t }
-
 // whole tells whether nothing was taken back.
 func (t tally) whole() bool { return t.Said == uint64(t.Total) }
 
@@ -41,31 +40,80 @@ func longPage[T any](x *exchange, p *pin, list list, page page, count func() (ta
 	return rows, max(t.Total, 0), err
 }
 
-// userList is a list that is short enough to be counted where it is read: every
-// row of a page has the tally, so that nothing is asked beside it.
+// userList is one user's: mostly a few rows, which are read whole and put into
+// order here, for to plan that takes the engine longer than to find them. A longer
+// one is counted where it is read: every row of a page has the tally.
 type userList struct {
 	list
+	few   string
 	count string // for a page past the end, which has no row to say it
 }
 
-func newUserList(name string) userList { return userList{newList(name), question(name+"_count", nil)} }
+func newUserList(name string) userList {
+	return userList{newList(name), question(name+"_few", nil), question(name+"_count", nil)}
+}
+
+// fewRows is up to how many rows of a user are read whole.
+const fewRows = 200
+
+// userEntry is what a row of a user's list says of itself beside
+// what it lists: the tally where it is one of a page, and else what it did.
+type userEntry struct {
+	tally
+	Seq      uint64 `ch:"seq"`
+	Sign     int8   `ch:"sign"`
+	Retracts uint64 `ch:"retracts"`
+}
+
+func (e *userEntry) entry() *userEntry { return e }
+
+// entryOf is a pointer to a row that is one of a user's list.
+type entryOf[T any] interface {
+	*T
+	entry() *userEntry
+	newer(than *T) int
+}
 
 // userPage reads a page of a user's list and how many entries the list has.
-func userPage[T interface{ of() tally }](x *exchange, p *pin, list userList, page page, args []any) ([]T, int64, error) {
+func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page, args []any) ([]T, int64, error) {
+	rows, err := pinned[T](x, p, list.few, append(args, named("few", uint64(x.fewRows+1)))...)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(rows) <= x.fewRows {
+		rows = liveEntries[T, P](rows)
+		slices.SortFunc(rows, func(a, b T) int { return P(&a).newer(&b) })
+		count := uint64(len(rows))
+		return rows[min(page.offset(), count):min(page.offset()+uint64(page.size), count)], int64(count), nil
+	}
 	limit, offset, skip := page.reach()
 	args = append(args, named("limit", limit), named("offset", offset))
-	rows, err := pinned[T](x, p, list.page, args...)
-	if err == nil && len(rows) > 0 && !rows[0].of().whole() {
+	rows, err = pinned[T](x, p, list.page, args...)
+	if err == nil && len(rows) > 0 && !P(&rows[0]).entry().whole() {
 		rows, err = pinned[T](x, p, list.live, args...)
 	}
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case len(rows) > 0:
-		return rows[min(skip, len(rows)):], rows[0].of().Total, nil
+		return rows[min(skip, len(rows)):], P(&rows[0]).entry().Total, nil
 	case offset == 0:
 		return nil, 0, nil
 	}
 	count, err := total(x, p, list.count, args...)
 	return nil, count, err
+}
+
+// liveEntries leaves out what says that something was taken back, and what was.
+func liveEntries[T any, P entryOf[T]](rows []T) []T {
+	gone := make(map[uint64]bool)
+	for i := range rows {
+		if e := P(&rows[i]).entry(); e.Sign < 0 {
+			gone[e.Retracts] = true
+		}
+	}
+	return slices.DeleteFunc(rows, func(r T) bool {
+		e := P(&r).entry()
+		return e.Sign <= 0 || gone[e.Seq]
+	})
 }

@@ -70,6 +70,8 @@ type Query struct {
 	prepares   time.Duration // what of it may go into the head of a snapshot
 	scale      scale         // of the past
 	newsAtMost uint64
+	fewRows    int
+	readAhead  atomic.Bool // the checkpoints are
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -93,7 +95,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.metrics = newMetrics(reg, q)
 	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
-	q.patience, q.looks, q.prepares, q.scale, q.newsAtMost = streamPatience, lookTimeout, prepareTimeout, pastScale, newsAtMost
+	q.patience, q.looks, q.prepares, q.scale, q.newsAtMost, q.fewRows = streamPatience, lookTimeout, prepareTimeout, pastScale, newsAtMost, fewRows
 	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
 	return q
 }

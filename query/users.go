@@ -305,7 +305,7 @@ func (q *Query) getUser(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := pinned[holdingRow](x, p, sqlUser, hexParam("user", address))
+	rows, err := x.holdings(p, address)
 	if err != nil {
 		return nil, err
 	}
@@ -313,6 +313,42 @@ func (q *Query) getUser(x *exchange) (*answer, error) {
 		return nil, notFound("There is no such user.")
 	}
 	return &answer{data: foldUser(address, rows, p)}, nil
+}
+
+// holdings are what a user did, by vault.
+func (x *exchange) holdings(p *pin, address common.Address) ([]holdingRow, error) {
+	type row struct {
+		Vault     string   `ch:"vault"`
+		Live      int8     `ch:"live"`
+		FirstSeen int64    `ch:"first_ts"`
+		Deposits  int8     `ch:"deposits"`
+		Deposited *big.Int `ch:"deposited"`
+		Requests  int8     `ch:"requests"`
+		Estimated *big.Int `ch:"estimated"`
+		Withdrawn *big.Int `ch:"withdrawn"`
+	}
+	user := named("user", address)
+	logs, err := pinned[row](x, p, sqlUserLogs, user, named("few", uint64(x.fewRows+1)))
+	if err != nil {
+		return nil, err
+	}
+	if len(logs) > x.fewRows {
+		return pinned[holdingRow](x, p, sqlUser, user)
+	}
+	var out []holdingRow
+	for _, l := range logs {
+		i := slices.IndexFunc(out, func(h holdingRow) bool { return h.Vault == l.Vault })
+		if i < 0 {
+			i = len(out)
+			out = append(out, holdingRow{Vault: l.Vault, Deposited: new(big.Int), Estimated: new(big.Int), Withdrawn: new(big.Int)})
+		}
+		h := &out[i]
+		h.Live, h.FirstSeen, h.Deposits, h.Requests = h.Live+int64(l.Live), h.FirstSeen+l.FirstSeen, h.Deposits+int64(l.Deposits), h.Requests+int64(l.Requests)
+		h.Deposited.Add(h.Deposited, l.Deposited)
+		h.Estimated.Add(h.Estimated, l.Estimated)
+		h.Withdrawn.Add(h.Withdrawn, l.Withdrawn)
+	}
+	return out, nil
 }
 
 // foldUser adds up what a user did over the vaults.

@@ -172,7 +172,7 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []any{hexParam("vault", address), named("from", span.from), named("to", span.to)}
+	args := []any{named("vault", address), named("from", span.from), named("to", span.to)}
 	rows, count, err := longPage[navRow](x, p, sqlNavs, page, func() (tally, error) { return pinnedOne[tally](x, p, sqlNavsCount, args...) }, args...)
 	if err != nil {
 		return nil, err
@@ -225,7 +225,7 @@ func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, err
 
 // addLatestNav adds the newest NAV of a vault, where it has one.
 func addLatestNav(ctx context.Context, p *pin, vault common.Address, navs map[common.Address]navRow) error {
-	args := p.args(hexParam("vault", vault))
+	args := p.args(named("vault", vault))
 	row, ok, err := askWide[navRow](ctx, p.generation, needed(sqlLatestNav, args), args...)
 	if ok {
 		navs[vault] = row

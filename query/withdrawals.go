@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"strconv"
@@ -83,7 +84,7 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 	if user == (common.Address{}) { // a row that is in nobody's list says so by this user
 		return x.withdrawals(p, nil, page, 0), nil
 	}
-	args := []any{hexParam("user", user), vaultParam(vault), named("status", status)}
+	args := []any{named("user", user), vaultParam(vault), named("status", status)}
 	read := x.userWithdrawals
 	if status != "" {
 		read = x.userWithdrawalsByStatus
@@ -95,13 +96,21 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 	return x.withdrawals(p, rows, page, count), nil
 }
 
+// userRequest names a request in its user's list.
+type userRequest struct {
+	requestKey
+	Block    uint64 `ch:"block"`
+	LogIndex uint32 `ch:"log_index"`
+	userEntry
+}
+
+func (r *userRequest) newer(than *userRequest) int {
+	return cmp.Or(cmp.Compare(than.Block, r.Block), cmp.Compare(than.LogIndex, r.LogIndex))
+}
+
 // userWithdrawals is a page of all of a user's requests, and how many there are.
 func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow, int64, error) {
-	type row struct {
-		requestKey
-		tally
-	}
-	wanted, count, err := userPage[row](x, p, sqlWithdrawals, page, args)
+	wanted, count, err := userPage[userRequest](x, p, sqlWithdrawals, page, args)
 	if err != nil {
 		return nil, 0, err
 	}

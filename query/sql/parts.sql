@@ -17,7 +17,7 @@ vault, intDiv(request_index, 256) AS bucket, sum(open * {{template "queue_bit"}}
 {{define "queue" -}}
 SELECT {{template "queue_sums" "kind = 'requested'"}}
 FROM {db:Identifier}.requests
-WHERE ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20)) {{.}}
+WHERE {{if .}}{{.}} AND {{end}}vault = {vault:FixedString(20)}
 GROUP BY vault, bucket
 {{- end}}
 
@@ -48,15 +48,29 @@ multiIf(claimed > 0, 'claimed', cancelled > 0, 'cancelled', funded > 0, 'queued'
   GROUP BY vault, request_index HAVING requested > 0
 {{end}}
 
+{{define "user_flows" -}}
+PREWHERE user = {user:FixedString(20)}
+WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
+{{- end}}
+
+{{define "user_deposits" -}}
+FROM {db:Identifier}.deposits
+WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}
+  AND seq <= {seq:UInt64} AND block <= {block:UInt64} AND ts >= {from:Int64} AND ts <= {to:Int64}
+{{- end}}
+
+{{- /* A user's rows are few and lie together: to read some columns first, or to look for them by other projections, costs more. */ -}}
+{{define "by_user"}}SETTINGS preferred_optimize_projection_name = 'by_user', optimize_use_projection_filtering = 0, optimize_move_to_prewhere = 0{{end}}
+
 {{define "user_withdrawals" -}}
 FROM {db:Identifier}.requests
-WHERE user = toFixedString(unhex({user:String}), 20) AND ({vault:String} = '' OR vault = toFixedString(unhex({vault:String}), 20))
+WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}
   AND seq <= {seq:UInt64} AND block <= {block:UInt64}
 {{- end}}
 
 {{define "user_live" -}}
 AND sign = 1
-  AND seq NOT IN (SELECT retracts FROM {db:Identifier}.requests WHERE user = toFixedString(unhex({user:String}), 20) AND sign = -1 AND seq <= {seq:UInt64})
+  AND seq NOT IN (SELECT retracts FROM {db:Identifier}.requests WHERE user = {user:FixedString(20)} AND sign = -1 AND seq <= {seq:UInt64})
 {{- end}}
 
 {{define "user_wanted" -}}

@@ -3,7 +3,6 @@
 SELECT vault, sum(vault_user) AS live, sum(f.first_ts) AS first_ts, sum(f.deposits) AS deposits, sum(f.deposited) AS deposited,
   sum(f.requests) AS requests, sum(f.estimated) AS estimated, sum(f.withdrawn) AS withdrawn
 FROM {db:Identifier}.flows AS f
-PREWHERE user = toFixedString(unhex({user:String}), 20)
-WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
+{{template "user_flows"}}
 GROUP BY vault
 {{template "by_row"}}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -32,7 +34,31 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*serv
 	cmd.Env = child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(chainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
 		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+numbered(0xee, 0).Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
-	return start(ctx, cmd, addr, "/readyz")
+	s, err := start(ctx, cmd, addr, "/readyz")
+	if err != nil {
+		return nil, err
+	}
+	return s, s.untilReadAhead(ctx)
+}
+
+// untilReadAhead waits until serve has read what it keeps of the past: a start is
+// not what is measured.
+func (s *server) untilReadAhead(ctx context.Context) error {
+	for range 600 {
+		metrics, err := fetch("http://" + s.addr + "/metrics")
+		if err != nil {
+			s.stop()
+			return err
+		}
+		if !bytes.Contains(metrics, []byte("\nnavlog_query_read_ahead 0\n")) { // an older binary does not say
+			return nil
+		}
+		if !sleep(ctx, time.Second) {
+			break
+		}
+	}
+	s.stop()
+	return errors.New("serve has not read its checkpoints within 10 minutes")
 }
 
 // bare starts a handler that does nothing but write these bytes.
