@@ -76,7 +76,7 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []any{named("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
+	args := []param{named("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
 	var rows []userDeposit
 	var count int64
 	var swept *sweeps

@@ -58,9 +58,10 @@
 // Where few rows are read, and that is nearly always, the engine spends more on
 // the text of a question than on the rows: every condition, level and column is
 // paid for, and so is each projection or index that it looks for in vain. So
-// questions leave out what every row meets (needed in sql.go), say which
-// projection is theirs, and those of one answer that do not wait for each other
-// are asked at once.
+// questions leave out what every row meets (needed in sql.go), have literals for
+// parameters (withValues there) and say which projection is theirs; a user's rows,
+// mostly few, are put into order here (list.go); and those of one answer that do
+// not wait for each other are asked at once.
 //
 // # When things fail
 //

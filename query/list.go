@@ -27,7 +27,7 @@ type tally struct {
 func (t tally) whole() bool { return t.Said == uint64(t.Total) }
 
 // longPage reads a page of a list that may be long, and meanwhile counts it.
-func longPage[T any](x *exchange, p *pin, list list, page page, count func() (tally, error), args ...any) (rows []T, total int64, err error) {
+func longPage[T any](x *exchange, p *pin, list list, page page, count func() (tally, error), args ...param) (rows []T, total int64, err error) {
 	var t tally
 	args = append(args, page.args()...)
 	err = together(
@@ -56,8 +56,8 @@ func newUserList(name string) userList {
 // fewRows is up to how many rows of a user are read whole.
 const fewRows = 200
 
-// userEntry is what a row of a user's list says of itself beside
-// what it lists: the tally where it is one of a page, and else what it did.
+// userEntry is what a row of a user's list says of itself beside what it lists: the
+// tally where it is one of a page, and else what it did.
 type userEntry struct {
 	tally
 	Seq      uint64 `ch:"seq"`
@@ -67,7 +67,8 @@ type userEntry struct {
 
 func (e *userEntry) entry() *userEntry { return e }
 
-// entryOf is a pointer to a row that is one of a user's list.
+// entryOf is a pointer to a row that is one of a user's list, in which the newer
+// one comes first.
 type entryOf[T any] interface {
 	*T
 	entry() *userEntry
@@ -75,7 +76,7 @@ type entryOf[T any] interface {
 }
 
 // userPage reads a page of a user's list and how many entries the list has.
-func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page, args []any) ([]T, int64, error) {
+func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page, args []param) ([]T, int64, error) {
 	rows, err := pinned[T](x, p, list.few, append(args, named("few", uint64(x.fewRows+1)))...)
 	if err != nil {
 		return nil, 0, err

@@ -124,7 +124,7 @@ func (x *exchange) now(p *pin) (uint64, error) {
 }
 
 // args are the parameters that hold a question to the pin.
-func (p *pin) args(more ...any) []any {
+func (p *pin) args(more ...param) []param {
 	return append(more, named("seq", p.seq), named("block", p.until()))
 }
 
@@ -167,7 +167,7 @@ func (p *pin) wanted(filter *common.Address) []vault {
 }
 
 // pinned asks a question at the pin.
-func pinned[T any](x *exchange, p *pin, question string, args ...any) ([]T, error) {
+func pinned[T any](x *exchange, p *pin, question string, args ...param) ([]T, error) {
 	args = p.args(args...)
 	rows, err := ask[T](x.ctx, p.generation, needed(question, args), args...)
 	if err != nil {
@@ -177,7 +177,7 @@ func pinned[T any](x *exchange, p *pin, question string, args ...any) ([]T, erro
 }
 
 // pinnedOne is pinned for a question with at most one row.
-func pinnedOne[T any](x *exchange, p *pin, question string, args ...any) (T, error) {
+func pinnedOne[T any](x *exchange, p *pin, question string, args ...param) (T, error) {
 	rows, err := pinned[T](x, p, question, args...)
 	if err != nil || len(rows) == 0 {
 		var none T
@@ -192,7 +192,7 @@ type totalRow struct {
 
 // total is the answer to a counting question. Signed rows make it signed; a
 // negative one would be a broken read model and counts as nothing.
-func total(x *exchange, p *pin, question string, args ...any) (int64, error) {
+func total(x *exchange, p *pin, question string, args ...param) (int64, error) {
 	r, err := pinnedOne[totalRow](x, p, question, args...)
 	return max(r.Total, 0), err
 }

@@ -276,7 +276,7 @@ func (q *Query) decode(database string, records []vaultRecord) error {
 // readNew reads the news, and NAVs where there are some among them. Where some
 // were taken back, what is newest is looked for again.
 func (q *Query) readNew(ctx context.Context, s, before *snapshot) error {
-	since := []any{named("since", before.seq), named("seq", s.seq)}
+	since := []param{named("since", before.seq), named("seq", s.seq)}
 	records, err := ask[newRecord](ctx, s.generation, sqlNewRecords, since...)
 	if err != nil {
 		return fmt.Errorf("read the new records of %s: %w", s.database, err)
@@ -343,7 +343,7 @@ func indexedBlock(ctx context.Context, g generation, seq, block uint64) (blockRo
 }
 
 // askWide looks for a live row at few places, and then at all.
-func askWide[T any](ctx context.Context, g generation, question string, args ...any) (row T, ok bool, err error) {
+func askWide[T any](ctx context.Context, g generation, question string, args ...param) (row T, ok bool, err error) {
 	for _, scan := range []uint64{placesAtOnce, math.MaxInt64} {
 		if row, ok, err = askOne[T](ctx, g, question, append(args, named("scan", scan))...); err != nil || ok {
 			break

@@ -66,11 +66,11 @@ func TestNeededBounds(t *testing.T) {
 				continue
 			}
 			found = true
-			kept := needed(question, []any{named(b.name, "another value"), named("other", b.value), named("list", []uint32{1})})
+			kept := needed(question, []param{named(b.name, "another value"), named("other", b.value), named("list", []uint32{1})})
 			if kept != question {
 				t.Errorf("%s: left out with another value", b.name)
 			}
-			if left := needed(question, []any{named("list", []uint32{1}), named(b.name, b.value)}); strings.Contains(left, "{"+b.name+":") {
+			if left := needed(question, []param{named("list", []uint32{1}), named(b.name, b.value)}); strings.Contains(left, "{"+b.name+":") {
 				t.Errorf("%s: not left out of %s", b.name, left)
 			}
 		}
@@ -125,7 +125,7 @@ func TestNavsTakenBack(t *testing.T) {
 // names, and nothing else gets into its text.
 func TestLiterals(t *testing.T) {
 	const every = "{a:UInt64} {b:UInt32} {c:Int64} {d:Array(UInt32)} {e:FixedString(20)} {f:String} {db:Identifier}.x {a:UInt64}"
-	values := []any{named("a", uint64(math.MaxUint64)), named("b", uint32(7)), named("c", int64(-1)), named("d", []uint32{1, 2}),
+	values := []param{named("a", uint64(math.MaxUint64)), named("b", uint32(7)), named("c", int64(-1)), named("d", []uint32{1, 2}),
 		named("e", vaultA), named("f", "queued"), named("db", "navlog_g1")}
 	got, err := withValues(every, values)
 	if err != nil {
@@ -141,7 +141,7 @@ func TestLiterals(t *testing.T) {
 		{"{v:Array(UInt32)}", []uint32{}}, {"{v:Array(UInt32)}", uint32(1)}, {"{v:FixedString(20)}", "0x00"}, {"{v:FixedString(20)}", anyVault{}},
 		{"{v:String}", vaultA}, {"{v:String}", nil}, {"{other:UInt64}", uint64(1)},
 	} {
-		if got, err := withValues("SELECT "+wrong.question, []any{named("v", wrong.value)}); err == nil {
+		if got, err := withValues("SELECT "+wrong.question, []param{named("v", wrong.value)}); err == nil {
 			t.Errorf("%s with %T %v is %q, should be an error", wrong.question, wrong.value, wrong.value, got)
 		}
 	}

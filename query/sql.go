@@ -133,9 +133,9 @@ var bounds = []struct {
 // needed leaves the bounds out that every row meets. To weigh a condition costs
 // the engine more than to read the rows, where these are few: a fifth of a
 // millisecond each.
-func needed(question string, args []any) string {
+func needed(question string, args []param) string {
 	for _, b := range bounds {
-		if slices.Contains(args, any(named(b.name, b.value))) {
+		if slices.Contains(args, named(b.name, b.value)) {
 			question = strings.ReplaceAll(question, b.condition, "")
 		}
 	}
@@ -146,22 +146,22 @@ func needed(question string, args []any) string {
 // writes its parameters.
 var placeholder = regexp.MustCompile(`\{(\w+):([A-Za-z0-9]+(?:\([A-Za-z0-9]+\))?)\}`)
 
-// withValues writes values into a question as literals. A parameter costs the engine a
-// function to plan, a tenth of a look-up for its three or four. Nothing that a
-// client wrote gets into the text: what it sent was parsed, and a literal is of a
-// number, of an address's bytes, or one of our own words.
-func withValues(question string, args []any) (string, error) {
+// withValues writes values into a question as literals. A parameter costs the
+// engine a function to plan, a tenth of a look-up for its three or four. Nothing
+// that a client wrote gets into the text: what it sent was parsed, and a literal is
+// of a number, of an address's bytes, or one of our own words.
+func withValues(question string, args []param) (string, error) {
 	var fault error
 	out := placeholder.ReplaceAllStringFunc(question, func(place string) string {
 		parts := placeholder.FindStringSubmatch(place)
-		i := slices.IndexFunc(args, func(a any) bool { return a.(param).name == parts[1] })
+		i := slices.IndexFunc(args, func(a param) bool { return a.name == parts[1] })
 		if i < 0 {
 			fault = fmt.Errorf("a question needs %s and has no such value", place)
 			return place
 		}
-		text, ok := literal(parts[2], args[i].(param).value)
+		text, ok := literal(parts[2], args[i].value)
 		if !ok {
-			fault = fmt.Errorf("a question needs %s and has %T %v", place, args[i].(param).value, args[i].(param).value)
+			fault = fmt.Errorf("a question needs %s and has %T %v", place, args[i].value, args[i].value)
 		}
 		return text
 	})
@@ -198,7 +198,7 @@ func literal(kind string, value any) (string, bool) {
 }
 
 // ask puts a question to a generation and gives its rows.
-func ask[T any](ctx context.Context, g generation, question string, args ...any) ([]T, error) {
+func ask[T any](ctx context.Context, g generation, question string, args ...param) ([]T, error) {
 	if err := ctx.Err(); err != nil { // there is no time to tell the engine of
 		return nil, err
 	}
@@ -243,7 +243,7 @@ func (withoutDeadline) Deadline() (time.Time, bool) { return time.Time{}, false 
 
 // askOne is ask for a question that has at most one row; no row gives the
 // zero value and false.
-func askOne[T any](ctx context.Context, g generation, question string, args ...any) (T, bool, error) {
+func askOne[T any](ctx context.Context, g generation, question string, args ...param) (T, bool, error) {
 	rows, err := ask[T](ctx, g, question, args...)
 	if err != nil || len(rows) == 0 {
 		var none T

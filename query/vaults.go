@@ -172,7 +172,7 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []any{named("vault", address), named("from", span.from), named("to", span.to)}
+	args := []param{named("vault", address), named("from", span.from), named("to", span.to)}
 	rows, count, err := longPage[navRow](x, p, sqlNavs, page, func() (tally, error) { return pinnedOne[tally](x, p, sqlNavsCount, args...) }, args...)
 	if err != nil {
 		return nil, err
@@ -255,8 +255,8 @@ func (r *navRow) json(vaultName string) navJSON {
 }
 
 // args are the parameters of one page.
-func (p page) args() []any {
-	return []any{named("limit", uint64(p.size)), named("offset", p.offset())}
+func (p page) args() []param {
+	return []param{named("limit", uint64(p.size)), named("offset", p.offset())}
 }
 
 // toAddress reads a FixedString(20).

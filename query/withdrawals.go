@@ -84,7 +84,7 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 	if user == (common.Address{}) { // a row that is in nobody's list says so by this user
 		return x.withdrawals(p, nil, page, 0), nil
 	}
-	args := []any{named("user", user), vaultParam(vault), named("status", status)}
+	args := []param{named("user", user), vaultParam(vault), named("status", status)}
 	read := x.userWithdrawals
 	if status != "" {
 		read = x.userWithdrawalsByStatus
@@ -109,7 +109,7 @@ func (r *userRequest) newer(than *userRequest) int {
 }
 
 // userWithdrawals is a page of all of a user's requests, and how many there are.
-func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow, int64, error) {
+func (x *exchange) userWithdrawals(p *pin, page page, args []param) ([]requestRow, int64, error) {
 	wanted, count, err := userPage[userRequest](x, p, sqlWithdrawals, page, args)
 	if err != nil {
 		return nil, 0, err
@@ -124,7 +124,7 @@ func (x *exchange) userWithdrawals(p *pin, page page, args []any) ([]requestRow,
 }
 
 // userWithdrawalsByStatus is the same of one status.
-func (x *exchange) userWithdrawalsByStatus(p *pin, page page, args []any) ([]requestRow, int64, error) {
+func (x *exchange) userWithdrawalsByStatus(p *pin, page page, args []param) ([]requestRow, int64, error) {
 	now, err := x.now(p)
 	if err != nil {
 		return nil, 0, err

@@ -22,6 +22,7 @@ type times struct {
 	mu     sync.Mutex
 	of     map[string][]time.Duration
 	failed map[string]int
+	first  error // of those that failed
 }
 
 func newTimes() *times {
@@ -34,6 +35,9 @@ func (t *times) add(name string, took time.Duration, err error) {
 	t.of[name] = append(t.of[name], took)
 	if err != nil {
 		t.failed[name]++
+		if t.first == nil {
+			t.first = err
+		}
 	}
 }
 
@@ -51,6 +55,9 @@ func (t *times) print(w io.Writer, title string) {
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {
 		d := t.of[name]
 		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), quantile(d, 0.5), quantile(d, 0.99), quantile(d, 1), t.failed[name])
+	}
+	if t.first != nil {
+		fmt.Fprintf(w, "the first that failed: %v\n", t.first)
 	}
 }
 
