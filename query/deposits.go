@@ -65,8 +65,8 @@ type userDeposit struct {
 	userEntry
 }
 
-func (d *userDeposit) newer(than *userDeposit) int {
-	return cmp.Or(cmp.Compare(than.Block, d.Block), cmp.Compare(than.LogIndex, d.LogIndex))
+func (d *userDeposit) position(b userDeposit) int {
+	return cmp.Or(cmp.Compare(d.Block, b.Block), cmp.Compare(d.LogIndex, b.LogIndex))
 }
 
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {

@@ -24,7 +24,7 @@ func (q *Query) fill(ctx context.Context) error {
 			} else if ctx.Err() == nil {
 				q.log.Debug("checkpoints are left to who asks for them", "generation", s.id, "error", err)
 			}
-			q.readAhead.Store(!f.mayGrow(s))
+			q.pastRead.Store(!f.mayGrow(s))
 		}
 		select {
 		case <-ctx.Done():

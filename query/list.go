@@ -67,12 +67,11 @@ type userEntry struct {
 
 func (e *userEntry) entry() *userEntry { return e }
 
-// entryOf is a pointer to a row that is one of a user's list, in which the newer
-// one comes first.
+// entryOf is a pointer to a row that is one of a user's list.
 type entryOf[T any] interface {
 	*T
 	entry() *userEntry
-	newer(than *T) int
+	position(b T) int // in the order of the chain
 }
 
 // userPage reads a page of a user's list and how many entries the list has.
@@ -83,7 +82,7 @@ func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page
 	}
 	if len(rows) <= x.fewRows {
 		rows = liveEntries[T, P](rows)
-		slices.SortFunc(rows, func(a, b T) int { return P(&a).newer(&b) })
+		slices.SortFunc(rows, func(a, b T) int { return P(&b).position(a) }) // newest first
 		count := uint64(len(rows))
 		return rows[min(page.offset(), count):min(page.offset()+uint64(page.size), count)], int64(count), nil
 	}

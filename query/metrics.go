@@ -44,15 +44,15 @@ func newMetrics(reg prometheus.Registerer, q *Query) metrics {
 			return 0
 		})
 	}
-	readAhead := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	pastRead := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: name("read_ahead"), Help: "1 once the checkpoints of the past are read; before, what needs one takes longer.",
 	}, func() float64 {
-		if q.readAhead.Load() {
+		if q.pastRead.Load() {
 			return 1
 		}
 		return 0
 	})
-	reg.MustRegister(readAhead, m.requests, m.seconds, m.limited, m.authFailures, m.panics, m.refused,
+	reg.MustRegister(pastRead, m.requests, m.seconds, m.limited, m.authFailures, m.panics, m.refused,
 		ofSnapshot("indexed_seq", "Last seq of the log that answers are made of; 0 before the first snapshot.", func(s *snapshot) float64 { return float64(s.seq) }),
 		ofSnapshot("indexed_block", "Newest indexed block.", func(s *snapshot) float64 { return float64(s.block) }),
 		ofSnapshot("generation", "Generation that answers are made of.", func(s *snapshot) float64 { return float64(s.id) }),

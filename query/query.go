@@ -71,7 +71,7 @@ type Query struct {
 	scale      scale         // of the past
 	newsAtMost uint64
 	fewRows    int
-	readAhead  atomic.Bool // the checkpoints are
+	pastRead   atomic.Bool // as far as it is read before anybody asks (fill.go)
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be

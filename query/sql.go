@@ -187,7 +187,7 @@ func literal(kind string, value any) (string, bool) {
 		}
 		return "[" + strings.Join(texts, ",") + "]", kind == "Array(UInt32)" && len(v) > 0
 	case common.Address:
-		return fmt.Sprintf("x'%x'", v[:]), kind == "FixedString(20)"
+		return hexLiteral(string(v[:])), kind == "FixedString(20)"
 	case string:
 		if kind == "Identifier" {
 			return v, ownWord.MatchString(v)

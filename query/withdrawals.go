@@ -104,8 +104,8 @@ type userRequest struct {
 	userEntry
 }
 
-func (r *userRequest) newer(than *userRequest) int {
-	return cmp.Or(cmp.Compare(than.Block, r.Block), cmp.Compare(than.LogIndex, r.LogIndex))
+func (r *userRequest) position(b userRequest) int {
+	return cmp.Or(cmp.Compare(r.Block, b.Block), cmp.Compare(r.LogIndex, b.LogIndex))
 }
 
 // userWithdrawals is a page of all of a user's requests, and how many there are.

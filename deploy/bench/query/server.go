@@ -38,7 +38,11 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*serv
 	if err != nil {
 		return nil, err
 	}
-	return s, s.untilReadAhead(ctx)
+	if err := s.untilReadAhead(ctx); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
 }
 
 // untilReadAhead waits until serve has read what it keeps of the past: a start is
@@ -47,17 +51,15 @@ func (s *server) untilReadAhead(ctx context.Context) error {
 	for range 600 {
 		metrics, err := fetch("http://" + s.addr + "/metrics")
 		if err != nil {
-			s.stop()
 			return err
 		}
 		if !bytes.Contains(metrics, []byte("\nnavlog_query_read_ahead 0\n")) { // an older binary does not say
 			return nil
 		}
 		if !sleep(ctx, time.Second) {
-			break
+			return ctx.Err()
 		}
 	}
-	s.stop()
 	return errors.New("serve has not read its checkpoints within 10 minutes")
 }
 

@@ -213,7 +213,7 @@ SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, f
 ;
 
 -- One row per NavUpdated; nav_per_share has 18 decimals. The columns are in one
--- file: the newest row of a vault, or a page of them, is all that is asked for.
+-- file: mostly a page of a vault's is asked for, or its newest.
 CREATE TABLE IF NOT EXISTS navlog_g7.navs (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
