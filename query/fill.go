@@ -14,6 +14,7 @@ const (
 // them: when a generation is new, and then when there may be a new one. It rests
 // after each for as long as it took: there are requests to be answered meanwhile.
 func (q *Query) fill(ctx context.Context) error {
+	ctx = withReadAhead(ctx)
 	var f filled
 	for {
 		rest := fillEvery

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -144,5 +145,21 @@ func TestLiterals(t *testing.T) {
 		if got, err := withValues("SELECT "+wrong.question, []param{named("v", wrong.value)}); err == nil {
 			t.Errorf("%s with %T %v is %q, should be an error", wrong.question, wrong.value, wrong.value, got)
 		}
+	}
+}
+
+// TestQuestionsComeFirst: an answer that somebody waits for goes before what the
+// engine writes, and what is read ahead of requests does not.
+func TestQuestionsComeFirst(t *testing.T) {
+	g := newFixture(t).snapshot.Load().generation
+	for want, ctx := range map[int32]context.Context{questionNice: t.Context(), 0: withReadAhead(t.Context())} {
+		type row struct {
+			Nice int32 `ch:"nice"`
+		}
+		got, err := ask[row](ctx, g, "SELECT toInt32(getSetting('os_threads_nice_value_query')) AS nice")
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "priority", int(got[0].Nice), int(want))
 	}
 }

@@ -231,8 +231,26 @@ func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit+engineGrace)
 	settings := clickhouse.Settings{"max_threads": 1, "max_execution_time": max(1, int(math.Ceil(limit.Seconds())))}
+	if !isReadAhead(ctx) {
+		settings["os_threads_nice_value_query"] = questionNice
+	}
 	return clickhouse.Context(withoutDeadline{ctx}, clickhouse.WithSettings(settings)), cancel
 }
+
+// questionNice is the priority of a question in the engine, where the engine's
+// process may set one (CAP_SYS_NICE): before inserts, of which a block at the head
+// brings one for each table at once. They held answers up for a tenth of a second
+// on two cores, and take a fifth longer since.
+const questionNice = -10
+
+type readAheadKey struct{}
+
+// withReadAhead marks what nobody waits for yet: its questions come before nothing.
+func withReadAhead(ctx context.Context) context.Context {
+	return context.WithValue(ctx, readAheadKey{}, true)
+}
+
+func isReadAhead(ctx context.Context) bool { return ctx.Value(readAheadKey{}) != nil }
 
 // withoutDeadline hides a deadline from the driver, which would make another
 // max_execution_time of it.
