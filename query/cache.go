@@ -158,7 +158,7 @@ func (q *Query) cached(x *exchange, e endpoint) (*finished, error) {
 	// cost counts: not the headers, which a client may fill with what it likes.
 	request, vars, caller := &http.Request{Method: http.MethodGet, URL: x.request.URL}, x.vars, x.caller
 	again := func(ctx context.Context, s *snapshot) {
-		warm := &exchange{ctx: ctx, request: request, vars: vars, caller: caller, snapshot: s, header: http.Header{}, fewRows: q.fewRows}
+		warm := &exchange{ctx: ctx, request: request, vars: vars, caller: caller, snapshot: s, header: http.Header{}, sizes: q.sizes}
 		_, _ = q.cached(warm, e) // what fails here, fails again when somebody asks
 	}
 	return x.snapshot.cache.answer(x.ctx, key, again, func() (*finished, error) {

@@ -418,7 +418,7 @@ func TestPacked(t *testing.T) {
 		bucket := uint32(0)
 		for bucket < math.MaxUint32>>1 && random.IntN(20) > 0 {
 			bucket += random.Uint32() >> (1 + random.UintN(31))
-			places = append(places, rankedBucket{bucket, random.Int32()})
+			places = append(places, rankedBucket{Bucket: bucket, Users: random.Int32()})
 		}
 		same(t, "places", unpackPlaces(packPlaces(places)), places)
 	}
@@ -430,7 +430,7 @@ func TestPacked(t *testing.T) {
 	}
 	full := make([]rankedBucket, 10_000)
 	for i := range full {
-		full[i] = rankedBucket{uint32(i * 40), 100}
+		full[i] = rankedBucket{Bucket: uint32(i * 40), Users: 100}
 	}
 	if n := len(packPlaces(full)); n > 2*len(full) {
 		t.Errorf("%d buckets of a list take %d bytes", len(full), n)

@@ -26,7 +26,7 @@ type exchange struct {
 	params   *params           // nil until the handler's turn
 	snapshot *snapshot         // nil: there is none yet
 	caller   *caller           // the partner; nil on public routes
-	fewRows  int               // of a user are read whole
+	sizes    sizes
 }
 
 // handler answers one kind of request. It writes nothing: what goes wrong, it

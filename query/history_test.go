@@ -166,8 +166,8 @@ func TestAnswersEqualOracle(t *testing.T) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			if seed == 2 { // some of the users have more
-				w.fewRows = 12
+			if seed == 2 { // some of the users have more, and some of the buckets
+				w.sizes = sizes{few: 12, many: 12}
 			}
 			s := tell(seed)
 			w.ledger = s.ledger

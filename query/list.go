@@ -53,8 +53,14 @@ func newUserList(name string) userList {
 	return userList{newList(name), question(name+"_few", nil), question(name+"_count", nil)}
 }
 
-// fewRows is up to how many rows of a user are read whole.
-const fewRows = 200
+// sizes say how many rows make a question be asked in one way or another.
+type sizes struct {
+	few  int    // of a user: up to so many are read whole
+	many uint64 // of the buckets of a page of who came first: so many are not added up, their totals are asked for
+}
+
+// usualSizes are where one way takes as long as the other, or so.
+var usualSizes = sizes{few: 200, many: 16_384}
 
 // userEntry is what a row of a user's list says of itself beside what it lists: the
 // tally where it is one of a page, and else what it did.
@@ -76,11 +82,11 @@ type entryOf[T any] interface {
 
 // userPage reads a page of a user's list and how many entries the list has.
 func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page, args []param) ([]T, int64, error) {
-	rows, err := pinned[T](x, p, list.few, append(args, named("few", uint64(x.fewRows+1)))...)
+	rows, err := pinned[T](x, p, list.few, append(args, named("few", uint64(x.sizes.few+1)))...)
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(rows) <= x.fewRows {
+	if len(rows) <= x.sizes.few {
 		rows = liveEntries[T, P](rows)
 		slices.SortFunc(rows, func(a, b T) int { return P(&b).position(a) }) // newest first
 		count := uint64(len(rows))

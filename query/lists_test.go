@@ -268,8 +268,8 @@ func TestNobodysWithdrawals(t *testing.T) {
 func TestPastTheEndIsCounted(t *testing.T) {
 	w := newFixture(t)
 	w.cfg.CacheBytes = 0
-	for _, few := range []int{fewRows, 1, 0} {
-		w.fewRows = few
+	for _, few := range []int{usualSizes.few, 1, 0} {
+		w.sizes.few = few
 		for _, list := range []string{"deposits", "withdrawals"} {
 			path := "/api/v1/users/" + alice.Hex() + "/" + list
 			all := w.get(path).body(t)["meta"].(object)["total"]
@@ -305,8 +305,8 @@ func TestListsAfterAReorganisation(t *testing.T) {
 	l.retract(2)
 	l.append(both(2, 3)...) // as it was
 	w.publish()
-	for _, few := range []int{fewRows, 1, 0} {
-		w.fewRows = few
+	for _, few := range []int{usualSizes.few, 1, 0} {
+		w.sizes.few = few
 		for _, list := range []string{"deposits", "withdrawals"} {
 			path := "/api/v1/users/" + alice.Hex() + "/" + list
 			var blocks []any

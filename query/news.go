@@ -109,7 +109,7 @@ func (n *news) crossings(seq uint64, by string) ([]rankedBucket, bool) {
 	var out []rankedBucket
 	for bucket, n := range users {
 		if n != 0 {
-			out = append(out, rankedBucket{bucket, n})
+			out = append(out, rankedBucket{Bucket: bucket, Users: n})
 		}
 	}
 	slices.SortFunc(out, func(a, b rankedBucket) int { return cmp.Compare(a.Bucket, b.Bucket) })

@@ -118,7 +118,7 @@ func unpackPlaces(p packed) []rankedBucket {
 	out, was := make([]rankedBucket, 0, len(p)/2), uint32(0)
 	for len(p) > 0 {
 		was += uint32(p.take())
-		out = append(out, rankedBucket{was, int32(p.take())})
+		out = append(out, rankedBucket{Bucket: was, Users: int32(p.take())})
 	}
 	return out
 }

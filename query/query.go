@@ -70,7 +70,7 @@ type Query struct {
 	prepares   time.Duration // what of it may go into the head of a snapshot
 	scale      scale         // of the past
 	newsAtMost uint64
-	fewRows    int
+	sizes      sizes
 	pastRead   atomic.Bool // as far as it is read before anybody asks (fill.go)
 }
 
@@ -95,7 +95,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	}
 	q.metrics = newMetrics(reg, q)
 	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
-	q.patience, q.looks, q.prepares, q.scale, q.newsAtMost, q.fewRows = streamPatience, lookTimeout, prepareTimeout, pastScale, newsAtMost, fewRows
+	q.patience, q.looks, q.prepares, q.scale, q.newsAtMost, q.sizes = streamPatience, lookTimeout, prepareTimeout, pastScale, newsAtMost, usualSizes
 	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
 	return q
 }

@@ -164,7 +164,7 @@ func (q *Query) serve(e endpoint) http.HandlerFunc {
 // answer takes one request through the checks, always in this order: key, rate
 // limit, parameters, look-up.
 func (q *Query) answer(w http.ResponseWriter, r *http.Request, e endpoint, h handler) error {
-	x := &exchange{ctx: r.Context(), request: r, vars: mux.Vars(r), header: w.Header(), snapshot: q.snapshot.Load(), fewRows: q.fewRows}
+	x := &exchange{ctx: r.Context(), request: r, vars: mux.Vars(r), header: w.Header(), snapshot: q.snapshot.Load(), sizes: q.sizes}
 	if e.partner || e.streamed { // the others wait for nothing but their turn, and for what make bounds
 		ctx, cancel := context.WithTimeout(x.ctx, q.cfg.RequestTimeout)
 		defer cancel()

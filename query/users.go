@@ -50,6 +50,7 @@ type userRow struct {
 	Withdrawn *big.Int `ch:"withdrawn"`
 	FirstSeen uint32   `ch:"first_ts"`
 	Total     uint64   `ch:"total"` // how many users there are, where the question counts them
+	Late      uint8    `ch:"late"`  // 1 where the row says more than was known at the pin
 }
 
 // The questions about users: by sortBy, and of a page by sortOrder too; ties go
@@ -57,6 +58,7 @@ type userRow struct {
 var (
 	sqlUserBuckets, sqlMovedUsers = listQuestions("users_buckets"), listQuestions("users_moved")
 	sqlUsers, sqlUsersAsOf        = pageQuestions("users"), pageQuestions("users_as_of")
+	sqlUsersCameFirst             = pageQuestions("users_came_first")
 )
 
 // userOrder is what the files of these questions are filled in with.
@@ -118,6 +120,7 @@ func (q *Query) listUsers(x *exchange) (*answer, error) {
 type rankedBucket struct {
 	Bucket uint32 `ch:"bucket"`
 	Users  int32  `ch:"users"`
+	Rows   uint64 `ch:"rows"` // that say so, the latest apart; 0 where that was not asked
 }
 
 // moved is the buckets of a list, in ascending order, after so many users came
@@ -133,7 +136,7 @@ func moved(buckets, by []rankedBucket, way int32) []rankedBucket {
 			next.Bucket = min(next.Bucket, by[0].Bucket)
 		}
 		if len(rest) > 0 && rest[0].Bucket == next.Bucket {
-			next.Users, rest = rest[0].Users, rest[1:]
+			next, rest = rest[0], rest[1:]
 		}
 		if len(by) > 0 && by[0].Bucket == next.Bucket {
 			next.Users, by = next.Users+way*by[0].Users, by[1:]
@@ -163,12 +166,30 @@ func usersOf(x *exchange, p *pin, page page, order [2]string, buckets []rankedBu
 	if order[1] == "desc" {
 		buckets = descend(buckets)
 	}
-	within, skip, count := stretch(buckets, page)
+	within, skip, rows, count := stretch(buckets, page)
 	if len(within) == 0 {
 		return nil, count, nil
 	}
-	rows, err := pinned[userRow](x, p, sqlUsers[order], named("buckets", within), named("limit", uint64(page.size)), named("offset", skip))
-	return rows, count, err
+	if order[0] == "firstSeen" && p.head != nil && rows >= x.sizes.many && skip <= mostSkipped {
+		if users, ok, err := cameFirst(x, p, page, order, within, skip); ok || err != nil {
+			return users, count, err
+		}
+	}
+	users, err := pinned[userRow](x, p, sqlUsers[order], named("buckets", within), named("limit", uint64(page.size)), named("offset", skip))
+	return users, count, err
+}
+
+// mostSkipped is how many users of a page's first bucket are read for nothing.
+const mostSkipped = 2000
+
+// cameFirst is a page of who came first out of the engine's totals, which are not
+// those of the pin (false) where rows later than that are in them.
+func cameFirst(x *exchange, p *pin, page page, order [2]string, within []uint32, skip uint64) ([]userRow, bool, error) {
+	rows, err := pinned[userRow](x, p, sqlUsersCameFirst[order], named("buckets", within), named("limit", skip+uint64(page.size)))
+	if err != nil || len(rows) > 0 && rows[0].Late != 0 {
+		return nil, false, err
+	}
+	return rows[min(skip, uint64(len(rows))):], true, nil
 }
 
 // places reads the buckets of a list: at the newest block what changed since
@@ -233,8 +254,8 @@ func descend(buckets []rankedBucket) []rankedBucket {
 }
 
 // stretch gives the buckets that a page lies in, how many users they hold
-// before it, and how many users there are.
-func stretch(buckets []rankedBucket, page page) (within []uint32, skip uint64, count int64) {
+// before it, how many rows they have, and how many users there are.
+func stretch(buckets []rankedBucket, page page) (within []uint32, skip, rows uint64, count int64) {
 	from, before := int64(page.offset()), int64(0)
 	to := from + int64(page.size)
 	for _, b := range buckets {
@@ -242,11 +263,11 @@ func stretch(buckets []rankedBucket, page page) (within []uint32, skip uint64, c
 			if len(within) == 0 {
 				skip = uint64(from - before)
 			}
-			within = append(within, b.Bucket)
+			within, rows = append(within, b.Bucket), rows+b.Rows
 		}
 		before += int64(b.Users)
 	}
-	return within, skip, before
+	return within, skip, rows, before
 }
 
 // usersAsOf gives the users as of a block. The places in rankings are those of
@@ -328,11 +349,11 @@ func (x *exchange) holdings(p *pin, address common.Address) ([]holdingRow, error
 		Withdrawn *big.Int `ch:"withdrawn"`
 	}
 	user := named("user", address)
-	logs, err := pinned[row](x, p, sqlUserLogs, user, named("few", uint64(x.fewRows+1)))
+	logs, err := pinned[row](x, p, sqlUserLogs, user, named("few", uint64(x.sizes.few+1)))
 	if err != nil {
 		return nil, err
 	}
-	if len(logs) > x.fewRows {
+	if len(logs) > x.sizes.few {
 		return pinned[holdingRow](x, p, sqlUser, user)
 	}
 	var out []holdingRow

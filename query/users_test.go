@@ -48,9 +48,20 @@ func crowd(l *ledger) {
 }
 
 // TestEveryPageOfTheUsers walks through the list in every order, by pages that
-// begin and end anywhere in a bucket.
+// begin and end anywhere in a bucket, with the rows of who came first added up, and
+// out of their totals.
 func TestEveryPageOfTheUsers(t *testing.T) {
+	for name, many := range map[string]uint64{"few rows": usualSizes.many, "many rows": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testEveryPageOfTheUsers(t, many)
+		})
+	}
+}
+
+func testEveryPageOfTheUsers(t *testing.T, many uint64) {
 	w := newWorld(t, func(c *Config) { c.CacheBytes = 0 })
+	w.sizes.many = many
 	crowd(w.ledger)
 	w.publish()
 	walk := func(o *oracle, size int, pinned string) {
@@ -139,7 +150,7 @@ func TestMovedBuckets(t *testing.T) {
 		}
 		sorted := func(m map[uint32]int32) (out []rankedBucket) {
 			for _, bucket := range slices.Sorted(maps.Keys(m)) {
-				out = append(out, rankedBucket{bucket, m[bucket]})
+				out = append(out, rankedBucket{Bucket: bucket, Users: m[bucket]})
 			}
 			return out
 		}
@@ -149,6 +160,18 @@ func TestMovedBuckets(t *testing.T) {
 		if got := moved(sorted(want), sorted(by), -1); !slices.Equal(got, sorted(was)) {
 			t.Fatalf("%v before it moved by %v was %v", sorted(want), sorted(by), got)
 		}
+	}
+}
+
+// TestAMovedBucketKeepsItsRows, by which its page is asked for in one way or another.
+func TestAMovedBucketKeepsItsRows(t *testing.T) {
+	got := moved([]rankedBucket{{1, 2, 30}, {4, 5, 60}, {7, 1, 80}}, []rankedBucket{{2, 1, 0}, {4, 1, 0}, {7, -1, 0}}, 1)
+	if want := []rankedBucket{{1, 2, 30}, {2, 1, 0}, {4, 6, 60}}; !slices.Equal(got, want) {
+		t.Fatalf("%v, not %v", got, want)
+	}
+	within, skip, rows, count := stretch(got, page{number: 2, size: 2})
+	if !slices.Equal(within, []uint32{2, 4}) || skip != 0 || rows != 60 || count != 9 {
+		t.Fatalf("the second page lies in %v, %d users after the first one's start, %d rows, of %d", within, skip, rows, count)
 	}
 }
 
@@ -193,6 +216,19 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 				}
 				for _, b := range got {
 					want[b.Bucket] -= b.Users
+					least, most := uint64(0), uint64(0)
+					for _, other := range places {
+						if other.bucket+uint32(n) != b.Bucket {
+							continue
+						}
+						most++
+						if other.seq/placesSpan < at.seq/placesSpan {
+							least++
+						}
+					}
+					if b.Rows < least || b.Rows > most {
+						t.Fatalf("bucket %d by %s at seq %d of %d has %d rows, not %d to %d", b.Bucket, by, at.seq, reached, b.Rows, least, most)
+					}
 				}
 				for bucket, off := range want {
 					if off != 0 {

@@ -7,8 +7,11 @@
 -- and no other table is asked; a log that changes these and not the key has a row
 -- with users 0. sign is that of the log. bucket follows from list, key and user
 -- (readmodel.AmountBucket, TimeBucket) and never falls along the order. How many
--- users each bucket holds at a seq is in totals up to a multiple of 1,048,576
--- near it, and between the two in records.
+-- users each bucket holds at a seq, and in how many rows, is in totals up to a
+-- multiple of 1,048,576 near it, and between the two in records. In the list of who came first a user
+-- keeps a place, and whoever came early has added a row for each log since: the
+-- projection came_first adds these up. Of the other lists, whose places change, it
+-- has no more than the buckets.
 CREATE TABLE rankings (
   seq UInt64 CODEC(Delta, LZ4),
   row UInt8,
@@ -22,6 +25,11 @@ CREATE TABLE rankings (
   first Int64,
   deposited Int256,
   withdrawn Int256,
-  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users) GROUP BY list, bucket, intDiv(seq, 1048576))
+  PROJECTION totals (SELECT list, bucket, intDiv(seq, 1048576), sum(users), count() GROUP BY list, bucket, intDiv(seq, 1048576)),
+  PROJECTION came_first (
+    SELECT list, bucket, if(list = 'first', toUInt32(key), 0), if(list = 'first', user, toFixedString('', 20)),
+      sum(users), sum(deposited), sum(withdrawn), max(seq)
+    GROUP BY list, bucket, if(list = 'first', toUInt32(key), 0), if(list = 'first', user, toFixedString('', 20))
+  )
 ) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
