@@ -326,6 +326,10 @@ func TestFill(t *testing.T) {
 	same(t, "checkpoints of the next generation, with the one that had to go", kept.kept.Len(), many+1)
 
 	kept = anew()
+	engine := &counter{Conn: w.conn}
+	counted := *w.snapshot.Load()
+	counted.conn = engine
+	w.snapshot.Store(&counted)
 	ended, cancel = context.WithCancel(t.Context())
 	done := make(chan error)
 	says := func(value string) bool {
@@ -344,6 +348,9 @@ func TestFill(t *testing.T) {
 	cancel()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+	if asked, ahead := engine.asked.Load(), engine.ahead.Load(); asked == 0 || asked != ahead {
+		t.Errorf("%d of %d questions of the loop come before inserts", asked-ahead, asked)
 	}
 
 	w.scale.ahead = 5

@@ -9,14 +9,18 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// counter is a way to the engine that counts the questions.
+// counter is a way to the engine that counts the questions, and those of them that
+// nobody waits for.
 type counter struct {
 	driver.Conn
-	asked atomic.Int64
+	asked, ahead atomic.Int64
 }
 
 func (c *counter) Select(ctx context.Context, to any, question string, args ...any) error {
 	c.asked.Add(1)
+	if isReadAhead(ctx) {
+		c.ahead.Add(1)
+	}
 	return c.Conn.Select(ctx, to, question, args...)
 }
 
