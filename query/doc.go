@@ -38,10 +38,11 @@
 //
 // A bound by seq keeps ClickHouse from answering out of the totals that every
 // part holds. So the queue takes these totals whole and subtracts the rows that
-// are newer than S (queue.go), as a partner's statistics do at the newest block; as
-// of a block these, and a vault's number of users, take the totals of all blocks
-// but some thousands around it, and these by row (partner.go, vaults.go). Where the
-// table has moved on before those, all rows are read.
+// are newer than S (queue.go), as a partner's statistics do at the newest block; a
+// page of who came first takes them where nothing in them is newer (users.go). As of
+// a block those statistics, and a vault's number of users, take the totals of all
+// blocks but some thousands around it, and these by row (partner.go, vaults.go).
+// Where the table has moved on before those, all rows are read.
 //
 // # The past
 //

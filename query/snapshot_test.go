@@ -125,21 +125,21 @@ func TestNavsTakenBack(t *testing.T) {
 // TestLiterals: a value is written as a literal of the type that the question
 // names, and nothing else gets into its text.
 func TestLiterals(t *testing.T) {
-	const every = "{a:UInt64} {b:UInt32} {c:Int64} {d:Array(UInt32)} {e:FixedString(20)} {f:String} {db:Identifier}.x {a:UInt64}"
-	values := []param{named("a", uint64(math.MaxUint64)), named("b", uint32(7)), named("c", int64(-1)), named("d", []uint32{1, 2}),
+	const every = "{a:UInt64} {b:UInt32} {c:Int64} {d:OneOf(UInt32)} {g:OneOf(UInt32)} {e:FixedString(20)} {f:String} {db:Identifier}.x {a:UInt64}"
+	values := []param{named("a", uint64(math.MaxUint64)), named("b", uint32(7)), named("c", int64(-1)), named("d", []uint32{1, 2}), named("g", []uint32{3}),
 		named("e", vaultA), named("f", "queued"), named("db", "navlog_g1")}
 	got, err := withValues(every, values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "the question", got, fmt.Sprintf("18446744073709551615 7 -1 [1,2] x'%x' 'queued' navlog_g1.x 18446744073709551615", vaultA[:]))
+	same(t, "the question", got, fmt.Sprintf("18446744073709551615 7 -1 IN (1,2) = 3 x'%x' 'queued' navlog_g1.x 18446744073709551615", vaultA[:]))
 	for _, wrong := range []struct {
 		question string
 		value    any
 	}{
 		{"{v:String}", "x' OR 1"}, {"{v:String}", `x\`}, {"{v:String}", ""}, {"{v:Identifier}", "a.b"}, {"{v:Identifier}", "a b"},
 		{"{v:UInt64}", "1"}, {"{v:UInt64}", int64(1)}, {"{v:UInt64}", uint32(1)}, {"{v:Int64}", uint64(1)}, {"{v:UInt32}", 1},
-		{"{v:Array(UInt32)}", []uint32{}}, {"{v:Array(UInt32)}", uint32(1)}, {"{v:FixedString(20)}", "0x00"}, {"{v:FixedString(20)}", anyVault{}},
+		{"{v:OneOf(UInt32)}", []uint32{}}, {"{v:OneOf(UInt32)}", uint32(1)}, {"{v:Array(UInt32)}", []uint32{1}}, {"{v:FixedString(20)}", "0x00"}, {"{v:FixedString(20)}", anyVault{}},
 		{"{v:String}", vaultA}, {"{v:String}", nil}, {"{other:UInt64}", uint64(1)},
 	} {
 		if got, err := withValues("SELECT "+wrong.question, []param{named("v", wrong.value)}); err == nil {

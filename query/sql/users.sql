@@ -8,7 +8,7 @@ SELECT user,
   {{if eq .List "deposited"}}key{{else}}sum(r.deposited){{end}} AS deposited,
   {{if eq .List "withdrawn"}}key{{else}}sum(r.withdrawn){{end}} AS withdrawn
 FROM {db:Identifier}.rankings AS r
-PREWHERE list = '{{.List}}' AND bucket IN {buckets:Array(UInt32)}
+PREWHERE list = '{{.List}}' AND bucket {buckets:OneOf(UInt32)}
 WHERE seq <= {seq:UInt64}
 GROUP BY {{$key}}, user HAVING sum(users) > 0
 ORDER BY {{$key}} {{if .Descending}}DESC{{else}}ASC{{end}}, user LIMIT {limit:UInt64} OFFSET {offset:UInt64}

@@ -4,7 +4,7 @@
 SELECT if(list = 'first', user, toFixedString('', 20)) AS user, if(list = 'first', toUInt32(key), 0) AS first_ts,
   sum(r.deposited) AS deposited, sum(r.withdrawn) AS withdrawn, max(seq) > {seq:UInt64} AS late
 FROM {db:Identifier}.rankings AS r
-WHERE list = 'first' AND bucket IN {buckets:Array(UInt32)}
+WHERE list = 'first' AND bucket {buckets:OneOf(UInt32)}
 GROUP BY first_ts, user HAVING sum(users) > 0 OR late
 ORDER BY late DESC, first_ts {{if .Descending}}DESC{{else}}ASC{{end}}, user LIMIT {limit:UInt64}
 SETTINGS preferred_optimize_projection_name = 'came_first', optimize_use_projection_filtering = 0, optimize_move_to_prewhere = 0
