@@ -134,8 +134,9 @@ SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_wind
 -- and no other table is asked; a log that changes these and not the key has a row
 -- with users 0. sign is that of the log. bucket follows from list, key and user
 -- (readmodel.AmountBucket, TimeBucket) and never falls along the order. How many
--- users each bucket holds at a seq, and in how many rows, is in totals up to a
--- multiple of 1,048,576 near it, and between the two in records. In the list of who came first a user
+-- users each bucket holds at a seq is in totals up to a multiple of 1,048,576
+-- near it, and between the two in records; totals counts the rows of a bucket too,
+-- which decides how a page of it is read. In the list of who came first a user
 -- keeps a place, and whoever came early has added a row for each log since: the
 -- projection came_first adds these up. Of the other lists, whose places change, it
 -- has no more than the buckets.
