@@ -196,7 +196,7 @@ func TestSchema(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"CREATE TABLE " + table + " (", "seq UInt64", "row UInt8", "sign Int8", "writer UInt64", "ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY"} {
+		for _, want := range []string{"CREATE TABLE " + table + " (", "seq UInt64", "row UInt8", "sign Int8", "writer UInt64", "ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY"} {
 			if !strings.Contains(string(b), want) {
 				t.Errorf("%s.sql lacks %q", table, want)
 			}

@@ -24,7 +24,6 @@ CREATE TABLE deposits (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION totals (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), count(), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
@@ -35,7 +34,7 @@ CREATE TABLE deposits (
   ),
   PROJECTION by_partner (
     SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, sender, assets, shares, partner_user, ts, tx
-    ORDER BY partner, block, log_index, seq
+    ORDER BY partner, block, log_index
   )
-) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, deposit_id, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, deposit_id) ORDER BY (vault, deposit_id, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384

@@ -27,5 +27,5 @@ CREATE TABLE flows (
     SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY vault, intDiv(block, 4096)
   )
-) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (user) ORDER BY (user, vault, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 4096, max_compress_block_size = 16384

@@ -14,5 +14,5 @@ CREATE TABLE navs (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32
-) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, block, log_index, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, block) ORDER BY (vault, block, log_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000

@@ -32,5 +32,5 @@ CREATE TABLE rankings (
       sum(users), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY list, bucket, if(list = 'first', toUInt32(key), 0), if(list = 'first', user, toFixedString('', 20))
   )
-) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (list, bucket) ORDER BY (list, bucket, key, user)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384

@@ -43,5 +43,5 @@ CREATE TABLE records (
   withdrawn_left UInt32,
   withdrawn_joined UInt32,
   PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq), count() GROUP BY kind, intDiv(block, 4096))
-) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (kind, block, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (kind, block) ORDER BY (kind, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024

@@ -52,5 +52,5 @@ CREATE TABLE requests (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
     ORDER BY user, block, log_index
   )
-) ENGINE = MergeTree PARTITION BY seq = 0 ORDER BY (vault, request_index, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, request_index) ORDER BY (vault, request_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384

@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   withdrawn_left UInt32,
   withdrawn_joined UInt32,
   PROJECTION spans (SELECT kind, intDiv(block, 4096), min(seq), max(seq), count() GROUP BY kind, intDiv(block, 4096))
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (kind, block, seq)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (kind, block) ORDER BY (kind, block, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
 
@@ -75,7 +75,6 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
-  INDEX ix_block block TYPE minmax GRANULARITY 1,
   PROJECTION totals (
     SELECT partner, vault, intDiv(block, 4096), sum(sign), count(), sum(sign * assets), sum(partner_user), min(seq), max(seq)
     GROUP BY partner, vault, intDiv(block, 4096)
@@ -86,9 +85,9 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
   ),
   PROJECTION by_partner (
     SELECT partner, block, log_index, seq, sign, retracts, vault, deposit_id, user, sender, assets, shares, partner_user, ts, tx
-    ORDER BY partner, block, log_index, seq
+    ORDER BY partner, block, log_index
   )
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, deposit_id, seq)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, deposit_id) ORDER BY (vault, deposit_id, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384
 ;
 
@@ -121,7 +120,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.flows ON CLUSTER main (
     SELECT vault, intDiv(block, 4096), sum(vault_user), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY vault, intDiv(block, 4096)
   )
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (user, vault, block, seq)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (user) ORDER BY (user, vault, block, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 128, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 4096, max_compress_block_size = 16384
 ;
 
@@ -159,7 +158,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.rankings ON CLUSTER main (
       sum(users), sum(deposited), sum(withdrawn), max(seq)
     GROUP BY list, bucket, if(list = 'first', toUInt32(key), 0), if(list = 'first', user, toFixedString('', 20))
   )
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (list, bucket, key, user)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (list, bucket) ORDER BY (list, bucket, key, user)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_compress_block_size = 16384
 ;
 
@@ -217,7 +216,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.requests ON CLUSTER main (
     SELECT user, block, log_index, seq, sign, retracts, vault, request_index
     ORDER BY user, block, log_index
   )
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, request_index, seq)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, request_index) ORDER BY (vault, request_index, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000, min_compress_block_size = 16384
 ;
 
@@ -237,7 +236,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.navs ON CLUSTER main (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, block, log_index, seq)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, block) ORDER BY (vault, block, log_index, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000
 ;
 
@@ -257,6 +256,6 @@ CREATE TABLE IF NOT EXISTS navlog_g7.sweeps ON CLUSTER main (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32
-) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 ORDER BY (vault, from_id, seq)
+) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, from_id) ORDER BY (vault, from_id, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
 ;
