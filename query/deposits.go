@@ -59,13 +59,13 @@ type depositRow struct {
 	LogIndex  uint32   `ch:"log_index"`
 }
 
-// userDeposit is one in its user's list.
-type userDeposit struct {
+// depositEntry is one in a list.
+type depositEntry struct {
 	depositRow
 	userEntry
 }
 
-func (d *userDeposit) position(b userDeposit) int {
+func (d *depositEntry) position(b depositEntry) int {
 	return cmp.Or(cmp.Compare(d.Block, b.Block), cmp.Compare(d.LogIndex, b.LogIndex))
 }
 
@@ -77,12 +77,12 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	args := []param{named("user", user), vaultParam(vault), named("from", span.from), named("to", span.to)}
-	var rows []userDeposit
+	var rows []depositEntry
 	var count int64
 	var swept *sweeps
 	err = together(
 		func() (err error) {
-			rows, count, err = userPage[userDeposit](x, p, sqlUserDeposits, page, args)
+			rows, count, err = userPage[depositEntry](x, p, sqlUserDeposits, page, args)
 			return
 		},
 		func() (err error) { swept, err = x.sweeps(); return },
@@ -135,7 +135,7 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 // deposit after the other.
 func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unsweptRow, swept *sweeps) error {
 	total := unswept.Total
-	rows, err := x.oldestUnswept(p, v.address, unswept.after, unswept.Newest, min(total, maxUnswept))
+	rows, err := x.oldestUnswept(p, v.address, unswept)
 	if err != nil {
 		return err
 	}
@@ -166,18 +166,39 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unswep
 // for them: a few were taken back.
 const unsweptScan = 1000
 
-// oldestUnswept reads so many deposits of a vault with a higher number than after,
-// and at a past block none with a higher one than newest.
-func (x *exchange) oldestUnswept(p *pin, vault common.Address, after, newest uint64, count int64) (rows []depositRow, err error) {
-	if !p.asOf { // there is none, and the engine need not look
+// oldestUnswept reads the deposits of a vault that no sweep has reached, the oldest
+// maxUnswept of them. Where these are all, their rows are put into order here: to
+// plan that takes the engine longer than to find them.
+func (x *exchange) oldestUnswept(p *pin, vault common.Address, unswept unsweptRow) (rows []depositRow, err error) {
+	count, newest := min(unswept.Total, maxUnswept), unswept.Newest
+	if !p.asOf { // none has a higher number, and the engine need not look
 		newest = math.MaxUint64
 	}
-	for scan := uint64(count + unsweptScan); ; scan *= 8 {
-		rows, err = pinned[depositRow](x, p, sqlUnswept, named("vault", vault), named("swept", after), named("newest", newest), named("scan", scan), named("limit", uint64(count)))
+	args := []param{named("vault", vault), named("swept", unswept.after), named("newest", newest)}
+	scan := uint64(count + unsweptScan)
+	if count == unswept.Total {
+		all, err := pinned[depositEntry](x, p, sqlUnsweptFew, append(args, named("few", scan))...)
+		if err != nil || uint64(len(all)) < scan {
+			return oldestFirst(all), err
+		}
+	}
+	for ; ; scan *= 8 {
+		rows, err = pinned[depositRow](x, p, sqlUnswept, append(args, named("scan", scan), named("limit", uint64(count)))...)
 		if err != nil || int64(len(rows)) >= count || scan > math.MaxInt64/8 {
 			return rows, err
 		}
 	}
+}
+
+// oldestFirst are the live ones of some entries, in the order of the chain.
+func oldestFirst(entries []depositEntry) []depositRow {
+	entries = liveEntries(entries)
+	slices.SortFunc(entries, func(a, b depositEntry) int { return a.position(b) })
+	rows := make([]depositRow, len(entries))
+	for i, e := range entries {
+		rows[i] = e.depositRow
+	}
+	return rows
 }
 
 // amountRow is how many there are and what they sum up to.

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"math/big"
+	"slices"
 )
 
 // requestLog is what one log said of a withdrawal request.
@@ -42,6 +43,7 @@ func (x *exchange) requests(p *pin, keys []requestKey) ([]requestRow, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortFunc(logs, func(a, b requestLog) int { return cmp.Compare(a.Seq, b.Seq) })
 	retracted := make(map[uint64]bool)
 	for _, l := range logs {
 		if l.Sign < 0 {

@@ -74,6 +74,7 @@ var (
 	sqlUserDeposits    = newUserList("user_deposits")
 	sqlSweeps          = question("sweeps", nil)
 	sqlUnswept         = question("unswept", nil)
+	sqlUnsweptFew      = question("unswept_few", nil)
 	sqlQueueBefore     = question("queue_before", nil)
 	sqlQueueBetween    = question("queue_between", nil)
 	sqlWithdrawals     = newUserList("user_withdrawals")

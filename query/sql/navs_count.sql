@@ -3,4 +3,4 @@ SELECT sum(sign) AS total, count() AS said
 FROM {db:Identifier}.navs
 WHERE vault = {vault:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
   AND ts >= {from:Int64} AND ts <= {to:Int64}
-{{template "by_row"}}
+{{template "whole_rows"}}

@@ -4,6 +4,9 @@ sum, and a list of deposits leaves them out. */ -}}
 {{- /* For a question that no projection answers: to find that out took up to a third of its time. */ -}}
 {{define "by_row"}}SETTINGS optimize_use_projections = 0{{end}}
 
+{{- /* The same where nearly all rows of what is read are wanted, of which the engine need not read some columns first. */ -}}
+{{define "whole_rows"}}{{template "by_row"}}, optimize_move_to_prewhere = 0{{end}}
+
 {{define "queue_bit"}}bitShiftLeft(toInt256(1), request_index % 256){{end}}
 
 {{define "waits"}}waiting * expires_ts != 0{{end}}

@@ -3,5 +3,4 @@ SELECT seq, sign, retracts, vault, request_index, kind, user, receiver, partner,
 FROM {db:Identifier}.requests
 PREWHERE (vault, request_index) IN ({{.}})
 WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
-ORDER BY seq
 {{template "by_row"}}
