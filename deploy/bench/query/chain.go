@@ -20,7 +20,8 @@ const (
 	eventsPerBlock = 10
 	secondsABlock  = 12
 	genesisTime    = 1_700_000_000
-	maxUnswept     = 500 // of one vault
+	maxUnswept     = 500       // of one vault
+	deliveryCount  = 1_000_000 // of partner 1
 )
 
 // chain makes up the log of a chain from a seed: vaults with deposits, sweeps,

@@ -105,7 +105,7 @@ func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
 	defer s.stop()
 	a, questions := newAsker("http://"+s.addr, w.keys[1]), w.questions()
 	inTurns(ctx, a, questions, o.Each, func(p string, _ *rand.Rand) string { return p }).print(os.Stdout, "cold, the newest block, one at a time")
-	inTurns(ctx, a, questions, o.Each, w.past).print(os.Stdout, "cold, a random past block, one at a time")
+	inTurns(ctx, a, withPast(questions), o.Each, w.past).print(os.Stdout, "cold, a random past block, one at a time")
 	return nil, nil
 }
 
@@ -122,10 +122,10 @@ func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
 	a, questions := newAsker("http://"+s.addr, w.keys[1]), w.questions()
 	pace(ctx, a, questions, 50, o.Each/6, func(p string, _ *rand.Rand) string { return p }) // what was never read is read once
 	newest := pace(ctx, a, questions, 50, o.Each, func(p string, _ *rand.Rand) string { return p })
-	past := pace(ctx, a, questions, 20, o.Each, w.past)
+	past := pace(ctx, a, withPast(questions), 50, o.Each, w.past)
 	full := saturate(ctx, a, questions, 8, o.Each/2)
 	newest.print(os.Stdout, "cold, the newest block, 50 requests a second")
-	past.print(os.Stdout, "cold, a random past block, 20 requests a second")
+	past.print(os.Stdout, "cold, a random past block, 50 requests a second")
 	full.print(os.Stdout, "cold, 8 clients as fast as they are answered")
 	memory, err := s.memory()
 	if err != nil {

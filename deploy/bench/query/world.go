@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -85,6 +86,9 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 	if err := w.partners(ctx); err != nil {
 		return w, err
 	}
+	if err := w.deliveries(ctx); err != nil {
+		return w, err
+	}
 	return w, w.fill(ctx, events, users)
 }
 
@@ -118,6 +122,37 @@ func (w *world) partners(ctx context.Context) error {
 		return err
 	}
 	return os.WriteFile(file, b, 0o600)
+}
+
+// deliveries writes those of partner 1, the large one, once for a data set: each was
+// told at the first attempt, and one in a hundred at the second.
+func (w *world) deliveries(ctx context.Context) error {
+	mark := filepath.Join(w.dir, "deliveries.loaded")
+	if _, err := os.Stat(mark); err == nil {
+		return nil
+	}
+	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt"); err != nil { // of a run that was broken off
+			return err
+		}
+		if _, err := tx.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, created_at, due_at, finished_at)
+			SELECT gen_random_uuid(), 1, n, 'deposit.referral', convert_to('{"id":"' || n || '","padding":"' || repeat('x', 500) || '"}', 'UTF8'), 'delivered',
+			  1 + (n % 100 = 0)::int, to_timestamp($1::bigint + n), to_timestamp($1::bigint + n), to_timestamp($1::bigint + n)
+			FROM generate_series(1, $2::bigint) n`, genesisTime, deliveryCount); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+			SELECT event_id, number, 'https://partner.example/hook', 1, created_at, 20, CASE WHEN number < attempts THEN 500 ELSE 200 END
+			FROM delivery, generate_series(1, attempts) number`)
+		return err
+	})
+	if err == nil {
+		_, err = w.pool.Exec(ctx, "VACUUM ANALYZE delivery, attempt")
+	}
+	if err != nil {
+		return fmt.Errorf("write the deliveries of partner 1: %w", err)
+	}
+	return os.WriteFile(mark, nil, 0o644)
 }
 
 // fill brings log and read models to the number of events.
