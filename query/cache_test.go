@@ -248,30 +248,57 @@ func TestSlotsAreTakenInTurn(t *testing.T) {
 	}
 }
 
-// TestReadersOfOneAddress: one address has a part of the places of long answers.
+// TestReadersOfOneAddress: one address has a part of the places of long answers, and
+// who wants more of them waits for one of its own.
 func TestReadersOfOneAddress(t *testing.T) {
-	r := readers{count: make(map[netip.Addr]int)}
+	refused := 0
+	r := newReaders(func() { refused++ })
 	one, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	for range clientStreams {
-		same(t, "within", r.enter(one), true)
+	enter := func(ctx context.Context, ip netip.Addr) func() {
+		t.Helper()
+		leave, err := r.enter(ctx, ip)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
 	}
-	same(t, "beyond, and another's", []any{r.enter(one), r.enter(other)}, []any{false, true})
-	r.leave(one)
-	r.leave(other)
-	same(t, "after one has left", []any{r.enter(one), len(r.count)}, []any{true, 1})
+	var leaves []func()
+	for range clientStreams {
+		leaves = append(leaves, enter(t.Context(), one))
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.enter(impatient, one); err == nil {
+		t.Error("one address has more than its places")
+	}
+	enter(impatient, other)()
+	same(t, "addresses, and requests of the one", []any{len(r.of), r.of[one].inside}, []any{1, clientStreams})
+	waits := make(chan func())
+	go func() { leave, _ := r.enter(t.Context(), one); waits <- leave }()
+	eventually(t, "it waits", func() bool { return r.of[one].places.waiting.Load() == 1 })
+	leaves[0]()
+	leaves[0] = <-waits
+	for _, leave := range leaves {
+		leave()
+	}
+	same(t, "addresses, and refused", []any{len(r.of), refused}, []any{0, 0})
 }
 
-// TestLongAnswerBeyondAnAddress is refused, and frees nobody else's place.
+// TestLongAnswerBeyondAnAddress is refused after a while, and frees nobody else's place.
 func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	w := newFixture(t)
 	ip := w.clientIP(httptest.NewRequest(http.MethodGet, "/", nil))
+	var leave func()
 	for range clientStreams {
-		w.readers.enter(ip)
+		var err error
+		if leave, err = w.readers.enter(t.Context(), ip); err != nil {
+			t.Fatal(err)
+		}
 	}
 	w.get("/api/v1/queues/deposits").failed(t, 503, "UNAVAILABLE")
-	w.readers.leave(ip)
+	leave()
 	w.get("/api/v1/queues/deposits").data(t)
-	same(t, "places", w.readers.count[ip], clientStreams-1)
+	same(t, "places", w.readers.of[ip].inside, clientStreams-1)
 }
 
 // TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing, or

@@ -80,17 +80,23 @@ type entryOf[T any] interface {
 	position(b T) int // in the order of the chain
 }
 
+// fewEntries reads all of a user's list, newest first, or gives false where it is a
+// long one.
+func fewEntries[T any, P entryOf[T]](x *exchange, p *pin, list userList, args []param) ([]T, bool, error) {
+	rows, err := pinned[T](x, p, list.few, append(args, named("few", uint64(x.sizes.few+1)))...)
+	if err != nil || len(rows) > x.sizes.few {
+		return nil, false, err
+	}
+	rows = liveEntries[T, P](rows)
+	slices.SortFunc(rows, func(a, b T) int { return P(&b).position(a) })
+	return rows, true, nil
+}
+
 // userPage reads a page of a user's list and how many entries the list has.
 func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page, args []param) ([]T, int64, error) {
-	rows, err := pinned[T](x, p, list.few, append(args, named("few", uint64(x.sizes.few+1)))...)
-	if err != nil {
-		return nil, 0, err
-	}
-	if len(rows) <= x.sizes.few {
-		rows = liveEntries[T, P](rows)
-		slices.SortFunc(rows, func(a, b T) int { return P(&b).position(a) }) // newest first
-		count := uint64(len(rows))
-		return rows[min(page.offset(), count):min(page.offset()+uint64(page.size), count)], int64(count), nil
+	rows, few, err := fewEntries[T, P](x, p, list, args)
+	if few || err != nil {
+		return pageOf(rows, page), int64(len(rows)), err
 	}
 	limit, offset, skip := page.reach()
 	args = append(args, named("limit", limit), named("offset", offset))
@@ -108,6 +114,12 @@ func userPage[T any, P entryOf[T]](x *exchange, p *pin, list userList, page page
 	}
 	count, err := total(x, p, list.count, args...)
 	return nil, count, err
+}
+
+// pageOf is a page of a list of which all is there.
+func pageOf[T any](all []T, page page) []T {
+	count := uint64(len(all))
+	return all[min(page.offset(), count):min(page.offset()+uint64(page.size), count)]
 }
 
 // liveEntries leaves out what says that something was taken back, and what was.

@@ -63,7 +63,7 @@ type Query struct {
 	leases     leases
 	slots      *slots
 	streams    *slots // the long answers, which hold memory until the client has them
-	readers    readers
+	readers    *readers
 	warming    sync.Mutex
 	patience   time.Duration // with a reader that takes nothing
 	looks      time.Duration // what a look at the engines may take
@@ -85,7 +85,6 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 		keys: keyCache{entries: make(map[[32]byte]keyEntry)},
 		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys),
 		leases:   leases{held: make(map[rateKey]lease)},
-		readers:  readers{count: make(map[netip.Addr]int)},
 		listener: listener{notified: make(chan struct{}, 1), every: lookEvery, rarely: lookRarely},
 	}
 	for _, proxy := range cfg.TrustedProxies {
@@ -96,7 +95,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.metrics = newMetrics(reg, q)
 	q.slots = newSlots(cfg.Concurrency, q.metrics.refused.Inc)
 	q.patience, q.looks, q.prepares, q.scale, q.newsAtMost, q.sizes = streamPatience, lookTimeout, prepareTimeout, pastScale, newsAtMost, usualSizes
-	q.streams = newSlots(maxStreams, q.metrics.refused.Inc)
+	q.streams, q.readers = newSlots(maxStreams, q.metrics.refused.Inc), newReaders(q.metrics.refused.Inc)
 	return q
 }
 

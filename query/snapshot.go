@@ -289,10 +289,6 @@ func (q *Query) readNew(ctx context.Context, s, before *snapshot) error {
 			return err
 		}
 	}
-	type signedNav struct {
-		navRow
-		Sign int8 `ch:"sign"`
-	}
 	var navs []signedNav
 	if !s.news.silent(before.seq, contracts.KindNavUpdated) {
 		if navs, err = ask[signedNav](ctx, s.generation, sqlNewNavs, since...); err != nil {
@@ -336,10 +332,40 @@ func (q *Query) learn(s, before *snapshot, records []newRecord) error {
 // more than a reorganisation takes back.
 const placesAtOnce = 1000
 
+// placesFirst is how many rows are looked at before that: mostly the first is live,
+// and to read a few takes the engine half as long as to plan what to do with many.
+const placesFirst = 8
+
 // indexedBlock is the newest block up to block that is live at seq; false when
 // there is none.
 func indexedBlock(ctx context.Context, g generation, seq, block uint64) (blockRow, bool, error) {
-	return askWide[blockRow](ctx, g, sqlIndexedBlock, named("seq", seq), named("block", block))
+	type row struct {
+		blockRow
+		Sign int8 `ch:"sign"`
+	}
+	args := []param{named("seq", seq), named("block", block)}
+	rows, err := ask[row](ctx, g, needed(sqlNewestBlocks, args), append(args, named("few", uint64(placesFirst)))...)
+	if err != nil {
+		return blockRow{}, false, err
+	}
+	newest, ok := newestLive(rows, func(r row) int8 { return r.Sign }, func(a, b row) bool { return a.Block == b.Block })
+	if ok || len(rows) < placesFirst {
+		return newest.blockRow, ok, nil
+	}
+	return askWide[blockRow](ctx, g, needed(sqlIndexedBlock, args), args...)
+}
+
+// newestLive is the first live one of rows that begin with the newest place in the
+// chain. Of one place they begin with the newest row, which decides: retractions
+// come newest first, so at most one fact is live there, and it is the last that was
+// added.
+func newestLive[T any](rows []T, sign func(T) int8, samePlace func(a, b T) bool) (live T, ok bool) {
+	for i, r := range rows {
+		if sign(r) > 0 && (i == 0 || !samePlace(rows[i-1], r)) {
+			return r, true
+		}
+	}
+	return live, false
 }
 
 // askWide looks for a live row at few places, and then at all.

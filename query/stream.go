@@ -27,11 +27,11 @@ const (
 func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	end := time.Now().Add(q.cfg.WriteTimeout)
 	x.params = newParams(x.request.URL.RawQuery)
-	reader := q.clientIP(x.request)
-	if !q.readers.enter(reader) {
-		return q.streams.full()
+	leave, err := q.readers.enter(x.ctx, q.clientIP(x.request))
+	if err != nil {
+		return err
 	}
-	defer q.readers.leave(reader)
+	defer leave()
 	release, err := q.streams.acquire(x.ctx)
 	if err != nil {
 		return err
@@ -66,29 +66,46 @@ func (q *Query) stream(w http.ResponseWriter, x *exchange, h handler) error {
 	return nil
 }
 
-// readers counts the long answers that each address waits for or is being sent.
+// readers are the places for long answers that each address has, of those that wait
+// for one or are being sent one.
 type readers struct {
-	mu    sync.Mutex
-	count map[netip.Addr]int
+	refused func()
+	mu      sync.Mutex
+	of      map[netip.Addr]*reader
 }
 
-// enter is false where the address has as many as one may have.
-func (r *readers) enter(ip netip.Addr) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count[ip] >= clientStreams {
-		return false
-	}
-	r.count[ip]++
-	return true
+type reader struct {
+	places *slots
+	inside int // of its requests: those that have a place or wait for one
 }
 
-func (r *readers) leave(ip netip.Addr) {
+func newReaders(refused func()) *readers {
+	return &readers{refused: refused, of: make(map[netip.Addr]*reader)}
+}
+
+// enter waits for one of the address's places; leave gives it back.
+func (r *readers) enter(ctx context.Context, ip netip.Addr) (leave func(), err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count[ip]--; r.count[ip] == 0 {
-		delete(r.count, ip)
+	of := r.of[ip]
+	if of == nil {
+		of = &reader{places: newSlots(clientStreams, r.refused)}
+		r.of[ip] = of
 	}
+	of.inside++
+	r.mu.Unlock()
+	gone := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if of.inside--; of.inside == 0 {
+			delete(r.of, ip)
+		}
+	}
+	release, err := of.places.acquire(ctx)
+	if err != nil {
+		gone()
+		return nil, err
+	}
+	return func() { release(); gone() }, nil
 }
 
 // patientWriter gives each piece its own deadline, and none a later one than

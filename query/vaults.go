@@ -2,11 +2,11 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -71,6 +71,18 @@ type navRow struct {
 	Time        uint32   `ch:"ts"`
 	Tx          string   `ch:"tx"`
 	LogIndex    uint32   `ch:"log_index"`
+}
+
+// signedNav is one, or with sign -1 what takes one back.
+type signedNav struct {
+	navRow
+	Sign int8 `ch:"sign"`
+}
+
+func (n signedNav) sign() int8 { return n.Sign }
+
+func (n signedNav) samePlace(o signedNav) bool {
+	return n.Vault == o.Vault && n.Block == o.Block && n.LogIndex == o.LogIndex
 }
 
 func (q *Query) listVaults(x *exchange) (*answer, error) {
@@ -190,8 +202,10 @@ func (x *exchange) latestNavs(p *pin, vault *common.Address) (navs map[common.Ad
 	case p.navs != nil:
 		return p.navs, nil
 	case vault != nil:
-		navs = make(map[common.Address]navRow)
-		err = addLatestNav(x.ctx, p, *vault, navs)
+		nav, ok, fault := latestNav(x.ctx, p, *vault)
+		if navs, err = make(map[common.Address]navRow), fault; ok {
+			navs[*vault] = nav
+		}
 	default:
 		navs, err = readLatestNavs(x.ctx, p)
 	}
@@ -202,35 +216,53 @@ func (x *exchange) latestNavs(p *pin, vault *common.Address) (navs map[common.Ad
 }
 
 // navsLately is in how many blocks up to the pin most vaults have a NAV.
-const navsLately = 4096
+const navsLately = 1024
 
 // readLatestNavs looks there, and for each of the other vaults at all it has:
 // what is read of one that has had none for years does not grow.
 func readLatestNavs(ctx context.Context, p *pin) (map[common.Address]navRow, error) {
-	rows, err := ask[navRow](ctx, p.generation, sqlLateNavs, p.args(named("from", p.block-min(p.block, navsLately)))...)
+	args := p.args(named("from", p.block-min(p.block, navsLately)))
+	rows, err := ask[signedNav](ctx, p.generation, needed(sqlLateNavs, args), args...)
 	if err != nil {
 		return nil, err
 	}
-	navs := make(map[common.Address]navRow, len(rows))
+	byVault := make(map[common.Address][]signedNav)
 	for _, r := range rows {
-		navs[toAddress(r.Vault)] = r
+		byVault[toAddress(r.Vault)] = append(byVault[toAddress(r.Vault)], r)
 	}
+	navs := make(map[common.Address]navRow, len(p.vaults))
+	var mu sync.Mutex
+	var others []func() error
 	for _, v := range p.vaults {
-		if _, ok := navs[v.address]; !ok {
-			err = errors.Join(err, addLatestNav(ctx, p, v.address, navs))
+		if newest, ok := newestLive(byVault[v.address], signedNav.sign, signedNav.samePlace); ok {
+			navs[v.address] = newest.navRow
+			continue
 		}
+		others = append(others, func() error {
+			nav, ok, err := latestNav(ctx, p, v.address)
+			mu.Lock()
+			defer mu.Unlock()
+			if ok {
+				navs[v.address] = nav
+			}
+			return err
+		})
 	}
-	return navs, err
+	return navs, together(others...)
 }
 
-// addLatestNav adds the newest NAV of a vault, where it has one.
-func addLatestNav(ctx context.Context, p *pin, vault common.Address, navs map[common.Address]navRow) error {
+// latestNav is the newest NAV of a vault, where it has one.
+func latestNav(ctx context.Context, p *pin, vault common.Address) (navRow, bool, error) {
 	args := p.args(named("vault", vault))
-	row, ok, err := askWide[navRow](ctx, p.generation, needed(sqlLatestNav, args), args...)
-	if ok {
-		navs[vault] = row
+	rows, err := ask[signedNav](ctx, p.generation, needed(sqlNewestNavs, args), append(args, named("few", uint64(placesFirst)))...)
+	if err != nil {
+		return navRow{}, false, err
 	}
-	return err
+	newest, ok := newestLive(rows, signedNav.sign, signedNav.samePlace)
+	if ok || len(rows) < placesFirst {
+		return newest.navRow, ok, nil
+	}
+	return askWide[navRow](ctx, p.generation, needed(sqlLatestNav, args), args...)
 }
 
 func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {

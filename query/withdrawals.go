@@ -84,12 +84,14 @@ func (q *Query) listUserWithdrawals(x *exchange) (*answer, error) {
 	if user == (common.Address{}) { // a row that is in nobody's list says so by this user
 		return x.withdrawals(p, nil, page, 0), nil
 	}
-	args := []param{named("user", user), vaultParam(vault), named("status", status)}
-	read := x.userWithdrawals
-	if status != "" {
-		read = x.userWithdrawalsByStatus
+	args := []param{named("user", user), vaultParam(vault)}
+	var rows []requestRow
+	var count int64
+	if status == "" {
+		rows, count, err = x.userWithdrawals(p, page, args)
+	} else {
+		rows, count, err = x.userWithdrawalsByStatus(p, page, args, status)
 	}
-	rows, count, err := read(p, page, args)
 	if err != nil {
 		return nil, err
 	}
@@ -114,22 +116,38 @@ func (x *exchange) userWithdrawals(p *pin, page page, args []param) ([]requestRo
 	if err != nil {
 		return nil, 0, err
 	}
+	rows, err := x.newestRequests(p, wanted)
+	return rows, count, err
+}
+
+// newestRequests reads the states of some requests, newest first.
+func (x *exchange) newestRequests(p *pin, wanted []userRequest) ([]requestRow, error) {
 	keys := make([]requestKey, len(wanted))
 	for i, w := range wanted {
 		keys[i] = w.requestKey
 	}
 	rows, err := x.requests(p, keys)
 	slices.SortFunc(rows, func(a, b requestRow) int { return b.position(a) })
-	return rows, count, err
+	return rows, err
 }
 
-// userWithdrawalsByStatus is the same of one status.
-func (x *exchange) userWithdrawalsByStatus(p *pin, page page, args []param) ([]requestRow, int64, error) {
+// userWithdrawalsByStatus is a page of those of one status: it takes the states of
+// all of them. Where they are few, these are told here.
+func (x *exchange) userWithdrawalsByStatus(p *pin, page page, args []param, status string) ([]requestRow, int64, error) {
+	all, few, err := fewEntries[userRequest](x, p, sqlWithdrawals, args)
+	if err != nil {
+		return nil, 0, err
+	}
+	if few {
+		rows, err := x.newestRequests(p, all)
+		rows = slices.DeleteFunc(rows, func(r requestRow) bool { return r.Status != status })
+		return pageOf(rows, page), int64(len(rows)), err
+	}
 	now, err := x.now(p)
 	if err != nil {
 		return nil, 0, err
 	}
-	args = append(args, named("now", now))
+	args = append(args, named("status", status), named("now", now))
 	count, err := total(x, p, sqlByStatusCount, args...)
 	if err != nil {
 		return nil, 0, err

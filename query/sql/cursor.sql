@@ -9,3 +9,4 @@ SELECT min(last) AS seq FROM (
   UNION ALL SELECT max(seq) FROM {db:Identifier}.navs
   UNION ALL SELECT max(seq) FROM {db:Identifier}.sweeps
 )
+SETTINGS {{template "newer_analyzer"}}

@@ -1,7 +1,6 @@
--- The newest NAV of every vault that has one from a block on.
+-- The NAVs of all vaults from a block on, taken back or not.
 SELECT {{template "nav"}}
-FROM {db:Identifier}.navs AS r
-WHERE sign != 0 AND seq <= {seq:UInt64} AND r.block <= {block:UInt64} AND r.block >= {from:UInt64}
-GROUP BY vault, block, log_index HAVING sum(sign) > 0
-ORDER BY block DESC, log_index DESC LIMIT 1 BY vault
-{{template "by_row"}}
+FROM {db:Identifier}.navs
+WHERE sign != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64} AND block >= {from:UInt64}
+ORDER BY block DESC, log_index DESC, seq DESC
+{{template "whole_rows"}}

@@ -1,6 +1,6 @@
 -- The NAVs after a seq, and what took some back. Of a vault the order of the log
 -- is that of the chain.
-SELECT vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index, sign
+SELECT {{template "nav"}}
 FROM {db:Identifier}.navs
 WHERE sign != 0 AND seq > {since:UInt64} AND seq <= {seq:UInt64}
 ORDER BY seq

@@ -17,4 +17,4 @@ FROM (
 )
 GROUP BY bucket HAVING users > 0
 ORDER BY bucket
-SETTINGS enable_shared_storage_snapshot_in_query = 1
+SETTINGS enable_shared_storage_snapshot_in_query = 1, {{template "newer_analyzer"}}
