@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -97,15 +98,15 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
-// listUnsweptDeposits asks vault by vault while it is sent, so that memory
-// holds the deposits of one vault at most.
+// listUnsweptDeposits asks for a part of the vaults at once while it is sent, so that
+// memory holds no more deposits than are shown of one vault at most.
 func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	filter := x.params.vault()
 	p, err := x.pin()
 	if err != nil {
 		return nil, err
 	}
-	swept, totals, err := x.unswept(p, filter) // before the first byte is sent, an error can still be told
+	swept, queues, err := x.unsweptQueues(p, filter) // before the first byte is sent, an error can still be told
 	if err != nil {
 		return nil, err
 	}
@@ -113,17 +114,19 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 		out := bufio.NewWriterSize(w, streamChunk)
 		out.WriteString(`{"ok":true,"data":[`)
 		first := true
-		for _, v := range p.wanted(filter) {
-			unswept := totals[v.address]
-			if unswept.Total <= 0 {
-				continue
-			}
-			if !first {
-				out.WriteByte(',')
-			}
-			first = false
-			if err := x.writeGroup(out, p, v, unswept, swept); err != nil {
+		for _, some := range batches(p.wanted(filter), queues) {
+			deposits, err := x.oldestUnswept(p, some, queues)
+			if err != nil {
 				return err
+			}
+			for _, v := range some {
+				if !first {
+					out.WriteByte(',')
+				}
+				first = false
+				if err := writeGroup(out, p, v, queues[v.address].Total, deposits[v.address], swept); err != nil {
+					return err
+				}
 			}
 		}
 		out.WriteString("]}\n")
@@ -131,30 +134,45 @@ func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	}}, nil
 }
 
+// batches are the vaults with a queue, in parts that are asked for at once: as many
+// as have no more deposits than are shown of one.
+func batches(vaults []vault, queues map[common.Address]unsweptRow) (out [][]vault) {
+	room := int64(0)
+	for _, v := range vaults {
+		total := queues[v.address].Total
+		if total <= 0 {
+			continue
+		}
+		if len(out) == 0 || total > room {
+			out, room = append(out, nil), maxUnswept
+		}
+		last := len(out) - 1
+		out[last], room = append(out[last], v), room-total
+	}
+	return out
+}
+
 // writeGroup writes the unswept deposits of one vault, a depositGroupJSON, one
 // deposit after the other.
-func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unsweptRow, swept *sweeps) error {
-	total := unswept.Total
-	rows, err := x.oldestUnswept(p, v.address, unswept)
-	if err != nil {
-		return err
-	}
-	group, err := encode(depositGroupJSON{VaultAddress: v.address.Hex(), VaultName: v.name, Deposits: []depositJSON{}, Count: total, Truncated: total > int64(len(rows))})
+func writeGroup(out *bufio.Writer, p *pin, v vault, total int64, rows []depositRow, swept *sweeps) error {
+	group, err := encode(depositGroupJSON{VaultAddress: v.written, VaultName: v.name, Deposits: []depositJSON{}, Count: total, Truncated: total > int64(len(rows))})
 	if err != nil {
 		return err
 	}
 	before, after, _ := bytes.Cut(bytes.TrimSpace(group), []byte(`"deposits":[`))
 	out.Write(before)
 	out.WriteString(`"deposits":[`)
+	var one bytes.Buffer
+	encoder := newEncoder(&one)
 	for i := range rows {
-		one, err := encode(rows[i].json(p, swept))
-		if err != nil {
-			return err
+		one.Reset()
+		if err := encoder.Encode(rows[i].json(p, swept)); err != nil {
+			return fmt.Errorf("encode a deposit: %w", err)
 		}
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		if _, err := out.Write(bytes.TrimSuffix(one, []byte("\n"))); err != nil {
+		if _, err := out.Write(bytes.TrimSuffix(one.Bytes(), []byte("\n"))); err != nil {
 			return err
 		}
 	}
@@ -166,28 +184,74 @@ func (x *exchange) writeGroup(out *bufio.Writer, p *pin, v vault, unswept unswep
 // for them: a few were taken back.
 const unsweptScan = 1000
 
-// oldestUnswept reads the deposits of a vault that no sweep has reached, the oldest
-// maxUnswept of them. Where these are all, their rows are put into order here: to
+// oldestUnswept reads the deposits that no sweep has reached of some vaults, of each
+// the oldest maxUnswept. Where these are all, their rows are put into order here: to
 // plan that takes the engine longer than to find them.
-func (x *exchange) oldestUnswept(p *pin, vault common.Address, unswept unsweptRow) (rows []depositRow, err error) {
-	count, newest := min(unswept.Total, maxUnswept), unswept.Newest
-	if !p.asOf { // none has a higher number, and the engine need not look
-		newest = math.MaxUint64
+func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address][]depositRow, error) {
+	out := make(map[common.Address][]depositRow, len(vaults))
+	var ranges []string
+	var unread []vault
+	few := uint64(unsweptScan)
+	for _, v := range vaults {
+		queue := queues[v.address]
+		if queue.deposits != nil {
+			out[v.address] = queue.deposits
+			continue
+		}
+		newest := uint64(math.MaxUint64) // none has a higher number, and the engine need not look
+		if p.asOf {
+			newest = queue.Newest
+		}
+		unread, ranges, few = append(unread, v), append(ranges, depositRange(v.address, queue.after, newest)), few+uint64(queue.Total)
 	}
-	args := []param{named("vault", vault), named("swept", unswept.after), named("newest", newest)}
-	scan := uint64(count + unsweptScan)
-	if count == unswept.Total {
-		all, err := pinned[depositEntry](x, p, sqlUnsweptFew, append(args, named("few", scan))...)
-		if err != nil || uint64(len(all)) < scan {
-			return oldestFirst(all), err
+	if len(unread) == 0 {
+		return out, nil
+	}
+	if few <= maxUnswept+unsweptScan {
+		rows, err := pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), named("few", few))
+		if err != nil {
+			return nil, err
+		}
+		if uint64(len(rows)) < few {
+			for _, r := range oldestFirst(rows) {
+				out[toAddress(r.Vault)] = append(out[toAddress(r.Vault)], r)
+			}
+			return out, nil
 		}
 	}
-	for ; ; scan *= 8 {
-		rows, err = pinned[depositRow](x, p, sqlUnswept, append(args, named("scan", scan), named("limit", uint64(count)))...)
+	for _, v := range unread {
+		rows, err := x.oldestOfMany(p, v.address, queues[v.address])
+		if err != nil {
+			return nil, err
+		}
+		out[v.address] = rows
+	}
+	return out, nil
+}
+
+// oldestOfMany reads the oldest maxUnswept deposits of a vault that no sweep has reached.
+func (x *exchange) oldestOfMany(p *pin, vault common.Address, queue unsweptRow) (rows []depositRow, err error) {
+	count := min(queue.Total, maxUnswept)
+	newest := uint64(math.MaxUint64)
+	if p.asOf {
+		newest = queue.Newest
+	}
+	args := []param{named("vault", vault), named("swept", queue.after), named("newest", newest), named("limit", uint64(count))}
+	for scan := uint64(count + unsweptScan); ; scan *= 8 {
+		rows, err = pinned[depositRow](x, p, sqlUnswept, append(args, named("scan", scan))...)
 		if err != nil || int64(len(rows)) >= count || scan > math.MaxInt64/8 {
 			return rows, err
 		}
 	}
+}
+
+// depositRange is a condition: the deposits of a vault after a number, up to another.
+func depositRange(vault common.Address, after, to uint64) string {
+	out := fmt.Sprintf("(vault = %s AND deposit_id > %d", hexLiteral(string(vault[:])), after)
+	if to < math.MaxUint64 {
+		out += fmt.Sprintf(" AND deposit_id <= %d", to)
+	}
+	return out + ")"
 }
 
 // oldestFirst are the live ones of some entries, in the order of the chain.
@@ -214,7 +278,13 @@ type unsweptRow struct {
 	Newest uint64 `ch:"newest"` // no deposit with a higher number is among them
 	Later  int64  `ch:"later"`  // how many of those that were looked at came after the block
 
-	after uint64 // the last deposit that was swept
+	after    uint64       // the last deposit that was swept
+	deposits []depositRow // all of them, where they were read to count them
+}
+
+// nothingUnswept is a queue of which nothing is counted yet.
+func nothingUnswept(after uint64) unsweptRow {
+	return unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: after}
 }
 
 // unswept counts the deposits that no sweep has reached, of at least this vault
@@ -229,9 +299,85 @@ func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals
 	return swept, totals, err
 }
 
-// unsweptSpan is how many numbers after the last deposit that was swept are
-// looked at for the end of a past queue.
-const unsweptSpan = 2048
+const (
+	// unsweptSpan is how many numbers after the last deposit that was swept are
+	// looked at for the end of a past queue, where nothing better is known: the sweep
+	// after the pin reached about the end, and unsweptMore is how many numbers after
+	// that are looked at.
+	unsweptSpan = 2048
+	unsweptMore = 32
+)
+
+// reach is up to which number the end of a vault's queue is looked for first.
+func (s *sweeps) reach(p *pin, vault common.Address, after uint64) uint64 {
+	span := uint64(unsweptSpan)
+	if next := s.next(p, vault); next > after {
+		span = min(span, next-after+unsweptMore)
+	}
+	if after > math.MaxUint64-span {
+		return math.MaxUint64
+	}
+	return after + span
+}
+
+// unsweptQueues are the deposits of a vault, or of all, that no sweep has reached:
+// how many, and in the past mostly which, for they are read to count them.
+func (x *exchange) unsweptQueues(p *pin, filter *common.Address) (*sweeps, map[common.Address]unsweptRow, error) {
+	if !p.asOf {
+		return x.unswept(p, filter)
+	}
+	swept, err := x.sweeps()
+	if err != nil {
+		return nil, nil, err
+	}
+	vaults := p.wanted(filter)
+	out, err := x.nearUnswept(p, vaults, swept)
+	if err != nil {
+		return nil, nil, err
+	}
+	far := slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool { _, ok := out[v.address]; return ok })
+	more, err := x.countUnswept(p, far, swept, nil)
+	maps.Copy(out, more)
+	return swept, out, err
+}
+
+// nearUnswept reads the past queues whose end is near: a vault numbers its deposits
+// in the order of the chain, so that after one of a later block none is in them.
+func (x *exchange) nearUnswept(p *pin, vaults []vault, swept *sweeps) (map[common.Address]unsweptRow, error) {
+	ranges, after := make([]string, len(vaults)), make(map[common.Address]uint64)
+	for i, v := range vaults {
+		last, _ := swept.last(p, v.address)
+		after[v.address], ranges[i] = last, depositRange(v.address, last, swept.reach(p, v.address, last))
+	}
+	out := make(map[common.Address]unsweptRow)
+	if len(vaults) == 0 {
+		return out, nil
+	}
+	whenever := *p
+	whenever.asOf = false // later ones too
+	rows, err := pinned[depositEntry](x, &whenever, question("unswept_few", strings.Join(ranges, " OR ")), named("few", uint64(maxUnswept)))
+	if err != nil || len(rows) == maxUnswept {
+		return out, err
+	}
+	queues, ended := make(map[common.Address]unsweptRow), make(map[common.Address]bool)
+	for _, r := range oldestFirst(rows) {
+		vault := toAddress(r.Vault)
+		if r.Block > p.block {
+			ended[vault] = true
+			continue
+		}
+		queue, ok := queues[vault]
+		if !ok {
+			queue = nothingUnswept(after[vault])
+		}
+		queue.Total, queue.deposits = queue.Total+1, append(queue.deposits, r)
+		queues[vault] = queue
+	}
+	for vault := range ended {
+		out[vault] = queues[vault]
+	}
+	return out, nil
+}
 
 // countUnswept looks at all deposits after the last one that was swept, or where
 // the same was the last before, at those that are new. Of a past block most of
@@ -248,7 +394,7 @@ func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earl
 				continue
 			}
 		}
-		out[v.address], unknown = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: last}, append(unknown, v)
+		out[v.address], unknown = nothingUnswept(last), append(unknown, v)
 	}
 	if len(known) > 0 {
 		if err := x.addNewUnswept(p, known, was.seq, out); err != nil {
@@ -256,15 +402,32 @@ func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earl
 		}
 	}
 	if p.asOf {
-		if err := x.addUnswept(p, unknown, "unswept_totals_near", unsweptSpan, 0, out); err != nil {
+		var err error
+		if unknown, err = x.addNearUnswept(p, unknown, swept, out); err != nil {
 			return nil, err
 		}
-		unknown = slices.DeleteFunc(unknown, func(v vault) bool { return out[v.address].Later > 0 })
-		for _, v := range unknown {
-			out[v.address] = unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: out[v.address].after}
+	}
+	return out, x.addUnswept(p, unknown, "unswept_totals", nil, 0, out)
+}
+
+// addNearUnswept counts the past queues whose end is near, and gives the vaults
+// whose end was not found: up to the next sweep, and then a good way on.
+func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, out map[common.Address]unsweptRow) ([]vault, error) {
+	for _, reach := range []func(v vault) uint64{
+		func(v vault) uint64 { return swept.reach(p, v.address, out[v.address].after) },
+		func(v vault) uint64 {
+			return out[v.address].after + min(unsweptSpan, math.MaxUint64-out[v.address].after)
+		},
+	} {
+		if err := x.addUnswept(p, vaults, "unswept_totals_near", reach, 0, out); err != nil {
+			return nil, err
+		}
+		vaults = slices.DeleteFunc(vaults, func(v vault) bool { return out[v.address].Later > 0 })
+		for _, v := range vaults {
+			out[v.address] = nothingUnswept(out[v.address].after)
 		}
 	}
-	return out, x.addUnswept(p, unknown, "unswept_totals", math.MaxUint64, 0, out)
+	return vaults, nil
 }
 
 // addNewUnswept counts the deposits after a seq.
@@ -274,7 +437,7 @@ func (x *exchange) addNewUnswept(p *pin, vaults []vault, seq uint64, out map[com
 		return err
 	}
 	if !ok {
-		return x.addUnswept(p, vaults, "unswept_totals", math.MaxUint64, seq, out)
+		return x.addUnswept(p, vaults, "unswept_totals", nil, seq, out)
 	}
 	var rows []unsweptRow
 	for _, d := range deposits {
@@ -287,20 +450,19 @@ func (x *exchange) addNewUnswept(p *pin, vaults []vault, seq uint64, out map[com
 	return nil
 }
 
-// addUnswept counts the deposits among so many numbers after the last that was
-// swept of each vault, in rows after a seq.
-func (x *exchange) addUnswept(p *pin, vaults []vault, file string, span, since uint64, out map[common.Address]unsweptRow) error {
+// addUnswept counts the deposits after the last that was swept of each vault, as far
+// as they reach (nil: all), in rows after a seq.
+func (x *exchange) addUnswept(p *pin, vaults []vault, file string, reach func(vault) uint64, since uint64, out map[common.Address]unsweptRow) error {
 	if len(vaults) == 0 {
 		return nil
 	}
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
-		last := out[v.address].after
-		ranges[i] = fmt.Sprintf("(vault = %s AND deposit_id > %d", hexLiteral(string(v.address[:])), last)
-		if span < math.MaxUint64-last {
-			ranges[i] += fmt.Sprintf(" AND deposit_id <= %d", last+span)
+		to := uint64(math.MaxUint64)
+		if reach != nil {
+			to = reach(v)
 		}
-		ranges[i] += ")"
+		ranges[i] = depositRange(v.address, out[v.address].after, to)
 	}
 	rows, err := pinned[unsweptRow](x, p, question(file, strings.Join(ranges, " OR ")), named("since", since))
 	sumUnswept(out, rows)
@@ -318,10 +480,14 @@ func sumUnswept(out map[common.Address]unsweptRow, rows []unsweptRow) {
 }
 
 func (r *depositRow) json(p *pin, swept *sweeps) depositJSON {
-	vault := toAddress(r.Vault)
+	vault, user := toAddress(r.Vault), toAddress(r.User).Hex()
+	sender := user // mostly, and its checksum takes as long as the rest of the row
+	if r.Sender != r.User {
+		sender = toAddress(r.Sender).Hex()
+	}
+	address, name := p.written(vault)
 	return depositJSON{
-		ID: factID(r.Tx, r.LogIndex), VaultAddress: vault.Hex(), VaultName: p.vaultName(vault),
-		UserAddress: toAddress(r.User).Hex(), SenderAddress: toAddress(r.Sender).Hex(),
+		ID: factID(r.Tx, r.LogIndex), VaultAddress: address, VaultName: name, UserAddress: user, SenderAddress: sender,
 		AssetAmount: r.Assets.String(), Shares: r.Shares.String(), PartnerID: partnerOrAbsent(r.Partner),
 		SweptAt: timeOrNull(uint64(swept.timeOf(p, vault, r.DepositID))),
 		TxHash:  toHash(r.Tx), BlockNumber: strconv.FormatUint(r.Block, 10), LogIndex: r.LogIndex, Timestamp: webhook.FormatTime(uint64(r.Time)),

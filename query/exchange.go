@@ -85,12 +85,16 @@ func position(g generation, seq, block uint64) http.Header {
 // encode gives JSON without the escapes that are for HTML.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
+	if err := newEncoder(&b).Encode(v); err != nil {
 		return nil, fmt.Errorf("encode the answer: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+func newEncoder(w io.Writer) *json.Encoder {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder
 }
 
 // body is what an answer looks like on the wire.

@@ -207,7 +207,7 @@ func (q *Query) describePrograms(out *publicStatusJSON) {
 
 func (s *snapshot) describeVaults(out *publicStatusJSON) {
 	for _, v := range s.vaults {
-		entry := vaultStatusJSON{Address: v.address.Hex(), Name: v.name}
+		entry := vaultStatusJSON{Address: v.written, Name: v.name}
 		if nav, ok := s.navs[v.address]; ok {
 			at := webhook.FormatTime(uint64(nav.Time))
 			entry.LastNavAt = &at

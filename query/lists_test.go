@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -94,10 +95,15 @@ func TestAmountsAreExact(t *testing.T) {
 	same(t, "deposit", w.get("/api/v1/partner/deposits", "x-api-key", key).data(t).([]any)[0].(object)["assetAmount"], largest.String())
 }
 
-// queuedDeposit is the row of a deposit of 1, whose log index is its number.
+// queuedDeposit is the row of a deposit of 1, whose log index is its number, or (sign
+// -1) of what takes back the one of the seq before.
 func queuedDeposit(seq uint64, sign int8, id, block uint64) []any {
+	retracts := uint64(0)
+	if sign < 0 {
+		retracts = seq - 1
+	}
 	hash := common.BigToHash(new(big.Int).SetUint64(id))
-	return []any{seq, uint8(0), sign, uint64(0), writer, vaultA.Bytes(), id, alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), block, blockTime(block), hash.Bytes(), uint32(id)}
+	return []any{seq, uint8(0), sign, retracts, writer, vaultA.Bytes(), id, alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), block, blockTime(block), hash.Bytes(), uint32(id)}
 }
 
 // TestLongDepositQueue is cut, and says so, and how many there really are.
@@ -155,14 +161,20 @@ func TestPastDepositQueue(t *testing.T) {
 	const long = unsweptSpan + 5
 	for name, c := range map[string]struct {
 		queued, later uint64
-		gone          bool // a later deposit had the first number before
+		gone          bool   // a later deposit had the first number before
+		sweep         uint64 // up to which number the next sweep takes deposits
 	}{
 		"short": {queued: 7, later: 3}, "as long as the look": {queued: unsweptSpan, later: 3}, "one less": {queued: unsweptSpan - 1, later: 3},
 		"long": {queued: long, later: 3}, "long, nothing later": {queued: long}, "long, later ones gone": {queued: long, gone: true}, "nothing yet": {later: 3},
+		"swept": {queued: 7, later: 3, sweep: 8}, "swept in part": {queued: 200, later: 3, sweep: 4}, "long, swept in part": {queued: long, later: 3, sweep: 4},
+		"as long as the look after a sweep": {queued: 4 + unsweptMore, later: 3, sweep: 4}, "one less after a sweep": {queued: 3 + unsweptMore, later: 3, sweep: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 9}, fact{kind: aBlock, block: 13})
+			if c.sweep > 0 {
+				w.ledger.append(fact{kind: aSweep, vault: vaultA, id: 1, to: c.sweep, block: 14, tx: tx(1)}, fact{kind: aBlock, block: 14})
+			}
 			w.ledger.insert(t, w.writer, w.database())
 			var rows [][]any
 			for id := uint64(1); id <= c.queued+c.later; id++ {
@@ -187,6 +199,21 @@ func TestPastDepositQueue(t *testing.T) {
 			same(t, "deposits", []any{len(deposits), deposits[0].(object)["logIndex"], deposits[len(deposits)-1].(object)["logIndex"]},
 				[]any{int(c.queued), jsonNumber("1"), jsonNumber(fmt.Sprint(c.queued))})
 		})
+	}
+}
+
+// TestBatches: the vaults with a queue, in their order, no more deposits at once than
+// are shown of one, but where one has more.
+func TestBatches(t *testing.T) {
+	var vaults []vault
+	queues := make(map[common.Address]unsweptRow)
+	for i, total := range []int64{7, 0, maxUnswept - 8, 1, 1, maxUnswept + 1, 2, maxUnswept} {
+		v := vault{address: common.BigToAddress(big.NewInt(int64(i)))}
+		vaults, queues[v.address] = append(vaults, v), unsweptRow{amountRow: amountRow{Total: total}}
+	}
+	want := [][]vault{{vaults[0], vaults[2], vaults[3]}, {vaults[4]}, {vaults[5]}, {vaults[6]}, {vaults[7]}}
+	if got := batches(vaults, queues); !reflect.DeepEqual(got, want) {
+		t.Errorf("batches are %v, should be %v", got, want)
 	}
 }
 

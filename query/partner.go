@@ -53,7 +53,8 @@ func (q *Query) partnerStats(x *exchange) (*answer, error) {
 		}
 		out.TotalDeposits += r.Deposits
 		volume.Add(volume, r.Volume)
-		out.ByVault = append(out.ByVault, vaultVolumeJSON{toAddress(r.Vault).Hex(), r.Deposits, r.Volume.String()})
+		vault, _ := p.written(toAddress(r.Vault))
+		out.ByVault = append(out.ByVault, vaultVolumeJSON{vault, r.Deposits, r.Volume.String()})
 	}
 	out.TotalVolume = volume.String()
 	return &answer{data: out}, nil

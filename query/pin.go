@@ -146,12 +146,12 @@ func (p *pin) vault(address common.Address) (*vault, error) {
 	return nil, notFound("There is no such vault.")
 }
 
-// vaultName is the display name of a vault.
-func (p *pin) vaultName(address common.Address) string {
+// written are the address of a vault as answers write it, and its display name.
+func (p *pin) written(address common.Address) (written, name string) {
 	if v, err := p.vault(address); err == nil {
-		return v.name
+		return v.written, v.name
 	}
-	return ""
+	return address.Hex(), ""
 }
 
 // wanted are the vaults that a filter lets through, in the order of the list.

@@ -51,6 +51,7 @@ type snapshot struct {
 // vault is what the newest record about a vault says of it.
 type vault struct {
 	address    common.Address
+	written    string // the address with its checksum
 	name       string
 	symbol     string
 	decimals   uint32
@@ -390,8 +391,9 @@ func (r *vaultRecord) decode(chainID uint64) error {
 	if record.GetChainId() != chainID {
 		return fmt.Errorf("it is of chain %d and this program serves chain %d: give it the read models of its own chain", record.GetChainId(), chainID)
 	}
+	address := common.BytesToAddress(v.GetAddress())
 	r.vault = vault{
-		address: common.BytesToAddress(v.GetAddress()), name: v.GetName(), symbol: v.GetSymbol(),
+		address: address, written: address.Hex(), name: v.GetName(), symbol: v.GetSymbol(),
 		decimals: v.GetDecimals(), startBlock: v.GetStartBlock(),
 		asset: asset{
 			address: common.BytesToAddress(v.GetAsset().GetAddress()),

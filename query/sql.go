@@ -76,7 +76,6 @@ var (
 	sqlUserDeposits    = newUserList("user_deposits")
 	sqlSweeps          = question("sweeps", nil)
 	sqlUnswept         = question("unswept", nil)
-	sqlUnsweptFew      = question("unswept_few", nil)
 	sqlQueueBefore     = question("queue_before", nil)
 	sqlQueueBetween    = question("queue_between", nil)
 	sqlWithdrawals     = newUserList("user_withdrawals")

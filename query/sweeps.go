@@ -13,7 +13,7 @@ import (
 
 // sweeps are those of every vault, in the order of the log. Nearly every answer
 // about deposits asks for them, and they are few: a vault is swept when its
-// custodian comes for the money. So they are read once, at 56 bytes each, and
+// custodian comes for the money. So they are read once, at 64 bytes each, and
 // afterwards from block to block what is new.
 type sweeps struct {
 	seq    uint64 // up to which they are read
@@ -26,6 +26,7 @@ type sweep struct {
 	gone       uint64 // seq of the row that takes it back, or the highest there can be
 	from, to   uint64 // ids of the deposits, both included
 	highest    uint64 // id in this sweep or one before
+	lowest     uint64 // id in this sweep or one after
 	time       uint32 // Unix seconds
 }
 
@@ -85,7 +86,11 @@ func (s *sweeps) with(rows []sweepRow, seq uint64) *sweeps {
 		if len(list) > 0 {
 			highest = max(highest, list[len(list)-1].highest)
 		}
-		next.vaults[vault] = append(list, sweep{seq: r.Seq, block: r.Block, gone: math.MaxUint64, from: r.From, to: r.To, highest: highest, time: r.Time})
+		list = append(list, sweep{seq: r.Seq, block: r.Block, gone: math.MaxUint64, from: r.From, to: r.To, highest: highest, lowest: r.From, time: r.Time})
+		for i := len(list) - 2; i >= 0 && list[i].lowest > r.From; i-- { // mostly none: sweeps go on where the last one ended
+			list[i].lowest = r.From
+		}
+		next.vaults[vault] = list
 	}
 	return next
 }
@@ -101,6 +106,9 @@ func (s *sweeps) timeOf(p *pin, vault common.Address, id uint64) uint32 {
 	list := s.vaults[vault]
 	first, _ := slices.BinarySearchFunc(list, id, func(w sweep, id uint64) int { return cmp.Compare(w.highest, id) })
 	for _, w := range list[first:] {
+		if w.lowest > id {
+			break
+		}
 		if w.from <= id && id <= w.to && w.counts(p) {
 			return w.time
 		}
@@ -117,4 +125,15 @@ func (s *sweeps) last(p *pin, vault common.Address) (id uint64, time uint32) {
 		}
 	}
 	return id, time
+}
+
+// next is the last deposit of the first sweep after a pin's block, 0 for none.
+func (s *sweeps) next(p *pin, vault common.Address) (id uint64) {
+	block := uint64(math.MaxUint64)
+	for _, w := range s.vaults[vault] {
+		if w.seq <= p.seq && p.seq < w.gone && w.block > p.block && w.block < block {
+			id, block = w.to, w.block
+		}
+	}
+	return id
 }

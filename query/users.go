@@ -378,7 +378,7 @@ func foldUser(address common.Address, rows []holdingRow, p *pin) userWithHolding
 	deposited, withdrawn, first := new(big.Int), new(big.Int), int64(math.MaxInt64)
 	slices.SortFunc(rows, func(a, b holdingRow) int { return p.rank(toAddress(a.Vault)) - p.rank(toAddress(b.Vault)) })
 	for _, r := range rows {
-		vault := toAddress(r.Vault).Hex()
+		vault, _ := p.written(toAddress(r.Vault))
 		deposited.Add(deposited, r.Deposited)
 		withdrawn.Add(withdrawn, r.Withdrawn)
 		if r.Live > 0 {

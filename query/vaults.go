@@ -191,7 +191,7 @@ func (q *Query) listNavs(x *exchange) (*answer, error) {
 	}
 	out := make([]navJSON, 0, len(rows))
 	for _, r := range rows {
-		out = append(out, r.json(v.name))
+		out = append(out, r.json(v))
 	}
 	return x.list(out, page, count), nil
 }
@@ -267,7 +267,7 @@ func latestNav(ctx context.Context, p *pin, vault common.Address) (navRow, bool,
 
 func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {
 	out := vaultJSON{
-		Address: v.address.Hex(), Name: v.name, Symbol: v.symbol, ChainID: chainID, Decimals: v.decimals,
+		Address: v.written, Name: v.name, Symbol: v.symbol, ChainID: chainID, Decimals: v.decimals,
 		Asset:      assetJSON{Address: v.asset.address.Hex(), Symbol: v.asset.symbol, Decimals: v.asset.decimals},
 		StartBlock: strconv.FormatUint(v.startBlock, 10),
 	}
@@ -278,9 +278,9 @@ func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {
 	return out
 }
 
-func (r *navRow) json(vaultName string) navJSON {
+func (r *navRow) json(v *vault) navJSON {
 	return navJSON{
-		ID: factID(r.Tx, r.LogIndex), VaultAddress: toAddress(r.Vault).Hex(), VaultName: vaultName,
+		ID: factID(r.Tx, r.LogIndex), VaultAddress: v.written, VaultName: v.name,
 		NavPerShare: r.NavPerShare.String(), TotalAssets: r.TotalAssets.String(), TotalSupply: r.TotalSupply.String(),
 		Timestamp: webhook.FormatTime(uint64(r.Time)), BlockNumber: strconv.FormatUint(r.Block, 10), TxHash: toHash(r.Tx), LogIndex: r.LogIndex,
 	}

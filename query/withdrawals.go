@@ -187,10 +187,15 @@ func (x *exchange) withdrawals(p *pin, rows []requestRow, page page, count int64
 }
 
 func (r *requestRow) json(p *pin) withdrawalJSON {
-	vault := toAddress(r.Vault)
+	address, name := p.written(toAddress(r.Vault))
+	user := toAddress(r.User).Hex()
+	receiver := user
+	if r.Receiver != r.User {
+		receiver = toAddress(r.Receiver).Hex()
+	}
 	out := withdrawalJSON{
-		ID: factID(r.Tx, r.LogIndex), VaultAddress: vault.Hex(), VaultName: p.vaultName(vault),
-		UserAddress: toAddress(r.User).Hex(), ReceiverAddress: toAddress(r.Receiver).Hex(),
+		ID: factID(r.Tx, r.LogIndex), VaultAddress: address, VaultName: name,
+		UserAddress: user, ReceiverAddress: receiver,
 		RequestIndex: strconv.FormatUint(r.Index, 10), Shares: r.Shares.String(), AssetsEstimate: r.Estimate.String(),
 		Status: r.Status, Claimable: r.Status == statusQueued && r.Funded > 0,
 		AssetsClaimable: "0", AssetsClaimed: r.ClaimedAssets.String(), PartnerID: partnerOrAbsent(r.Partner),
@@ -246,7 +251,7 @@ func (q *Query) settlementSummary(x *exchange) (*answer, error) {
 	}
 	out := make([]settlementJSON, 0, len(p.vaults))
 	for _, v := range p.vaults {
-		entry := settlementJSON{VaultAddress: v.address.Hex(), VaultName: v.name, DepositsToSweep: unswept[v.address].json(), WithdrawalsToFund: amountJSON{0, "0"}}
+		entry := settlementJSON{VaultAddress: v.written, VaultName: v.name, DepositsToSweep: unswept[v.address].json(), WithdrawalsToFund: amountJSON{0, "0"}}
 		if w, ok := queue.vaults[v.address]; ok {
 			entry.WithdrawalsToFund = amountRow{w.unfunded, w.amount.ToBig()}.json()
 		}

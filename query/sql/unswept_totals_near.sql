@@ -6,4 +6,4 @@ SELECT vault, sumIf(sign, block <= {block:UInt64}) AS total, sumIf(sign * assets
 FROM {db:Identifier}.deposits
 WHERE ({{.}}) AND seq <= {seq:UInt64}
 GROUP BY vault
-{{template "by_row"}}
+{{template "whole_rows"}}
