@@ -414,7 +414,11 @@ func TestPacked(t *testing.T) {
 		all, places := buckets{}, []rankedBucket{}
 		for range random.IntN(20) {
 			key := bucketKey{[]string{string(vaultA[:]), string(vaultB[:])}[random.IntN(2)], random.Uint64() >> random.UintN(64) / bucketSize}
-			it := bucket{queued: wide(), unfunded: random.Int64N(256), amount: wide(), low: random.Uint64N(1 << 30), high: random.Uint64() >> random.UintN(64)}
+			it := bucket{queued: wide(), unfunded: random.Int64N(256), amount: wide()}
+			it.made = make([]uint64, size(&it.queued))
+			for i := range it.made {
+				it.made[i] = random.Uint64() >> random.UintN(64)
+			}
 			for range random.IntN(3) {
 				it.waits = append(it.waits, wait{key.number*bucketSize + random.Uint64N(bucketSize), random.Uint64() >> random.UintN(64), wide()})
 			}
@@ -453,7 +457,7 @@ func TestBucketsWithMoves(t *testing.T) {
 	}
 	random := rand.New(rand.NewPCG(3, 7))
 	var all buckets
-	is := map[requestKey]state{}
+	is, back := map[requestKey]state{}, map[requestKey]bool{}
 	sign := func(was, is bool) int64 { return int64(bit(is)) - int64(bit(was)) }
 	for block := uint64(1); block < 400; block++ {
 		var moves []vaultMove
@@ -468,7 +472,7 @@ func TestBucketsWithMoves(t *testing.T) {
 			case !was.open && was.made == 0:
 				next = state{true, true, random.Uint64N(1000), []uint64{0, block + random.Uint64N(99)}[random.IntN(2)], block}
 			case !was.open && random.IntN(2) == 0: // funded after it had its time
-				next = state{open: true, made: was.made}
+				next, back[key] = state{open: true, made: was.made}, true
 			case was.waits && random.IntN(2) == 0: // funded
 				next = state{open: true, made: was.made}
 			default: // gone, though somebody may fund it yet
@@ -477,11 +481,8 @@ func TestBucketsWithMoves(t *testing.T) {
 			move := vaultMove{Vault: key.Vault, Bucket: key.Index / bucketSize, Unfunded: sign(was.waits, next.waits)}
 			move.Queued = new(big.Int).Lsh(big.NewInt(sign(was.open, next.open)), uint(key.Index%bucketSize))
 			move.Amount = new(big.Int).Sub(new(big.Int).SetUint64(next.amount), new(big.Int).SetUint64(was.amount))
-			switch {
-			case was.made == 0:
-				move.Low, move.High = block, block
-			case next.open && !was.open:
-				move.Back = 1
+			if was.made == 0 {
+				move.Made, move.Blocks = []uint64{key.Index}, []uint64{block}
 			}
 			for sign, s := range map[int8]state{-1: was, 1: next} {
 				if s.waits && s.expires != 0 && was != next {
@@ -498,12 +499,12 @@ func TestBucketsWithMoves(t *testing.T) {
 			}
 		}
 		random.Shuffle(len(moves), func(i, j int) { moves[i], moves[j] = moves[j], moves[i] })
-		before := fmt.Sprint(all.queue(block))
-		next, ok := all.with(moves, block)
+		before := fmt.Sprint(all)
+		next, ok := all.with(moves)
 		if !ok {
 			t.Fatalf("block %d: the moves lead nowhere", block)
 		}
-		if fmt.Sprint(all.queue(block)) != before {
+		if fmt.Sprint(all) != before {
 			t.Fatalf("block %d: what was is not what it was", block)
 		}
 		all = next
@@ -525,34 +526,37 @@ func TestBucketsWithMoves(t *testing.T) {
 				t.Fatalf("block %d: %+v in the queue, should be %d, %d of them waiting for %d", block, got, pending[vault], unfunded[vault], amount[vault])
 			}
 		}
-		for _, b := range q.buckets {
-			for _, key := range b.keys {
-				if made, ok := keys[key]; !ok || made < b.low || made > b.high {
-					t.Fatalf("block %d: %+v of block %d, known %v, is in a bucket of the blocks %d to %d", block, key, made, ok, b.low, b.high)
-				}
-				delete(keys, key)
+		for _, r := range q.line() {
+			if made, ok := keys[r.requestKey]; !ok || r.made != made && !(r.made == 0 && back[r.requestKey]) {
+				t.Fatalf("block %d: %+v should be of block %d, known %v", block, r, made, ok)
 			}
+			delete(keys, r.requestKey)
 		}
 		if len(keys) > 0 {
 			t.Fatalf("block %d: not in the queue are %v", block, keys)
 		}
 	}
 	number := new(big.Int)
-	waits := vaultMove{Vault: string(vaultA[:]), Queued: big.NewInt(2), Amount: number, Low: 400, High: 400, Indexes: []uint64{1}, Signs: []int8{1}, Amounts: []*big.Int{big.NewInt(5)}, Ends: []uint64{77}}
-	waiting, ok := buckets(nil).with([]vaultMove{waits}, 400)
+	waits := vaultMove{Vault: string(vaultA[:]), Queued: big.NewInt(2), Amount: number, Made: []uint64{1}, Blocks: []uint64{400}, Indexes: []uint64{1}, Signs: []int8{1}, Amounts: []*big.Int{big.NewInt(5)}, Ends: []uint64{77}}
+	waiting, ok := buckets(nil).with([]vaultMove{waits})
 	same(t, "one waits", fmt.Sprint(ok, waiting[bucketKey{waits.Vault, 0}].waits), fmt.Sprint(true, []wait{{1, 77, *uint256.NewInt(5)}}))
 	other := vaultMove{Vault: waits.Vault, Queued: number, Amount: big.NewInt(1), Indexes: []uint64{1, 1}, Signs: []int8{1, -1}, Amounts: []*big.Int{big.NewInt(6), big.NewInt(5)}, Ends: []uint64{78, 77}}
-	after, ok := waiting.with([]vaultMove{other}, 401)
+	after, ok := waiting.with([]vaultMove{other})
 	same(t, "it waits for something else", fmt.Sprint(ok, after[bucketKey{waits.Vault, 0}].waits), fmt.Sprint(true, []wait{{1, 78, *uint256.NewInt(6)}}))
-	if _, ok := after.with([]vaultMove{other}, 402); ok {
+	again := waits
+	again.Queued, again.Made, again.Blocks, again.Indexes = number, []uint64{1, 1}, []uint64{401, 402}, nil
+	twice, _ := after.with([]vaultMove{again})
+	once, _ := after.with([]vaultMove{{Vault: waits.Vault, Queued: number, Amount: number, Made: []uint64{1}, Blocks: []uint64{401}}})
+	same(t, "the blocks of one that was made again, and of one made twice", [][]uint64{once[bucketKey{waits.Vault, 0}].made, twice[bucketKey{waits.Vault, 0}].made}, [][]uint64{{401}, {0}})
+	if _, ok := after.with([]vaultMove{other}); ok {
 		t.Error("a wait ended that was not there, and nobody says so")
 	}
 }
 
 // merged are two moves of one bucket as one.
 func merged(a, b vaultMove) vaultMove {
-	a.Queued, a.Amount, a.Unfunded, a.Back = new(big.Int).Add(a.Queued, b.Queued), new(big.Int).Add(a.Amount, b.Amount), a.Unfunded+b.Unfunded, a.Back+b.Back
-	a.Low, a.High = max(a.Low, b.Low), max(a.High, b.High)
+	a.Queued, a.Amount, a.Unfunded = new(big.Int).Add(a.Queued, b.Queued), new(big.Int).Add(a.Amount, b.Amount), a.Unfunded+b.Unfunded
+	a.Made, a.Blocks = append(a.Made, b.Made...), append(a.Blocks, b.Blocks...)
 	a.Indexes, a.Signs, a.Amounts, a.Ends = append(a.Indexes, b.Indexes...), append(a.Signs, b.Signs...), append(a.Amounts, b.Amounts...), append(a.Ends, b.Ends...)
 	return a
 }

@@ -81,10 +81,8 @@ func (r *newRecord) move() vaultMove {
 		Queued: new(big.Int).Mul(big.NewInt(int64(r.Open)), new(big.Int).Lsh(big.NewInt(1), uint(r.RequestIndex%bucketSize))),
 		Amount: new(big.Int).Mul(big.NewInt(int64(r.Waiting)), r.Estimate),
 	}
-	if r.Event == contracts.KindWithdrawalRequested.String() {
-		m.Low, m.High = r.Block, r.Block
-	} else if r.Open > 0 {
-		m.Back = 1
+	if r.Event == contracts.KindWithdrawalRequested.String() && r.Open > 0 {
+		m.Made, m.Blocks = []uint64{r.RequestIndex}, []uint64{r.Block}
 	}
 	if r.Waiting != 0 && r.Expires != 0 {
 		m.Indexes, m.Signs, m.Amounts, m.Ends = []uint64{r.RequestIndex}, []int8{r.Waiting}, []*big.Int{r.Estimate}, []uint64{r.Expires}

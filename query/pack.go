@@ -19,12 +19,20 @@ type packed []byte
 
 func (p packed) add(v uint64) packed { return binary.AppendUvarint(p, v) }
 
+func (p packed) addSigned(v int64) packed { return binary.AppendVarint(p, v) }
+
 func (p packed) addBytes(b []byte) packed { return append(p.add(uint64(len(b))), b...) }
 
 func (p packed) addWide(v *uint256.Int) packed { return p.addBytes(v.Bytes()) }
 
 func (p *packed) take() uint64 {
 	v, n := binary.Uvarint(*p)
+	*p = (*p)[n:]
+	return v
+}
+
+func (p *packed) takeSigned() int64 {
+	v, n := binary.Varint(*p)
 	*p = (*p)[n:]
 	return v
 }
@@ -75,7 +83,12 @@ func packBuckets(all buckets) packed {
 		number := uint64(0)
 		for _, key := range keys[:end] {
 			it := all[key]
-			out = out.add(key.number - number).addWide(&it.queued).add(uint64(it.unfunded)).addWide(&it.amount).add(it.low).add(it.high).add(uint64(len(it.waits)))
+			out = out.add(key.number - number).addWide(&it.queued).add(uint64(it.unfunded)).addWide(&it.amount)
+			was := uint64(0)
+			for _, block := range it.made {
+				out, was = out.addSigned(int64(block-was)), block
+			}
+			out = out.add(uint64(len(it.waits)))
 			for _, w := range it.waits {
 				out = out.add(w.index % bucketSize).add(w.expires).addWide(&w.amount)
 			}
@@ -92,7 +105,13 @@ func unpackBuckets(p packed) buckets {
 		key := bucketKey{vault: string(p.takeBytes())}
 		for range p.take() {
 			key.number += p.take()
-			it := bucket{queued: p.takeWide(), unfunded: int64(p.take()), amount: p.takeWide(), low: p.take(), high: p.take()}
+			it := bucket{queued: p.takeWide(), unfunded: int64(p.take()), amount: p.takeWide()}
+			it.made = make([]uint64, size(&it.queued))
+			was := uint64(0)
+			for i := range it.made {
+				was += uint64(p.takeSigned())
+				it.made[i] = was
+			}
 			if n := p.take(); n > 0 {
 				it.waits = make([]wait, n)
 			}

@@ -3,9 +3,12 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"math/big"
+	mathbits "math/bits"
 	"slices"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
@@ -56,11 +59,11 @@ type buckets map[bucketKey]bucket
 // bucket is what is in the queue of 256 requests of a vault. Sets have the bit of
 // a request's number.
 type bucket struct {
-	queued    uint256.Int // set of those in the queue
-	unfunded  int64       // how many of them wait for their money,
-	amount    uint256.Int // and for how much
-	low, high uint64      // between which blocks those in the queue were made
-	waits     []wait      // those that wait for their money and whose time ends
+	queued   uint256.Int // set of those in the queue
+	made     []uint64    // in which blocks these were made, by their numbers; 0: not known
+	unfunded int64       // how many of them wait for their money,
+	amount   uint256.Int // and for how much
+	waits    []wait      // those that wait for their money and whose time ends
 }
 
 // wait is a request that waits for its money until its time ends.
@@ -70,20 +73,30 @@ type wait struct {
 	amount  uint256.Int
 }
 
-// keys are the requests of a set of a bucket.
-func (k bucketKey) keys(set uint256.Int) []requestKey {
-	var keys []requestKey
-	for i := range uint64(bucketSize) {
-		if hasBit(&set, i) {
-			keys = append(keys, requestKey{k.vault, k.number*bucketSize + i})
+// members are the bits of a set, in ascending order.
+func members(set *uint256.Int) iter.Seq[uint64] {
+	return func(yield func(uint64) bool) {
+		for word, bits := range set {
+			for ; bits != 0; bits &= bits - 1 {
+				if !yield(uint64(64*word + mathbits.TrailingZeros64(bits))) {
+					return
+				}
+			}
 		}
 	}
-	return keys
+}
+
+// size is how many members a set has.
+func size(set *uint256.Int) (n int) {
+	for _, bits := range set {
+		n += mathbits.OnesCount64(bits)
+	}
+	return n
 }
 
 func hasBit(set *uint256.Int, i uint64) bool { return set[i/64]>>(i%64)&1 == 1 }
 
-func toggleBit(set *uint256.Int, i uint64) { set[i/64] ^= 1 << (i % 64) }
+func clearBit(set *uint256.Int, i uint64) { set[i/64] &^= 1 << (i % 64) }
 
 // signed is an amount of the engine, which wraps as its sums do.
 func signed(v *big.Int) (out uint256.Int) {
@@ -99,8 +112,6 @@ type bucketRow struct {
 	Expiring *big.Int `ch:"expiring"` // set of those that wait and whose time ends
 	Unfunded int64    `ch:"unfunded"`
 	Amount   *big.Int `ch:"amount"`
-	Low      uint64   `ch:"low"` // first and last block of a request, 0 for none
-	High     uint64   `ch:"high"`
 	Last     uint64   `ch:"last"` // seq
 }
 
@@ -110,8 +121,7 @@ type folded struct {
 	expiring uint256.Int // set of those of whom waits has to know
 }
 
-// add adds a row, or takes it off. What was taken off may leave the blocks wider
-// than they have to be.
+// add adds a row, or takes it off.
 func (f *folded) add(r bucketRow, sign int64) {
 	set, expiring, amount := signed(r.Queued), signed(r.Expiring), signed(r.Amount)
 	if sign > 0 {
@@ -124,24 +134,16 @@ func (f *folded) add(r bucketRow, sign int64) {
 		f.amount.Sub(&f.amount, &amount)
 	}
 	f.unfunded += sign * r.Unfunded
-	f.made(r.Low, r.High)
 }
 
-// made widens the blocks in which the requests were made.
-func (b *bucket) made(low, high uint64) {
-	if low > 0 && (b.low == 0 || low < b.low) {
-		b.low = low
-	}
-	b.high = max(b.high, high)
-}
-
-// with is the buckets after some moves of the blocks up to one. It does not know
-// (false) where a request no longer waits that did not wait before.
-func (b buckets) with(moves []vaultMove, block uint64) (buckets, bool) {
+// with is the buckets after some moves. It does not know (false) where a request no
+// longer waits that did not wait before.
+func (b buckets) with(moves []vaultMove) (buckets, bool) {
 	out := maps.Clone(b)
 	if out == nil {
 		out = make(buckets)
 	}
+	made := make(map[bucketKey]map[uint64]uint64) // blocks of those that were made, 0 where several are said
 	for _, m := range moves {
 		key := bucketKey{m.Vault, m.Bucket}
 		it := out[key]
@@ -149,29 +151,53 @@ func (b buckets) with(moves []vaultMove, block uint64) (buckets, bool) {
 		it.queued.Add(&it.queued, &queued)
 		it.amount.Add(&it.amount, &amount)
 		it.unfunded += m.Unfunded
-		it.made(m.Low, m.High)
-		if m.Back > 0 { // it was in the queue before, and nobody says since when
-			it.made(1, block)
-		}
 		var ok bool
 		if it.waits, ok = m.waiting(it.waits); !ok {
 			return nil, false
 		}
 		out[key] = it
-	}
-	for _, m := range moves {
-		key := bucketKey{m.Vault, m.Bucket}
-		if it := out[key]; it.queued.IsZero() {
-			delete(out, key)
+		if made[key] == nil {
+			made[key] = make(map[uint64]uint64)
 		}
+		for i, index := range m.Made {
+			block, more := made[key][index]
+			if more && block != m.Blocks[i] {
+				made[key][index] = 0
+			} else {
+				made[key][index] = m.Blocks[i]
+			}
+		}
+	}
+	for key, blocks := range made {
+		it := out[key]
+		if it.queued.IsZero() {
+			delete(out, key)
+			continue
+		}
+		it.made = b[key].remade(key, &it.queued, blocks)
+		out[key] = it
 	}
 	return out, true
 }
 
-// queueBucket is the requests of a bucket that are in the queue.
-type queueBucket struct {
-	keys      []requestKey
-	low, high uint64 // between which blocks they were made
+// remade is in which blocks the requests of a set were made, after some more were.
+// Of one that is in the queue again nobody says it.
+func (b bucket) remade(key bucketKey, set *uint256.Int, more map[uint64]uint64) []uint64 {
+	out, was := make([]uint64, 0, size(set)), 0
+	for i := range uint64(bucketSize) {
+		old := hasBit(&b.queued, i)
+		if hasBit(set, i) {
+			block, ok := more[key.number*bucketSize+i]
+			if !ok && old {
+				block = b.made[was]
+			}
+			out = append(out, block)
+		}
+		if old {
+			was++
+		}
+	}
+	return out
 }
 
 // vaultQueue is how much of a vault is in the withdrawal queue.
@@ -183,24 +209,20 @@ type vaultQueue struct {
 
 // queue is the withdrawal queue at one pin.
 type queue struct {
-	vaults  map[common.Address]vaultQueue
-	buckets []queueBucket
-	all     buckets // that it was made of, with requests that have had their time
+	vaults map[common.Address]vaultQueue
+	all    buckets // that it was made of, with requests that have had their time
+	line   func() []inLine
 }
 
-// queue is the withdrawal queue of all vaults, or of one.
+// inLine is a request in the queue.
+type inLine struct {
+	requestKey
+	made uint64 // in which block, 0: not known
+}
+
+// queue is the withdrawal queue of all vaults, or of one at least.
 func (x *exchange) queue(p *pin, vault *common.Address) (*queue, error) {
-	all, err := shared(x, p, func(h *head) *lazy[*queue] { return h.queue }, func(was *earlier[*queue]) (*queue, error) { return x.readQueue(p, p.asked(vault), was) })
-	if err != nil || vault == nil {
-		return all, err
-	}
-	one := &queue{vaults: map[common.Address]vaultQueue{*vault: all.vaults[*vault]}}
-	for _, b := range all.buckets {
-		if toAddress(b.keys[0].Vault) == *vault {
-			one.buckets = append(one.buckets, b)
-		}
-	}
-	return one, nil
+	return shared(x, p, func(h *head) *lazy[*queue] { return h.queue }, func(was *earlier[*queue]) (*queue, error) { return x.readQueue(p, p.asked(vault), was) })
 }
 
 func (x *exchange) readQueue(p *pin, vault *common.Address, was *earlier[*queue]) (*queue, error) {
@@ -219,27 +241,46 @@ func (x *exchange) readQueue(p *pin, vault *common.Address, was *earlier[*queue]
 // queue is the requests of the buckets that have not had their time.
 func (b buckets) queue(now uint64) *queue {
 	q := &queue{vaults: make(map[common.Address]vaultQueue), all: b}
-	for _, key := range slices.SortedFunc(maps.Keys(b), bucketKey.compare) {
-		it := b[key]
-		for _, w := range it.waits {
-			if w.expires <= now {
-				toggleBit(&it.queued, w.index%bucketSize)
-				it.unfunded--
-				it.amount.Sub(&it.amount, &w.amount)
-			}
-		}
-		live := key.keys(it.queued)
+	for key, it := range b {
 		address := toAddress(key.vault)
 		v := q.vaults[address]
-		v.pending += int64(len(live))
+		v.pending += int64(size(&it.queued))
 		v.unfunded += it.unfunded
 		v.amount.Add(&v.amount, &it.amount)
+		for _, w := range it.waits {
+			if w.expires <= now {
+				v.pending--
+				v.unfunded--
+				v.amount.Sub(&v.amount, &w.amount)
+			}
+		}
 		q.vaults[address] = v
-		if len(live) > 0 {
-			q.buckets = append(q.buckets, queueBucket{live, it.low, it.high})
+	}
+	q.line = sync.OnceValue(func() []inLine { return b.line(now) })
+	return q
+}
+
+// line is the requests that have not had their time in the order of the blocks in
+// which they were made, those of whom it is not known first.
+func (b buckets) line(now uint64) []inLine {
+	var out []inLine
+	for key, it := range b {
+		set := it.queued
+		for _, w := range it.waits {
+			if w.expires <= now {
+				clearBit(&set, w.index%bucketSize)
+			}
+		}
+		n := 0
+		for i := range members(&it.queued) {
+			if hasBit(&set, i) {
+				out = append(out, inLine{requestKey{key.vault, key.number*bucketSize + i}, it.made[n]})
+			}
+			n++
 		}
 	}
-	return q
+	slices.SortFunc(out, func(a, b inLine) int { return cmp.Compare(a.made, b.made) })
+	return out
 }
 
 // buckets are those of the queue of a vault, at least, or of all: at the newest
@@ -252,7 +293,7 @@ func (x *exchange) buckets(p *pin, vault *common.Address, was *earlier[*queue]) 
 		if err != nil {
 			return nil, err
 		}
-		if all, ok := was.value.all.with(moves, p.block); ok {
+		if all, ok := was.value.all.with(moves); ok {
 			return all, nil
 		}
 	}
@@ -327,76 +368,107 @@ func (x *exchange) foldBuckets(p *pin, vault *common.Address, near border, total
 	return x.readWaits(p, sums)
 }
 
-// readWaits reads which requests wait for their money until their time ends. The
-// rows of a bucket are hardly more than the engine reads for a single request.
+// readWaits reads which requests wait for their money until their time ends, and in
+// which blocks those in the queue were made. The rows of a bucket are hardly more
+// than the engine reads for a single request.
 func (x *exchange) readWaits(p *pin, sums map[bucketKey]*folded) (buckets, error) {
-	var keys []bucketKey
+	var expiring []bucketKey
 	for key, f := range sums {
 		if !f.expiring.IsZero() {
-			keys = append(keys, key)
+			expiring = append(expiring, key)
 		}
 	}
-	type row struct {
+	type waitsRow struct {
 		Vault   string     `ch:"vault"`
 		Bucket  uint64     `ch:"bucket"`
 		Indexes []uint64   `ch:"indexes"`
 		Amounts []*big.Int `ch:"amounts"`
 		Ends    []uint64   `ch:"ends"`
 	}
-	slices.SortFunc(keys, bucketKey.compare)
-	for some := range slices.Chunk(keys, keysAtOnce) {
-		rows, err := pinned[row](x, p, question("queue_waits", keyList(some)))
-		if err != nil {
-			return nil, err
+	type madeRow struct {
+		Vault   string   `ch:"vault"`
+		Bucket  uint64   `ch:"bucket"`
+		Indexes []uint64 `ch:"indexes"`
+		Blocks  []uint64 `ch:"blocks"`
+	}
+	var waits []waitsRow
+	var made []madeRow
+	err := together(
+		func() (err error) { waits, err = ofBuckets[waitsRow](x, p, "queue_waits", expiring); return },
+		func() (err error) {
+			made, err = ofBuckets[madeRow](x, p, "queue_made", slices.Collect(maps.Keys(sums)))
+			return
+		},
+	)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range waits {
+		f := sums[bucketKey{r.Vault, r.Bucket}]
+		for i, index := range r.Indexes {
+			f.waits = append(f.waits, wait{index, r.Ends[i], signed(r.Amounts[i])})
 		}
-		for _, r := range rows {
-			f := sums[bucketKey{r.Vault, r.Bucket}]
-			for i, index := range r.Indexes {
-				f.waits = append(f.waits, wait{index, r.Ends[i], signed(r.Amounts[i])})
-			}
+	}
+	blocks := make(map[bucketKey]map[uint64]uint64, len(made))
+	for _, r := range made {
+		of := make(map[uint64]uint64, len(r.Indexes))
+		for i, index := range r.Indexes {
+			of[index] = r.Blocks[i]
 		}
+		blocks[bucketKey{r.Vault, r.Bucket}] = of
 	}
 	out := make(buckets, len(sums))
 	for key, f := range sums {
+		f.made = bucket{}.remade(key, &f.queued, blocks[key])
 		out[key] = f.bucket
 	}
 	return out, nil
 }
 
-// around gives the requests that may be on a page, which is sorted by where the
-// requests were made, and how many of the queue are before all of them.
-func (q *queue) around(page page) (keys []requestKey, before uint64) {
-	byLow, byHigh := slices.Clone(q.buckets), slices.Clone(q.buckets)
-	slices.SortFunc(byLow, func(a, b queueBucket) int { return cmp.Compare(a.low, b.low) })
-	slices.SortFunc(byHigh, func(a, b queueBucket) int { return cmp.Compare(a.high, b.high) })
-	end := page.offset() + uint64(page.size)
-	var notAfter, wholeBefore uint64 // requests of the buckets that begin up to b.high, and of those that end before b.low
-	i := 0
-	dropped := make(map[requestKey]bool, len(byHigh)) // by the first request of a bucket
-	for _, b := range byHigh {
-		for ; i < len(byLow) && byLow[i].low <= b.high; i++ {
-			notAfter += uint64(len(byLow[i].keys))
+// ofBuckets asks a question about some buckets.
+func ofBuckets[T any](x *exchange, p *pin, file string, keys []bucketKey) (rows []T, err error) {
+	slices.SortFunc(keys, bucketKey.compare)
+	for some := range slices.Chunk(keys, keysAtOnce) {
+		more, err := pinned[T](x, p, question(file, keyList(some)))
+		if err != nil {
+			return nil, err
 		}
-		if notAfter <= page.offset() {
-			dropped[b.keys[0]] = true
-			before += uint64(len(b.keys))
-		}
+		rows = append(rows, more...)
 	}
-	i = 0
-	for _, b := range byLow {
-		for ; i < len(byHigh) && byHigh[i].high < b.low; i++ {
-			wholeBefore += uint64(len(byHigh[i].keys))
-		}
-		if wholeBefore < end && !dropped[b.keys[0]] {
-			keys = append(keys, b.keys...)
-		}
-	}
-	return keys, before
+	return rows, nil
 }
 
-// queuePage reads one page of the queue, oldest first.
-func (x *exchange) queuePage(p *pin, q *queue, page page) ([]requestRow, error) {
-	keys, before := q.around(page)
+// around gives the requests of a line that may be on a page, which is sorted by where
+// in the chain they were made, and how many of the line are before all of them. Of
+// those of one block it is not known in which order they are, and of some not even
+// the block: these may be anywhere.
+func around(line []inLine, page page) (keys []requestKey, before uint64) {
+	unknown, _ := slices.BinarySearchFunc(line, 1, inLine.compareTo)
+	known := line[unknown:]
+	from, to := 0, len(known)
+	if first := int(page.offset()) - unknown; first >= len(known) {
+		from = len(known)
+	} else if first > 0 {
+		from, _ = slices.BinarySearchFunc(known, known[first].made, inLine.compareTo)
+	}
+	if end := int(page.offset()) + page.size; end <= len(known) {
+		to, _ = slices.BinarySearchFunc(known, known[end-1].made+1, inLine.compareTo)
+	}
+	for _, r := range slices.Concat(line[:unknown], known[from:max(from, to)]) {
+		keys = append(keys, r.requestKey)
+	}
+	return keys, uint64(from)
+}
+
+func (r inLine) compareTo(block uint64) int { return cmp.Compare(r.made, block) }
+
+// queuePage reads one page of the queue, oldest first, of a vault or of all.
+func (x *exchange) queuePage(p *pin, q *queue, vault *common.Address, page page) ([]requestRow, error) {
+	line := q.line()
+	if vault != nil {
+		line = slices.DeleteFunc(slices.Clone(line), func(r inLine) bool { return r.Vault != string(vault[:]) })
+	}
+	keys, before := around(line, page)
 	var rows []requestRow
 	for some := range slices.Chunk(keys, keysAtOnce) {
 		more, err := x.requests(p, some)

@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"slices"
@@ -11,47 +12,51 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// TestPagesOfBuckets: whatever blocks the buckets of the queue cover, the
-// requests around a page hold the page, and as many are before them as it says.
-func TestPagesOfBuckets(t *testing.T) {
+// TestPagesOfALine: whatever blocks the requests of the queue were made in, those
+// around a page hold the page, and as many are before them as it says. Some are of
+// one block, and of some the block is not known.
+func TestPagesOfALine(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	left := 0
 	for range 2000 {
-		var q queue
-		made := map[requestKey]uint64{} // block
-		for b := range random.IntN(8) {
-			bucket := queueBucket{low: 1 << 62}
-			start := random.Uint64N(40)
-			for i := range 1 + random.IntN(6) {
-				key := requestKey{"v", uint64(b*bucketSize + i)}
-				made[key] = 1000*(start+random.Uint64N(12)) + uint64(len(made)) // no two at one place
-				bucket.keys = append(bucket.keys, key)
-				bucket.low, bucket.high = min(bucket.low, made[key]), max(bucket.high, made[key])
+		queue, made := make(buckets), map[requestKey]uint64{} // places: block and log index
+		unknown := random.IntN(4)
+		for number := range random.IntN(4) {
+			key := bucketKey{"v", uint64(number)}
+			var it bucket
+			for i := range uint64(bucketSize) {
+				if random.IntN(30) > 0 {
+					continue
+				}
+				it.queued[i/64] |= 1 << (i % 64)
+				block := 1 + random.Uint64N(12)
+				made[requestKey{"v", key.number*bucketSize + i}] = 1000*block + uint64(len(made)) // no two at one place
+				if unknown > 0 {
+					block, unknown = 0, unknown-1
+				}
+				it.made = append(it.made, block)
 			}
-			q.buckets = append(q.buckets, bucket)
+			queue[key] = it
 		}
 		oldest := func(keys []requestKey) []requestKey {
-			slices.SortFunc(keys, func(a, b requestKey) int { return int(made[a]) - int(made[b]) })
+			slices.SortFunc(keys, func(a, b requestKey) int { return cmp.Compare(made[a], made[b]) })
 			return keys
 		}
-		var all []requestKey
-		for key := range made {
-			all = append(all, key)
-		}
-		all = oldest(all)
+		sorted, line := oldest(slices.Collect(maps.Keys(made))), queue.line(0)
+		same(t, "length", len(line), len(made))
 		for number := range 8 {
 			p := page{number + 1, 1 + random.IntN(5)}
-			keys, before := q.around(p)
-			left += len(all) - len(keys)
+			keys, before := around(line, p)
+			left += len(sorted) - len(keys)
 			some := oldest(keys)
-			for i := p.offset(); i < min(p.offset()+uint64(p.size), uint64(len(all))); i++ {
-				if i < before || i-before >= uint64(len(some)) || some[i-before] != all[i] {
-					t.Fatalf("place %d of %d is not around page %+v: %v after %d of %v", i, len(all), p, some, before, all)
+			for i := p.offset(); i < min(p.offset()+uint64(p.size), uint64(len(sorted))); i++ {
+				if i < before || i-before >= uint64(len(some)) || some[i-before] != sorted[i] {
+					t.Fatalf("place %d of %d is not around page %+v: %v after %d of %v", i, len(sorted), p, some, before, sorted)
 				}
 			}
 		}
 	}
-	if left < 10_000 {
+	if left < 100_000 {
 		t.Errorf("only %d requests were left out", left)
 	}
 }

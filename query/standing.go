@@ -24,10 +24,11 @@ type vaultMove struct {
 	Queued   *big.Int `ch:"queued"` // set of those that came into the queue less those that left it
 	Unfunded int64    `ch:"unfunded"`
 	Amount   *big.Int `ch:"amount"`
-	Low      uint64   `ch:"low"` // first and last block of a request that was made, 0 for none
-	High     uint64   `ch:"high"`
-	Back     uint64   `ch:"back"` // how many came into the queue again
 	Users    int64    `ch:"users"`
+
+	// The requests that were made, and in which blocks.
+	Made   []uint64 `ch:"made"`
+	Blocks []uint64 `ch:"blocks"`
 
 	// The requests that began to wait until a time (sign 1), or do no longer (-1).
 	Indexes []uint64   `ch:"indexes"`
@@ -102,7 +103,7 @@ var pastStanding = history[standing]{
 		if err != nil {
 			return s, false, err
 		}
-		s.queue, ok = was.queue.with(moves, p.block)
+		s.queue, ok = was.queue.with(moves)
 		s.users = movedUsers(was.users, moves)
 		return s, ok, nil
 	},

@@ -167,10 +167,12 @@ func (q *Query) listQueuedWithdrawals(x *exchange) (*answer, error) {
 		return nil, err
 	}
 	var count int64
-	for _, v := range queue.vaults {
-		count += v.pending
+	for address, v := range queue.vaults {
+		if vault == nil || address == *vault {
+			count += v.pending
+		}
 	}
-	rows, err := x.queuePage(p, queue, page)
+	rows, err := x.queuePage(p, queue, vault, page)
 	if err != nil {
 		return nil, err
 	}

@@ -16,12 +16,11 @@ sum, and a list of deposits leaves them out. */ -}}
 
 {{define "queue_sums" -}}
 vault, intDiv(request_index, 256) AS bucket, sum(open * {{template "queue_bit"}}) AS queued,
-  sum(waiting * (expires_ts != 0) * {{template "queue_bit"}}) AS expiring, sum(waiting) AS unfunded, sum(waiting * estimate) AS amount,
-  minIf(block, {{.}}) AS low, maxIf(block, {{.}}) AS high, max(seq) AS last
+  sum(waiting * (expires_ts != 0) * {{template "queue_bit"}}) AS expiring, sum(waiting) AS unfunded, sum(waiting * estimate) AS amount, max(seq) AS last
 {{- end}}
 
 {{define "queue" -}}
-SELECT {{template "queue_sums" "kind = 'requested'"}}
+SELECT {{template "queue_sums"}}
 FROM {db:Identifier}.requests
 WHERE {{if .}}{{.}} AND {{end}}vault = {vault:FixedString(20)}
 GROUP BY vault, bucket

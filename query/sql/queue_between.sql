@@ -1,5 +1,5 @@
 -- The buckets of the queue by the logs of some blocks.
-SELECT {{template "queue_sums" "event = 'WithdrawalRequested'"}}
+SELECT {{template "queue_sums"}}
 FROM {db:Identifier}.records
 WHERE kind = 'log' AND (open != 0 OR waiting != 0) AND vault = {vault:FixedString(20)}
   AND block >= {from:UInt64} AND block <= {to:UInt64} AND seq <= {seq:UInt64}
