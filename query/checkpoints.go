@@ -29,9 +29,10 @@ type checkpoints struct {
 }
 
 type checkpointKey struct {
-	of   string
-	edge uint64 // in spans
-	last uint64 // seq
+	of     string
+	edge   uint64 // in spans
+	last   uint64 // seq
+	blocks uint64 // of a calendar, which says something of blocks too: see head
 }
 
 // checkpoint is a state, or the wait for it.
@@ -151,7 +152,7 @@ func (h *history[T]) holds(x *exchange, s *spans, p *pin, mark int) bool {
 }
 
 func (h *history[T]) key(s *spans, mark int) checkpointKey {
-	return checkpointKey{h.name, s.edge(mark), s.last[mark]}
+	return checkpointKey{of: h.name, edge: s.edge(mark), last: s.last[mark]}
 }
 
 // checkpoint gives the one of a mark.

@@ -161,7 +161,7 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 	known := (&spans{scale: scale{span: 10, apart: 5, ahead: 1000}}).with([]spanRow{{0, 1, 2, 2}, {1, 3, 9, 7}, {3, 10, 19, 10}, {5, 20, 21, 2}, {9, 22, 29, 8}})
 	same(t, "checkpoints after so many spans", known.marks, []int{0, 2, 3, 5})
 	same(t, "and with more logs", known.with([]spanRow{{5, 30, 32, 3}}).marks, []int{0, 2, 3, 4, 5})
-	s := &snapshot{seq: 100, block: 99, head: newHead(nil, known.scale)}
+	s := &snapshot{seq: 100, block: 99, head: newHead(nil, nil, known.scale)}
 	s.head.spans.set(known)
 	x := &exchange{ctx: t.Context(), snapshot: s}
 	ask := func(block, seq uint64, reads int, want ...border) {
@@ -237,7 +237,7 @@ func TestSpansCountOnce(t *testing.T) {
 		if anew.news == nil || early.last[len(early.list)] <= anew.news.since {
 			t.Fatal("the spans had nothing later than the snapshot: the test proves nothing")
 		}
-		anew.head = newHead(nil, w.scale)
+		anew.head = newHead(nil, nil, w.scale)
 		same(t, "spans", read(w.snapshot.Load()).list, read(&anew).list)
 	}
 }
@@ -317,7 +317,7 @@ func TestFill(t *testing.T) {
 	many := kept.kept.Len()
 	anew := func() *checkpoints {
 		other := *w.snapshot.Load()
-		other.head = newHead(nil, w.scale)
+		other.head = newHead(nil, nil, w.scale)
 		w.snapshot.Store(&other)
 		return other.head.checkpoints
 	}
@@ -377,7 +377,7 @@ func TestFill(t *testing.T) {
 // while they are read.
 func TestCheckpointsAreBounded(t *testing.T) {
 	c := newCheckpoints()
-	key := func(edge uint64) checkpointKey { return checkpointKey{"queue", edge, 7} }
+	key := func(edge uint64) checkpointKey { return checkpointKey{of: "queue", edge: edge, last: 7} }
 	add := func(edge uint64, size int) *checkpoint {
 		it := c.of(key(edge))
 		it.value.set(packed{}.add(edge))

@@ -59,12 +59,12 @@ func (f *filled) grow(ctx context.Context, s *snapshot) error {
 	if err != nil {
 		return err
 	}
-	marks := spans.marks[1:]
-	for _, mark := range marks[max(len(marks)-s.head.scale.ahead, 0):] {
+	for i := max(len(spans.marks)-s.head.scale.ahead, 1); i < len(spans.marks); i++ {
+		mark := spans.marks[i]
 		if spans.last[mark] <= f.last {
 			continue
 		}
-		there, err := fillMark(ctx, s, spans, mark)
+		there, err := fillMark(ctx, s, spans, spans.marks[i-1], mark)
 		if err != nil {
 			return err
 		}
@@ -77,14 +77,25 @@ func (f *filled) grow(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// fillMark reads the checkpoints of a mark, as far as there are some.
-func fillMark(ctx context.Context, s *snapshot, all *spans, mark int) (there bool, err error) {
+// calendarsAtOnce is of how many spans before a mark the calendar is read.
+const calendarsAtOnce = 64
+
+// fillMark reads the checkpoints of a mark, as far as there are some, and the
+// calendars of the spans before it.
+func fillMark(ctx context.Context, s *snapshot, all *spans, before, mark int) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
 	x := &exchange{ctx: ctx, snapshot: s}
 	fill := []func(*exchange, *spans, int) (bool, error){pastStanding.fill}
 	for _, list := range pastPlaces {
 		fill = append(fill, list.fill)
+	}
+	for _, w := range all.list[max(mark-calendarsAtOnce, before, 0):mark] {
+		if s.whole(all, w.Number) {
+			if _, err := x.calendar(all, w.Number); err != nil {
+				return false, err
+			}
+		}
 	}
 	for _, read := range fill {
 		some, err := read(x, all, mark)

@@ -25,13 +25,14 @@ type head struct {
 	brought *byPartner
 
 	checkpoints *checkpoints // of all heads of the generation
+	blocks      uint64       // counts the heads before of whose blocks not all were new and above the last one's
 	scale       scale
 }
 
-// newHead is the head of a snapshot. was is the one that it follows in its
-// generation, or nil: of what was read for that one, or for those before it, only
+// newHead is the head of a snapshot with these news. was is the one that it follows in
+// its generation, or nil: of what was read for that one, or for those before it, only
 // what is new need be read.
-func newHead(was *snapshot, scale scale) *head {
+func newHead(was *snapshot, news *news, scale scale) *head {
 	old, seq := &head{}, uint64(0) // nothing known, nothing wanted
 	if was != nil {
 		old, seq = was.head, was.seq
@@ -43,6 +44,9 @@ func newHead(was *snapshot, scale scale) *head {
 	}
 	for by := range userOrders {
 		h.lists[by] = old.lists[by].next(seq)
+	}
+	if h.blocks = old.blocks; was != nil && !news.above(was.block) {
+		h.blocks++
 	}
 	return h
 }

@@ -118,7 +118,7 @@ func TestHeadIsPrepared(t *testing.T) {
 
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	late := newHead(w.snapshot.Load(), w.scale)
+	late := newHead(w.snapshot.Load(), nil, w.scale)
 	late.prepare(over, w.snapshot.Load(), time.Minute)
 	same(t, "without time", prepared(late, false), true) // who wants it reads it
 

@@ -56,6 +56,9 @@ func (n *news) after(seq uint64) ([]newRecord, bool) {
 	return n.logs[from:], true
 }
 
+// above says that all blocks of the news are above one, and none was taken back.
+func (n *news) above(block uint64) bool { return n != nil && n.oldest > block }
+
 // silent says that there is no log of an event after a seq, so that the table
 // about these has nothing new.
 func (n *news) silent(seq uint64, event contracts.Kind) bool {

@@ -115,6 +115,9 @@ func (x *exchange) firstBlock(p *pin) (uint64, error) {
 // newest indexed block up to the pin's.
 func (x *exchange) now(p *pin) (uint64, error) {
 	return p.clock.get(x.ctx, func() (uint64, error) {
+		if at, ok, err := x.moment(p); err != nil || ok && at.time > 0 {
+			return at.time, err
+		}
 		newest, _, err := indexedBlock(x.ctx, p.generation, p.seq, p.block)
 		if err != nil {
 			return 0, readFailure(err)

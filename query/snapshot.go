@@ -161,7 +161,7 @@ func (q *Query) refresh(life context.Context, conn driver.Conn) error {
 	if err := q.read(ctx, s, before); err != nil {
 		return err
 	}
-	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(before, q.scale)
+	s.seen, s.cache, s.head = now, newCache(q.cfg.CacheBytes), newHead(before, s.news, q.scale)
 	s.head.prepare(ctx, s, q.prepares)
 	q.show(s)
 	if s.unlikeAssets() && (was == nil || !was.unlikeAssets()) {

@@ -117,8 +117,8 @@ type prefixRow struct {
 	Next uint64 `ch:"next"`
 }
 
-// prefix tells these of the pin's block: by whole spans, and by the logs of the
-// one that the block is in.
+// prefix tells these of the pin's block: by whole spans, and by the calendar or the
+// logs of the one that the block is in.
 func (x *exchange) prefix(p *pin) (r prefixRow, err error) {
 	s, err := x.spans()
 	if err != nil {
@@ -126,8 +126,11 @@ func (x *exchange) prefix(p *pin) (r prefixRow, err error) {
 	}
 	number := p.block / s.span
 	from, to := s.before(number), s.before(number+1)
+	at, known, err := x.moment(p)
 	r.Next = math.MaxUint64
-	if from < to {
+	if known || err != nil {
+		r = at.prefixRow
+	} else if from < to {
 		r, err = pinnedOne[prefixRow](x, p, sqlPrefix, named("from", number*s.span), named("to", number*s.span+s.span-1))
 	}
 	r.Seq, r.Next = max(r.Seq, s.last[from]), min(r.Next, s.next[to])

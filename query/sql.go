@@ -64,6 +64,7 @@ var (
 	sqlNavs            = newList("navs")
 	sqlNavsCount       = question("navs_count", nil)
 	sqlPrefix          = question("prefix", nil)
+	sqlCalendar        = question("calendar", nil)
 	sqlLateNavs        = question("late_navs", nil)
 	sqlNewNavs         = question("new_navs", nil)
 	sqlNewRecords      = question("new_records", nil)

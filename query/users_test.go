@@ -203,7 +203,7 @@ func TestUsersOfBucketsAtAnySeq(t *testing.T) {
 	}
 	w.insertPlaces(t, rows)
 	for _, reached := range []uint64{placesSpan + 2, 3 * placesSpan} { // what the tables of the snapshot have at least
-		s := &snapshot{generation: w.snapshot.Load().generation, seq: reached, head: newHead(nil, pastScale)}
+		s := &snapshot{generation: w.snapshot.Load().generation, seq: reached, head: newHead(nil, nil, pastScale)}
 		for _, at := range places[:100] {
 			if at.seq > reached {
 				continue
