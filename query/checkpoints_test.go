@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -478,20 +479,19 @@ func TestBucketsWithMoves(t *testing.T) {
 			default: // gone, though somebody may fund it yet
 				next = state{made: was.made}
 			}
-			move := vaultMove{Vault: key.Vault, Bucket: key.Index / bucketSize, Unfunded: sign(was.waits, next.waits)}
-			move.Queued = new(big.Int).Lsh(big.NewInt(sign(was.open, next.open)), uint(key.Index%bucketSize))
-			move.Amount = new(big.Int).Sub(new(big.Int).SetUint64(next.amount), new(big.Int).SetUint64(was.amount))
+			move := vaultMove{vault: key.Vault, bucket: key.Index / bucketSize, unfunded: sign(was.waits, next.waits)}
+			move.queued = signed(new(big.Int).Lsh(big.NewInt(sign(was.open, next.open)), uint(key.Index%bucketSize)))
+			move.amount = signed(new(big.Int).Sub(new(big.Int).SetUint64(next.amount), new(big.Int).SetUint64(was.amount)))
 			if was.made == 0 {
-				move.Made, move.Blocks = []uint64{key.Index}, []uint64{block}
+				move.made = []madeAt{{key.Index, block}}
 			}
-			for sign, s := range map[int8]state{-1: was, 1: next} {
+			for sign, s := range map[int]state{-1: was, 1: next} {
 				if s.waits && s.expires != 0 && was != next {
-					move.Indexes, move.Signs = append(move.Indexes, key.Index), append(move.Signs, sign)
-					move.Amounts, move.Ends = append(move.Amounts, new(big.Int).SetUint64(s.amount)), append(move.Ends, s.expires)
+					move.waits = append(move.waits, waitMove{wait{key.Index, s.expires, *uint256.NewInt(s.amount)}, sign})
 				}
 			}
 			is[key], moved = next, append(moved, key)
-			of := func(m vaultMove) bool { return m.Vault == move.Vault && m.Bucket == move.Bucket }
+			of := func(m vaultMove) bool { return m.vault == move.vault && m.bucket == move.bucket }
 			if i := slices.IndexFunc(moves, of); i >= 0 && random.IntN(2) == 0 {
 				moves[i] = merged(moves[i], move)
 			} else {
@@ -536,28 +536,51 @@ func TestBucketsWithMoves(t *testing.T) {
 			t.Fatalf("block %d: not in the queue are %v", block, keys)
 		}
 	}
-	number := new(big.Int)
-	waits := vaultMove{Vault: string(vaultA[:]), Queued: big.NewInt(2), Amount: number, Made: []uint64{1}, Blocks: []uint64{400}, Indexes: []uint64{1}, Signs: []int8{1}, Amounts: []*big.Int{big.NewInt(5)}, Ends: []uint64{77}}
+	key, five, six := bucketKey{string(vaultA[:]), 0}, *uint256.NewInt(5), *uint256.NewInt(6)
+	waits := vaultMove{vault: key.vault, queued: *uint256.NewInt(2), made: []madeAt{{1, 400}}, waits: []waitMove{{wait{1, 77, five}, 1}}}
 	waiting, ok := buckets(nil).with([]vaultMove{waits})
-	same(t, "one waits", fmt.Sprint(ok, waiting[bucketKey{waits.Vault, 0}].waits), fmt.Sprint(true, []wait{{1, 77, *uint256.NewInt(5)}}))
-	other := vaultMove{Vault: waits.Vault, Queued: number, Amount: big.NewInt(1), Indexes: []uint64{1, 1}, Signs: []int8{1, -1}, Amounts: []*big.Int{big.NewInt(6), big.NewInt(5)}, Ends: []uint64{78, 77}}
+	same(t, "one waits", fmt.Sprint(ok, waiting[key].waits), fmt.Sprint(true, []wait{{1, 77, five}}))
+	other := vaultMove{vault: key.vault, amount: *uint256.NewInt(1), waits: []waitMove{{wait{1, 78, six}, 1}, {wait{1, 77, five}, -1}}}
 	after, ok := waiting.with([]vaultMove{other})
-	same(t, "it waits for something else", fmt.Sprint(ok, after[bucketKey{waits.Vault, 0}].waits), fmt.Sprint(true, []wait{{1, 78, *uint256.NewInt(6)}}))
-	again := waits
-	again.Queued, again.Made, again.Blocks, again.Indexes = number, []uint64{1, 1}, []uint64{401, 402}, nil
-	twice, _ := after.with([]vaultMove{again})
-	once, _ := after.with([]vaultMove{{Vault: waits.Vault, Queued: number, Amount: number, Made: []uint64{1}, Blocks: []uint64{401}}})
-	same(t, "the blocks of one that was made again, and of one made twice", [][]uint64{once[bucketKey{waits.Vault, 0}].made, twice[bucketKey{waits.Vault, 0}].made}, [][]uint64{{401}, {0}})
+	same(t, "it waits for something else", fmt.Sprint(ok, after[key].waits), fmt.Sprint(true, []wait{{1, 78, six}}))
+	once, _ := after.with([]vaultMove{{vault: key.vault, made: []madeAt{{1, 401}}}})
+	twice, _ := after.with([]vaultMove{{vault: key.vault, made: []madeAt{{1, 401}, {1, 402}}}})
+	same(t, "the blocks of one that was made again, and of one made twice", [][]uint64{once[key].made, twice[key].made}, [][]uint64{{401}, {0}})
 	if _, ok := after.with([]vaultMove{other}); ok {
 		t.Error("a wait ended that was not there, and nobody says so")
 	}
 }
 
+// TestMovesAsText: what the engine writes is read, and anything else is an error.
+func TestMovesAsText(t *testing.T) {
+	zero := new(big.Int)
+	row := moveRow{Vault: string(vaultA[:]), Bucket: 3, Queued: big.NewInt(-2), Unfunded: -1, Amount: big.NewInt(9), Users: 1,
+		Made: "[(7,100),(18446744073709551615,101)]", Waits: "[(7,500,6277101735386680763835789423207666416102355444464034512895,1),(8,0,0,-1)]"}
+	most := uint256.MustFromDecimal("6277101735386680763835789423207666416102355444464034512895")
+	want := vaultMove{vault: row.Vault, bucket: 3, queued: signed(big.NewInt(-2)), unfunded: -1, amount: *uint256.NewInt(9), users: 1,
+		made: []madeAt{{7, 100}, {math.MaxUint64, 101}}, waits: []waitMove{{wait{7, 500, *most}, 1}, {wait{8, 0, uint256.Int{}}, -1}}}
+	got, err := row.move()
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v (%v), should be %+v", got, err, want)
+	}
+	for _, text := range []string{"[(7)]", "[(7,x)]", "[(7,-1)]", "[(18446744073709551616,1)]", "x"} {
+		if _, err := (&moveRow{Queued: zero, Amount: zero, Made: text, Waits: "[]"}).move(); err == nil {
+			t.Errorf("%q is read as requests that were made", text)
+		}
+	}
+	for _, text := range []string{"[(7,1,2)]", "[(7,1,-2,1)]", "[(7,1,2,256)]"} {
+		if _, err := (&moveRow{Queued: zero, Amount: zero, Made: "[]", Waits: text}).move(); err == nil {
+			t.Errorf("%q is read as waits", text)
+		}
+	}
+}
+
 // merged are two moves of one bucket as one.
 func merged(a, b vaultMove) vaultMove {
-	a.Queued, a.Amount, a.Unfunded = new(big.Int).Add(a.Queued, b.Queued), new(big.Int).Add(a.Amount, b.Amount), a.Unfunded+b.Unfunded
-	a.Made, a.Blocks = append(a.Made, b.Made...), append(a.Blocks, b.Blocks...)
-	a.Indexes, a.Signs, a.Amounts, a.Ends = append(a.Indexes, b.Indexes...), append(a.Signs, b.Signs...), append(a.Amounts, b.Amounts...), append(a.Ends, b.Ends...)
+	a.queued.Add(&a.queued, &b.queued)
+	a.amount.Add(&a.amount, &b.amount)
+	a.unfunded += b.unfunded
+	a.made, a.waits = append(a.made, b.made...), append(a.waits, b.waits...)
 	return a
 }
 

@@ -79,16 +79,15 @@ func (n *news) moves(seq uint64) ([]vaultMove, bool) {
 }
 
 func (r *newRecord) move() vaultMove {
-	m := vaultMove{
-		Vault: r.VaultAddress, Bucket: r.RequestIndex / bucketSize, Users: int64(r.VaultUser), Unfunded: int64(r.Waiting),
-		Queued: new(big.Int).Mul(big.NewInt(int64(r.Open)), new(big.Int).Lsh(big.NewInt(1), uint(r.RequestIndex%bucketSize))),
-		Amount: new(big.Int).Mul(big.NewInt(int64(r.Waiting)), r.Estimate),
-	}
+	estimate, open, waiting := signed(r.Estimate), signed(big.NewInt(int64(r.Open))), signed(big.NewInt(int64(r.Waiting)))
+	m := vaultMove{vault: r.VaultAddress, bucket: r.RequestIndex / bucketSize, users: int64(r.VaultUser), unfunded: int64(r.Waiting)}
+	m.queued.Lsh(&open, uint(r.RequestIndex%bucketSize))
+	m.amount.Mul(&waiting, &estimate)
 	if r.Event == contracts.KindWithdrawalRequested.String() && r.Open > 0 {
-		m.Made, m.Blocks = []uint64{r.RequestIndex}, []uint64{r.Block}
+		m.made = []madeAt{{r.RequestIndex, r.Block}}
 	}
 	if r.Waiting != 0 && r.Expires != 0 {
-		m.Indexes, m.Signs, m.Amounts, m.Ends = []uint64{r.RequestIndex}, []int8{r.Waiting}, []*big.Int{r.Estimate}, []uint64{r.Expires}
+		m.waits = []waitMove{{wait{r.RequestIndex, r.Expires, estimate}, int(r.Waiting)}}
 	}
 	return m
 }

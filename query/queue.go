@@ -145,12 +145,11 @@ func (b buckets) with(moves []vaultMove) (buckets, bool) {
 	}
 	made := make(map[bucketKey]map[uint64]uint64) // blocks of those that were made, 0 where several are said
 	for _, m := range moves {
-		key := bucketKey{m.Vault, m.Bucket}
+		key := bucketKey{m.vault, m.bucket}
 		it := out[key]
-		queued, amount := signed(m.Queued), signed(m.Amount)
-		it.queued.Add(&it.queued, &queued)
-		it.amount.Add(&it.amount, &amount)
-		it.unfunded += m.Unfunded
+		it.queued.Add(&it.queued, &m.queued)
+		it.amount.Add(&it.amount, &m.amount)
+		it.unfunded += m.unfunded
 		var ok bool
 		if it.waits, ok = m.waiting(it.waits); !ok {
 			return nil, false
@@ -159,13 +158,12 @@ func (b buckets) with(moves []vaultMove) (buckets, bool) {
 		if made[key] == nil {
 			made[key] = make(map[uint64]uint64)
 		}
-		for i, index := range m.Made {
-			block, more := made[key][index]
-			if more && block != m.Blocks[i] {
-				made[key][index] = 0
-			} else {
-				made[key][index] = m.Blocks[i]
+		for _, r := range m.made {
+			block, more := made[key][r.index]
+			if more && block != r.block {
+				r.block = 0
 			}
+			made[key][r.index] = r.block
 		}
 	}
 	for key, blocks := range made {

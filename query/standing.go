@@ -1,12 +1,17 @@
 package query
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"math"
 	"math/big"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
 )
 
 // standing is how all vaults stand: their queue, and how many users each has. What
@@ -19,34 +24,114 @@ type standing struct {
 // vaultMove is what some logs did to a vault: to 256 of its requests, as sums, so
 // that it does not matter in which order they did, and to the number of its users.
 type vaultMove struct {
+	vault    string
+	bucket   uint64
+	queued   uint256.Int // set of those that came into the queue less those that left it
+	unfunded int64
+	amount   uint256.Int
+	users    int64
+	made     []madeAt   // requests that were made
+	waits    []waitMove // requests that began to wait until a time, or do no longer
+}
+
+type madeAt struct{ index, block uint64 }
+
+type waitMove struct {
+	wait
+	sign int // 1 or -1
+}
+
+// moveRow is a move as vault_moves.sql gives it, with its lists as text: the driver
+// takes as long for a few lists as the engine for the question.
+type moveRow struct {
 	Vault    string   `ch:"vault"`
 	Bucket   uint64   `ch:"bucket"`
-	Queued   *big.Int `ch:"queued"` // set of those that came into the queue less those that left it
+	Queued   *big.Int `ch:"queued"`
 	Unfunded int64    `ch:"unfunded"`
 	Amount   *big.Int `ch:"amount"`
 	Users    int64    `ch:"users"`
+	Made     string   `ch:"made"`
+	Waits    string   `ch:"waits"`
+}
 
-	// The requests that were made, and in which blocks.
-	Made   []uint64 `ch:"made"`
-	Blocks []uint64 `ch:"blocks"`
+// moves are what some logs did.
+func (x *exchange) moves(p *pin, args ...param) ([]vaultMove, error) {
+	rows, err := pinned[moveRow](x, p, sqlVaultMoves, args...)
+	if err != nil {
+		return nil, err
+	}
+	moves := make([]vaultMove, len(rows))
+	for i, r := range rows {
+		if moves[i], err = r.move(); err != nil {
+			return nil, fmt.Errorf("read what logs did to vault %s: %w", toAddress(r.Vault).Hex(), err)
+		}
+	}
+	return moves, nil
+}
 
-	// The requests that began to wait until a time (sign 1), or do no longer (-1).
-	Indexes []uint64   `ch:"indexes"`
-	Signs   []int8     `ch:"signs"`
-	Amounts []*big.Int `ch:"amounts"`
-	Ends    []uint64   `ch:"ends"`
+func (r *moveRow) move() (vaultMove, error) {
+	m := vaultMove{vault: r.Vault, bucket: r.Bucket, queued: signed(r.Queued), unfunded: r.Unfunded, amount: signed(r.Amount), users: r.Users}
+	made := tupleReader{rest: r.Made}
+	for made.more() {
+		m.made = append(m.made, madeAt{made.number(), made.number()})
+	}
+	waits := tupleReader{rest: r.Waits}
+	for waits.more() {
+		m.waits = append(m.waits, waitMove{wait{waits.number(), waits.number(), waits.wide()}, waits.sign()})
+	}
+	return m, cmp.Or(made.err, waits.err)
+}
+
+// tupleReader reads a list of tuples of whole numbers as the engine writes it as
+// text: [(1,2),(3,-4)].
+type tupleReader struct {
+	rest string
+	err  error // of the first number that is none
+}
+
+// more tells whether another number follows.
+func (r *tupleReader) more() bool {
+	r.rest = strings.TrimLeft(r.rest, "[(,)]")
+	return r.rest != "" && r.err == nil
+}
+
+func (r *tupleReader) next() string {
+	r.more()
+	end := strings.IndexAny(r.rest, ",)")
+	if end < 0 {
+		end = len(r.rest)
+	}
+	number := r.rest[:end]
+	r.rest = r.rest[end:]
+	return number
+}
+
+func (r *tupleReader) number() uint64 {
+	v, err := strconv.ParseUint(r.next(), 10, 64)
+	r.err = cmp.Or(r.err, err)
+	return v
+}
+
+func (r *tupleReader) sign() int {
+	v, err := strconv.ParseInt(r.next(), 10, 8)
+	r.err = cmp.Or(r.err, err)
+	return int(v)
+}
+
+func (r *tupleReader) wide() (v uint256.Int) {
+	r.err = cmp.Or(r.err, v.SetFromDecimal(r.next()))
+	return v
 }
 
 // waiting are the waits of a bucket after a move. It does not know (false) where one
 // ended that was not there.
 func (m *vaultMove) waiting(was []wait) ([]wait, bool) {
-	if len(m.Indexes) == 0 {
+	if len(m.waits) == 0 {
 		return was, true
 	}
-	moved, net := make([]wait, len(m.Indexes)), make(map[wait]int)
-	for i := range moved {
-		moved[i] = wait{m.Indexes[i], m.Ends[i], signed(m.Amounts[i])}
-		net[moved[i]] += int(m.Signs[i])
+	net := make(map[wait]int)
+	for _, w := range m.waits {
+		net[w.wait] += w.sign
 	}
 	out := slices.DeleteFunc(slices.Clone(was), func(w wait) bool {
 		gone := net[w] < 0
@@ -55,12 +140,12 @@ func (m *vaultMove) waiting(was []wait) ([]wait, bool) {
 		}
 		return gone
 	})
-	for _, w := range moved {
-		if net[w] < 0 {
+	for _, w := range m.waits {
+		if net[w.wait] < 0 {
 			return nil, false
 		}
-		if net[w] > 0 {
-			out, net[w] = append(out, w), net[w]-1
+		if net[w.wait] > 0 {
+			out, net[w.wait] = append(out, w.wait), net[w.wait]-1
 		}
 	}
 	return out, true
@@ -73,8 +158,8 @@ func movedUsers(users map[common.Address]int64, moves []vaultMove) map[common.Ad
 		out = make(map[common.Address]int64)
 	}
 	for _, m := range moves {
-		if m.Users != 0 {
-			out[toAddress(m.Vault)] += m.Users
+		if m.users != 0 {
+			out[toAddress(m.vault)] += m.users
 		}
 	}
 	return out
@@ -85,7 +170,7 @@ func (x *exchange) movesSince(p *pin, seq uint64) ([]vaultMove, error) {
 	if moves, ok := x.snapshot.news.moves(seq); ok {
 		return moves, nil
 	}
-	return pinned[vaultMove](x, p, sqlVaultMoves, named("from", uint64(0)), named("to", uint64(math.MaxUint64)), named("since", seq))
+	return x.moves(p, named("from", uint64(0)), named("to", uint64(math.MaxUint64)), named("since", seq))
 }
 
 // pastStanding is how the vaults stood in the past.
@@ -99,7 +184,7 @@ var pastStanding = history[standing]{
 		return s, err
 	},
 	move: func(x *exchange, p *pin, was standing, between border) (s standing, ok bool, err error) {
-		moves, err := pinned[vaultMove](x, p, sqlVaultMoves, named("from", between.from), named("to", between.to), named("since", uint64(0)))
+		moves, err := x.moves(p, named("from", between.from), named("to", between.to), named("since", uint64(0)))
 		if err != nil {
 			return s, false, err
 		}
