@@ -526,7 +526,15 @@ func TestBucketsWithMoves(t *testing.T) {
 				t.Fatalf("block %d: %+v in the queue, should be %d, %d of them waiting for %d", block, got, pending[vault], unfunded[vault], amount[vault])
 			}
 		}
-		for _, r := range q.line() {
+		inBuckets, unknown := q.buckets(nil)
+		var line []inLine
+		for _, b := range inBuckets {
+			line = append(line, b.requests...)
+		}
+		for _, key := range unknown {
+			line = append(line, inLine{key, 0})
+		}
+		for _, r := range line {
 			if made, ok := keys[r.requestKey]; !ok || r.made != made && !(r.made == 0 && back[r.requestKey]) {
 				t.Fatalf("block %d: %+v should be of block %d, known %v", block, r, made, ok)
 			}

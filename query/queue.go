@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"math/big"
 	mathbits "math/bits"
 	"slices"
-	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/holiman/uint256"
@@ -209,13 +209,7 @@ type vaultQueue struct {
 type queue struct {
 	vaults map[common.Address]vaultQueue
 	all    buckets // that it was made of, with requests that have had their time
-	line   func() []inLine
-}
-
-// inLine is a request in the queue.
-type inLine struct {
-	requestKey
-	made uint64 // in which block, 0: not known
+	now    uint64
 }
 
 // queue is the withdrawal queue of all vaults, or of one at least.
@@ -238,7 +232,7 @@ func (x *exchange) readQueue(p *pin, vault *common.Address, was *earlier[*queue]
 
 // queue is the requests of the buckets that have not had their time.
 func (b buckets) queue(now uint64) *queue {
-	q := &queue{vaults: make(map[common.Address]vaultQueue), all: b}
+	q := &queue{vaults: make(map[common.Address]vaultQueue), all: b, now: now}
 	for key, it := range b {
 		address := toAddress(key.vault)
 		v := q.vaults[address]
@@ -254,31 +248,7 @@ func (b buckets) queue(now uint64) *queue {
 		}
 		q.vaults[address] = v
 	}
-	q.line = sync.OnceValue(func() []inLine { return b.line(now) })
 	return q
-}
-
-// line is the requests that have not had their time in the order of the blocks in
-// which they were made, those of whom it is not known first.
-func (b buckets) line(now uint64) []inLine {
-	var out []inLine
-	for key, it := range b {
-		set := it.queued
-		for _, w := range it.waits {
-			if w.expires <= now {
-				clearBit(&set, w.index%bucketSize)
-			}
-		}
-		n := 0
-		for i := range members(&it.queued) {
-			if hasBit(&set, i) {
-				out = append(out, inLine{requestKey{key.vault, key.number*bucketSize + i}, it.made[n]})
-			}
-			n++
-		}
-	}
-	slices.SortFunc(out, func(a, b inLine) int { return cmp.Compare(a.made, b.made) })
-	return out
 }
 
 // buckets are those of the queue of a vault, at least, or of all: at the newest
@@ -436,37 +406,112 @@ func ofBuckets[T any](x *exchange, p *pin, file string, keys []bucketKey) (rows 
 	return rows, nil
 }
 
-// around gives the requests of a line that may be on a page, which is sorted by where
-// in the chain they were made, and how many of the line are before all of them. Of
-// those of one block it is not known in which order they are, and of some not even
-// the block: these may be anywhere.
-func around(line []inLine, page page) (keys []requestKey, before uint64) {
-	unknown, _ := slices.BinarySearchFunc(line, 1, inLine.compareTo)
-	known := line[unknown:]
-	from, to := 0, len(known)
-	if first := int(page.offset()) - unknown; first >= len(known) {
-		from = len(known)
-	} else if first > 0 {
-		from, _ = slices.BinarySearchFunc(known, known[first].made, inLine.compareTo)
+// inLine is a request in the queue.
+type inLine struct {
+	requestKey
+	made uint64 // in which block
+}
+
+// queueBucket is the requests of a bucket that are in the queue, and between which
+// blocks they were made.
+type queueBucket struct {
+	requests  []inLine
+	low, high uint64
+}
+
+// buckets are the requests of a vault, or of all, that have not had their time, and
+// those of whom it is not known in which block they were made.
+func (q *queue) buckets(vault *common.Address) (buckets []queueBucket, unknown []requestKey) {
+	for key, it := range q.all {
+		if vault != nil && key.vault != string(vault[:]) {
+			continue
+		}
+		set, n := it.queued, 0
+		for _, w := range it.waits {
+			if w.expires <= q.now {
+				clearBit(&set, w.index%bucketSize)
+			}
+		}
+		b := queueBucket{low: math.MaxUint64, requests: make([]inLine, 0, size(&set))}
+		for i := range members(&it.queued) {
+			made := it.made[n]
+			n++
+			request := requestKey{key.vault, key.number*bucketSize + i}
+			switch {
+			case !hasBit(&set, i):
+			case made == 0:
+				unknown = append(unknown, request)
+			default:
+				b.requests = append(b.requests, inLine{request, made})
+				b.low, b.high = min(b.low, made), max(b.high, made)
+			}
+		}
+		if len(b.requests) > 0 {
+			buckets = append(buckets, b)
+		}
 	}
-	if end := int(page.offset()) + page.size; end <= len(known) {
-		to, _ = slices.BinarySearchFunc(known, known[end-1].made+1, inLine.compareTo)
+	return buckets, unknown
+}
+
+// around gives the requests that may be on a page, which is sorted by where in the
+// chain they were made, and how many are before all of them. Of those of one block it
+// is not known in which order they are, and the unknown ones may be anywhere. Most
+// buckets are before the page or after it as a whole.
+func around(buckets []queueBucket, unknown []requestKey, page page) (keys []requestKey, before uint64) {
+	from := page.offset() - min(page.offset(), uint64(len(unknown)))
+	to := page.offset() + uint64(page.size)
+	some, before := between(buckets, from, to)
+	from, to = from-before, min(to-before, uint64(len(some)))
+	if from < uint64(len(some)) {
+		first, _ := slices.BinarySearchFunc(some, some[from].made, inLine.compareTo)
+		last, _ := slices.BinarySearchFunc(some, some[to-1].made+1, inLine.compareTo)
+		before, some = before+uint64(first), some[first:last]
+	} else {
+		before, some = before+uint64(len(some)), nil
 	}
-	for _, r := range slices.Concat(line[:unknown], known[from:max(from, to)]) {
+	for _, r := range some {
 		keys = append(keys, r.requestKey)
 	}
-	return keys, uint64(from)
+	return append(keys, unknown...), before
 }
 
 func (r inLine) compareTo(block uint64) int { return cmp.Compare(r.made, block) }
 
+// between are the requests of the buckets that may have the places from one to before
+// another in the order of the blocks, in this order, and how many are before them.
+func between(buckets []queueBucket, from, to uint64) (some []inLine, before uint64) {
+	byLow, byHigh := slices.Clone(buckets), slices.Clone(buckets)
+	slices.SortFunc(byLow, func(a, b queueBucket) int { return cmp.Compare(a.low, b.low) })
+	slices.SortFunc(byHigh, func(a, b queueBucket) int { return cmp.Compare(a.high, b.high) })
+	var notAfter, wholeBefore uint64 // requests of the buckets that begin up to the end of one, and of those that end before it begins
+	i := 0
+	dropped := make(map[requestKey]bool, len(buckets)) // by the first request of a bucket
+	for _, b := range byHigh {
+		for ; i < len(byLow) && byLow[i].low <= b.high; i++ {
+			notAfter += uint64(len(byLow[i].requests))
+		}
+		if notAfter <= from {
+			dropped[b.requests[0].requestKey] = true
+			before += uint64(len(b.requests))
+		}
+	}
+	i = 0
+	for _, b := range byLow {
+		for ; i < len(byHigh) && byHigh[i].high < b.low; i++ {
+			wholeBefore += uint64(len(byHigh[i].requests))
+		}
+		if wholeBefore < to && !dropped[b.requests[0].requestKey] {
+			some = append(some, b.requests...)
+		}
+	}
+	slices.SortFunc(some, func(a, b inLine) int { return cmp.Compare(a.made, b.made) })
+	return some, before
+}
+
 // queuePage reads one page of the queue, oldest first, of a vault or of all.
 func (x *exchange) queuePage(p *pin, q *queue, vault *common.Address, page page) ([]requestRow, error) {
-	line := q.line()
-	if vault != nil {
-		line = slices.DeleteFunc(slices.Clone(line), func(r inLine) bool { return r.Vault != string(vault[:]) })
-	}
-	keys, before := around(line, page)
+	buckets, unknown := q.buckets(vault)
+	keys, before := around(buckets, unknown, page)
 	var rows []requestRow
 	for some := range slices.Chunk(keys, keysAtOnce) {
 		more, err := x.requests(p, some)

@@ -12,10 +12,10 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// TestPagesOfALine: whatever blocks the requests of the queue were made in, those
+// TestPagesOfBuckets: whatever blocks the requests of the queue were made in, those
 // around a page hold the page, and as many are before them as it says. Some are of
 // one block, and of some the block is not known.
-func TestPagesOfALine(t *testing.T) {
+func TestPagesOfBuckets(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	left := 0
 	for range 2000 {
@@ -42,11 +42,11 @@ func TestPagesOfALine(t *testing.T) {
 			slices.SortFunc(keys, func(a, b requestKey) int { return cmp.Compare(made[a], made[b]) })
 			return keys
 		}
-		sorted, line := oldest(slices.Collect(maps.Keys(made))), queue.line(0)
-		same(t, "length", len(line), len(made))
+		sorted := oldest(slices.Collect(maps.Keys(made)))
+		all, unknowns := queue.queue(0).buckets(nil)
 		for number := range 8 {
 			p := page{number + 1, 1 + random.IntN(5)}
-			keys, before := around(line, p)
+			keys, before := around(all, unknowns, p)
 			left += len(sorted) - len(keys)
 			some := oldest(keys)
 			for i := p.offset(); i < min(p.offset()+uint64(p.size), uint64(len(sorted))); i++ {
