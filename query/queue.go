@@ -96,6 +96,8 @@ func size(set *uint256.Int) (n int) {
 
 func hasBit(set *uint256.Int, i uint64) bool { return set[i/64]>>(i%64)&1 == 1 }
 
+func setBit(set *uint256.Int, i uint64) { set[i/64] |= 1 << (i % 64) }
+
 func clearBit(set *uint256.Int, i uint64) { set[i/64] &^= 1 << (i % 64) }
 
 // signed is an amount of the engine, which wraps as its sums do.
@@ -143,8 +145,9 @@ func (b buckets) with(moves []vaultMove) (buckets, bool) {
 	if out == nil {
 		out = make(buckets)
 	}
-	made := make(map[bucketKey]map[uint64]uint64) // blocks of those that were made, 0 where several are said
-	for _, m := range moves {
+	made := make(map[bucketKey][]madeAt, len(moves))
+	for i := range moves {
+		m := &moves[i]
 		key := bucketKey{m.vault, m.bucket}
 		it := out[key]
 		it.queued.Add(&it.queued, &m.queued)
@@ -154,46 +157,41 @@ func (b buckets) with(moves []vaultMove) (buckets, bool) {
 		if it.waits, ok = m.waiting(it.waits); !ok {
 			return nil, false
 		}
-		out[key] = it
-		if made[key] == nil {
-			made[key] = make(map[uint64]uint64)
-		}
-		for _, r := range m.made {
-			block, more := made[key][r.index]
-			if more && block != r.block {
-				r.block = 0
-			}
-			made[key][r.index] = r.block
-		}
+		out[key], made[key] = it, append(made[key], m.made...)
 	}
-	for key, blocks := range made {
+	for key, more := range made {
 		it := out[key]
 		if it.queued.IsZero() {
 			delete(out, key)
 			continue
 		}
-		it.made = b[key].remade(key, &it.queued, blocks)
+		it.made = b[key].remade(&it.queued, more)
 		out[key] = it
 	}
 	return out, true
 }
 
 // remade is in which blocks the requests of a set were made, after some more were.
-// Of one that is in the queue again nobody says it.
-func (b bucket) remade(key bucketKey, set *uint256.Int, more map[uint64]uint64) []uint64 {
-	out, was := make([]uint64, 0, size(set)), 0
-	for i := range uint64(bucketSize) {
-		old := hasBit(&b.queued, i)
-		if hasBit(set, i) {
-			block, ok := more[key.number*bucketSize+i]
-			if !ok && old {
-				block = b.made[was]
-			}
-			out = append(out, block)
+// It is not known of one that is in the queue again, or that was made in two blocks.
+func (b bucket) remade(set *uint256.Int, more []madeAt) []uint64 {
+	var blocks [bucketSize]uint64
+	var told uint256.Int
+	n := 0
+	for i := range members(&b.queued) {
+		blocks[i] = b.made[n]
+		n++
+	}
+	for _, r := range more {
+		i := r.index % bucketSize
+		if hasBit(&told, i) && blocks[i] != r.block {
+			r.block = 0
 		}
-		if old {
-			was++
-		}
+		blocks[i] = r.block
+		setBit(&told, i)
+	}
+	out := make([]uint64, 0, size(set))
+	for i := range members(set) {
+		out = append(out, blocks[i])
 	}
 	return out
 }
@@ -377,17 +375,17 @@ func (x *exchange) readWaits(p *pin, sums map[bucketKey]*folded) (buckets, error
 			f.waits = append(f.waits, wait{index, r.Ends[i], signed(r.Amounts[i])})
 		}
 	}
-	blocks := make(map[bucketKey]map[uint64]uint64, len(made))
+	blocks := make(map[bucketKey][]madeAt, len(made))
 	for _, r := range made {
-		of := make(map[uint64]uint64, len(r.Indexes))
+		of := make([]madeAt, len(r.Indexes))
 		for i, index := range r.Indexes {
-			of[index] = r.Blocks[i]
+			of[i] = madeAt{index, r.Blocks[i]}
 		}
 		blocks[bucketKey{r.Vault, r.Bucket}] = of
 	}
 	out := make(buckets, len(sums))
 	for key, f := range sums {
-		f.made = bucket{}.remade(key, &f.queued, blocks[key])
+		f.made = bucket{}.remade(&f.queued, blocks[key])
 		out[key] = f.bucket
 	}
 	return out, nil

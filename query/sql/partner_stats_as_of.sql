@@ -13,3 +13,4 @@ SELECT vault, toUInt8(if(block <= {block:UInt64}, 0, 2)) AS side,
 FROM {db:Identifier}.deposits
 WHERE partner = {partner:UInt32} AND block >= {from:UInt64} AND block < {to:UInt64} AND seq <= {seq:UInt64}
 GROUP BY vault, side
+SETTINGS preferred_optimize_projection_name = 'by_partner', optimize_use_projection_filtering = 0, optimize_move_to_prewhere = 0
