@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"math"
 	"math/big"
 	"slices"
@@ -208,7 +207,7 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 		return out, nil
 	}
 	if few <= maxUnswept+unsweptScan {
-		rows, err := pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), named("few", few))
+		rows, err := pinned[depositEntry](x, p, fewDeposits(ranges, true), named("few", few))
 		if err != nil {
 			return nil, err
 		}
@@ -276,7 +275,6 @@ type unsweptRow struct {
 	Vault string `ch:"vault"`
 	amountRow
 	Newest uint64 `ch:"newest"` // no deposit with a higher number is among them
-	Later  int64  `ch:"later"`  // how many of those that were looked at came after the block
 
 	after    uint64       // the last deposit that was swept
 	deposits []depositRow // all of them, where they were read to count them
@@ -308,16 +306,14 @@ const (
 	unsweptMore = 32
 )
 
-// reach is up to which number the end of a vault's queue is looked for first.
+// reach is up to which number the end of a vault's past queue is looked for: a little
+// beyond the next sweep, where there is one.
 func (s *sweeps) reach(p *pin, vault common.Address, after uint64) uint64 {
 	span := uint64(unsweptSpan)
 	if next := s.next(p, vault); next > after {
 		span = min(span, next-after+unsweptMore)
 	}
-	if after > math.MaxUint64-span {
-		return math.MaxUint64
-	}
-	return after + span
+	return after + min(span, math.MaxUint64-after)
 }
 
 // unsweptQueues are the deposits of a vault, or of all, that no sweep has reached:
@@ -330,60 +326,89 @@ func (x *exchange) unsweptQueues(p *pin, filter *common.Address) (*sweeps, map[c
 	if err != nil {
 		return nil, nil, err
 	}
-	vaults := p.wanted(filter)
-	out, err := x.nearUnswept(p, vaults, swept)
-	if err != nil {
-		return nil, nil, err
-	}
-	far := slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool { _, ok := out[v.address]; return ok })
-	more, err := x.countUnswept(p, far, swept, nil)
-	maps.Copy(out, more)
+	out, err := x.pastUnswept(p, p.wanted(filter), swept, true)
 	return swept, out, err
 }
 
-// nearUnswept reads the past queues whose end is near: a vault numbers its deposits
-// in the order of the chain, so that after one of a later block none is in them.
-func (x *exchange) nearUnswept(p *pin, vaults []vault, swept *sweeps) (map[common.Address]unsweptRow, error) {
-	ranges, after := make([]string, len(vaults)), make(map[common.Address]uint64)
+// pastUnswept counts the deposits of past queues. Most of those after the last one
+// that was swept are later ones, so it looks at the next few numbers first.
+func (x *exchange) pastUnswept(p *pin, vaults []vault, swept *sweeps, whole bool) (map[common.Address]unsweptRow, error) {
+	out := make(map[common.Address]unsweptRow, len(vaults))
+	far := func(v vault) bool { _, near := out[v.address]; return !near }
+	end := func(v vault, after uint64) uint64 { return swept.reach(p, v.address, after) }
+	if err := x.addNearUnswept(p, vaults, swept, end, whole, out); err != nil {
+		return nil, err
+	}
+	end = func(_ vault, after uint64) uint64 { return after + min(unsweptSpan, math.MaxUint64-after) }
+	further := filtered(vaults, func(v vault) bool { return far(v) && swept.next(p, v.address) > 0 })
+	if err := x.addNearUnswept(p, further, swept, end, whole, out); err != nil {
+		return nil, err
+	}
+	rest := filtered(vaults, far)
+	for _, v := range rest {
+		last, _ := swept.last(p, v.address)
+		out[v.address] = nothingUnswept(last)
+	}
+	return out, x.addUnswept(p, rest, 0, out)
+}
+
+func filtered(vaults []vault, which func(vault) bool) []vault {
+	return slices.DeleteFunc(slices.Clone(vaults), func(v vault) bool { return !which(v) })
+}
+
+// addNearUnswept adds the past queues that end before some numbers: a vault numbers its
+// deposits in the order of the chain, so that after one of a later block none is in
+// them. Of whole ones it keeps the deposits.
+func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end func(v vault, after uint64) uint64, whole bool, out map[common.Address]unsweptRow) error {
+	if len(vaults) == 0 {
+		return nil
+	}
+	ranges, queues := make([]string, len(vaults)), make(map[common.Address]unsweptRow)
 	for i, v := range vaults {
 		last, _ := swept.last(p, v.address)
-		after[v.address], ranges[i] = last, depositRange(v.address, last, swept.reach(p, v.address, last))
-	}
-	out := make(map[common.Address]unsweptRow)
-	if len(vaults) == 0 {
-		return out, nil
+		ranges[i], queues[v.address] = depositRange(v.address, last, end(v, last)), nothingUnswept(last)
 	}
 	whenever := *p
 	whenever.asOf = false // later ones too
-	rows, err := pinned[depositEntry](x, &whenever, question("unswept_few", strings.Join(ranges, " OR ")), named("few", uint64(maxUnswept)))
+	rows, err := pinned[depositEntry](x, &whenever, fewDeposits(ranges, whole), named("few", uint64(maxUnswept)))
 	if err != nil || len(rows) == maxUnswept {
-		return out, err
+		return err
 	}
-	queues, ended := make(map[common.Address]unsweptRow), make(map[common.Address]bool)
+	ended := make(map[common.Address]bool)
 	for _, r := range oldestFirst(rows) {
 		vault := toAddress(r.Vault)
 		if r.Block > p.block {
 			ended[vault] = true
 			continue
 		}
-		queue, ok := queues[vault]
-		if !ok {
-			queue = nothingUnswept(after[vault])
+		queue := queues[vault]
+		queue.Total, queue.Amount = queue.Total+1, queue.Amount.Add(queue.Amount, r.Assets)
+		if whole {
+			queue.deposits = append(queue.deposits, r)
 		}
-		queue.Total, queue.deposits = queue.Total+1, append(queue.deposits, r)
 		queues[vault] = queue
 	}
 	for vault := range ended {
 		out[vault] = queues[vault]
 	}
-	return out, nil
+	return nil
+}
+
+// fewDeposits is the question for all rows about deposits in some ranges, or for no
+// more of them than to add them up.
+func fewDeposits(ranges []string, whole bool) string {
+	return question("unswept_few", struct {
+		Ranges string
+		Whole  bool
+	}{strings.Join(ranges, " OR "), whole})
 }
 
 // countUnswept looks at all deposits after the last one that was swept, or where
-// the same was the last before, at those that are new. Of a past block most of
-// these are later ones, so there it looks at the next few numbers first: where
-// one of them belongs to a later block, so do all that follow.
+// the same was the last before, at those that are new.
 func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earlier[map[common.Address]unsweptRow]) (map[common.Address]unsweptRow, error) {
+	if p.asOf {
+		return x.pastUnswept(p, vaults, swept, false)
+	}
 	out := make(map[common.Address]unsweptRow, len(vaults))
 	var known, unknown []vault
 	for _, v := range vaults {
@@ -401,33 +426,7 @@ func (x *exchange) countUnswept(p *pin, vaults []vault, swept *sweeps, was *earl
 			return nil, err
 		}
 	}
-	if p.asOf {
-		var err error
-		if unknown, err = x.addNearUnswept(p, unknown, swept, out); err != nil {
-			return nil, err
-		}
-	}
-	return out, x.addUnswept(p, unknown, "unswept_totals", nil, 0, out)
-}
-
-// addNearUnswept counts the past queues whose end is near, and gives the vaults
-// whose end was not found: up to the next sweep, and then a good way on.
-func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, out map[common.Address]unsweptRow) ([]vault, error) {
-	for _, reach := range []func(v vault) uint64{
-		func(v vault) uint64 { return swept.reach(p, v.address, out[v.address].after) },
-		func(v vault) uint64 {
-			return out[v.address].after + min(unsweptSpan, math.MaxUint64-out[v.address].after)
-		},
-	} {
-		if err := x.addUnswept(p, vaults, "unswept_totals_near", reach, 0, out); err != nil {
-			return nil, err
-		}
-		vaults = slices.DeleteFunc(vaults, func(v vault) bool { return out[v.address].Later > 0 })
-		for _, v := range vaults {
-			out[v.address] = nothingUnswept(out[v.address].after)
-		}
-	}
-	return vaults, nil
+	return out, x.addUnswept(p, unknown, 0, out)
 }
 
 // addNewUnswept counts the deposits after a seq.
@@ -437,7 +436,7 @@ func (x *exchange) addNewUnswept(p *pin, vaults []vault, seq uint64, out map[com
 		return err
 	}
 	if !ok {
-		return x.addUnswept(p, vaults, "unswept_totals", nil, seq, out)
+		return x.addUnswept(p, vaults, seq, out)
 	}
 	var rows []unsweptRow
 	for _, d := range deposits {
@@ -450,21 +449,17 @@ func (x *exchange) addNewUnswept(p *pin, vaults []vault, seq uint64, out map[com
 	return nil
 }
 
-// addUnswept counts the deposits after the last that was swept of each vault, as far
-// as they reach (nil: all), in rows after a seq.
-func (x *exchange) addUnswept(p *pin, vaults []vault, file string, reach func(vault) uint64, since uint64, out map[common.Address]unsweptRow) error {
+// addUnswept counts the deposits after the last that was swept of each vault, in rows
+// after a seq.
+func (x *exchange) addUnswept(p *pin, vaults []vault, since uint64, out map[common.Address]unsweptRow) error {
 	if len(vaults) == 0 {
 		return nil
 	}
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
-		to := uint64(math.MaxUint64)
-		if reach != nil {
-			to = reach(v)
-		}
-		ranges[i] = depositRange(v.address, out[v.address].after, to)
+		ranges[i] = depositRange(v.address, out[v.address].after, math.MaxUint64)
 	}
-	rows, err := pinned[unsweptRow](x, p, question(file, strings.Join(ranges, " OR ")), named("since", since))
+	rows, err := pinned[unsweptRow](x, p, question("unswept_totals", strings.Join(ranges, " OR ")), named("since", since))
 	sumUnswept(out, rows)
 	return err
 }
@@ -474,7 +469,7 @@ func sumUnswept(out map[common.Address]unsweptRow, rows []unsweptRow) {
 	for _, r := range rows {
 		sum := out[toAddress(r.Vault)]
 		sum.Total, sum.Amount = sum.Total+r.Total, new(big.Int).Add(sum.Amount, r.Amount)
-		sum.Newest, sum.Later = max(sum.Newest, r.Newest), r.Later
+		sum.Newest = max(sum.Newest, r.Newest)
 		out[toAddress(r.Vault)] = sum
 	}
 }
