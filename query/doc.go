@@ -51,8 +51,9 @@
 // blocks are (spans.go). They begin from what they were at a checkpoint near the
 // block and from what the logs between the two did, which the table records tells
 // in the order of the chain (checkpoints.go), and so do the queue and the number of
-// a vault's users (standing.go). serve reads the checkpoints once it sees a
-// generation (fill.go) and keeps them packed (pack.go).
+// a vault's users (standing.go). What time it was at a block, and how far the log,
+// is in the calendar of its span (calendar.go). serve reads checkpoints and
+// calendars once it sees a generation (fill.go) and keeps them packed (pack.go).
 //
 // # What a question costs
 //
@@ -60,9 +61,11 @@
 // the text of a question than on the rows: every condition, level and column is
 // paid for, and so is each projection or index that it looks for in vain. So
 // questions leave out what every row meets (needed in sql.go), have literals for
-// parameters (withValues there) and say which projection is theirs; a user's rows,
-// mostly few, are put into order here (list.go); and those of one answer that do
-// not wait for each other are asked at once.
+// parameters (withValues there), say which projection is theirs, and are planned by
+// the engine's older analyzer where that can (unhurried there). A user's rows, a
+// vault's newest and its deposits that wait, which are mostly few, are put into order
+// here (list.go, deposits.go); and questions of one answer that do not wait for each
+// other are asked at once.
 //
 // # When things fail
 //

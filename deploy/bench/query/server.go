@@ -144,8 +144,9 @@ func freeAddr() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// fetch gives the body of one answer.
+// fetch gives the body of one answer, and keeps no connection: the crowd's are counted.
 func fetch(url string) ([]byte, error) {
+	defer http.DefaultClient.CloseIdleConnections()
 	resp, err := http.Get(url)
 	if err != nil {
 		return nil, err
