@@ -93,6 +93,9 @@ func TestCalendarFollowsTheChain(t *testing.T) {
 		func() { s.ledger.retract(61); empty(64, 67, 80) },
 		func() { s.ledger.retract(64); empty(65, 66, 80, 90) },
 		func() { s.backfill(vaultC, "Gamma", 2, 80) },
+		func() { // a log that comes late, and no block with it
+			s.ledger.append(fact{kind: aNav, vault: vaultB, price: 1, assets: 1, supply: 1, block: 21, index: 90, tx: tx(9)})
+		},
 	} {
 		happens()
 		s.ledger.insert(t, w.writer, w.database())
