@@ -2,12 +2,14 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -66,8 +68,16 @@ func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, er
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for taken := 0; ; {
 		cluster, door, err := openCluster(dir, port)
+		if config.port == 0 && errors.Is(err, syscall.EADDRINUSE) && taken < portsTaken {
+			// A stranger, who knows nothing of claims, was quicker.
+			taken++
+			if port, err = claimPort(kafkaName, 0); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if err != nil {
 			return nil, fmt.Errorf("start %s on %s: %w", kafkaName, dir, err)
 		}
@@ -86,6 +96,12 @@ func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, er
 	}
 }
 
+// portsTaken is how many chosen ports may be taken by others before they are bound.
+const portsTaken = 5
+
+// listen is net.Listen; tests have one that comes too late.
+var listen = net.Listen
+
 // openCluster starts the broker behind a closed gate.
 func openCluster(dir string, port int) (*kfake.Cluster, *gate, error) {
 	var door *gate
@@ -93,7 +109,7 @@ func openCluster(dir string, port int) (*kfake.Cluster, *gate, error) {
 		kfake.NumBrokers(1), kfake.Ports(port), kfake.ClusterID("navlog"),
 		kfake.DataDir(dataDir(dir)), kfake.SyncWrites(),
 		kfake.ListenFn(func(network, address string) (net.Listener, error) {
-			l, err := net.Listen(network, address)
+			l, err := listen(network, address)
 			if err != nil {
 				return nil, portError(kafkaName, port, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -212,6 +213,43 @@ func TestKafkaStopInsideTransaction(t *testing.T) {
 	}
 	if got, want := committed(t, k.Addr), []string{"across a restart"}; !slices.Equal(got, want) {
 		t.Fatalf("read %q, want %q", got, want)
+	}
+}
+
+// Somebody who knows nothing of claims takes a port after it was chosen: another one is chosen, a few times.
+func TestKafkaPortTakenMeanwhile(t *testing.T) {
+	quicker := 0
+	listen = func(network, address string) (net.Listener, error) {
+		if quicker > 0 {
+			quicker--
+			l, err := net.Listen(network, address)
+			if err != nil {
+				return nil, err
+			}
+			t.Cleanup(func() { l.Close() })
+		}
+		return net.Listen(network, address)
+	}
+	defer func() { listen = net.Listen }()
+	quicker = portsTaken
+	k, err := StartKafka(t.Context(), t.TempDir())
+	if err != nil || quicker > 0 {
+		t.Fatalf("%d ports more would have been taken: %v", quicker, err)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	quicker = portsTaken + 1
+	if _, err = StartKafka(t.Context(), t.TempDir()); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
+		t.Errorf("every port was taken, and it says %v", err)
+	}
+	port, err := strconv.Atoi(k.Addr[strings.LastIndexByte(k.Addr, ':')+1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	quicker = 1
+	if _, err = StartKafka(t.Context(), t.TempDir(), KafkaPort(port)); err == nil || !strings.Contains(err.Error(), "cannot be listened on") {
+		t.Errorf("the port that it was told was taken, and it says %v", err)
 	}
 }
 
