@@ -96,6 +96,8 @@ func TestCalendarFollowsTheChain(t *testing.T) {
 		func() { // a log that comes late, and no block with it
 			s.ledger.append(fact{kind: aNav, vault: vaultB, price: 1, assets: 1, supply: 1, block: 21, index: 90, tx: tx(9)})
 		},
+		func() { empty(94) },
+		func() { empty(95) }, // of a span that grew
 	} {
 		happens()
 		s.ledger.insert(t, w.writer, w.database())
