@@ -15,9 +15,9 @@ type scale struct {
 }
 
 // pastScale gives checkpoints that a question tells from each other in few
-// milliseconds. 244 of each kind, of ten million logs and a million users, took
-// 16 MB: there is room for those that are read ahead.
-var pastScale = scale{span: 4096, apart: 1 << 15, ahead: 480}
+// milliseconds. 244 of each kind with their calendars, of ten million logs and a
+// million users, take 26 MB: there is room for those that are read ahead.
+var pastScale = scale{span: 4096, apart: 1 << 15, ahead: 300}
 
 // spans say between which seqs the logs of each span of blocks are. They tell
 // what the log had of the chain up to a block, and whether more came later: of a
