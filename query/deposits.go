@@ -197,11 +197,7 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 			out[v.address] = queue.deposits
 			continue
 		}
-		newest := uint64(math.MaxUint64) // none has a higher number, and the engine need not look
-		if p.asOf {
-			newest = queue.Newest
-		}
-		unread, ranges, few = append(unread, v), append(ranges, depositRange(v.address, queue.after, newest)), few+uint64(queue.Total)
+		unread, ranges, few = append(unread, v), append(ranges, depositRange(v.address, queue.after, queue.end(p))), few+uint64(queue.Total)
 	}
 	if len(unread) == 0 {
 		return out, nil
@@ -231,11 +227,7 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 // oldestOfMany reads the oldest maxUnswept deposits of a vault that no sweep has reached.
 func (x *exchange) oldestOfMany(p *pin, vault common.Address, queue unsweptRow) (rows []depositRow, err error) {
 	count := min(queue.Total, maxUnswept)
-	newest := uint64(math.MaxUint64)
-	if p.asOf {
-		newest = queue.Newest
-	}
-	args := []param{named("vault", vault), named("swept", queue.after), named("newest", newest), named("limit", uint64(count))}
+	args := []param{named("vault", vault), named("swept", queue.after), named("newest", queue.end(p)), named("limit", uint64(count))}
 	for scan := uint64(count + unsweptScan); ; scan *= 8 {
 		rows, err = pinned[depositRow](x, p, sqlUnswept, append(args, named("scan", scan))...)
 		if err != nil || int64(len(rows)) >= count || scan > math.MaxInt64/8 {
@@ -280,6 +272,15 @@ type unsweptRow struct {
 	deposits []depositRow // all of them, where they were read to count them
 }
 
+// end is up to which number its deposits are looked for. At the newest block none has
+// a higher one, and the engine need not look.
+func (u unsweptRow) end(p *pin) uint64 {
+	if p.asOf {
+		return u.Newest
+	}
+	return math.MaxUint64
+}
+
 // nothingUnswept is a queue of which nothing is counted yet.
 func nothingUnswept(after uint64) unsweptRow {
 	return unsweptRow{amountRow: amountRow{Amount: new(big.Int)}, after: after}
@@ -313,8 +314,11 @@ func (s *sweeps) reach(p *pin, vault common.Address, after uint64) uint64 {
 	if next := s.next(p, vault); next > after {
 		span = min(span, next-after+unsweptMore)
 	}
-	return after + min(span, math.MaxUint64-after)
+	return numberAfter(after, span)
 }
+
+// numberAfter is so many numbers after one, or the highest there can be.
+func numberAfter(number, span uint64) uint64 { return number + min(span, math.MaxUint64-number) }
 
 // unsweptQueues are the deposits of a vault, or of all, that no sweep has reached:
 // how many, and in the past mostly which, for they are read to count them.
@@ -339,7 +343,7 @@ func (x *exchange) pastUnswept(p *pin, vaults []vault, swept *sweeps, whole bool
 	if err := x.addNearUnswept(p, vaults, swept, end, whole, out); err != nil {
 		return nil, err
 	}
-	end = func(_ vault, after uint64) uint64 { return after + min(unsweptSpan, math.MaxUint64-after) }
+	end = func(_ vault, after uint64) uint64 { return numberAfter(after, unsweptSpan) }
 	further := filtered(vaults, func(v vault) bool { return far(v) && swept.next(p, v.address) > 0 })
 	if err := x.addNearUnswept(p, further, swept, end, whole, out); err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func fillMark(ctx context.Context, s *snapshot, all *spans, before, mark int) (t
 	for _, list := range pastPlaces {
 		fill = append(fill, list.fill)
 	}
-	for _, w := range all.list[max(mark-calendarsAtOnce, before, 0):mark] {
+	for _, w := range all.list[max(mark-calendarsAtOnce, before):mark] {
 		if s.whole(all, w.Number) {
 			if _, err := x.calendar(all, w.Number); err != nil {
 				return false, err

@@ -25,7 +25,7 @@ type head struct {
 	brought *byPartner
 
 	checkpoints *checkpoints // of all heads of the generation
-	blocks      uint64       // counts the heads before of whose blocks not all were new and above the last one's
+	blocks      uint64       // how often blocks were taken back, or came that are not above all before: calendars of before no longer hold
 	scale       scale
 }
 

@@ -126,12 +126,12 @@ func (x *exchange) prefix(p *pin) (r prefixRow, err error) {
 	}
 	number := p.block / s.span
 	from, to := s.before(number), s.before(number+1)
-	at, known, err := x.moment(p)
 	r.Next = math.MaxUint64
-	if known || err != nil {
-		r = at.prefixRow
-	} else if from < to {
-		r, err = pinnedOne[prefixRow](x, p, sqlPrefix, named("from", number*s.span), named("to", number*s.span+s.span-1))
+	if from < to {
+		at, known, fault := x.moment(p)
+		if r, err = at.prefixRow, fault; err == nil && !known {
+			r, err = pinnedOne[prefixRow](x, p, sqlPrefix, named("from", number*s.span), named("to", number*s.span+s.span-1))
+		}
 	}
 	r.Seq, r.Next = max(r.Seq, s.last[from]), min(r.Next, s.next[to])
 	return r, err
