@@ -34,6 +34,14 @@ func (r *rig) cursor() *event.Cursor {
 	return cursor
 }
 
+// settle waits until every topic shows what any of them shows.
+func (r *rig) settle() {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
+	defer cancel()
+	r.must(chainlog.Settle(ctx, r.config.ID, r.kafka.Options()...))
+}
+
 // topic reads every committed record of a topic.
 func (r *rig) topic(name string) []*kgo.Record {
 	r.t.Helper()
@@ -141,6 +149,7 @@ var unitShape = regexp.MustCompile(`^(v+|-*(l*b)+|d|-+)$`)
 // that the referral topics are what follows from it.
 func (r *rig) verify() (all []*event.Record) {
 	r.t.Helper()
+	r.settle()
 	all, live := r.log()
 	cursor := r.cursor()
 	if cursor.GetSeq() != uint64(len(all)) {

@@ -208,6 +208,9 @@ func (v *verifier) foldLog(ctx context.Context, chainID uint64, kafka chainlog.C
 	if v.options.Node == "" {
 		return nil, nil
 	}
+	if err := chainlog.Settle(ctx, chainID, kafka.Options()...); err != nil {
+		return nil, err
+	}
 	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
 	if err != nil {
 		return nil, err

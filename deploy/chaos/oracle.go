@@ -38,6 +38,9 @@ func (w *world) judge() (v verdict, err error) {
 	if err := w.witness.note(w.ctx); err != nil {
 		return v, err
 	}
+	if err := chainlog.Settle(w.ctx, w.config.ID, w.kafka.Options()...); err != nil {
+		return v, err
+	}
 	cursor, err := newestCursor(w.ctx, w.kafka.Brokers, w.config.ID)
 	if err != nil {
 		return v, err

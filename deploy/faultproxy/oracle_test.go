@@ -51,6 +51,7 @@ func (r *rig) live() (live []*event.Record, last uint64) {
 // logs there are.
 func (r *rig) verify() int {
 	r.t.Helper()
+	r.must(chainlog.Settle(r.ctx, r.config.ID, r.kafka.Options()...))
 	cursor, err := chainlog.ReadCursor(r.ctx, r.config.ID, r.kafka.Options()...)
 	r.must(err)
 	live, last := r.live()

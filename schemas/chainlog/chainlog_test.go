@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -331,6 +332,33 @@ func TestReadCursor(t *testing.T) {
 	b.raw(CursorTopic(chain), "\xff\xff")
 	if _, err := ReadCursor(b.ctx, chain, b.options...); !errors.As(err, &corrupt) {
 		t.Errorf("a cursor that is no protobuf gives %v", err)
+	}
+}
+
+// What is open is waited for, also in a topic that is not the log's, and what was
+// never written is not.
+func TestSettle(t *testing.T) {
+	b := newBroker(t)
+	settle := func(patience time.Duration) error {
+		ctx, cancel := context.WithTimeout(b.ctx, patience)
+		defer cancel()
+		return Settle(ctx, chain, b.options...)
+	}
+	b.must(settle(time.Minute))
+	client := b.client(kgo.TransactionalID("test"))
+	for _, end := range []kgo.TransactionEndTry{kgo.TryCommit, kgo.TryAbort} {
+		b.must(client.BeginTransaction())
+		b.must(client.ProduceSync(b.ctx, &kgo.Record{Topic: CursorTopic(chain), Key: []byte("1"), Value: []byte("open")}).FirstErr())
+		if err := settle(200 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("with a transaction open, Settle gives %v", err)
+		}
+		settled := make(chan error, 1)
+		go func() { settled <- settle(time.Minute) }()
+		b.must(client.EndTransaction(b.ctx, end))
+		b.must(<-settled)
+	}
+	if err := Settle(b.ctx, 9, b.options...); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		t.Errorf("topics that are not there give %v", err)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -293,6 +295,54 @@ func endOf(ctx context.Context, adm *kadm.Client, topic string) (int64, error) {
 	}
 	end, _ := ends.Lookup(topic, 0)
 	return end.Offset, nil
+}
+
+// Settle waits until nothing is left of the transactions that were open in a
+// chain's topics when it was called: a commit is written to each partition on its
+// own, so that for a moment one topic shows a transaction that another does not
+// show yet. A transaction that its writer left open takes until its timeout. It
+// returns ctx's error when ctx ends first.
+func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
+	client, err := kgo.NewClient(options...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	topics := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits, ReferralWithdrawals}
+	written, err := adm.ListEndOffsets(ctx, topics...)
+	if err == nil {
+		err = written.Error()
+	}
+	for err == nil {
+		var committed kadm.ListedOffsets
+		if committed, err = adm.ListCommittedOffsets(ctx, topics...); err != nil {
+			break
+		}
+		if err = committed.Error(); err != nil || !behind(committed, written) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(settlePause):
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), err)
+	}
+	return nil
+}
+
+const settlePause = 10 * time.Millisecond
+
+// behind says that one of the partitions has not come as far as written.
+func behind(committed, written kadm.ListedOffsets) (is bool) {
+	written.Each(func(w kadm.ListedOffset) {
+		c, _ := committed.Lookup(w.Topic, w.Partition)
+		is = is || c.Offset < w.Offset
+	})
+	return is
 }
 
 // committedEnd gives the offsets of the first record and of the last stable
