@@ -241,7 +241,8 @@ func unhurried(ctx context.Context) (context.Context, context.CancelFunc) {
 		limit = min(time.Until(deadline), longestQuestion)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit+engineGrace)
-	settings := clickhouse.Settings{"max_threads": 1, "max_execution_time": max(1, int(math.Ceil(limit.Seconds()))), "enable_analyzer": 0}
+	settings := clickhouse.Settings{"max_threads": 1, "max_execution_time": max(1, int(math.Ceil(limit.Seconds()))), "enable_analyzer": 0,
+		"compile_expressions": 0, "compile_aggregate_expressions": 0, "compile_sort_description": 0}
 	if !isReadAhead(ctx) {
 		settings["os_threads_nice_value_query"] = questionNice
 	}
