@@ -203,7 +203,7 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 		return out, nil
 	}
 	if few <= maxUnswept+unsweptScan {
-		rows, err := pinned[depositEntry](x, p, fewDeposits(ranges, true), named("few", few))
+		rows, err := pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), named("few", few))
 		if err != nil {
 			return nil, err
 		}
@@ -374,7 +374,10 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 	}
 	whenever := *p
 	whenever.asOf = false // later ones too
-	rows, err := pinned[depositEntry](x, &whenever, fewDeposits(ranges, whole), named("few", uint64(maxUnswept)))
+	if !whole {
+		return x.addNearTotals(&whenever, p.block, ranges, queues, out)
+	}
+	rows, err := pinned[depositEntry](x, &whenever, question("unswept_few", strings.Join(ranges, " OR ")), named("few", uint64(maxUnswept)))
 	if err != nil || len(rows) == maxUnswept {
 		return err
 	}
@@ -387,9 +390,7 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 		}
 		queue := queues[vault]
 		queue.Total, queue.Amount = queue.Total+1, queue.Amount.Add(queue.Amount, r.Assets)
-		if whole {
-			queue.deposits = append(queue.deposits, r)
-		}
+		queue.deposits = append(queue.deposits, r)
 		queues[vault] = queue
 	}
 	for vault := range ended {
@@ -398,13 +399,21 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 	return nil
 }
 
-// fewDeposits is the question for all rows about deposits in some ranges, or for no
-// more of them than to add them up.
-func fewDeposits(ranges []string, whole bool) string {
-	return question("unswept_few", struct {
-		Ranges string
-		Whole  bool
-	}{strings.Join(ranges, " OR "), whole})
+// addNearTotals is addNearUnswept where nobody wants the deposits.
+func (x *exchange) addNearTotals(p *pin, block uint64, ranges []string, queues, out map[common.Address]unsweptRow) error {
+	type nearRow struct {
+		unsweptRow
+		Later int64 `ch:"later"` // deposits of later blocks
+	}
+	rows, err := pinned[nearRow](x, p, question("unswept_near", strings.Join(ranges, " OR ")), named("edge", block))
+	for _, r := range rows {
+		if vault := toAddress(r.Vault); r.Later > 0 {
+			queue := queues[vault]
+			queue.amountRow = r.amountRow
+			out[vault] = queue
+		}
+	}
+	return err
 }
 
 // countUnswept looks at all deposits after the last one that was swept, or where
