@@ -43,7 +43,7 @@ type checkpoint struct {
 
 const (
 	// checkpointRoom is how many bytes of checkpoints are kept.
-	checkpointRoom = 32 << 20
+	checkpointRoom = 72 << 20
 	// checkpointOwn is how many bytes a checkpoint takes beside its state.
 	checkpointOwn = 256
 	// checkpointReach is from how many checkpoints away a state is told: to tell it
@@ -72,6 +72,17 @@ func (c *checkpoints) known(key checkpointKey) packed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	it, _ := c.kept.Peek(key)
+	if it == nil {
+		return nil
+	}
+	return it.value.known()
+}
+
+// use is known for an answer: what is asked for stays the longest.
+func (c *checkpoints) use(key checkpointKey) packed {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	it, _ := c.kept.Get(key)
 	if it == nil {
 		return nil
 	}

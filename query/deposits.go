@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,8 +66,11 @@ type depositEntry struct {
 	userEntry
 }
 
-func (d *depositEntry) position(b depositEntry) int {
-	return cmp.Or(cmp.Compare(d.Block, b.Block), cmp.Compare(d.LogIndex, b.LogIndex))
+func (d *depositEntry) position(b depositEntry) int { return d.depositRow.position(&b.depositRow) }
+
+// position compares where in the chain they are.
+func (r *depositRow) position(b *depositRow) int {
+	return cmp.Or(cmp.Compare(r.Block, b.Block), cmp.Compare(r.LogIndex, b.LogIndex))
 }
 
 func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
@@ -161,22 +165,55 @@ func writeGroup(out *bufio.Writer, p *pin, v vault, total int64, rows []depositR
 	before, after, _ := bytes.Cut(bytes.TrimSpace(group), []byte(`"deposits":[`))
 	out.Write(before)
 	out.WriteString(`"deposits":[`)
-	var one bytes.Buffer
-	encoder := newEncoder(&one)
-	for i := range rows {
-		one.Reset()
-		if err := encoder.Encode(rows[i].json(p, swept)); err != nil {
-			return fmt.Errorf("encode a deposit: %w", err)
-		}
+	for i, some := range slices.Collect(slices.Chunk(rows, depositsAtOnce)) {
 		if i > 0 {
 			out.WriteByte(',')
 		}
-		if _, err := out.Write(bytes.TrimSuffix(one.Bytes(), []byte("\n"))); err != nil {
+		if err := writeDeposits(out, p, some, swept); err != nil {
 			return err
 		}
 	}
 	_, err = out.Write(after)
 	return err
+}
+
+// depositsAtOnce is how many deposits are encoded before they are written.
+const depositsAtOnce = 1024
+
+// writeDeposits writes some deposits with commas between them. Each processor encodes
+// a part of them.
+func writeDeposits(out *bufio.Writer, p *pin, rows []depositRow, swept *sweeps) error {
+	parts := inParts(rows, runtime.GOMAXPROCS(0))
+	encoded, encoding := make([][]byte, len(parts)), make([]func() error, len(parts))
+	for i, part := range parts {
+		encoding[i] = func() (err error) {
+			list := make([]depositJSON, len(part))
+			for k := range part {
+				list[k] = part[k].json(p, swept)
+			}
+			encoded[i], err = encode(list)
+			return err
+		}
+	}
+	if err := together(encoding...); err != nil {
+		return err
+	}
+	for i, list := range encoded {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		list = bytes.TrimSpace(list)
+		if _, err := out.Write(list[1 : len(list)-1]); err != nil { // without the brackets
+			return err
+		}
+	}
+	return nil
+}
+
+// inParts divides a list into so many parts of about the same length, or into less
+// where it is shorter.
+func inParts[T any](list []T, parts int) [][]T {
+	return slices.Collect(slices.Chunk(list, max(1, (len(list)+parts-1)/parts)))
 }
 
 // unsweptScan is how many logs more than the deposits of a group are looked at
@@ -203,13 +240,13 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 		return out, nil
 	}
 	if few <= maxUnswept+unsweptScan {
-		rows, err := pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), named("few", few))
+		rows, all, err := x.fewDeposits(p, ranges, few)
 		if err != nil {
 			return nil, err
 		}
-		if uint64(len(rows)) < few {
+		if all {
 			for _, r := range oldestFirst(rows) {
-				out[toAddress(r.Vault)] = append(out[toAddress(r.Vault)], r)
+				out[toAddress(r.Vault)] = append(out[toAddress(r.Vault)], *r)
 			}
 			return out, nil
 		}
@@ -245,14 +282,21 @@ func depositRange(vault common.Address, after, to uint64) string {
 	return out + ")"
 }
 
+// fewDeposits reads all rows about deposits in some ranges, or gives false where these
+// are not fewer than few.
+func (x *exchange) fewDeposits(p *pin, ranges []string, few uint64) (rows []depositEntry, all bool, err error) {
+	rows, err = pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), named("few", few))
+	return rows, uint64(len(rows)) < few, err
+}
+
 // oldestFirst are the live ones of some entries, in the order of the chain.
-func oldestFirst(entries []depositEntry) []depositRow {
+func oldestFirst(entries []depositEntry) []*depositRow {
 	entries = liveEntries(entries)
-	slices.SortFunc(entries, func(a, b depositEntry) int { return a.position(b) })
-	rows := make([]depositRow, len(entries))
-	for i, e := range entries {
-		rows[i] = e.depositRow
+	rows := make([]*depositRow, len(entries))
+	for i := range entries {
+		rows[i] = &entries[i].depositRow
 	}
+	slices.SortFunc(rows, func(a, b *depositRow) int { return a.position(b) })
 	return rows
 }
 
@@ -300,21 +344,25 @@ func (x *exchange) unswept(p *pin, vault *common.Address) (swept *sweeps, totals
 
 const (
 	// unsweptSpan is how many numbers after the last deposit that was swept are
-	// looked at for the end of a past queue, where nothing better is known: the sweep
-	// after the pin reached about the end, and unsweptMore is how many numbers after
-	// that are looked at.
+	// looked at for the end of a past queue, where nothing better is known.
 	unsweptSpan = 2048
+	// unsweptMore is how many numbers more than expected are looked at, beside a
+	// quarter of these.
 	unsweptMore = 32
 )
 
 // reach is up to which number the end of a vault's past queue is looked for: a little
-// beyond the next sweep, where there is one.
+// beyond where it is if deposits came evenly between two sweeps, but not farther
+// beyond the next one.
 func (s *sweeps) reach(p *pin, vault common.Address, after uint64) uint64 {
-	span := uint64(unsweptSpan)
-	if next := s.next(p, vault); next > after {
-		span = min(span, next-after+unsweptMore)
+	swept, next := s.around(p, vault)
+	if next.to <= after {
+		return numberAfter(after, unsweptSpan)
 	}
-	return numberAfter(after, span)
+	all := next.to - after
+	part := float64(p.block-swept.block) / float64(next.block-swept.block)
+	expected := min(uint64(1.25*part*float64(all)), all)
+	return numberAfter(after, min(unsweptSpan, expected+unsweptMore))
 }
 
 // numberAfter is so many numbers after one, or the highest there can be.
@@ -344,7 +392,7 @@ func (x *exchange) pastUnswept(p *pin, vaults []vault, swept *sweeps, whole bool
 		return nil, err
 	}
 	end = func(_ vault, after uint64) uint64 { return numberAfter(after, unsweptSpan) }
-	further := filtered(vaults, func(v vault) bool { return far(v) && swept.next(p, v.address) > 0 })
+	further := filtered(vaults, func(v vault) bool { return far(v) && swept.expect(p, v.address) })
 	if err := x.addNearUnswept(p, further, swept, end, whole, out); err != nil {
 		return nil, err
 	}
@@ -377,8 +425,8 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 	if !whole {
 		return x.addNearTotals(&whenever, p.block, ranges, queues, out)
 	}
-	rows, err := pinned[depositEntry](x, &whenever, question("unswept_few", strings.Join(ranges, " OR ")), named("few", uint64(maxUnswept)))
-	if err != nil || len(rows) == maxUnswept {
+	rows, all, err := x.fewDeposits(&whenever, ranges, maxUnswept)
+	if err != nil || !all {
 		return err
 	}
 	ended := make(map[common.Address]bool)
@@ -390,7 +438,7 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 		}
 		queue := queues[vault]
 		queue.Total, queue.Amount = queue.Total+1, queue.Amount.Add(queue.Amount, r.Assets)
-		queue.deposits = append(queue.deposits, r)
+		queue.deposits = append(queue.deposits, *r)
 		queues[vault] = queue
 	}
 	for vault := range ended {

@@ -92,7 +92,11 @@ func fillMark(ctx context.Context, s *snapshot, all *spans, before, mark int) (t
 	}
 	for _, w := range all.list[max(mark-calendarsAtOnce, before):mark] {
 		if s.whole(all, w.Number) {
-			if _, err := x.calendar(all, w.Number); err != nil {
+			_, err := x.calendar(all, w.Number)
+			if err == nil {
+				err = x.readMoves(all, w.Number)
+			}
+			if err != nil {
 				return false, err
 			}
 		}

@@ -199,9 +199,13 @@ func volumes(deposits []newDeposit, partners []uint32) (out []volumeRow) {
 	return out
 }
 
-// broughtAsOf reads the blocks around the pin's by row, and the others out of the
-// totals; where these hold rows later than the pin, all rows.
+// broughtAsOf tells it by spans where these do, and else reads the blocks around the
+// pin's by row, and the others out of the totals; where these hold rows later than the
+// pin, all rows.
 func (x *exchange) broughtAsOf(p *pin) (out brought, err error) {
+	if out, ok, err := x.broughtBySpans(p); ok || err != nil {
+		return out, err
+	}
 	partner, from := named("partner", x.caller.id), p.block/blocksOfTotals*blocksOfTotals
 	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsAsOf, partner, named("from", from), named("to", from+blocksOfTotals))
 	if err != nil {

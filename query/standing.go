@@ -184,7 +184,10 @@ var pastStanding = history[standing]{
 		return s, err
 	},
 	move: func(x *exchange, p *pin, was standing, between border) (s standing, ok bool, err error) {
-		moves, err := x.moves(p, named("from", between.from), named("to", between.to), named("since", uint64(0)))
+		moves, kept, err := x.keptMoves(p, between)
+		if err == nil && !kept {
+			moves, err = x.moves(p, named("from", between.from), named("to", between.to), named("since", uint64(0)))
+		}
 		if err != nil {
 			return s, false, err
 		}

@@ -127,13 +127,25 @@ func (s *sweeps) last(p *pin, vault common.Address) (id uint64, time uint32) {
 	return id, time
 }
 
-// next is the last deposit of the first sweep after a pin's block, 0 for none.
-func (s *sweeps) next(p *pin, vault common.Address) (id uint64) {
-	block := uint64(math.MaxUint64)
+// around are the last sweep up to a pin's block and the first one after it, without
+// ids and blocks where there is none.
+func (s *sweeps) around(p *pin, vault common.Address) (last, next sweep) {
 	for _, w := range s.vaults[vault] {
-		if w.seq <= p.seq && p.seq < w.gone && w.block > p.block && w.block < block {
-			id, block = w.to, w.block
+		switch {
+		case w.seq > p.seq || p.seq >= w.gone:
+		case w.block <= p.block:
+			if w.block >= last.block {
+				last = w
+			}
+		case next.to == 0 || w.block < next.block:
+			next = w
 		}
 	}
-	return id
+	return last, next
+}
+
+// expect tells whether there was another sweep after a pin's block.
+func (s *sweeps) expect(p *pin, vault common.Address) bool {
+	_, next := s.around(p, vault)
+	return next.to > 0
 }

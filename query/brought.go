@@ -1,0 +1,124 @@
+package query
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"slices"
+)
+
+// What a partner brought up to a past block is told from what it brought in each span
+// of blocks before, which is kept with the checkpoints once it was asked for, and from
+// its rows after these: from the last span that is known, or in the pin's own. Where
+// the log was not in the order of the chain then, nobody can tell from sums who was a
+// user, and it is told in another way (broughtAsOf).
+
+// spanVolumeRow is what a partner brought to a vault in a span.
+type spanVolumeRow struct {
+	Span uint64 `ch:"span"`
+	volumeRow
+}
+
+// broughtBySpans is what the caller brought up to a past pin, or false where spans do
+// not tell.
+func (x *exchange) broughtBySpans(p *pin) (out brought, ok bool, err error) {
+	s, err := x.spans()
+	if err != nil || p.seq != x.snapshot.seq {
+		return out, false, err
+	}
+	if _, ordered, err := x.before(p); err != nil || !ordered {
+		return out, false, err
+	}
+	mark := x.snapshot.lastMark(s)
+	state, err := x.spanVolumes(s, mark)
+	if err != nil {
+		return out, false, err
+	}
+	edge := min(s.edge(mark), p.block/s.span)
+	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsBetween, named("partner", x.caller.id), named("from", edge*s.span))
+	return out.with(volumesBefore(state, edge), 1).with(rows, 1), true, err
+}
+
+// lastMark is the last one before which the snapshot knows all spans.
+func (s *snapshot) lastMark(all *spans) int {
+	for _, mark := range slices.Backward(all.marks) {
+		if all.edge(mark)*all.span <= s.block && all.last[mark] <= s.seq {
+			return mark
+		}
+	}
+	return 0
+}
+
+// spanVolumes is what the caller brought in each of the spans before a mark, packed.
+func (x *exchange) spanVolumes(s *spans, mark int) (packed, error) {
+	if mark == 0 {
+		return nil, nil
+	}
+	kept, key := x.snapshot.head.checkpoints, checkpointKey{of: fmt.Sprintf("brought by %d", x.caller.id), edge: s.edge(mark), last: s.last[mark]}
+	it := kept.of(key)
+	return it.value.get(x.ctx, func() (packed, error) {
+		rows, err := x.readSpanVolumes(s)
+		if err != nil {
+			return nil, err
+		}
+		state := packSpanVolumes(slices.DeleteFunc(rows, func(r spanVolumeRow) bool { return r.Span >= s.edge(mark) }))
+		kept.settle(key, it, len(state))
+		return state, nil
+	})
+}
+
+func (x *exchange) readSpanVolumes(s *spans) (rows []spanVolumeRow, err error) {
+	type how struct {
+		Span uint64
+		Rows bool
+	}
+	newest, partner := x.snapshot.pin(), named("partner", x.caller.id)
+	rows, err = pinned[spanVolumeRow](x, newest, question("partner_spans", how{s.span, false}), partner)
+	if err == nil && slices.ContainsFunc(rows, func(r spanVolumeRow) bool { return r.Last > newest.seq }) {
+		rows, err = pinned[spanVolumeRow](x, newest, question("partner_spans", how{s.span, true}), partner)
+	}
+	return rows, err
+}
+
+// packSpanVolumes goes through the vaults and their spans.
+func packSpanVolumes(rows []spanVolumeRow) packed {
+	slices.SortFunc(rows, func(a, b spanVolumeRow) int {
+		return cmp.Or(cmp.Compare(a.Vault, b.Vault), cmp.Compare(a.Span, b.Span))
+	})
+	out := packed{}
+	for len(rows) > 0 {
+		end := slices.IndexFunc(rows, func(r spanVolumeRow) bool { return r.Vault != rows[0].Vault })
+		if end < 0 {
+			end = len(rows)
+		}
+		out = out.addBytes([]byte(rows[0].Vault)).add(uint64(end))
+		was := uint64(0)
+		for _, r := range rows[:end] {
+			out = out.add(r.Span - was).addSigned(r.Deposits).add(r.Said).addSigned(r.Users).addSigned(int64(r.Volume.Sign())).addBytes(r.Volume.Bytes())
+			was = r.Span
+		}
+		rows = rows[end:]
+	}
+	return slices.Clip(out)
+}
+
+// volumesBefore adds up, for each vault, the spans before one.
+func volumesBefore(state packed, edge uint64) (out []volumeRow) {
+	for len(state) > 0 {
+		sum, span := volumeRow{Vault: string(state.takeBytes()), Volume: new(big.Int)}, uint64(0)
+		for range state.take() {
+			span += state.take()
+			deposits, said, users, sign := state.takeSigned(), state.take(), state.takeSigned(), state.takeSigned()
+			volume := new(big.Int).SetBytes(state.takeBytes())
+			if span >= edge {
+				continue
+			}
+			sum.Deposits, sum.Said, sum.Users = sum.Deposits+deposits, sum.Said+said, sum.Users+users
+			sum.Volume.Add(sum.Volume, volume.Mul(volume, big.NewInt(sign)))
+		}
+		if sum.Said > 0 {
+			out = append(out, sum)
+		}
+	}
+	return out
+}
