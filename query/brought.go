@@ -57,25 +57,30 @@ func (x *exchange) spanVolumes(s *spans, mark int) (packed, error) {
 	kept, key := x.snapshot.head.checkpoints, checkpointKey{of: fmt.Sprintf("brought by %d", x.caller.id), edge: s.edge(mark), last: s.last[mark]}
 	it := kept.of(key)
 	return it.value.get(x.ctx, func() (packed, error) {
-		rows, err := x.readSpanVolumes(s)
+		rows, err := x.readSpanVolumes(s, s.edge(mark))
 		if err != nil {
 			return nil, err
 		}
-		state := packSpanVolumes(slices.DeleteFunc(rows, func(r spanVolumeRow) bool { return r.Span >= s.edge(mark) }))
+		state := packSpanVolumes(rows)
 		kept.settle(key, it, len(state))
 		return state, nil
 	})
 }
 
-func (x *exchange) readSpanVolumes(s *spans) (rows []spanVolumeRow, err error) {
-	type how struct {
-		Span uint64
-		Rows bool
+// readSpanVolumes asks the engine for those before a span.
+func (x *exchange) readSpanVolumes(s *spans, edge uint64) ([]spanVolumeRow, error) {
+	newest := x.snapshot.pin()
+	read := func(byRow bool) ([]spanVolumeRow, error) {
+		how := struct {
+			Span uint64
+			Rows bool
+		}{s.span, byRow}
+		rows, err := pinned[spanVolumeRow](x, newest, question("partner_spans", how), named("partner", x.caller.id))
+		return slices.DeleteFunc(rows, func(r spanVolumeRow) bool { return r.Span >= edge }), err
 	}
-	newest, partner := x.snapshot.pin(), named("partner", x.caller.id)
-	rows, err = pinned[spanVolumeRow](x, newest, question("partner_spans", how{s.span, false}), partner)
+	rows, err := read(false)
 	if err == nil && slices.ContainsFunc(rows, func(r spanVolumeRow) bool { return r.Last > newest.seq }) {
-		rows, err = pinned[spanVolumeRow](x, newest, question("partner_spans", how{s.span, true}), partner)
+		rows, err = read(true)
 	}
 	return rows, err
 }
