@@ -104,7 +104,7 @@ func packSpanVolumes(rows []spanVolumeRow) packed {
 		}
 		rows = rows[end:]
 	}
-	return slices.Clip(out)
+	return out.fit()
 }
 
 // volumesBefore adds up, for each vault, the spans before one.

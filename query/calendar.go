@@ -52,7 +52,7 @@ func (x *exchange) calendar(s *spans, number uint64) (calendar, error) {
 		if err != nil {
 			return nil, err
 		}
-		state := packCalendar(rows)
+		state := packCalendar(rows).fit()
 		h.checkpoints.settle(key, it, len(state))
 		return state, nil
 	})

@@ -40,8 +40,9 @@
 // part holds. So the queue takes these totals whole and subtracts the rows that
 // are newer than S (queue.go), as a partner's statistics do at the newest block; a
 // page of who came first takes them where nothing in them is newer (users.go). As of
-// a block those statistics, and a vault's number of users, take the totals of all
-// blocks but some thousands around it, and these by row (partner.go, vaults.go).
+// a block a vault's number of users, and those statistics where spans do not tell them
+// (brought.go), take the totals of all blocks but some thousands around it, and these by
+// row (partner.go, vaults.go).
 // Where the table has moved on before those, all rows are read.
 //
 // # The past
@@ -52,8 +53,10 @@
 // block and from what the logs between the two did, which the table records tells
 // in the order of the chain (checkpoints.go), and so do the queue and the number of
 // a vault's users (standing.go). What time it was at a block, and how far the log,
-// is in the calendar of its span (calendar.go). serve reads checkpoints and
-// calendars once it sees a generation (fill.go) and keeps them packed (pack.go).
+// is in the calendar of its span (calendar.go), and what its logs did to the vaults in
+// its moves (moves.go). serve reads checkpoints, calendars and moves once it sees a
+// generation (fill.go) and keeps them packed (pack.go), and beside them what a partner
+// that asked brought in each span (brought.go).
 //
 // # What a question costs
 //

@@ -77,11 +77,11 @@ func (f *filled) grow(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// calendarsAtOnce is of how many spans before a mark the calendar is read.
-const calendarsAtOnce = 64
+// spansAtOnce is of how many spans before a mark the calendar and the moves are read.
+const spansAtOnce = 64
 
-// fillMark reads the checkpoints of a mark, as far as there are some, and the
-// calendars of the spans before it.
+// fillMark reads the checkpoints of a mark, as far as there are some, and before these
+// the calendars and the moves of the spans before it.
 func fillMark(ctx context.Context, s *snapshot, all *spans, before, mark int) (there bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fillTimeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func fillMark(ctx context.Context, s *snapshot, all *spans, before, mark int) (t
 	for _, list := range pastPlaces {
 		fill = append(fill, list.fill)
 	}
-	for _, w := range all.list[max(mark-calendarsAtOnce, before):mark] {
+	for _, w := range all.list[max(mark-spansAtOnce, before):mark] {
 		if s.whole(all, w.Number) {
 			_, err := x.calendar(all, w.Number)
 			if err == nil {

@@ -53,7 +53,7 @@ func (x *exchange) readMoves(s *spans, number uint64) error {
 			}
 			state = state.addBytes([]byte(r.Vault)).addBytes(packUsers(users)).addBytes(packLogs(logs))
 		}
-		state = slices.Clip(state)
+		state = state.fit()
 		h.checkpoints.settle(key, it, len(state))
 		return state, nil
 	})

@@ -23,6 +23,9 @@ func (p packed) addSigned(v int64) packed { return binary.AppendVarint(p, v) }
 
 func (p packed) addBytes(b []byte) packed { return append(p.add(uint64(len(b))), b...) }
 
+// fit is the same without the room into which it could still grow.
+func (p packed) fit() packed { return slices.Clone(p) }
+
 func (p packed) addWide(v *uint256.Int) packed { return p.addBytes(v.Bytes()) }
 
 func (p *packed) take() uint64 {
@@ -55,7 +58,7 @@ func packStanding(s standing) packed {
 	for _, vault := range slices.SortedFunc(maps.Keys(s.users), common.Address.Cmp) {
 		out = out.addBytes(vault[:]).add(uint64(s.users[vault]))
 	}
-	return slices.Clip(append(out, packBuckets(s.queue)...))
+	return append(out, packBuckets(s.queue)...).fit()
 }
 
 func unpackStanding(p packed) standing {
@@ -130,7 +133,7 @@ func packPlaces(places []rankedBucket) packed {
 		out = out.add(uint64(b.Bucket - was)).add(uint64(b.Users))
 		was = b.Bucket
 	}
-	return slices.Clip(out)
+	return out.fit()
 }
 
 func unpackPlaces(p packed) []rankedBucket {

@@ -15,8 +15,8 @@ type scale struct {
 }
 
 // pastScale gives checkpoints that a question tells from each other in few
-// milliseconds. 244 of each kind with their calendars, of ten million logs and a
-// million users, take 26 MB: there is room for those that are read ahead.
+// milliseconds. 244 of each kind with their calendars and moves, of ten million logs and
+// a million users, take 68 MB: there is room for those that are read ahead.
 var pastScale = scale{span: 4096, apart: 1 << 15, ahead: 300}
 
 // spans say between which seqs the logs of each span of blocks are. They tell

@@ -158,7 +158,7 @@ const (
 	serveGarbage = 400
 	// serveMemory is the bytes from which on garbage is collected sooner, beside
 	// those of the answers that are kept.
-	serveMemory = 128 << 20
+	serveMemory = 168 << 20
 )
 
 // Run answers HTTP until a signal comes.
