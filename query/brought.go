@@ -35,7 +35,7 @@ func (x *exchange) broughtBySpans(p *pin) (out brought, ok bool, err error) {
 		return out, false, err
 	}
 	edge := min(s.edge(mark), p.block/s.span)
-	rows, err := pinned[volumeRow](x, p, sqlPartnerStatsBetween, named("partner", x.caller.id), named("from", edge*s.span))
+	rows, err := pinned[volumeRow](x, p, sqlPartnerBetween, named("partner", x.caller.id), named("from", edge*s.span))
 	return out.with(volumesBefore(state, edge), 1).with(rows, 1), true, err
 }
 

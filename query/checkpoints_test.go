@@ -395,6 +395,9 @@ func TestCheckpointsAreBounded(t *testing.T) {
 	for edge, want := range map[uint64]packed{0: {0}, 1: nil, 2: {2}, 3: {3}, 4: {4}, 9: nil} {
 		same(t, fmt.Sprintf("checkpoint %d", edge), c.known(key(edge)), want)
 	}
+	same(t, "one that is used", []packed{c.use(key(2)), c.use(key(8))}, []packed{{2}, nil})
+	add(7, quarter)
+	same(t, "those after it was used", []packed{c.known(key(2)), c.known(key(3))}, []packed{{2}, nil})
 	add(5, checkpointRoom-checkpointOwn)
 	same(t, "all others", c.kept.Len(), 1)
 	c.settle(key(9), reading, 5)

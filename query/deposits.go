@@ -359,10 +359,9 @@ func (s *sweeps) reach(p *pin, vault common.Address, after uint64) uint64 {
 	if next.to <= after {
 		return numberAfter(after, unsweptSpan)
 	}
-	all := next.to - after
 	part := float64(p.block-swept.block) / float64(next.block-swept.block)
-	expected := min(uint64(1.25*part*float64(all)), all)
-	return numberAfter(after, min(unsweptSpan, expected+unsweptMore))
+	expected := min(1.25*part*float64(next.to-after), unsweptSpan)
+	return numberAfter(after, min(unsweptSpan, min(next.to-after, uint64(expected))+unsweptMore))
 }
 
 // numberAfter is so many numbers after one, or the highest there can be.
@@ -391,9 +390,12 @@ func (x *exchange) pastUnswept(p *pin, vaults []vault, swept *sweeps, whole bool
 	if err := x.addNearUnswept(p, vaults, swept, end, whole, out); err != nil {
 		return nil, err
 	}
-	end = func(_ vault, after uint64) uint64 { return numberAfter(after, unsweptSpan) }
-	further := filtered(vaults, func(v vault) bool { return far(v) && swept.expect(p, v.address) })
-	if err := x.addNearUnswept(p, further, swept, end, whole, out); err != nil {
+	all := func(_ vault, after uint64) uint64 { return numberAfter(after, unsweptSpan) }
+	further := filtered(vaults, func(v vault) bool {
+		last, _ := swept.last(p, v.address)
+		return far(v) && end(v, last) < all(v, last)
+	})
+	if err := x.addNearUnswept(p, further, swept, all, whole, out); err != nil {
 		return nil, err
 	}
 	rest := filtered(vaults, far)

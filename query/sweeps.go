@@ -143,9 +143,3 @@ func (s *sweeps) around(p *pin, vault common.Address) (last, next sweep) {
 	}
 	return last, next
 }
-
-// expect tells whether there was another sweep after a pin's block.
-func (s *sweeps) expect(p *pin, vault common.Address) bool {
-	_, next := s.around(p, vault)
-	return next.to > 0
-}
