@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/big"
 	"runtime"
@@ -245,9 +246,7 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 			return nil, err
 		}
 		if all {
-			for _, r := range oldestFirst(rows) {
-				out[toAddress(r.Vault)] = append(out[toAddress(r.Vault)], *r)
-			}
+			maps.Copy(out, oldestFirst(rows))
 			return out, nil
 		}
 	}
@@ -289,15 +288,18 @@ func (x *exchange) fewDeposits(p *pin, ranges []string, few uint64) (rows []depo
 	return rows, uint64(len(rows)) < few, err
 }
 
-// oldestFirst are the live ones of some entries, in the order of the chain.
-func oldestFirst(entries []depositEntry) []*depositRow {
-	entries = liveEntries(entries)
-	rows := make([]*depositRow, len(entries))
-	for i := range entries {
-		rows[i] = &entries[i].depositRow
+// oldestFirst are the live ones of some entries by vault, in the order of the chain: as
+// the engine found them, nearly.
+func oldestFirst(entries []depositEntry) map[common.Address][]depositRow {
+	out := make(map[common.Address][]depositRow)
+	for _, e := range liveEntries(entries) {
+		vault := toAddress(e.Vault)
+		out[vault] = append(out[vault], e.depositRow)
 	}
-	slices.SortFunc(rows, func(a, b *depositRow) int { return a.position(b) })
-	return rows
+	for _, rows := range out {
+		slices.SortFunc(rows, func(a, b depositRow) int { return a.position(&b) })
+	}
+	return out
 }
 
 // amountRow is how many there are and what they sum up to.
@@ -431,20 +433,17 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 	if err != nil || !all {
 		return err
 	}
-	ended := make(map[common.Address]bool)
-	for _, r := range oldestFirst(rows) {
-		vault := toAddress(r.Vault)
-		if r.Block > p.block {
-			ended[vault] = true
+	for vault, rows := range oldestFirst(rows) {
+		queue := queues[vault]
+		end := slices.IndexFunc(rows, func(r depositRow) bool { return r.Block > p.block })
+		if end < 0 {
 			continue
 		}
-		queue := queues[vault]
-		queue.Total, queue.Amount = queue.Total+1, queue.Amount.Add(queue.Amount, r.Assets)
-		queue.deposits = append(queue.deposits, *r)
-		queues[vault] = queue
-	}
-	for vault := range ended {
-		out[vault] = queues[vault]
+		queue.Total, queue.deposits = int64(end), rows[:end:end]
+		for _, r := range queue.deposits {
+			queue.Amount.Add(queue.Amount, r.Assets)
+		}
+		out[vault] = queue
 	}
 	return nil
 }
