@@ -54,16 +54,13 @@ func (x *exchange) spanVolumes(s *spans, mark int) (packed, error) {
 	if mark == 0 {
 		return nil, nil
 	}
-	kept, key := x.snapshot.head.checkpoints, checkpointKey{of: fmt.Sprintf("brought by %d", x.caller.id), edge: s.edge(mark), last: s.last[mark]}
-	it := kept.of(key)
-	return it.value.get(x.ctx, func() (packed, error) {
+	key := checkpointKey{of: fmt.Sprintf("brought by %d", x.caller.id), edge: s.edge(mark), last: s.last[mark]}
+	return x.snapshot.head.checkpoints.get(x.ctx, key, func() (packed, error) {
 		rows, err := x.readSpanVolumes(s, s.edge(mark))
 		if err != nil {
 			return nil, err
 		}
-		state := packSpanVolumes(rows)
-		kept.settle(key, it, len(state))
-		return state, nil
+		return packSpanVolumes(rows), nil
 	})
 }
 
@@ -91,20 +88,15 @@ func packSpanVolumes(rows []spanVolumeRow) packed {
 		return cmp.Or(cmp.Compare(a.Vault, b.Vault), cmp.Compare(a.Span, b.Span))
 	})
 	out := packed{}
-	for len(rows) > 0 {
-		end := slices.IndexFunc(rows, func(r spanVolumeRow) bool { return r.Vault != rows[0].Vault })
-		if end < 0 {
-			end = len(rows)
-		}
-		out = out.addBytes([]byte(rows[0].Vault)).add(uint64(end))
+	for vault, of := range byVault(rows, func(r spanVolumeRow) string { return r.Vault }) {
+		out = out.addBytes([]byte(vault)).add(uint64(len(of)))
 		was := uint64(0)
-		for _, r := range rows[:end] {
+		for _, r := range of {
 			out = out.add(r.Span - was).addSigned(r.Deposits).add(r.Said).addSigned(r.Users).addSigned(int64(r.Volume.Sign())).addBytes(r.Volume.Bytes())
 			was = r.Span
 		}
-		rows = rows[end:]
 	}
-	return out.fit()
+	return out
 }
 
 // volumesBefore adds up, for each vault, the spans before one.

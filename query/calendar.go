@@ -46,15 +46,12 @@ func (s *snapshot) whole(all *spans, number uint64) bool {
 func (x *exchange) calendar(s *spans, number uint64) (calendar, error) {
 	h := x.snapshot.head
 	key := checkpointKey{of: "calendar", edge: number, last: s.lastOf(number), blocks: h.blocks}
-	it := h.checkpoints.of(key)
-	state, err := it.value.get(x.ctx, func() (packed, error) {
+	state, err := h.checkpoints.get(x.ctx, key, func() (packed, error) {
 		rows, err := pinned[calendarRow](x, x.snapshot.pin(), sqlCalendar, named("from", number*s.span), named("to", number*s.span+s.span-1))
 		if err != nil {
 			return nil, err
 		}
-		state := packCalendar(rows).fit()
-		h.checkpoints.settle(key, it, len(state))
-		return state, nil
+		return packCalendar(rows), nil
 	})
 	return calendar(state), err
 }

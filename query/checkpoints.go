@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"context"
 	"math"
 	"slices"
 	"sort"
@@ -21,7 +22,9 @@ import (
 // as no other comes to these, and for each pin that knows of that one. It is read
 // before anybody asks (fill), or by the first that begins from it, out of one that
 // is not far away where there is such a one, and out of the engine's totals
-// otherwise. Those that were not asked for the longest go first.
+// otherwise. Beside checkpoints are kept what is told of a span (calendar, readMoves)
+// and what a partner brought in all of them (spanVolumes). Those of all kinds that were
+// not asked for the longest go first.
 type checkpoints struct {
 	mu   sync.Mutex
 	kept lru.BasicLRU[checkpointKey, *checkpoint]
@@ -30,7 +33,7 @@ type checkpoints struct {
 
 type checkpointKey struct {
 	of     string
-	edge   uint64 // in spans
+	edge   uint64 // in spans: where it is, or the span that it is of
 	last   uint64 // seq
 	blocks uint64 // of a calendar, which says something of blocks too: see head
 }
@@ -72,10 +75,7 @@ func (c *checkpoints) known(key checkpointKey) packed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	it, _ := c.kept.Peek(key)
-	if it == nil {
-		return nil
-	}
-	return it.value.known()
+	return it.known()
 }
 
 // use is known for an answer: what is asked for stays the longest.
@@ -83,10 +83,28 @@ func (c *checkpoints) use(key checkpointKey) packed {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	it, _ := c.kept.Get(key)
+	return it.known()
+}
+
+func (it *checkpoint) known() packed {
 	if it == nil {
 		return nil
 	}
 	return it.value.known()
+}
+
+// get gives the value of a key, which is read where it is not kept.
+func (c *checkpoints) get(ctx context.Context, key checkpointKey, read func() (packed, error)) (packed, error) {
+	it := c.of(key)
+	return it.value.get(ctx, func() (packed, error) {
+		state, err := read()
+		if err != nil {
+			return nil, err
+		}
+		state = slices.Clone(state) // without the room into which it could still grow
+		c.settle(key, it, len(state))
+		return state, nil
+	})
 }
 
 // settle counts a checkpoint of so many bytes that was read, and lets go of the
@@ -171,16 +189,12 @@ func (h *history[T]) checkpoint(x *exchange, p *pin, s *spans, mark int) (value 
 	if mark == 0 {
 		return value, nil // before all blocks there is nothing
 	}
-	kept, key := x.snapshot.head.checkpoints, h.key(s, mark)
-	it := kept.of(key)
-	state, err := it.value.get(x.ctx, func() (packed, error) {
+	state, err := x.snapshot.head.checkpoints.get(x.ctx, h.key(s, mark), func() (packed, error) {
 		value, err := h.readCheckpoint(x, p, s, mark)
 		if err != nil {
 			return nil, err
 		}
-		state := h.pack(value)
-		kept.settle(key, it, len(state))
-		return state, nil
+		return h.pack(value), nil
 	})
 	if err != nil {
 		return value, err

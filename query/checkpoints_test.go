@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -559,30 +558,6 @@ func TestBucketsWithMoves(t *testing.T) {
 	same(t, "the blocks of one that was made again, and of one made twice", [][]uint64{once[key].made, twice[key].made}, [][]uint64{{401}, {0}})
 	if _, ok := after.with([]vaultMove{other}); ok {
 		t.Error("a wait ended that was not there, and nobody says so")
-	}
-}
-
-// TestMovesAsText: what the engine writes is read, and anything else is an error.
-func TestMovesAsText(t *testing.T) {
-	zero := new(big.Int)
-	row := moveRow{Vault: string(vaultA[:]), Bucket: 3, Queued: big.NewInt(-2), Unfunded: -1, Amount: big.NewInt(9), Users: 1,
-		Made: "[(7,100),(18446744073709551615,101)]", Waits: "[(7,500,6277101735386680763835789423207666416102355444464034512895,1),(8,0,0,-1)]"}
-	most := uint256.MustFromDecimal("6277101735386680763835789423207666416102355444464034512895")
-	want := vaultMove{vault: row.Vault, bucket: 3, queued: signed(big.NewInt(-2)), unfunded: -1, amount: *uint256.NewInt(9), users: 1,
-		made: []madeAt{{7, 100}, {math.MaxUint64, 101}}, waits: []waitMove{{wait{7, 500, *most}, 1}, {wait{8, 0, uint256.Int{}}, -1}}}
-	got, err := row.move()
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%+v (%v), should be %+v", got, err, want)
-	}
-	for _, text := range []string{"[(7)]", "[(7,x)]", "[(7,-1)]", "[(18446744073709551616,1)]", "x"} {
-		if _, err := (&moveRow{Queued: zero, Amount: zero, Made: text, Waits: "[]"}).move(); err == nil {
-			t.Errorf("%q is read as requests that were made", text)
-		}
-	}
-	for _, text := range []string{"[(7,1,2)]", "[(7,1,-2,1)]", "[(7,1,2,256)]"} {
-		if _, err := (&moveRow{Queued: zero, Amount: zero, Made: "[]", Waits: text}).move(); err == nil {
-			t.Errorf("%q is read as waits", text)
-		}
 	}
 }
 

@@ -424,11 +424,11 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 		last, _ := swept.last(p, v.address)
 		ranges[i], queues[v.address] = depositRange(v.address, last, end(v, last)), nothingUnswept(last)
 	}
+	if !whole {
+		return x.addNearTotals(p, ranges, queues, out)
+	}
 	whenever := *p
 	whenever.asOf = false // later ones too
-	if !whole {
-		return x.addNearTotals(&whenever, p.block, ranges, queues, out)
-	}
 	rows, all, err := x.fewDeposits(&whenever, ranges, maxUnswept)
 	if err != nil || !all {
 		return err
@@ -449,12 +449,12 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 }
 
 // addNearTotals is addNearUnswept where nobody wants the deposits.
-func (x *exchange) addNearTotals(p *pin, block uint64, ranges []string, queues, out map[common.Address]unsweptRow) error {
+func (x *exchange) addNearTotals(p *pin, ranges []string, queues, out map[common.Address]unsweptRow) error {
 	type nearRow struct {
 		unsweptRow
 		Later int64 `ch:"later"` // deposits of later blocks
 	}
-	rows, err := pinned[nearRow](x, p, question("unswept_near", strings.Join(ranges, " OR ")), named("edge", block))
+	rows, err := pinned[nearRow](x, p, question("unswept_near", strings.Join(ranges, " OR ")))
 	for _, r := range rows {
 		if vault := toAddress(r.Vault); r.Later > 0 {
 			queue := queues[vault]

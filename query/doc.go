@@ -42,8 +42,8 @@
 // page of who came first takes them where nothing in them is newer (users.go). As of
 // a block a vault's number of users, and those statistics where spans do not tell them
 // (brought.go), take the totals of all blocks but some thousands around it, and these by
-// row (partner.go, vaults.go).
-// Where the table has moved on before those, all rows are read.
+// row (partner.go, vaults.go). Where the table has moved on before those, all rows are
+// read.
 //
 // # The past
 //

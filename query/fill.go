@@ -92,11 +92,10 @@ func fillMark(ctx context.Context, s *snapshot, all *spans, before, mark int) (t
 	}
 	for _, w := range all.list[max(mark-spansAtOnce, before):mark] {
 		if s.whole(all, w.Number) {
-			_, err := x.calendar(all, w.Number)
-			if err == nil {
-				err = x.readMoves(all, w.Number)
+			if _, err := x.calendar(all, w.Number); err != nil {
+				return false, err
 			}
-			if err != nil {
+			if err := x.readMoves(all, w.Number); err != nil {
 				return false, err
 			}
 		}

@@ -29,6 +29,9 @@ type logMove struct {
 	amount                uint256.Int // of a request that waits, or no longer waits
 }
 
+// expiring tells whether a request began to wait until its time, or does no longer.
+func (m *logMove) expiring() bool { return m.waiting != 0 && m.expires != 0 }
+
 // userMove is how many users a vault had more after a block.
 type userMove struct {
 	block uint64
@@ -37,10 +40,7 @@ type userMove struct {
 
 // readMoves reads the moves of a span ahead.
 func (x *exchange) readMoves(s *spans, number uint64) error {
-	h := x.snapshot.head
-	key := movesKey(s, number)
-	it := h.checkpoints.of(key)
-	_, err := it.value.get(x.ctx, func() (packed, error) {
+	_, err := x.snapshot.head.checkpoints.get(x.ctx, movesKey(s, number), func() (packed, error) {
 		rows, err := pinned[spanMovesRow](x, x.snapshot.pin(), sqlSpanMoves, named("from", number*s.span), named("to", number*s.span+s.span-1))
 		if err != nil {
 			return nil, err
@@ -53,8 +53,6 @@ func (x *exchange) readMoves(s *spans, number uint64) error {
 			}
 			state = state.addBytes([]byte(r.Vault)).addBytes(packUsers(users)).addBytes(packLogs(logs))
 		}
-		state = state.fit()
-		h.checkpoints.settle(key, it, len(state))
 		return state, nil
 	})
 	return err
@@ -108,14 +106,14 @@ func packLogs(moves []logMove) (out packed) {
 		if m.made {
 			kind += kindMade
 		}
-		if m.waiting != 0 && m.expires != 0 {
+		if m.expiring() {
 			kind += kindExpires
 		}
 		out = out.add(m.block - was.block).add(kind).addSigned(int64(m.index - indexes[kind]))
 		if m.waiting != 0 {
 			out = out.addWide(&m.amount)
 		}
-		if kind >= kindExpires {
+		if m.expiring() {
 			out, was.expires = out.addSigned(int64(m.expires-was.expires)), m.expires
 		}
 		was.block, indexes[kind] = m.block, m.index
@@ -176,6 +174,7 @@ func addUsers(sums map[bucketKey]*vaultMove, vault string, moves packed, between
 func addLogs(sums map[bucketKey]*vaultMove, vault string, moves packed, between border) {
 	var m logMove
 	var indexes [kinds]uint64
+	expires := uint64(0) // of the last one that has a time
 	sum := moveOf(sums, bucketKey{vault, 0})
 	for len(moves) > 0 {
 		m.block += moves.take()
@@ -188,8 +187,9 @@ func addLogs(sums map[bucketKey]*vaultMove, vault string, moves packed, between 
 		if m.waiting != 0 {
 			m.amount = moves.takeWide()
 		}
-		if kind >= kindExpires {
-			m.expires += uint64(moves.takeSigned())
+		if m.expires = 0; kind >= kindExpires {
+			expires += uint64(moves.takeSigned())
+			m.expires = expires
 		}
 		if m.block < between.from {
 			continue
@@ -197,12 +197,12 @@ func addLogs(sums map[bucketKey]*vaultMove, vault string, moves packed, between 
 		if bucket := m.index / bucketSize; bucket != sum.bucket {
 			sum = moveOf(sums, bucketKey{vault, bucket})
 		}
-		sum.add(&m, kind >= kindExpires)
+		sum.add(&m)
 	}
 }
 
 // add adds what a log did to one of the bucket's requests.
-func (v *vaultMove) add(m *logMove, expires bool) {
+func (v *vaultMove) add(m *logMove) {
 	var bit uint256.Int
 	setBit(&bit, m.index%bucketSize)
 	switch {
@@ -221,7 +221,7 @@ func (v *vaultMove) add(m *logMove, expires bool) {
 	if m.made {
 		v.made = append(v.made, madeAt{m.index, m.block})
 	}
-	if expires {
+	if m.expiring() {
 		v.waits = append(v.waits, waitMove{wait{m.index, m.expires, m.amount}, m.waiting})
 	}
 }

@@ -79,16 +79,11 @@ func (n *news) moves(seq uint64) ([]vaultMove, bool) {
 }
 
 func (r *newRecord) move() vaultMove {
-	estimate, open, waiting := signed(r.Estimate), signed(big.NewInt(int64(r.Open))), signed(big.NewInt(int64(r.Waiting)))
-	m := vaultMove{vault: r.VaultAddress, bucket: r.RequestIndex / bucketSize, users: int64(r.VaultUser), unfunded: int64(r.Waiting)}
-	m.queued.Lsh(&open, uint(r.RequestIndex%bucketSize))
-	m.amount.Mul(&waiting, &estimate)
-	if r.Event == contracts.KindWithdrawalRequested.String() && r.Open > 0 {
-		m.made = []madeAt{{r.RequestIndex, r.Block}}
-	}
-	if r.Waiting != 0 && r.Expires != 0 {
-		m.waits = []waitMove{{wait{r.RequestIndex, r.Expires, estimate}, int(r.Waiting)}}
-	}
+	m := vaultMove{vault: r.VaultAddress, bucket: r.RequestIndex / bucketSize, users: int64(r.VaultUser)}
+	m.add(&logMove{
+		block: r.Block, index: r.RequestIndex, expires: r.Expires, open: int(r.Open), waiting: int(r.Waiting),
+		made: r.Event == contracts.KindWithdrawalRequested.String() && r.Open > 0, amount: signed(r.Estimate),
+	})
 	return m
 }
 

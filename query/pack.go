@@ -2,6 +2,7 @@ package query
 
 import (
 	"encoding/binary"
+	"iter"
 	"maps"
 	"slices"
 
@@ -22,9 +23,6 @@ func (p packed) add(v uint64) packed { return binary.AppendUvarint(p, v) }
 func (p packed) addSigned(v int64) packed { return binary.AppendVarint(p, v) }
 
 func (p packed) addBytes(b []byte) packed { return append(p.add(uint64(len(b))), b...) }
-
-// fit is the same without the room into which it could still grow.
-func (p packed) fit() packed { return slices.Clone(p) }
 
 func (p packed) addWide(v *uint256.Int) packed { return p.addBytes(v.Bytes()) }
 
@@ -58,7 +56,7 @@ func packStanding(s standing) packed {
 	for _, vault := range slices.SortedFunc(maps.Keys(s.users), common.Address.Cmp) {
 		out = out.addBytes(vault[:]).add(uint64(s.users[vault]))
 	}
-	return append(out, packBuckets(s.queue)...).fit()
+	return append(out, packBuckets(s.queue)...)
 }
 
 func unpackStanding(p packed) standing {
@@ -72,19 +70,29 @@ func unpackStanding(p packed) standing {
 	return s
 }
 
+// byVault are the parts of a list, which is sorted by vault, that are of one vault each.
+func byVault[T any](list []T, vault func(T) string) iter.Seq2[string, []T] {
+	return func(yield func(string, []T) bool) {
+		for from, to := 0, 1; from < len(list); from, to = to, to+1 {
+			of := vault(list[from])
+			for to < len(list) && vault(list[to]) == of {
+				to++
+			}
+			if !yield(of, list[from:to]) {
+				return
+			}
+		}
+	}
+}
+
 // packBuckets goes through the vaults, their buckets and the waits of these.
 func packBuckets(all buckets) packed {
 	var out packed
 	keys := slices.SortedFunc(maps.Keys(all), bucketKey.compare)
-	for len(keys) > 0 {
-		vault := keys[0].vault
-		end := slices.IndexFunc(keys, func(k bucketKey) bool { return k.vault != vault })
-		if end < 0 {
-			end = len(keys)
-		}
-		out = out.addBytes([]byte(vault)).add(uint64(end))
+	for vault, of := range byVault(keys, func(k bucketKey) string { return k.vault }) {
+		out = out.addBytes([]byte(vault)).add(uint64(len(of)))
 		number := uint64(0)
-		for _, key := range keys[:end] {
+		for _, key := range of {
 			it := all[key]
 			out = out.add(key.number - number).addWide(&it.queued).add(uint64(it.unfunded)).addWide(&it.amount)
 			was := uint64(0)
@@ -97,7 +105,6 @@ func packBuckets(all buckets) packed {
 			}
 			number = key.number
 		}
-		keys = keys[end:]
 	}
 	return out
 }
@@ -133,7 +140,7 @@ func packPlaces(places []rankedBucket) packed {
 		out = out.add(uint64(b.Bucket - was)).add(uint64(b.Users))
 		was = b.Bucket
 	}
-	return out.fit()
+	return out
 }
 
 func unpackPlaces(p packed) []rankedBucket {

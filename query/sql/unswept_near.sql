@@ -1,7 +1,7 @@
 -- How many of the deposits in some ranges of vaults' numbers were there at a block, what
 -- they sum up to, and how many came later.
-SELECT vault, sumIf(sign, block <= {edge:UInt64}) AS total, sumIf(sign * assets, block <= {edge:UInt64}) AS amount, sumIf(sign, block > {edge:UInt64}) AS later
+SELECT vault, sumIf(sign, block <= {block:UInt64}) AS total, sumIf(sign * assets, block <= {block:UInt64}) AS amount, sumIf(sign, block > {block:UInt64}) AS later
 FROM {db:Identifier}.deposits
-WHERE ({{.}}) AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+WHERE ({{.}}) AND seq <= {seq:UInt64}
 GROUP BY vault
 {{template "whole_rows"}}

@@ -310,17 +310,24 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	defer client.Close()
 	adm := kadm.NewClient(client)
 	topics := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits, ReferralWithdrawals}
-	written, err := adm.ListEndOffsets(ctx, topics...)
-	if err == nil {
-		err = written.Error()
-	}
-	for err == nil {
-		var committed kadm.ListedOffsets
-		if committed, err = adm.ListCommittedOffsets(ctx, topics...); err != nil {
-			break
+	list := func(ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (kadm.ListedOffsets, error) {
+		offsets, err := ask(ctx, topics...)
+		if err == nil {
+			err = offsets.Error()
 		}
-		if err = committed.Error(); err != nil || !behind(committed, written) {
-			break
+		if err != nil {
+			return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), err)
+		}
+		return offsets, nil
+	}
+	written, err := list(adm.ListEndOffsets)
+	if err != nil {
+		return err
+	}
+	for {
+		committed, err := list(adm.ListCommittedOffsets)
+		if err != nil || !behind(committed, written) {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -328,10 +335,6 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 		case <-time.After(settlePause):
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), err)
-	}
-	return nil
 }
 
 const settlePause = 10 * time.Millisecond
