@@ -21,9 +21,10 @@ func TestBroughtBySpans(t *testing.T) {
 		at := w.snapshot.Load()
 		for block := uint64(12); block <= at.block; block++ {
 			for _, partner := range []uint32{7, 8} {
-				p := at.pin()
-				p.block, p.asOf = block, true
-				x := &exchange{ctx: t.Context(), snapshot: at, caller: &caller{id: partner}}
+				x, p := &exchange{ctx: t.Context(), snapshot: at, caller: &caller{id: partner}}, at.pin()
+				if err := x.toBlock(p, block); err != nil {
+					t.Fatal(err)
+				}
 				got, ok, err := x.broughtBySpans(p)
 				if err != nil {
 					t.Fatal(err)

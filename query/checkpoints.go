@@ -204,8 +204,7 @@ func (h *history[T]) checkpoint(x *exchange, p *pin, s *spans, mark int) (value 
 
 func (h *history[T]) readCheckpoint(x *exchange, p *pin, s *spans, mark int) (value T, err error) {
 	then := *p
-	then.block, then.asOf, then.head = s.edge(mark)*s.span-1, true, nil
-	then.clock, then.standing = newLazy[uint64](), newLazy[*standing]()
+	then.asOfBlock(s.edge(mark)*s.span-1, s)
 	for _, other := range h.marks(x, s, &then) {
 		was := x.snapshot.head.checkpoints.known(h.key(s, other))
 		if was == nil || other == mark {

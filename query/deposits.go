@@ -283,8 +283,8 @@ func depositRange(vault common.Address, after, to uint64) string {
 
 // fewDeposits reads all rows about deposits in some ranges, or gives false where these
 // are not fewer than few.
-func (x *exchange) fewDeposits(p *pin, ranges []string, few uint64) (rows []depositEntry, all bool, err error) {
-	rows, err = pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), named("few", few))
+func (x *exchange) fewDeposits(p *pin, ranges []string, few uint64, args ...param) (rows []depositEntry, all bool, err error) {
+	rows, err = pinned[depositEntry](x, p, question("unswept_few", strings.Join(ranges, " OR ")), append(args, named("few", few))...)
 	return rows, uint64(len(rows)) < few, err
 }
 
@@ -424,12 +424,14 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 		last, _ := swept.last(p, v.address)
 		ranges[i], queues[v.address] = depositRange(v.address, last, end(v, last)), nothingUnswept(last)
 	}
-	if !whole {
-		return x.addNearTotals(p, ranges, queues, out)
+	soon, err := x.soonAfter(p)
+	if err != nil {
+		return err
 	}
-	whenever := *p
-	whenever.asOf = false // later ones too
-	rows, all, err := x.fewDeposits(&whenever, ranges, maxUnswept)
+	if !whole {
+		return x.addNearTotals(soon, ranges, queues, out)
+	}
+	rows, all, err := x.fewDeposits(soon, ranges, maxUnswept, named("block", uint64(math.MaxUint64)))
 	if err != nil || !all {
 		return err
 	}
@@ -446,6 +448,17 @@ func (x *exchange) addNearUnswept(p *pin, vaults []vault, swept *sweeps, end fun
 		out[vault] = queue
 	}
 	return nil
+}
+
+// soonAfter is the pin with the logs of a few thousand blocks after it.
+func (x *exchange) soonAfter(p *pin) (*pin, error) {
+	s, err := x.spans()
+	if err != nil {
+		return nil, err
+	}
+	soon := *p
+	soon.logs = s.lastLog(p.block + s.span)
+	return &soon, nil
 }
 
 // addNearTotals is addNearUnswept where nobody wants the deposits.

@@ -106,6 +106,17 @@ func queuedDeposit(seq uint64, sign int8, id, block uint64) []any {
 	return []any{seq, uint8(0), sign, retracts, writer, vaultA.Bytes(), id, alice.Bytes(), alice.Bytes(), uint32(0), big.NewInt(1), big.NewInt(1), int8(0), block, blockTime(block), hash.Bytes(), uint32(id)}
 }
 
+// insertDeposits writes rows of deposits, and records that tell of as many logs.
+func (w *world) insertDeposits(t testing.TB, rows [][]any) {
+	t.Helper()
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+	records := make([][]any, len(rows))
+	for i, r := range rows {
+		records[i] = []any{r[0], r[1], r[2], writer, "log", r[13]}
+	}
+	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.records (seq, row, sign, writer, kind, block)", w.database()), records)
+}
+
 // TestLongDepositQueue is cut, and says so, and how many there really are.
 func TestLongDepositQueue(t *testing.T) {
 	w := newWorld(t)
@@ -116,7 +127,7 @@ func TestLongDepositQueue(t *testing.T) {
 	for i := range rows {
 		rows[i] = queuedDeposit(2, 1, uint64(i+1), 9)
 	}
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+	w.insertDeposits(t, rows)
 	w.look()
 	group := w.get("/api/v1/queues/deposits").data(t).([]any)[0].(object)
 	deposits := group["deposits"].([]any)
@@ -146,7 +157,7 @@ func TestDepositQueueTakenBack(t *testing.T) {
 			rows = append(rows, queuedDeposit(seq, sign, id, 9))
 		}
 	}
-	insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+	w.insertDeposits(t, rows)
 	w.look()
 	group := w.get("/api/v1/queues/deposits").data(t).([]any)[0].(object)
 	deposits := group["deposits"].([]any)
@@ -187,7 +198,7 @@ func TestPastDepositQueue(t *testing.T) {
 			if c.gone {
 				rows = append(rows, queuedDeposit(1, 1, 1, 12), queuedDeposit(2, -1, 1, 12))
 			}
-			insertRows(t, w.writer, fmt.Sprintf("INSERT INTO %s.deposits (%s)", w.database(), columns["deposits"]), rows)
+			w.insertDeposits(t, rows)
 			w.look()
 			same(t, "settlement", w.get("/api/v1/settlement/summary?asOfBlock=9").data(t).([]any)[0].(object)["depositsToSweep"], object{"count": c.queued, "totalAmount": fmt.Sprint(c.queued)})
 			groups := w.get("/api/v1/queues/deposits?asOfBlock=9").data(t).([]any)

@@ -17,6 +17,7 @@ type pin struct {
 	clock    *lazy[uint64]    // of the newest indexed block up to block, Unix seconds
 	standing *lazy[*standing] // of the vaults, where asOf
 	asOf     bool             // asOfBlock was given: facts of later blocks do not count
+	logs     uint64           // no log of a block up to block has a higher seq, where asOf
 	vaults   []vault
 	navs     map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 	head     *head                     // what others ask about the same pin too; nil: this is not the newest block
@@ -95,9 +96,18 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 	if block < first {
 		return invalidParameter(fault{"asOfBlock", "is before the first indexed block"})
 	}
-	p.block, p.asOf, p.navs, p.head = block, true, nil, nil
-	p.clock, p.standing = newLazy[uint64](), newLazy[*standing]()
+	s, err := x.spans()
+	if err != nil {
+		return err
+	}
+	p.asOfBlock(block, s)
 	return nil
+}
+
+// asOfBlock makes it a pin in the past.
+func (p *pin) asOfBlock(block uint64, s *spans) {
+	p.block, p.asOf, p.logs, p.navs, p.head = block, true, s.lastLog(block), nil, nil
+	p.clock, p.standing = newLazy[uint64](), newLazy[*standing]()
 }
 
 // firstBlock is the first indexed one.
@@ -128,7 +138,16 @@ func (x *exchange) now(p *pin) (uint64, error) {
 
 // args are the parameters that hold a question to the pin.
 func (p *pin) args(more ...param) []param {
-	return append(more, named("seq", p.seq), named("block", p.until()))
+	return append(more, named("seq", p.seq), named("lastLog", p.lastLog()), named("block", p.until()))
+}
+
+// lastLog is the seq up to which logs are looked for. Of those of a past block all are
+// before a seq of about that time: the engine passes over parts that begin after it.
+func (p *pin) lastLog() uint64 {
+	if p.asOf {
+		return min(p.seq, p.logs)
+	}
+	return p.seq
 }
 
 // until is the last block whose facts count.

@@ -99,6 +99,9 @@ func (s *spans) edge(n int) uint64 {
 	return s.list[n-1].Number + 1
 }
 
+// lastLog is a seq up to which all logs are whose blocks are not after one.
+func (s *spans) lastLog(block uint64) uint64 { return s.last[s.before(block/s.span+1)] }
+
 // blocks are those among which the logs from a seq to another one are.
 func (s *spans) blocks(from, to uint64) (low, high uint64) {
 	low = math.MaxUint64

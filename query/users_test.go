@@ -95,7 +95,7 @@ func testEveryPageOfTheUsers(t *testing.T, many uint64) {
 	for block, whole := range map[uint64]bool{2500: true, 5100: false} {
 		s := w.snapshot.Load()
 		p := s.pin()
-		p.block, p.asOf, p.head = block, true, nil
+		p.asOfBlock(block, s.head.spans.known())
 		r, err := (&exchange{ctx: t.Context(), snapshot: s}).prefix(p)
 		if err != nil || r.Seq < r.Next != whole {
 			t.Fatalf("block %d: the last log up to it is %d, the first one after it %d, error %v", block, r.Seq, r.Next, err)

@@ -5,7 +5,7 @@ SELECT vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_inde
 FROM (
   SELECT vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index, sign
   FROM {db:Identifier}.navs
-  WHERE vault = {vault:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  WHERE vault = {vault:FixedString(20)} AND seq <= {lastLog:UInt64} AND block <= {block:UInt64}
   ORDER BY vault DESC, block DESC, log_index DESC, seq DESC LIMIT 1 BY block, log_index LIMIT {scan:UInt64}
 )
 WHERE sign = 1

@@ -5,6 +5,6 @@ SELECT toInt64(count()) AS total
 FROM (
   SELECT user
   FROM {db:Identifier}.deposits
-  WHERE partner = {partner:UInt32} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  WHERE partner = {partner:UInt32} AND seq <= {lastLog:UInt64} AND block <= {block:UInt64}
   GROUP BY user HAVING sum(sign) > 0
 )

@@ -47,7 +47,7 @@ multiIf(claimed > 0, 'claimed', cancelled > 0, 'cancelled', funded > 0, 'queued'
     SELECT vault, request_index, if(sign > 0, seq, retracts) AS name, any(kind) AS k, any(r.user) AS u, any(r.receiver) AS rc, any(r.partner) AS p,
       any(r.shares) AS s, any(r.estimate) AS e, any(r.expires_ts) AS x, any(assets) AS a, any(ts) AS t, any(r.block) AS b, any(r.tx) AS h, any(r.log_index) AS i
     FROM {db:Identifier}.requests AS r
-    WHERE (vault, request_index) IN (SELECT vault, request_index FROM wanted) AND seq <= {seq:UInt64} AND r.block <= {block:UInt64}
+    WHERE (vault, request_index) IN (SELECT vault, request_index FROM wanted) AND seq <= {lastLog:UInt64} AND r.block <= {block:UInt64}
     GROUP BY vault, request_index, name HAVING sum(sign) > 0
   )
   GROUP BY vault, request_index HAVING requested > 0
@@ -55,13 +55,13 @@ multiIf(claimed > 0, 'claimed', cancelled > 0, 'cancelled', funded > 0, 'queued'
 
 {{define "user_flows" -}}
 PREWHERE user = {user:FixedString(20)}
-WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
+WHERE seq <= {lastLog:UInt64} AND block <= {block:UInt64}
 {{- end}}
 
 {{define "user_deposits" -}}
 FROM {db:Identifier}.deposits
 WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}
-  AND seq <= {seq:UInt64} AND block <= {block:UInt64} AND ts >= {from:Int64} AND ts <= {to:Int64}
+  AND seq <= {lastLog:UInt64} AND block <= {block:UInt64} AND ts >= {from:Int64} AND ts <= {to:Int64}
 {{- end}}
 
 {{- /* A user's rows are few and lie together: to read some columns first, or to look for them by other projections, costs more. */ -}}
@@ -70,12 +70,12 @@ WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}
 {{define "user_withdrawals" -}}
 FROM {db:Identifier}.requests
 WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}
-  AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  AND seq <= {lastLog:UInt64} AND block <= {block:UInt64}
 {{- end}}
 
 {{define "user_live" -}}
 AND sign = 1
-  AND seq NOT IN (SELECT retracts FROM {db:Identifier}.requests WHERE user = {user:FixedString(20)} AND sign = -1 AND seq <= {seq:UInt64})
+  AND seq NOT IN (SELECT retracts FROM {db:Identifier}.requests WHERE user = {user:FixedString(20)} AND sign = -1 AND seq <= {lastLog:UInt64})
 {{- end}}
 
 {{define "user_wanted" -}}

@@ -3,7 +3,7 @@ SELECT vault, bucket, groupArray(request_index) AS indexes, groupArray(waits_for
 FROM (
   SELECT vault, intDiv(request_index, 256) AS bucket, request_index, expires_ts, sum(waiting * estimate) AS waits_for
   FROM {db:Identifier}.requests
-  WHERE (vault, bucket) IN ({{.}}) AND waiting != 0 AND expires_ts != 0 AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  WHERE (vault, bucket) IN ({{.}}) AND waiting != 0 AND expires_ts != 0 AND seq <= {lastLog:UInt64} AND block <= {block:UInt64}
   GROUP BY vault, request_index, expires_ts HAVING sum(waiting) > 0
 )
 GROUP BY vault, bucket

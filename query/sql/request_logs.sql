@@ -2,5 +2,5 @@
 SELECT seq, sign, retracts, vault, request_index, kind, user, receiver, partner, shares, assets, estimate, expires_ts, block, ts, tx, log_index
 FROM {db:Identifier}.requests
 PREWHERE (vault, request_index) IN ({{.}})
-WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
+WHERE seq <= {lastLog:UInt64} AND block <= {block:UInt64}
 {{template "by_row"}}

@@ -9,7 +9,7 @@ FROM (
   SELECT {{template "deposit"}}, sign
   FROM {db:Identifier}.deposits
   WHERE vault = {vault:FixedString(20)} AND deposit_id > {swept:UInt64} AND deposit_id <= {newest:UInt64}
-    AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND seq <= {lastLog:UInt64} AND block <= {block:UInt64}
   ORDER BY vault, deposit_id, seq DESC LIMIT 1 BY deposit_id, block, log_index LIMIT {scan:UInt64}
 )
 WHERE sign = 1

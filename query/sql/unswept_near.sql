@@ -2,6 +2,6 @@
 -- they sum up to, and how many came later.
 SELECT vault, sumIf(sign, block <= {block:UInt64}) AS total, sumIf(sign * assets, block <= {block:UInt64}) AS amount, sumIf(sign, block > {block:UInt64}) AS later
 FROM {db:Identifier}.deposits
-WHERE ({{.}}) AND seq <= {seq:UInt64}
+WHERE ({{.}}) AND seq <= {lastLog:UInt64}
 GROUP BY vault
 {{template "whole_rows"}}

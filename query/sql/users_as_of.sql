@@ -5,7 +5,7 @@ FROM (
   FROM (
     SELECT user, vault, sum(vault_user) AS in_vault, sum(f.deposited) AS in_deposits, sum(f.withdrawn) AS out_claims, sum(f.first_ts) AS seen
     FROM {db:Identifier}.flows AS f
-    WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
+    WHERE seq <= {lastLog:UInt64} AND block <= {block:UInt64}
     GROUP BY user, vault
   )
   GROUP BY user HAVING sum(in_vault) > 0
