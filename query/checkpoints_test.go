@@ -531,7 +531,7 @@ func TestBucketsWithMoves(t *testing.T) {
 		inBuckets, unknown := q.buckets(nil)
 		var line []inLine
 		for _, b := range inBuckets {
-			line = append(line, b.requests...)
+			line = append(line, b.requests()...)
 		}
 		for _, key := range unknown {
 			line = append(line, inLine{key, 0})

@@ -128,7 +128,7 @@ func (x *exchange) keptMoves(p *pin, between border) ([]vaultMove, bool, error) 
 	if err != nil || p.seq != x.snapshot.seq {
 		return nil, false, err
 	}
-	sums := make(map[bucketKey]*vaultMove)
+	sums := make(map[string]map[uint64]*vaultMove) // by vault and bucket
 	for i := s.before(between.from / s.span); i < len(s.list) && s.list[i].Number <= between.to/s.span; i++ {
 		number := s.list[i].Number
 		state := x.snapshot.head.checkpoints.use(movesKey(s, number))
@@ -137,26 +137,33 @@ func (x *exchange) keptMoves(p *pin, between border) ([]vaultMove, bool, error) 
 		}
 		for len(state) > 0 {
 			vault := string(state.takeBytes())
-			addUsers(sums, vault, state.takeBytes(), between)
-			addLogs(sums, vault, state.takeBytes(), between)
+			if sums[vault] == nil {
+				sums[vault] = make(map[uint64]*vaultMove)
+			}
+			addUsers(sums[vault], vault, state.takeBytes(), between)
+			addLogs(sums[vault], vault, state.takeBytes(), between)
 		}
 	}
-	out := make([]vaultMove, 0, len(sums))
-	for _, m := range sums {
-		out = append(out, *m)
+	var out []vaultMove
+	for _, of := range sums {
+		for _, m := range of {
+			out = append(out, *m)
+		}
 	}
 	return out, true, nil
 }
 
-// moveOf is the sum for a bucket, which may be new.
-func moveOf(sums map[bucketKey]*vaultMove, key bucketKey) *vaultMove {
-	if sums[key] == nil {
-		sums[key] = &vaultMove{vault: key.vault, bucket: key.number}
+// moveOf is the sum for a bucket of a vault, which may be new.
+func moveOf(sums map[uint64]*vaultMove, vault string, bucket uint64) *vaultMove {
+	sum := sums[bucket]
+	if sum == nil {
+		sum = &vaultMove{vault: vault, bucket: bucket}
+		sums[bucket] = sum
 	}
-	return sums[key]
+	return sum
 }
 
-func addUsers(sums map[bucketKey]*vaultMove, vault string, moves packed, between border) {
+func addUsers(sums map[uint64]*vaultMove, vault string, moves packed, between border) {
 	users, block := int64(0), uint64(0)
 	for len(moves) > 0 {
 		block += moves.take()
@@ -168,14 +175,14 @@ func addUsers(sums map[bucketKey]*vaultMove, vault string, moves packed, between
 			users += n
 		}
 	}
-	moveOf(sums, bucketKey{vault, 0}).users += users
+	moveOf(sums, vault, 0).users += users
 }
 
-func addLogs(sums map[bucketKey]*vaultMove, vault string, moves packed, between border) {
+func addLogs(sums map[uint64]*vaultMove, vault string, moves packed, between border) {
 	var m logMove
 	var indexes [kinds]uint64
 	expires := uint64(0) // of the last one that has a time
-	sum := moveOf(sums, bucketKey{vault, 0})
+	sum := moveOf(sums, vault, 0)
 	for len(moves) > 0 {
 		m.block += moves.take()
 		if m.block > between.to {
@@ -195,7 +202,7 @@ func addLogs(sums map[bucketKey]*vaultMove, vault string, moves packed, between 
 			continue
 		}
 		if bucket := m.index / bucketSize; bucket != sum.bucket {
-			sum = moveOf(sums, bucketKey{vault, bucket})
+			sum = moveOf(sums, vault, bucket)
 		}
 		sum.add(&m)
 	}

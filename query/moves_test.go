@@ -31,13 +31,13 @@ func TestPackedMoves(t *testing.T) {
 			logs = append(logs, m)
 		}
 		between := border{way: 1, from: 99 + random.Uint64N(6), to: 103 + random.Uint64N(7)}
-		got, want := make(map[bucketKey]*vaultMove), make(map[bucketKey]*vaultMove)
+		got, want := make(map[uint64]*vaultMove), make(map[uint64]*vaultMove)
 		addUsers(got, vault, packUsers(slices.Clone(users)), between)
 		addLogs(got, vault, packLogs(slices.Clone(logs)), between)
 		within := func(block uint64) bool { return block >= between.from && block <= between.to }
 		for _, u := range users {
 			if within(u.block) {
-				moveOf(want, bucketKey{vault, 0}).users += u.users
+				moveOf(want, vault, 0).users += u.users
 			}
 		}
 		slices.SortStableFunc(logs, func(a, b logMove) int { return cmp.Compare(a.block, b.block) })
@@ -45,7 +45,7 @@ func TestPackedMoves(t *testing.T) {
 			if !within(m.block) {
 				continue
 			}
-			sum := moveOf(want, bucketKey{vault, m.index / bucketSize})
+			sum := moveOf(want, vault, m.index/bucketSize)
 			sum.queued = plus(sum.queued, m.open, new(uint256.Int).Lsh(uint256.NewInt(1), uint(m.index%bucketSize)))
 			sum.amount = plus(sum.amount, m.waiting, &m.amount)
 			sum.unfunded += int64(m.waiting)
@@ -56,7 +56,7 @@ func TestPackedMoves(t *testing.T) {
 				sum.waits = append(sum.waits, waitMove{wait{m.index, m.expires, m.amount}, m.waiting})
 			}
 		}
-		nothing := func(_ bucketKey, m *vaultMove) bool {
+		nothing := func(m *vaultMove) bool {
 			return reflect.DeepEqual(*m, vaultMove{vault: m.vault, bucket: m.bucket})
 		}
 		if got, want := withoutMoves(got, nothing), withoutMoves(want, nothing); !reflect.DeepEqual(got, want) {
@@ -76,11 +76,11 @@ func plus(sum uint256.Int, times int, value *uint256.Int) (out uint256.Int) {
 	return sum
 }
 
-func withoutMoves(moves map[bucketKey]*vaultMove, which func(bucketKey, *vaultMove) bool) map[bucketKey]vaultMove {
-	out := make(map[bucketKey]vaultMove)
-	for key, m := range moves {
-		if !which(key, m) {
-			out[key] = *m
+func withoutMoves(moves map[uint64]*vaultMove, which func(*vaultMove) bool) map[uint64]vaultMove {
+	out := make(map[uint64]vaultMove)
+	for bucket, m := range moves {
+		if !which(m) {
+			out[bucket] = *m
 		}
 	}
 	return out

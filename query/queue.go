@@ -410,41 +410,54 @@ type inLine struct {
 	made uint64 // in which block
 }
 
-// queueBucket is the requests of a bucket that are in the queue, and between which
-// blocks they were made.
+// queueBucket is a bucket with the set of its requests that have not had their time and
+// were made in a known block, how many they are, and between which blocks they were
+// made.
 type queueBucket struct {
-	requests  []inLine
+	bucketKey
+	bucket
+	line      uint256.Int
+	count     uint64
 	low, high uint64
 }
 
-// buckets are the requests of a vault, or of all, that have not had their time, and
-// those of whom it is not known in which block they were made.
-func (q *queue) buckets(vault *common.Address) (buckets []queueBucket, unknown []requestKey) {
+func (b *queueBucket) requests() []inLine {
+	out, n := make([]inLine, 0, b.count), 0
+	for i := range members(&b.queued) {
+		if hasBit(&b.line, i) {
+			out = append(out, inLine{requestKey{b.vault, b.number*bucketSize + i}, b.made[n]})
+		}
+		n++
+	}
+	return out
+}
+
+// buckets are those with requests of a vault, or of all, that have not had their time,
+// and such requests of whom it is not known in which block they were made.
+func (q *queue) buckets(vault *common.Address) (buckets []*queueBucket, unknown []requestKey) {
 	for key, it := range q.all {
 		if vault != nil && key.vault != string(vault[:]) {
 			continue
 		}
-		set, n := it.queued, 0
+		b, n := &queueBucket{bucketKey: key, bucket: it, line: it.queued, low: math.MaxUint64}, 0
 		for _, w := range it.waits {
 			if w.expires <= q.now {
-				clearBit(&set, w.index%bucketSize)
+				clearBit(&b.line, w.index%bucketSize)
 			}
 		}
-		b := queueBucket{low: math.MaxUint64, requests: make([]inLine, 0, size(&set))}
 		for i := range members(&it.queued) {
 			made := it.made[n]
 			n++
-			request := requestKey{key.vault, key.number*bucketSize + i}
 			switch {
-			case !hasBit(&set, i):
+			case !hasBit(&b.line, i):
 			case made == 0:
-				unknown = append(unknown, request)
+				clearBit(&b.line, i)
+				unknown = append(unknown, requestKey{key.vault, key.number*bucketSize + i})
 			default:
-				b.requests = append(b.requests, inLine{request, made})
-				b.low, b.high = min(b.low, made), max(b.high, made)
+				b.count, b.low, b.high = b.count+1, min(b.low, made), max(b.high, made)
 			}
 		}
-		if len(b.requests) > 0 {
+		if b.count > 0 {
 			buckets = append(buckets, b)
 		}
 	}
@@ -455,7 +468,7 @@ func (q *queue) buckets(vault *common.Address) (buckets []queueBucket, unknown [
 // chain they were made, and how many are before all of them. Of those of one block it
 // is not known in which order they are, and the unknown ones may be anywhere. Most
 // buckets are before the page or after it as a whole.
-func around(buckets []queueBucket, unknown []requestKey, page page) (keys []requestKey, before uint64) {
+func around(buckets []*queueBucket, unknown []requestKey, page page) (keys []requestKey, before uint64) {
 	from := page.offset() - min(page.offset(), uint64(len(unknown)))
 	to := page.offset() + uint64(page.size)
 	some, before := between(buckets, from, to)
@@ -477,29 +490,29 @@ func (r inLine) compareTo(block uint64) int { return cmp.Compare(r.made, block) 
 
 // between are the requests of the buckets that may have the places from one to before
 // another in the order of the blocks, in this order, and how many are before them.
-func between(buckets []queueBucket, from, to uint64) (some []inLine, before uint64) {
+func between(buckets []*queueBucket, from, to uint64) (some []inLine, before uint64) {
 	byLow, byHigh := slices.Clone(buckets), slices.Clone(buckets)
-	slices.SortFunc(byLow, func(a, b queueBucket) int { return cmp.Compare(a.low, b.low) })
-	slices.SortFunc(byHigh, func(a, b queueBucket) int { return cmp.Compare(a.high, b.high) })
+	slices.SortFunc(byLow, func(a, b *queueBucket) int { return cmp.Compare(a.low, b.low) })
+	slices.SortFunc(byHigh, func(a, b *queueBucket) int { return cmp.Compare(a.high, b.high) })
 	var notAfter, wholeBefore uint64 // requests of the buckets that begin up to the end of one, and of those that end before it begins
 	i := 0
-	dropped := make(map[requestKey]bool, len(buckets)) // by the first request of a bucket
+	dropped := make(map[*queueBucket]bool, len(buckets))
 	for _, b := range byHigh {
 		for ; i < len(byLow) && byLow[i].low <= b.high; i++ {
-			notAfter += uint64(len(byLow[i].requests))
+			notAfter += byLow[i].count
 		}
 		if notAfter <= from {
-			dropped[b.requests[0].requestKey] = true
-			before += uint64(len(b.requests))
+			dropped[b] = true
+			before += b.count
 		}
 	}
 	i = 0
 	for _, b := range byLow {
 		for ; i < len(byHigh) && byHigh[i].high < b.low; i++ {
-			wholeBefore += uint64(len(byHigh[i].requests))
+			wholeBefore += byHigh[i].count
 		}
-		if wholeBefore < to && !dropped[b.requests[0].requestKey] {
-			some = append(some, b.requests...)
+		if wholeBefore < to && !dropped[b] {
+			some = append(some, b.requests()...)
 		}
 	}
 	slices.SortFunc(some, func(a, b inLine) int { return cmp.Compare(a.made, b.made) })

@@ -129,26 +129,20 @@ func (m *vaultMove) waiting(was []wait) ([]wait, bool) {
 	if len(m.waits) == 0 {
 		return was, true
 	}
-	net := make(map[wait]int)
+	out := slices.Clone(was)
+	var owed []wait // that end here and did not begin yet
 	for _, w := range m.waits {
-		net[w.wait] += w.sign
-	}
-	out := slices.DeleteFunc(slices.Clone(was), func(w wait) bool {
-		gone := net[w] < 0
-		if gone {
-			net[w]++
+		from, to := &owed, &out
+		if w.sign < 0 {
+			from, to = to, from
 		}
-		return gone
-	})
-	for _, w := range m.waits {
-		if net[w.wait] < 0 {
-			return nil, false
-		}
-		if net[w.wait] > 0 {
-			out, net[w.wait] = append(out, w.wait), net[w.wait]-1
+		if i := slices.Index(*from, w.wait); i >= 0 {
+			*from = slices.Delete(*from, i, i+1)
+		} else {
+			*to = append(*to, w.wait)
 		}
 	}
-	return out, true
+	return out, len(owed) == 0
 }
 
 // movedUsers are the users of vaults after some moves.
