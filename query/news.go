@@ -136,12 +136,9 @@ func (n *news) spans(seq, span uint64) ([]spanRow, bool) {
 
 // newDeposit is a deposit, or with sign -1 what takes one back.
 type newDeposit struct {
-	Sign        int8     `ch:"sign"`
-	Vault       string   `ch:"vault"`
-	ID          uint64   `ch:"deposit_id"`
-	Partner     uint32   `ch:"partner"`
-	PartnerUser int8     `ch:"partner_user"`
-	Assets      *big.Int `ch:"assets"`
+	depositRow
+	Sign        int8 `ch:"sign"`
+	PartnerUser int8 `ch:"partner_user"`
 }
 
 // volume is what it adds to a sum.

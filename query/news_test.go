@@ -65,7 +65,7 @@ func TestNewsAreReadOnce(t *testing.T) {
 	next("a NAV", 3, fact{kind: aNav, price: 3, assets: 4, supply: 5})
 	next("a sweep of more deposits than there are", 4, fact{kind: aSweep, id: 1, to: 60})
 	next("one of these", 3, fact{kind: aDeposit, id: 45, assets: 5, shares: 5})
-	same(t, "volumes of one partner", len(volumes([]newDeposit{{Sign: 1, Partner: 7, Assets: common.Big1}, {Sign: 1, Partner: 8, Assets: common.Big1}}, []uint32{7})), 1)
+	same(t, "volumes of one partner", len(volumes([]newDeposit{{Sign: 1, depositRow: depositRow{Partner: 7, Assets: common.Big1}}, {Sign: 1, depositRow: depositRow{Partner: 8, Assets: common.Big1}}}, []uint32{7})), 1)
 	next("all of these", 4, fact{kind: aNav, price: 3, assets: 4, supply: 6}, fact{kind: aDeposit, id: 42, assets: 5, shares: 5, partner: 8}, fact{kind: aClaim, id: 40, assets: 5})
 	w.ledger.retract(block - 1)
 	next("these taken back", 8) // the newest block, the first one and the NAVs are looked for

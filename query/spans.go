@@ -9,15 +9,16 @@ import (
 
 // scale is how the past is divided.
 type scale struct {
-	span  uint64 // blocks that share a row of the projection spans
-	apart uint64 // logs between checkpoints, at least
-	ahead int    // checkpoints of a kind that are read before anybody asks: the newest
+	span   uint64 // blocks that share a row of the projection spans
+	apart  uint64 // logs between checkpoints, at least
+	ahead  int    // checkpoints of a kind that are read before anybody asks: the newest
+	lately uint64 // logs among which the deposits since the last sweeps are looked for, at most
 }
 
 // pastScale gives checkpoints that a question tells from each other in few
 // milliseconds. 244 of each kind with their calendars and moves, of ten million logs and
 // a million users, take 68 MB: there is room for those that are read ahead.
-var pastScale = scale{span: 4096, apart: 1 << 15, ahead: 300}
+var pastScale = scale{span: 4096, apart: 1 << 15, ahead: 300, lately: 1 << 14}
 
 // spans say between which seqs the logs of each span of blocks are. They tell
 // what the log had of the chain up to a block, and whether more came later: of a
@@ -101,6 +102,15 @@ func (s *spans) edge(n int) uint64 {
 
 // lastLog is a seq up to which all logs are whose blocks are not after one.
 func (s *spans) lastLog(block uint64) uint64 { return s.last[s.before(block/s.span+1)] }
+
+// logs is about how many logs are in the blocks from one to another, both included.
+func (s *spans) logs(from, to uint64) (n uint64) {
+	for _, w := range s.list[s.before(from/s.span):s.before(to/s.span+1)] {
+		first, last := w.Number*s.span, w.Number*s.span+s.span-1
+		n += w.Logs * (min(last, to) - max(first, from) + 1) / s.span
+	}
+	return n
+}
 
 // blocks are those among which the logs from a seq to another one are.
 func (s *spans) blocks(from, to uint64) (low, high uint64) {

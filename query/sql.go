@@ -2,6 +2,7 @@ package query
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"embed"
 	"fmt"
@@ -76,7 +77,7 @@ var (
 	sqlUserLogs        = question("user_logs", nil)
 	sqlUserDeposits    = newUserList("user_deposits")
 	sqlSweeps          = question("sweeps", nil)
-	sqlUnswept         = question("unswept", nil)
+	sqlUnsweptBlocks   = question("unswept_blocks", nil)
 	sqlQueueBefore     = question("queue_before", nil)
 	sqlQueueBetween    = question("queue_between", nil)
 	sqlWithdrawals     = newUserList("user_withdrawals")
@@ -207,19 +208,45 @@ func literal(kind string, value any) (string, bool) {
 }
 
 // ask puts a question to a generation and gives its rows.
-func ask[T any](ctx context.Context, g generation, question string, args ...param) ([]T, error) {
+func ask[T any](ctx context.Context, g generation, question string, args ...param) (out []T, err error) {
+	err = g.put(ctx, question, args, func(ctx context.Context, question string) error {
+		return g.conn.Select(ctx, &out, question)
+	})
+	return out, err
+}
+
+// askEach is ask for many rows: it reads each to the same places, in the order of the
+// columns, and tells when it has. To look up for every row where its columns belong, as
+// ask does, takes longer than to read them.
+func askEach(ctx context.Context, g generation, question string, places []any, each func(), args ...param) error {
+	return g.put(ctx, question, args, func(ctx context.Context, question string) error {
+		rows, err := g.conn.Query(ctx, question)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := rows.Scan(places...); err != nil {
+				return err
+			}
+			each()
+		}
+		return cmp.Or(rows.Close(), rows.Err())
+	})
+}
+
+// put makes a question of what was asked, and has it read.
+func (g generation) put(ctx context.Context, question string, args []param, read func(ctx context.Context, question string) error) error {
 	if err := ctx.Err(); err != nil { // there is no time to tell the engine of
-		return nil, err
+		return err
 	}
 	ctx, cancel := unhurried(ctx)
 	defer cancel()
 	question, err := withValues(question, append(args, named("db", g.database)))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var out []T
-	err = g.conn.Select(ctx, &out, question)
-	return out, err
+	return read(ctx, question)
 }
 
 const (

@@ -116,30 +116,23 @@ func (s *sweeps) timeOf(p *pin, vault common.Address, id uint64) uint32 {
 	return 0
 }
 
-// last is the highest id of a deposit that was swept at a pin, and the time of
-// the last sweep, in Unix seconds; 0 for none.
-func (s *sweeps) last(p *pin, vault common.Address) (id uint64, time uint32) {
-	for _, w := range s.vaults[vault] {
-		if w.counts(p) {
-			id, time = max(id, w.to), max(time, w.time)
-		}
-	}
-	return id, time
+// lastSwept is how far the sweeps of a vault have come.
+type lastSwept struct {
+	id    uint64 // the highest of a deposit, 0 for none
+	block uint64 // of the sweep that took it
+	time  uint32 // of the last sweep, Unix seconds, 0 for none
 }
 
-// around are the last sweep up to a pin's block and the first one after it, without
-// ids and blocks where there is none.
-func (s *sweeps) around(p *pin, vault common.Address) (last, next sweep) {
+// last is how far they have come at a pin.
+func (s *sweeps) last(p *pin, vault common.Address) (out lastSwept) {
 	for _, w := range s.vaults[vault] {
-		switch {
-		case w.seq > p.seq || p.seq >= w.gone:
-		case w.block <= p.block:
-			if w.block >= last.block {
-				last = w
-			}
-		case next.to == 0 || w.block < next.block:
-			next = w
+		if !w.counts(p) {
+			continue
 		}
+		if w.to >= out.id {
+			out.id, out.block = w.to, w.block
+		}
+		out.time = max(out.time, w.time)
 	}
-	return last, next
+	return out
 }

@@ -1,7 +1,6 @@
 package query
 
 import (
-	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -61,8 +60,8 @@ func sweepsAre(t *testing.T, got *sweeps, rows []sweepRow, vaults []common.Addre
 						}
 					}
 				}
-				id, time := got.last(p, v)
-				same(t, "last", []any{id, time}, []any{last, lastTime})
+				is := got.last(p, v)
+				same(t, "last", []any{is.id, is.time}, []any{last, lastTime})
 				for id := range uint64(80) {
 					if at := got.timeOf(p, v, id); at != first[id] {
 						t.Errorf("deposit %d was swept at %d, should be %d", id, at, first[id])
@@ -89,29 +88,4 @@ func upTo(rows []sweepRow, seq uint64) (out []sweepRow) {
 		}
 	}
 	return out
-}
-
-// TestReach: the end of a past queue is looked for a little beyond where it is if
-// deposits came evenly, and not far beyond the next sweep.
-func TestReach(t *testing.T) {
-	sweepOf := func(seq, block, from, to uint64) sweepRow {
-		return sweepRow{Seq: seq, Sign: 1, Vault: string(vaultA[:]), From: from, To: to, Block: block}
-	}
-	s := new(sweeps).with([]sweepRow{sweepOf(1, 100, 1, 50), sweepOf(2, 200, 51, 450), {Seq: 3, Sign: -1, Retracts: 2, Vault: string(vaultA[:])},
-		sweepOf(4, 300, 51, 850), sweepOf(5, 400, 851, math.MaxUint64)}, 5)
-	for _, c := range []struct{ seq, block, after, want uint64 }{
-		{5, 100, 50, 50 + unsweptMore},
-		{5, 120, 50, 50 + 100 + unsweptMore}, // a tenth of 800 and a quarter of that
-		{5, 290, 50, 850 + unsweptMore},
-		{2, 150, 50, 50 + 250 + unsweptMore}, // before it was taken back
-		{5, 350, 850, 850 + unsweptSpan},
-		{5, 400, math.MaxUint64, math.MaxUint64},
-		{5, 20, 0, 12 + unsweptMore}, // before the first: a fifth of 50 and a quarter of that
-		{5, 350, math.MaxUint64 - 1, math.MaxUint64},
-		{4, 350, 850, 850 + unsweptSpan}, // no sweep is known after it
-	} {
-		if got := s.reach(&pin{seq: c.seq, asOf: true, block: c.block}, vaultA, c.after); got != c.want {
-			t.Errorf("at seq %d and block %d, after %d: %d, should be %d", c.seq, c.block, c.after, got, c.want)
-		}
-	}
 }

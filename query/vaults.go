@@ -2,7 +2,6 @@ package query
 
 import (
 	"context"
-	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
@@ -124,7 +123,7 @@ func (q *Query) getVault(x *exchange) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, lastSweep := swept.last(p, address)
+	lastSweep := swept.last(p, address).time
 	out := v.json(q.chainID, navs)
 	out.statsWrapper = &statsWrapper{statsJSON{
 		UserCount: max(users[address], 0), PendingWithdrawals: queue.vaults[address].pending,
@@ -279,10 +278,11 @@ func (v *vault) json(chainID uint64, navs map[common.Address]navRow) vaultJSON {
 }
 
 func (r *navRow) json(v *vault) navJSON {
+	tx := toHash(r.Tx)
 	return navJSON{
-		ID: factID(r.Tx, r.LogIndex), VaultAddress: v.written, VaultName: v.name,
+		ID: factID(tx, r.LogIndex), VaultAddress: v.written, VaultName: v.name,
 		NavPerShare: r.NavPerShare.String(), TotalAssets: r.TotalAssets.String(), TotalSupply: r.TotalSupply.String(),
-		Timestamp: webhook.FormatTime(uint64(r.Time)), BlockNumber: strconv.FormatUint(r.Block, 10), TxHash: toHash(r.Tx), LogIndex: r.LogIndex,
+		Timestamp: webhook.FormatTime(uint64(r.Time)), BlockNumber: strconv.FormatUint(r.Block, 10), TxHash: tx, LogIndex: r.LogIndex,
 	}
 }
 
@@ -297,8 +297,10 @@ func toAddress(s string) common.Address { return common.BytesToAddress([]byte(s)
 // toHash writes a FixedString(32).
 func toHash(s string) string { return common.BytesToHash([]byte(s)).Hex() }
 
-// factID names a log. It is opaque to clients.
-func factID(tx string, logIndex uint32) string { return fmt.Sprintf("%s-%d", toHash(tx), logIndex) }
+// factID names a log of a transaction. It is opaque to clients.
+func factID(tx string, logIndex uint32) string {
+	return tx + "-" + strconv.FormatUint(uint64(logIndex), 10)
+}
 
 // timeOrNull writes a time in Unix seconds; 0 is never.
 func timeOrNull(seconds uint64) *string {

@@ -195,8 +195,9 @@ func (r *requestRow) json(p *pin) withdrawalJSON {
 	if r.Receiver != r.User {
 		receiver = toAddress(r.Receiver).Hex()
 	}
+	tx := toHash(r.Tx)
 	out := withdrawalJSON{
-		ID: factID(r.Tx, r.LogIndex), VaultAddress: address, VaultName: name,
+		ID: factID(tx, r.LogIndex), VaultAddress: address, VaultName: name,
 		UserAddress: user, ReceiverAddress: receiver,
 		RequestIndex: strconv.FormatUint(r.Index, 10), Shares: r.Shares.String(), AssetsEstimate: r.Estimate.String(),
 		Status: r.Status, Claimable: r.Status == statusQueued && r.Funded > 0,
@@ -204,7 +205,7 @@ func (r *requestRow) json(p *pin) withdrawalJSON {
 		RequestedAt: webhook.FormatTime(uint64(r.RequestedAt)), ExpiresAt: timeOrNull(r.Expires),
 		FundedAt: timeIf(r.Funded > 0, r.FundedAt), ClaimedAt: timeIf(r.Claimed > 0, r.ClaimedAt),
 		CancelledAt: timeIf(r.Cancelled > 0, r.CancelledAt), ExpiredAt: timeIf(r.Expired > 0, r.ExpiredAt),
-		TxHash: toHash(r.Tx), BlockNumber: strconv.FormatUint(r.RequestedBlock, 10), LogIndex: r.LogIndex,
+		TxHash: tx, BlockNumber: strconv.FormatUint(r.RequestedBlock, 10), LogIndex: r.LogIndex,
 		Timestamp: webhook.FormatTime(uint64(r.RequestedAt)),
 	}
 	if out.Claimable {

@@ -67,6 +67,9 @@ WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}
 {{- /* A user's rows are few and lie together: to read some columns first, or to look for them by other projections, costs more. */ -}}
 {{define "by_user"}}SETTINGS preferred_optimize_projection_name = 'by_user', optimize_use_projection_filtering = 0, optimize_move_to_prewhere = 0{{end}}
 
+{{- /* The numbers of a vault's deposits lie together there. */ -}}
+{{define "by_number"}}SETTINGS preferred_optimize_projection_name = 'by_number', optimize_use_projection_filtering = 0, optimize_move_to_prewhere = 0{{end}}
+
 {{define "user_withdrawals" -}}
 FROM {db:Identifier}.requests
 WHERE user = {user:FixedString(20)} AND vault = {vault:FixedString(20)}

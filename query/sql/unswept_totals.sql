@@ -4,4 +4,4 @@ SELECT vault, sum(sign) AS total, sum(sign * assets) AS amount, max(deposit_id) 
 FROM {db:Identifier}.deposits
 WHERE ({{.}}) AND seq > {since:UInt64} AND seq <= {lastLog:UInt64} AND block <= {block:UInt64}
 GROUP BY vault
-{{template "by_row"}}
+{{template "by_number"}}
