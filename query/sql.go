@@ -77,7 +77,6 @@ var (
 	sqlUserLogs        = question("user_logs", nil)
 	sqlUserDeposits    = newUserList("user_deposits")
 	sqlSweeps          = question("sweeps", nil)
-	sqlUnsweptBlocks   = question("unswept_blocks", nil)
 	sqlQueueBefore     = question("queue_before", nil)
 	sqlQueueBetween    = question("queue_between", nil)
 	sqlWithdrawals     = newUserList("user_withdrawals")
@@ -130,7 +129,6 @@ var bounds = []struct {
 	{"vault", anyVault{}, "WHERE vault = {vault:FixedString(20)}"},
 	{"to", int64(math.MaxInt64), "AND ts <= {to:Int64}"},
 	{"from", int64(0), "AND ts >= {from:Int64}"},
-	{"newest", uint64(math.MaxUint64), "AND deposit_id <= {newest:UInt64}"},
 	{"since", uint64(0), "AND seq > {since:UInt64}"},
 	{"from", uint64(0), "AND block >= {from:UInt64}"},
 	{"to", uint64(math.MaxUint64), "AND block <= {to:UInt64}"},

@@ -418,17 +418,13 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 		}
 		maps.Copy(out, lately)
 	}
-	for _, v := range unread {
-		if out[v.address] != nil {
-			continue
-		}
-		rows, err := x.oldestOfMany(p, v.address, queues[v.address])
-		if err != nil {
-			return nil, err
-		}
-		out[v.address] = rows
+	unread = filtered(unread, func(v vault) bool { return out[v.address] == nil })
+	if len(unread) == 0 {
+		return out, nil
 	}
-	return out, nil
+	old, err := x.oldestByNumber(p, unread, queues)
+	maps.Copy(out, old)
+	return out, err
 }
 
 // latelyUnswept are the queues whose deposits were all made since the last sweeps.
@@ -452,29 +448,56 @@ func (x *exchange) latelyUnswept(p *pin, vaults []vault, queues map[common.Addre
 // them: a few were taken back.
 const unsweptScan = 1000
 
-// oldestOfMany reads the oldest maxUnswept deposits of a vault that no sweep has
-// reached: where they are is told by their numbers. Where many of these were taken
-// back, it looks at more.
-func (x *exchange) oldestOfMany(p *pin, address common.Address, queue unsweptRow) ([]depositRow, error) {
+// oldestByNumber reads the oldest maxUnswept deposits of each vault that no sweep has
+// reached. Where many were taken back, it looks at more rows.
+func (x *exchange) oldestByNumber(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address][]depositRow, error) {
+	shown := func(vault common.Address) int { return int(min(queues[vault].Total, maxUnswept)) }
+	most := 0
+	for _, v := range vaults {
+		most = max(most, shown(v.address))
+	}
+	for scan := uint64(most + unsweptScan); ; scan *= 8 {
+		out, err := x.firstNumbers(p, vaults, queues, scan)
+		if err != nil {
+			return nil, err
+		}
+		lacks := slices.ContainsFunc(vaults, func(v vault) bool { return len(out[v.address]) < shown(v.address) })
+		if lacks && scan <= math.MaxInt64/8/uint64(len(vaults)) {
+			continue
+		}
+		for vault, rows := range out {
+			out[vault] = rows[:min(shown(vault), len(rows))]
+		}
+		return out, nil
+	}
+}
+
+// firstNumbers reads the deposits that the first so many rows of each vault are about:
+// in which blocks they are is told by their numbers.
+func (x *exchange) firstNumbers(p *pin, vaults []vault, queues map[common.Address]unsweptRow, scan uint64) (map[common.Address][]depositRow, error) {
 	type blocks struct {
-		From uint64 `ch:"low"`
-		To   uint64 `ch:"high"`
+		Vault string `ch:"vault"`
+		Low   uint64 `ch:"low"`
+		High  uint64 `ch:"high"`
 	}
-	count := min(queue.Total, maxUnswept)
-	for scan := uint64(count + unsweptScan); ; scan *= 8 {
-		in, err := pinnedOne[blocks](x, p, sqlUnsweptBlocks, named("vault", address), named("swept", queue.after), named("newest", queue.end(p)), named("scan", scan))
-		if err != nil {
-			return nil, err
-		}
-		entries, err := x.readDeposits(p, depositRange(address, queue.after, queue.end(p)), in.From, in.To, math.MaxInt64)
-		if err != nil {
-			return nil, err
-		}
-		rows := byVaultInOrder(entries)[address]
-		if int64(len(rows)) >= count || scan > math.MaxInt64/8 {
-			return rows[:min(count, int64(len(rows)))], nil
-		}
+	numbers := func(vault common.Address) string {
+		return depositRange(vault, queues[vault].after, queues[vault].end(p))
 	}
+	ranges := make([]string, len(vaults))
+	for i, v := range vaults {
+		ranges[i] = numbers(v.address)
+	}
+	in, err := pinned[blocks](x, p, question("unswept_blocks", strings.Join(ranges, " OR ")), named("scan", scan), named("all", scan*uint64(len(vaults))))
+	if err != nil || len(in) == 0 {
+		return nil, err
+	}
+	places, from, to := make([]string, len(in)), uint64(math.MaxUint64), uint64(0)
+	for i, b := range in {
+		places[i] = fmt.Sprintf("(block >= %d AND block <= %d AND %s)", b.Low, b.High, numbers(toAddress(b.Vault)))
+		from, to = min(from, b.Low), max(to, b.High)
+	}
+	rows, err := x.readDeposits(p, "("+strings.Join(places, " OR ")+")", from, to, math.MaxInt64)
+	return byVaultInOrder(rows), err
 }
 
 // byVaultInOrder are the live ones of some entries by vault, in the order of the chain:

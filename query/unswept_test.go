@@ -147,15 +147,15 @@ func (x *exchange) unsweptAre(t *testing.T, p *pin, filter *common.Address, o *o
 	if err != nil {
 		t.Fatal(err)
 	}
+	deposits, err := x.oldestUnswept(p, p.wanted(filter), queues)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range p.wanted(filter) {
 		var want, got [][2]uint64
 		sum := int64(0)
 		for _, d := range o.unswept(v.address) {
 			want, sum = append(want, [2]uint64{d.id, d.block}), sum+d.assets
-		}
-		deposits, err := x.oldestUnswept(p, []vault{v}, queues)
-		if err != nil {
-			t.Fatal(err)
 		}
 		for _, d := range deposits[v.address] {
 			got = append(got, [2]uint64{d.DepositID, d.Block})
