@@ -98,8 +98,9 @@ func (q *Query) listUserDeposits(x *exchange) (*answer, error) {
 	return x.list(out, page, count), nil
 }
 
-// listUnsweptDeposits asks for a part of the vaults at once while it is sent, so that
-// memory holds no more deposits than are shown of one vault at most.
+// listUnsweptDeposits asks for deposits that are not known yet while it is sent, a part
+// of the vaults at once, so that memory holds no more of these than are shown of one
+// vault at most.
 func (q *Query) listUnsweptDeposits(x *exchange) (*answer, error) {
 	filter := x.params.vault()
 	p, err := x.pin()

@@ -65,12 +65,12 @@
 // paid for, and so is each projection or index that it looks for in vain. So
 // questions leave out what every row meets (needed in sql.go), have literals for
 // parameters (withValues there), say which projection is theirs, and are planned by
-// the engine's older analyzer where that can (unhurried there). So is each part of a
-// table: a question about the past is held to the seq that the log had reached by the
-// end of its span, and those written since are passed over (lastLog in pin.go). A user's
-// rows, a vault's newest and its deposits that wait, which are mostly few, are put into
-// order here (list.go, unswept.go); and questions of one answer that do not wait for
-// each other are asked at once.
+// the engine's older analyzer where that can (unhurried there). Each part of a table
+// is paid for too: a question about the past is held to the seq that the log had
+// reached by the end of its span, and parts written since are passed over (lastLog in
+// pin.go). A user's rows, a vault's newest and its deposits that wait, which are mostly
+// few, are put into order here (list.go, unswept.go); and questions of one answer that
+// do not wait for each other are asked at once.
 //
 // # When things fail
 //

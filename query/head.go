@@ -15,15 +15,15 @@ import (
 // served, where requests about the last ones wanted it (prepare), and otherwise by
 // the first that does.
 type head struct {
-	sweeps  *lazy[*sweeps]
-	unswept *lazy[map[common.Address]unsweptRow]
-	queued  *lazy[map[common.Address]unsweptRow] // the same with the deposits
-	users   *lazy[map[common.Address]int64]
-	queue   *lazy[*queue]
-	lists   map[string]*lazy[[]rankedBucket] // by sortBy
-	first   *lazy[uint64]                    // the first indexed block
-	spans   *lazy[*spans]
-	brought *byPartner
+	sweeps        *lazy[*sweeps]
+	unswept       *lazy[map[common.Address]unsweptRow]
+	depositQueues *lazy[map[common.Address]unsweptRow] // the same with the deposits, where these are few
+	users         *lazy[map[common.Address]int64]
+	queue         *lazy[*queue]
+	lists         map[string]*lazy[[]rankedBucket] // by sortBy
+	first         *lazy[uint64]                    // the first indexed block
+	spans         *lazy[*spans]
+	brought       *byPartner
 
 	checkpoints *checkpoints // of all heads of the generation
 	blocks      uint64       // how often blocks were taken back, or came that are not above all before: calendars of before no longer hold
@@ -39,7 +39,7 @@ func newHead(was *snapshot, news *news, scale scale) *head {
 		old, seq = was.head, was.seq
 	}
 	h := &head{
-		sweeps: old.sweeps.next(seq), unswept: old.unswept.next(seq), queued: old.queued.next(seq), users: old.users.next(seq), queue: old.queue.next(seq), first: old.first.next(seq), spans: old.spans.next(seq),
+		sweeps: old.sweeps.next(seq), unswept: old.unswept.next(seq), depositQueues: old.depositQueues.next(seq), users: old.users.next(seq), queue: old.queue.next(seq), first: old.first.next(seq), spans: old.spans.next(seq),
 		checkpoints: cmp.Or(old.checkpoints, newCheckpoints()), scale: scale,
 		lists: make(map[string]*lazy[[]rankedBucket]), brought: old.brought.next(seq),
 	}
@@ -69,7 +69,7 @@ func (h *head) prepare(ctx context.Context, s *snapshot, within time.Duration) {
 	parts := []part{
 		{h.sweeps.demand, func() error { _, err := x.sweeps(); return err }},
 		{h.unswept.demand, func() error { _, _, err := x.unswept(p, nil); return err }},
-		{h.queued.demand, func() error { _, _, err := x.unsweptQueues(p, nil); return err }},
+		{h.depositQueues.demand, func() error { _, _, err := x.unsweptQueues(p, nil); return err }},
 		{h.users.demand, func() error { _, err := x.vaultUsers(p, nil); return err }},
 		{h.queue.demand, func() error { _, err := x.queue(p, nil); return err }},
 		{h.first.demand, func() error { _, err := x.firstBlock(p); return err }},

@@ -140,6 +140,22 @@ func (s *story) shorten(depth uint64) {
 	}
 }
 
+// chapters are what happens after the first vault was filled in up to a block: nothing,
+// a late vault, blocks that are replaced, fewer blocks, and more.
+func (s *story) chapters(to uint64) []func() {
+	return []func(){
+		func() {},
+		func() { s.backfill(vaultB, "Beta", 20, to) },
+		func() { s.grow(); s.reorganise(7); s.grow() },
+		func() { s.shorten(9) },
+		func() {
+			for range 9 {
+				s.grow()
+			}
+		},
+	}
+}
+
 func tell(seed uint64) *story {
 	s := &story{ledger: newLedger(testChain), random: rand.New(rand.NewPCG(seed, seed))}
 	s.backfill(vaultA, "Alpha", 1, 20)

@@ -141,17 +141,7 @@ func TestKeptMovesFollowTheChain(t *testing.T) {
 			}
 		}
 	}
-	for _, happens := range []func(){
-		func() {},
-		func() { s.backfill(vaultB, "Beta", 20, 40) },
-		func() { s.grow(); s.reorganise(7); s.grow() },
-		func() { s.shorten(9) },
-		func() {
-			for range 9 {
-				s.grow()
-			}
-		},
-	} {
+	for _, happens := range s.chapters(40) {
 		happens()
 		before := *w.snapshot.Load()
 		w.publish()

@@ -17,7 +17,7 @@ type pin struct {
 	clock    *lazy[uint64]    // of the newest indexed block up to block, Unix seconds
 	standing *lazy[*standing] // of the vaults, where asOf
 	asOf     bool             // asOfBlock was given: facts of later blocks do not count
-	logs     uint64           // no log of a block up to block has a higher seq, where asOf
+	horizon  uint64           // where asOf, a seq that no log of a block up to block is after
 	vaults   []vault
 	navs     map[common.Address]navRow // the newest of each vault, where it is known; nil: ask
 	head     *head                     // what others ask about the same pin too; nil: this is not the newest block
@@ -106,7 +106,7 @@ func (x *exchange) toBlock(p *pin, block uint64) error {
 
 // asOfBlock makes it a pin in the past.
 func (p *pin) asOfBlock(block uint64, s *spans) {
-	p.block, p.asOf, p.logs, p.navs, p.head = block, true, s.lastLog(block), nil, nil
+	p.block, p.asOf, p.horizon, p.navs, p.head = block, true, s.lastLog(block), nil, nil
 	p.clock, p.standing = newLazy[uint64](), newLazy[*standing]()
 }
 
@@ -145,7 +145,7 @@ func (p *pin) args(more ...param) []param {
 // before a seq of about that time: the engine passes over parts that begin after it.
 func (p *pin) lastLog() uint64 {
 	if p.asOf {
-		return min(p.seq, p.logs)
+		return min(p.seq, p.horizon)
 	}
 	return p.seq
 }

@@ -86,8 +86,8 @@ func (x *exchange) unsweptQueues(p *pin, filter *common.Address) (*sweeps, map[c
 	if err != nil || p.head == nil {
 		return swept, totals, err
 	}
-	queues, err := ofHead(x, p.head.queued, func() (map[common.Address]unsweptRow, error) {
-		return x.newestQueues(p, totals, p.head.queued.before(p.seq))
+	queues, err := ofHead(x, p.head.depositQueues, func() (map[common.Address]unsweptRow, error) {
+		return x.newestQueues(p, totals, p.head.depositQueues.before(p.seq))
 	})
 	return swept, queues, err
 }
@@ -96,7 +96,8 @@ func (x *exchange) unsweptQueues(p *pin, filter *common.Address) (*sweeps, map[c
 // not too many to be kept: what they were and what is new, or else what the engine
 // finds.
 func (x *exchange) newestQueues(p *pin, totals map[common.Address]unsweptRow, was *earlier[map[common.Address]unsweptRow]) (map[common.Address]unsweptRow, error) {
-	if parts := batches(p.vaults, totals); len(parts) != 1 {
+	parts := batches(p.vaults, totals)
+	if len(parts) != 1 {
 		return totals, nil
 	}
 	out := maps.Clone(totals)
@@ -109,7 +110,7 @@ func (x *exchange) newestQueues(p *pin, totals map[common.Address]unsweptRow, wa
 			moveQueues(out, was.value, added)
 		}
 	}
-	deposits, err := x.oldestUnswept(p, batches(p.vaults, totals)[0], out)
+	deposits, err := x.oldestUnswept(p, parts[0], out)
 	for vault, rows := range deposits {
 		queue := out[vault]
 		if queue.deposits = rows; int64(len(rows)) == queue.Total {
@@ -227,20 +228,25 @@ func depositRange(vault common.Address, after, to uint64) string {
 const unsweptSpan = 2048
 
 // pastUnswept counts the deposits of past queues, and where whole ones are wanted
-// keeps those that it found with it.
+// keeps those that it found with it: in one way after the other, until all are told.
 func (x *exchange) pastUnswept(p *pin, vaults []vault, swept *sweeps, whole bool) (map[common.Address]unsweptRow, error) {
 	out := make(map[common.Address]unsweptRow, len(vaults))
 	for _, v := range vaults {
 		out[v.address] = nothingUnswept(swept.last(p, v.address).id)
 	}
-	rest, err := x.addLately(p, vaults, swept, whole, out)
-	if err != nil {
-		return nil, err
+	lately := x.latelyTotals
+	if whole {
+		lately = x.latelyQueues
 	}
-	if rest, err = x.addNear(p, rest, out); err != nil {
-		return nil, err
+	for _, tell := range []func(*pin, []vault, map[common.Address]unsweptRow) (map[common.Address]unsweptRow, error){lately, x.nearTotals} {
+		told, err := tell(p, vaults, out)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(out, told)
+		vaults = filtered(vaults, func(v vault) bool { _, ok := told[v.address]; return !ok })
 	}
-	return out, x.addUnswept(p, rest, 0, out)
+	return out, x.addUnswept(p, vaults, 0, out)
 }
 
 // sweepLag is how many blocks before its own a sweep may have been made: what was
@@ -266,51 +272,73 @@ func (s *sweeps) lately(p *pin, vaults []vault, spans *spans) (some []vault, fro
 	return some, from
 }
 
-// addLately adds the queues that are told by the deposits since the last sweeps, and
-// gives the vaults of which it does not know.
-func (x *exchange) addLately(p *pin, vaults []vault, swept *sweeps, whole bool, out map[common.Address]unsweptRow) (rest []vault, err error) {
-	s, err := x.spans()
+// lately are those of the vaults that the sweeps say this of.
+func (x *exchange) lately(p *pin, vaults []vault) (some []vault, from uint64, err error) {
+	swept, err := x.sweeps()
 	if err != nil {
+		return nil, 0, err
+	}
+	spans, err := x.spans()
+	if err != nil {
+		return nil, 0, err
+	}
+	some, from = swept.lately(p, vaults, spans)
+	return some, from, nil
+}
+
+// latelyUnswept are the unswept deposits of vaults that were all made since the last
+// sweeps.
+func (x *exchange) latelyUnswept(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address][]depositRow, error) {
+	some, from, err := x.lately(p, vaults)
+	if err != nil || len(some) == 0 {
 		return nil, err
 	}
-	some, from := swept.lately(p, vaults, s)
-	if len(some) == 0 {
-		return vaults, nil
-	}
-	told := make(map[common.Address]bool)
-	if whole {
-		err = x.addLatelyWhole(p, some, from, out, told)
-	} else {
-		err = x.addLatelyTotals(p, some, from, out, told)
-	}
-	return filtered(vaults, func(v vault) bool { return !told[v.address] }), err
-}
-
-// addLatelyWhole adds those that have all the deposits from a block on that are in
-// them.
-func (x *exchange) addLatelyWhole(p *pin, vaults []vault, from uint64, out map[common.Address]unsweptRow, told map[common.Address]bool) error {
-	deposits, err := x.depositsFrom(p, from, vaults, out)
-	for vault, rows := range deposits {
-		queue := out[vault]
-		queue.Total, queue.deposits = int64(len(rows)), rows
-		for _, r := range rows {
-			queue.Amount.Add(queue.Amount, r.Assets)
-		}
-		out[vault], told[vault] = queue, true
-	}
-	return err
-}
-
-// depositsFrom are the unswept deposits from a block on of vaults of which none is
-// before it.
-func (x *exchange) depositsFrom(p *pin, from uint64, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address][]depositRow, error) {
-	rows, err := x.readDeposits(p, afterSweeps(vaults, queues), from, p.until(), maxUnswept)
+	rows, err := x.readDeposits(p, afterSweeps(some, queues), from, p.until(), maxUnswept)
 	if err != nil || len(rows) == maxUnswept { // there may be more
 		return nil, err
 	}
 	out := byVaultInOrder(rows)
 	maps.DeleteFunc(out, func(vault common.Address, rows []depositRow) bool { return rows[0].DepositID != queues[vault].after+1 })
 	return out, nil
+}
+
+// latelyQueues are the past queues of such vaults.
+func (x *exchange) latelyQueues(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address]unsweptRow, error) {
+	deposits, err := x.latelyUnswept(p, vaults, queues)
+	out := make(map[common.Address]unsweptRow, len(deposits))
+	for vault, rows := range deposits {
+		queue := nothingUnswept(queues[vault].after)
+		queue.Total, queue.deposits = int64(len(rows)), rows
+		for _, r := range rows {
+			queue.Amount.Add(queue.Amount, r.Assets)
+		}
+		out[vault] = queue
+	}
+	return out, err
+}
+
+// latelyTotals is latelyQueues where nobody wants the deposits. It does not know where
+// some were taken back, of which one may have had the first number before.
+func (x *exchange) latelyTotals(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address]unsweptRow, error) {
+	some, from, err := x.lately(p, vaults)
+	if err != nil || len(some) == 0 {
+		return nil, err
+	}
+	type row struct {
+		unsweptRow
+		First uint64 `ch:"first"`
+		Said  uint64 `ch:"said"`
+	}
+	rows, err := pinned[row](x, p, question("unswept_lately", afterSweeps(some, queues)), named("from", from))
+	out := make(map[common.Address]unsweptRow, len(rows))
+	for _, r := range rows {
+		vault := toAddress(r.Vault)
+		if queue := queues[vault]; r.First == queue.after+1 && r.Said == uint64(r.Total) {
+			queue.amountRow = r.amountRow
+			out[vault] = queue
+		}
+	}
+	return out, err
 }
 
 // readDeposits reads the rows about deposits of some blocks that a condition holds of, or
@@ -326,25 +354,6 @@ func (x *exchange) readDeposits(p *pin, condition string, from, to, few uint64) 
 	return out, nil
 }
 
-// addLatelyTotals is addLatelyWhole where nobody wants the deposits. It does not know
-// where some were taken back, of which one may have had the first number before.
-func (x *exchange) addLatelyTotals(p *pin, vaults []vault, from uint64, out map[common.Address]unsweptRow, told map[common.Address]bool) error {
-	type row struct {
-		unsweptRow
-		First uint64 `ch:"first"`
-		Said  uint64 `ch:"said"`
-	}
-	rows, err := pinned[row](x, p, question("unswept_lately", afterSweeps(vaults, out)), named("from", from))
-	for _, r := range rows {
-		vault := toAddress(r.Vault)
-		if queue := out[vault]; r.First == queue.after+1 && r.Said == uint64(r.Total) {
-			queue.amountRow = r.amountRow
-			out[vault], told[vault] = queue, true
-		}
-	}
-	return err
-}
-
 // afterSweeps is a condition: the deposits of some vaults that their sweeps did not
 // reach.
 func afterSweeps(vaults []vault, queues map[common.Address]unsweptRow) string {
@@ -358,9 +367,9 @@ func afterSweeps(vaults []vault, queues map[common.Address]unsweptRow) string {
 	return fmt.Sprintf("deposit_id > transform(vault, [%s], [%s], %d)", strings.Join(addresses, ","), strings.Join(last, ","), uint64(math.MaxUint64))
 }
 
-// addNear adds the past queues that end among the next numbers, after one of a later
-// block, and gives the vaults whose queues do not.
-func (x *exchange) addNear(p *pin, vaults []vault, out map[common.Address]unsweptRow) (rest []vault, err error) {
+// nearTotals counts the past queues that end among the next numbers, after one of a
+// later block.
+func (x *exchange) nearTotals(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address]unsweptRow, error) {
 	if len(vaults) == 0 {
 		return nil, nil
 	}
@@ -370,7 +379,7 @@ func (x *exchange) addNear(p *pin, vaults []vault, out map[common.Address]unswep
 	}
 	ranges := make([]string, len(vaults))
 	for i, v := range vaults {
-		after := out[v.address].after
+		after := queues[v.address].after
 		ranges[i] = depositRange(v.address, after, after+min(unsweptSpan, math.MaxUint64-after))
 	}
 	type row struct {
@@ -378,15 +387,15 @@ func (x *exchange) addNear(p *pin, vaults []vault, out map[common.Address]unswep
 		Later int64 `ch:"later"` // deposits of later blocks
 	}
 	rows, err := pinned[row](x, soon, question("unswept_near", strings.Join(ranges, " OR ")))
-	near := make(map[common.Address]bool)
+	out := make(map[common.Address]unsweptRow, len(rows))
 	for _, r := range rows {
 		vault := toAddress(r.Vault)
-		if queue := out[vault]; r.Later > 0 {
+		if queue := queues[vault]; r.Later > 0 {
 			queue.amountRow, queue.Newest = r.amountRow, r.Newest
-			out[vault], near[vault] = queue, true
+			out[vault] = queue
 		}
 	}
-	return filtered(vaults, func(v vault) bool { return !near[v.address] }), err
+	return out, err
 }
 
 // soonAfter is the pin with the logs of a few thousand blocks after it.
@@ -396,7 +405,7 @@ func (x *exchange) soonAfter(p *pin) (*pin, error) {
 		return nil, err
 	}
 	soon := *p
-	soon.logs = s.lastLog(p.block + s.span)
+	soon.horizon = s.lastLog(p.block + s.span)
 	return &soon, nil
 }
 
@@ -425,23 +434,6 @@ func (x *exchange) oldestUnswept(p *pin, vaults []vault, queues map[common.Addre
 	old, err := x.oldestByNumber(p, unread, queues)
 	maps.Copy(out, old)
 	return out, err
-}
-
-// latelyUnswept are the queues whose deposits were all made since the last sweeps.
-func (x *exchange) latelyUnswept(p *pin, vaults []vault, queues map[common.Address]unsweptRow) (map[common.Address][]depositRow, error) {
-	swept, err := x.sweeps()
-	if err != nil {
-		return nil, err
-	}
-	s, err := x.spans()
-	if err != nil {
-		return nil, err
-	}
-	some, from := swept.lately(p, vaults, s)
-	if len(some) == 0 {
-		return nil, nil
-	}
-	return x.depositsFrom(p, from, some, queues)
 }
 
 // unsweptScan is how many rows more than the deposits of a vault are looked at for

@@ -24,17 +24,7 @@ func TestUnsweptOfEveryBlock(t *testing.T) {
 			w.ledger = s.ledger
 			s.backfill(vaultA, "Alpha", 3, 50)
 			told, other := 0, 0
-			for _, happens := range []func(){
-				func() {},
-				func() { s.backfill(vaultB, "Beta", 20, 50) },
-				func() { s.grow(); s.reorganise(7); s.grow() },
-				func() { s.shorten(9) },
-				func() {
-					for range 9 {
-						s.grow()
-					}
-				},
-			} {
+			for _, happens := range s.chapters(50) {
 				happens()
 				w.publish()
 				at := w.snapshot.Load()

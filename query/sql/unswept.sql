@@ -1,5 +1,4 @@
--- All rows from a block on about deposits that no sweep has reached, where these are
--- few.
+-- All rows about deposits of some blocks that no sweep has reached, where these are few.
 SELECT {{template "deposit"}}, seq, sign, retracts
 FROM {db:Identifier}.deposits
 WHERE block >= {from:UInt64} AND {{.}} AND seq <= {lastLog:UInt64} AND block <= {to:UInt64}
