@@ -3,6 +3,7 @@ package readmodel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -22,9 +23,16 @@ import (
 const (
 	aloneWindow   = "non_replicated_deduplication_window = 100000"
 	clusterWindow = "replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000"
-	aloneEngine   = "ENGINE = MergeTree PARTITION BY"
 	// The path has the table's UUID, which is another one when a database of that name is made again.
-	clusterEngine = "ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY"
+	clusterPath = "'/clickhouse/tables/{uuid}/{shard}', '{replica}'"
+)
+
+// The engines of the tables, alone and on a cluster.
+const (
+	appending         = "ENGINE = MergeTree PARTITION BY seq = 0"
+	appendingCluster  = "ENGINE = ReplicatedMergeTree(" + clusterPath + ") PARTITION BY seq = 0"
+	collapsing        = "ENGINE = CollapsingMergeTree(sign)"
+	collapsingCluster = "ENGINE = ReplicatedCollapsingMergeTree(" + clusterPath + ", sign)"
 )
 
 // on is the clause that makes a statement run on every replica.
@@ -35,18 +43,49 @@ func (c Config) on() string {
 	return " ON CLUSTER " + c.Cluster
 }
 
-// DDL is the statements that make the database of a generation and its tables
-// where they are missing.
+// DDL is the statements that make the database of a generation, its spine and its
+// tables of facts where they are missing.
 func (c Config) DDL(database string) []string {
 	out := []string{"CREATE DATABASE IF NOT EXISTS " + database + c.on() + " ENGINE = Atomic"}
-	for _, table := range Tables {
-		ddl := definition(table)
-		if c.Cluster != "" {
-			ddl = strings.NewReplacer(aloneEngine, clusterEngine, aloneWindow, clusterWindow).Replace(ddl)
-		}
-		out = append(out, strings.Replace(ddl, "CREATE TABLE "+table, "CREATE TABLE IF NOT EXISTS "+database+"."+table+c.on(), 1))
+	for _, table := range slices.Concat([]string{Spine}, Facts) {
+		out = append(out, c.create(table, "IF NOT EXISTS "+database+"."+table))
 	}
 	return out
+}
+
+// create is the statement that makes a table under a name.
+func (c Config) create(table, name string) string {
+	statement := ddl(table)
+	if c.Cluster != "" {
+		statement = strings.NewReplacer(appending, appendingCluster, collapsing, collapsingCluster, aloneWindow, clusterWindow).Replace(statement)
+	}
+	return strings.Replace(statement, "CREATE TABLE "+table, "CREATE TABLE "+name+c.on(), 1)
+}
+
+// CreateDerived makes an empty derived table under the name of a draft, which
+// nobody else may have. Publish gives it its own name.
+func (c Config) CreateDerived(ctx context.Context, conn driver.Conn, database, table, draft string) error {
+	if err := conn.Exec(ctx, c.create(table, database+"."+draft)); err != nil {
+		return fmt.Errorf("create %s.%s: %w", database, draft, err)
+	}
+	return nil
+}
+
+// Publish gives a draft of a derived table the table's name, at once and for good.
+// It fails where there is such a table already.
+func (c Config) Publish(ctx context.Context, conn driver.Conn, database, table, draft string) error {
+	if err := conn.Exec(ctx, "RENAME TABLE "+database+"."+draft+" TO "+database+"."+table+c.on()); err != nil {
+		return fmt.Errorf("rename %s.%s to %s: %w", database, draft, table, err)
+	}
+	return nil
+}
+
+// Discard removes a table of a generation, such as a draft that was left over.
+func (c Config) Discard(ctx context.Context, conn driver.Conn, database, draft string) error {
+	if err := conn.Exec(ctx, "DROP TABLE IF EXISTS "+database+"."+draft+c.on()+" SYNC"); err != nil {
+		return fmt.Errorf("drop %s.%s: %w", database, draft, err)
+	}
+	return nil
 }
 
 // Drop removes the database of a generation, on every replica.
@@ -83,13 +122,16 @@ func (c Config) clustered(settings clickhouse.Settings) clickhouse.Settings {
 	return settings
 }
 
-// required is what the definition of every table must have.
-func (c Config) required() []string {
-	if c.Cluster == "" {
-		return append([]string{"MergeTree " + onePartition}, tableSettings...)
+// required is what the definition of a table must have.
+func (c Config) required(table string) []string {
+	engine := map[bool]string{false: "MergeTree PARTITION BY seq = 0", true: "CollapsingMergeTree(sign)"}
+	window := aloneWindow
+	if c.Cluster != "" {
+		engine = map[bool]string{false: "ReplicatedMergeTree(", true: "ReplicatedCollapsingMergeTree("}
+		window = clusterWindow
 	}
-	out := []string{"ReplicatedMergeTree(", onePartition}
-	for _, setting := range append(strings.Split(clusterWindow, ", "), tableSettings...) {
+	out := append([]string{engine[slices.Contains(Derived, table)]}, strings.Split(window, ", ")...)
+	for _, setting := range tableSettings {
 		if setting != aloneWindow {
 			out = append(out, setting)
 		}

@@ -1,30 +1,54 @@
 // Package readmodel is the contract about ClickHouse between the program that
 // writes read models (projections) and the one that reads them (query): the
-// tables, what their columns mean, and what a generation is.
+// tables, what their rows mean, and what a generation is.
 //
 // A generation is one ClickHouse database with one table per file of tables/.
 // It is a deterministic fold of the log up to a seq, disposable, and never
 // altered: a change of the tables is a new generation.
 //
-// Every table has seq, row, sign and writer. seq is the record of the log that
-// made the row, (seq, row) is unique in a table. A retraction adds rows that
-// undo the ones it takes back; nothing is ever updated or deleted. Tables with
-// retracts have one row for a log and name the seq taken back; the others are
-// signed differences. Each batch ends in every table with at least one row that has the
-// batch's last seq (a "progress" row, sign 0, where there is nothing to say),
-// so max(seq) is the table's cursor and is committed with the rows, in the
-// same part.
+//	records ............................................ the spine, a row for every record of the log
+//	deposits, withdrawal_events, navs, sweeps .......... facts, a row for each log and one for each retraction of it
+//	withdrawals, users, partner_totals ................. derived: from which block on something is true
 //
-// No seq is 0, so that PARTITION BY seq = 0 puts all rows into one partition,
-// and an insert is one part as in a table without. It is there since the engine
-// then keeps the lowest and the highest seq of each part: the cursor, and what
-// was added since a seq, are found without a look at older parts.
+// # When a thing is true
 //
-// The primary key of a table is as much of its order as questions find rows by,
-// and never seq. What a question asks of a column in it the engine asks of every
-// mark that the columns before leave over, also of a table whose rows it then takes
-// out of a projection: of seq, which all questions name and which rules out hardly
-// anything, this took a tenth of a look-up.
+// What is true at block X never changes when later blocks arrive. So derived
+// tables do not count up and down, they say when a thing is true: a withdrawal
+// request is one row with the blocks at which it was asked for, funded and
+// closed; a user is one row with the block of the first deposit; a partner's
+// total is one row for each block that changed it. The newest block and any past
+// one are the same question.
+//
+// # Pins
+//
+// Facts and the spine are append-only; rows have sign 1, and -1 when they take
+// back the row whose seq retracts names. The newest seq S of the spine is the end
+// of a whole unit of the log, and all other tables hold that unit, for the spine
+// is written last. A question to facts says seq <= S AND block <= X and is exact
+// whatever is written meanwhile. One log stands at one place of the chain (block,
+// log_index), and retractions come newest first: of the rows at a place the one
+// with the highest seq says whether there is a live log.
+//
+// Derived tables collapse: a change writes the old row with sign -1, then the new
+// one with 1, and merges take the pair away. A row is live where the signs of
+// equal rows add up to 1; LIMIT never stands below that sum. A question to them
+// says X alone. A unit above X never changes what they say of X, and one that
+// rewrites the past, a reorganisation, shows in the fence.
+//
+// # The fence
+//
+// Each derived table has one row that is not of the read model: its cursor, with
+// the seq of the last unit that concerned the table and the fence, which is the
+// mark of the last unit that rewrote a part of the past (see Fence). It is
+// replaced in the same insert that rewrites, and read in the same scan as the
+// rows of an answer. So every answer knows of which belief it is.
+//
+// # Cursors
+//
+// The cursor of the spine and of a fact table is max(seq). No seq is 0, so that
+// PARTITION BY seq = 0 puts all rows into one partition, and an insert is one part
+// as in a table without. It is there since the engine then keeps the lowest and the
+// highest seq of each part: the cursor is found without a look at older parts.
 //
 // Amounts are Int256 and |x| < 2^191, so that no sum of 2^64 rows can wrap.
 // Times (ts) are Unix seconds of the block, 0 for never.
@@ -38,9 +62,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"math/big"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,11 +75,32 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
-//go:embed tables/*.sql
+//go:embed tables/*.sql definitions/*.sql
 var files embed.FS
 
-// Tables of a generation. records has a row for every seq.
-var Tables = []string{"records", "deposits", "flows", "rankings", "requests", "navs", "sweeps"}
+// The tables of a generation.
+const (
+	Spine            = "records"
+	Deposits         = "deposits"
+	WithdrawalEvents = "withdrawal_events"
+	Navs             = "navs"
+	Sweeps           = "sweeps"
+	Withdrawals      = "withdrawals"
+	Users            = "users"
+	PartnerTotals    = "partner_totals"
+)
+
+// Facts are the tables that a record alone fills, Derived those that hold what
+// facts come to. All are both, and the spine.
+var (
+	Facts   = []string{Deposits, WithdrawalEvents, Navs, Sweeps}
+	Derived = []string{Withdrawals, Users, PartnerTotals}
+	All     = slices.Concat([]string{Spine}, Facts, Derived)
+)
+
+// Never is the block of what did not happen yet: funded_block, closed_block and
+// until_block of a row, and first_block of somebody who only claimed.
+const Never uint64 = math.MaxUint64
 
 // MinVersion is the oldest ClickHouse that navlog is tested with.
 var MinVersion = [2]uint64{26, 7}
@@ -110,9 +158,10 @@ func (c Config) Validate() error {
 // Database is the name of generation id.
 func (c Config) Database(id int32) string { return fmt.Sprintf("%s_g%d", c.Prefix, id) }
 
-// Open makes a pool for the writer. It does not connect yet.
-func (c Config) Open() (driver.Conn, error) {
-	return c.open(c.User, c.Password, readTimeout, writerConns, c.clustered(clickhouse.Settings{
+// Open makes a pool for the writer whose questions are about a database, which
+// must exist then; none for an empty name. It does not connect yet.
+func (c Config) Open(database string) (driver.Conn, error) {
+	return c.open(database, c.User, c.Password, readTimeout, writerConns, c.clustered(clickhouse.Settings{
 		"async_insert":                   0,
 		"insert_deduplicate":             1,
 		"max_insert_threads":             1,
@@ -121,6 +170,7 @@ func (c Config) Open() (driver.Conn, error) {
 		"max_insert_block_size":          16 << 20,
 		"optimize_use_projections":       1,
 		"use_skip_indexes_on_data_read":  0,
+		sharedSnapshot:                   1,
 		"deduplicate_insert":             "enable",
 		"insert_deduplication_token":     "",
 		"max_memory_usage":               writerMemory,
@@ -132,30 +182,38 @@ func (c Config) Open() (driver.Conn, error) {
 // writerMemory bounds a question of the writer: the engine is query's too.
 const writerMemory int64 = 2 << 30
 
-// OpenReader makes a pool of so many connections for query, with the read-only
-// login where there is one, bounded in time, memory and threads per question.
-func (c Config) OpenReader(conns int) (driver.Conn, error) {
+// sharedSnapshot is the setting by which all mentions of a table in one question
+// see the same rows of it.
+const sharedSnapshot = "enable_shared_storage_snapshot_in_query"
+
+// OpenReader makes a pool of so many connections for query to a generation's
+// database, with the read-only login where there is one, bounded in time, memory
+// and threads per question.
+func (c Config) OpenReader(database string, conns int) (driver.Conn, error) {
 	user, password := c.QueryUser, c.QueryPassword
 	if user == "" {
 		user, password = c.User, c.Password
 	}
-	return c.open(user, password, readTimeout, conns, c.clustered(clickhouse.Settings{
+	return c.open(database, user, password, readTimeout, conns, c.clustered(clickhouse.Settings{
 		"use_skip_indexes_on_data_read": 0,
+		sharedSnapshot:                  1,
 		"max_memory_usage":              int64(1 << 30),
 		"max_execution_time":            10,
 		"max_threads":                   2,
 	}))
 }
 
-// OpenPatient makes a pool for the writer's statements that take the longer the
+// OpenPatient makes a pool to a database for the writer's statements that take the longer the
 // more data there is, and say nothing before they are over: merges and proofs.
 // They are bounded in memory and not in time.
-func (c Config) OpenPatient() (driver.Conn, error) {
-	return c.open(c.User, c.Password, 24*time.Hour, writerConns, c.clustered(clickhouse.Settings{
-		"use_skip_indexes_on_data_read":  0,
-		"max_memory_usage":               writerMemory,
-		"max_execution_time":             0,
-		"max_bytes_before_external_sort": writerMemory / 2,
+func (c Config) OpenPatient(database string) (driver.Conn, error) {
+	return c.open(database, c.User, c.Password, 24*time.Hour, writerConns, c.clustered(clickhouse.Settings{
+		"use_skip_indexes_on_data_read":      0,
+		sharedSnapshot:                       1,
+		"max_memory_usage":                   writerMemory,
+		"max_execution_time":                 0,
+		"max_bytes_before_external_sort":     writerMemory / 2,
+		"max_bytes_before_external_group_by": writerMemory / 2,
 	}))
 }
 
@@ -166,13 +224,13 @@ const (
 	idleConns   = 16
 )
 
-func (c Config) open(user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) (driver.Conn, error) {
+func (c Config) open(database, user, password string, readTimeout time.Duration, conns int, settings clickhouse.Settings) (driver.Conn, error) {
 	// What parts know of their seqs decides which are read. To take it into the
 	// search within each too, the engine's default, took as long as a look-up.
 	settings["use_partition_minmax_for_primary_key_pruning"] = 0
 	options := &clickhouse.Options{
 		Addr:             []string{c.Addr},
-		Auth:             clickhouse.Auth{Username: user, Password: password},
+		Auth:             clickhouse.Auth{Database: database, Username: user, Password: password},
 		Settings:         settings,
 		Compression:      &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
 		DialTimeout:      dialTimeout,
@@ -201,9 +259,9 @@ func (c Config) open(user, password string, readTimeout time.Duration, conns int
 }
 
 // FoldVersion numbers what the fold makes of a log: it is raised with any change
-// that gives other rows for the same records (in projections, or of the buckets
-// here), for a generation is one fold and never continued by another.
-const FoldVersion = 2
+// that gives other rows for the same records, for a generation is one fold and
+// never continued by another.
+const FoldVersion = 3
 
 // Schema names the set of tables that this binary reads and writes: a hash of
 // their definitions and of the version of the fold that fills them, kept in the
@@ -211,28 +269,33 @@ const FoldVersion = 2
 func Schema() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "fold %d\n", FoldVersion)
-	for _, table := range Tables {
-		h.Write([]byte(definition(table)))
+	for _, table := range All {
+		h.Write([]byte(ddl(table)))
+	}
+	for _, table := range Derived {
+		h.Write([]byte(Definition(table)))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
 }
 
-func definition(table string) string {
-	b, err := files.ReadFile("tables/" + table + ".sql")
+// Definition is the question that gives the rows of a derived table as of a seq
+// (UInt64), from the facts; never (UInt64) is Never. The tables are those of the
+// connection's database.
+func Definition(table string) string { return file("definitions", table) }
+
+// ddl is the statement that makes a table.
+func ddl(table string) string { return file("tables", table) }
+
+func file(folder, name string) string {
+	b, err := files.ReadFile(folder + "/" + name + ".sql")
 	if err != nil {
 		panic(err) // the files are part of the binary
 	}
 	return string(b)
 }
 
-// Create makes the database of a generation and its tables where they are
-// missing, on a server that is alone.
-func Create(ctx context.Context, conn driver.Conn, database string) error {
-	return Config{}.Create(ctx, conn, database)
-}
-
-// Create makes the database of a generation and its tables where they are
-// missing, on all replicas of the cluster where there is one.
+// Create makes the database of a generation, with the spine and the tables of
+// facts, where they are missing, on all replicas of the cluster where there is one.
 func (c Config) Create(ctx context.Context, conn driver.Conn, database string) error {
 	for _, ddl := range c.DDL(database) {
 		if err := conn.Exec(ctx, ddl); err != nil {
@@ -253,8 +316,8 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 	if v.Version.Major < MinVersion[0] || v.Version.Major == MinVersion[0] && v.Version.Minor < MinVersion[1] {
 		return fmt.Errorf("ClickHouse %d.%d is too old: navlog needs %d.%d or later", v.Version.Major, v.Version.Minor, MinVersion[0], MinVersion[1])
 	}
-	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1"}
-	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN ('async_insert', 'insert_deduplicate')")
+	want := map[string]string{"async_insert": "0", "insert_deduplicate": "1", sharedSnapshot: "1"}
+	rows, err := conn.Query(ctx, "SELECT name, value FROM system.settings WHERE name IN {names:Array(String)}", clickhouse.Named("names", slices.Sorted(maps.Keys(want))))
 	if err != nil {
 		return fmt.Errorf("read ClickHouse settings: %w", err)
 	}
@@ -271,10 +334,6 @@ func CheckServer(ctx context.Context, conn driver.Conn) error {
 	return rows.Err()
 }
 
-// onePartition is how every table is partitioned: not at all, but with the seqs of
-// each part known.
-const onePartition = "PARTITION BY seq = 0 PRIMARY KEY"
-
 // tableSettings are what every table must have: without them an insert could be doubled
 // or lost by a crash, and ClickHouse's own defaults are others.
 var tableSettings = []string{
@@ -288,58 +347,38 @@ func (e *TableError) Error() string {
 	return fmt.Sprintf("table %s.%s lacks %s: it was altered or not made by navlog; run `navlog projection rebuild`, a generation is never altered", e.Database, e.Table, e.Lacks)
 }
 
-// CheckTables refuses a generation (*TableError) whose tables are missing or
-// were altered so that inserts are no longer exact.
-func CheckTables(ctx context.Context, conn driver.Conn, database string) error {
-	return Config{}.CheckTables(ctx, conn, database)
-}
-
 // CheckTables refuses a generation (*TableError) whose tables are not as Create
-// makes them.
-func (c Config) CheckTables(ctx context.Context, conn driver.Conn, database string) error {
+// and CreateDerived make them. Derived tables that are not there yet are none of
+// its faults: it gives the names of those that are.
+func (c Config) CheckTables(ctx context.Context, conn driver.Conn, database string) (derived []string, err error) {
 	rows, err := conn.Query(ctx, "SELECT name, engine_full FROM system.tables WHERE database = {database:String}", clickhouse.Named("database", database))
 	if err != nil {
-		return fmt.Errorf("read the tables of %s: %w", database, err)
+		return nil, fmt.Errorf("read the tables of %s: %w", database, err)
 	}
 	defer rows.Close()
 	engines := map[string]string{}
 	for rows.Next() {
 		var name, engine string
 		if err := rows.Scan(&name, &engine); err != nil {
-			return fmt.Errorf("read the tables of %s: %w", database, err)
+			return nil, fmt.Errorf("read the tables of %s: %w", database, err)
 		}
 		engines[name] = engine
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read the tables of %s: %w", database, err)
+		return nil, fmt.Errorf("read the tables of %s: %w", database, err)
 	}
-	for _, table := range Tables {
-		for _, want := range c.required() {
+	for _, table := range All {
+		if slices.Contains(Derived, table) {
+			if engines[table] == "" {
+				continue
+			}
+			derived = append(derived, table)
+		}
+		for _, want := range c.required(table) {
 			if !strings.Contains(engines[table], want) {
-				return &TableError{database, table, want}
+				return nil, &TableError{database, table, want}
 			}
 		}
 	}
-	return nil
-}
-
-// LastSeq is the highest seq that a table holds; 0 for an empty one.
-func LastSeq(ctx context.Context, conn driver.Conn, database, table string) (seq uint64, err error) {
-	if err := conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+"."+table+" SETTINGS max_threads = 1").Scan(&seq); err != nil {
-		return 0, fmt.Errorf("read the last seq of %s.%s: %w", database, table, err)
-	}
-	return seq, nil
-}
-
-// Cursor is the highest seq from one on that a table holds, and the writer of
-// that row; zeros where it holds none. The nearer from is to the last seq, the
-// less is read.
-func Cursor(ctx context.Context, conn driver.Conn, database, table string, from uint64) (seq, writer uint64, err error) {
-	ctx = clickhouse.Context(ctx, clickhouse.WithParameters(clickhouse.Parameters{"from": fmt.Sprint(from)}))
-	err = conn.QueryRow(ctx, "SELECT max(seq), argMax(writer, seq) FROM "+database+"."+table+
-		" WHERE seq >= {from:UInt64} SETTINGS max_threads = 1, optimize_use_projections = 0").Scan(&seq, &writer)
-	if err != nil {
-		return 0, 0, fmt.Errorf("read the cursor of %s.%s from seq %d on: %w", database, table, from, err)
-	}
-	return seq, writer, nil
+	return derived, nil
 }

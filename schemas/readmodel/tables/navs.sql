@@ -1,8 +1,6 @@
--- One row per NavUpdated; nav_per_share has 18 decimals. The columns are in one
--- file: mostly a page of a vault's is asked for, or its newest.
+-- Fact: one row per NavUpdated; nav_per_share has 18 decimals.
 CREATE TABLE navs (
   seq UInt64 CODEC(Delta, LZ4),
-  row UInt8,
   sign Int8,
   retracts UInt64,
   writer UInt64,
@@ -15,4 +13,4 @@ CREATE TABLE navs (
   tx FixedString(32),
   log_index UInt32
 ) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, block) ORDER BY (vault, block, log_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256, min_bytes_for_wide_part = 1000000000000000
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256

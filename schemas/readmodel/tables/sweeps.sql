@@ -1,8 +1,6 @@
--- One row per DepositsSwept: deposits from_id to to_id of the vault, both
--- included, left for the custodian at ts.
+-- Fact: one row per DepositsSwept: deposits from_id to to_id of the vault, both included, left for the custodian at ts.
 CREATE TABLE sweeps (
   seq UInt64 CODEC(Delta, LZ4),
-  row UInt8,
   sign Int8,
   retracts UInt64,
   writer UInt64,
@@ -14,5 +12,5 @@ CREATE TABLE sweeps (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32
-) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, from_id) ORDER BY (vault, from_id, seq)
+) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, block) ORDER BY (vault, block, log_index, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
