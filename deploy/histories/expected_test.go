@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/deploy/e2e"
-	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -20,7 +20,7 @@ var router = common.HexToAddress("0x4444444444444444444444444444444444444444")
 
 // chainAt is the chain as the log up to a seq believes it to be: the records that the fold has left, in chain order.
 func (h *history) chainAt(seq uint64) (*e2e.Chain, error) {
-	f := fold.New()
+	f := oracle.New()
 	for _, r := range h.script.Records[:seq] {
 		if err := f.Apply(r); err != nil {
 			return nil, err
@@ -45,7 +45,7 @@ func (h *history) chainAt(seq uint64) (*e2e.Chain, error) {
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", r.GetSeq(), err)
 		}
-		if !fold.Quarantines(e) {
+		if !oracle.Quarantines(e) {
 			c.Logs = append(c.Logs, l)
 		}
 	}

@@ -1,4 +1,4 @@
-package fold_test
+package oracle_test
 
 import (
 	"math/big"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -22,13 +22,13 @@ var (
 // book is a log written by hand; every number expected below was added up by hand.
 type book struct {
 	t    *testing.T
-	fold *fold.Fold
+	fold *oracle.Fold
 	seq  uint64
 	said map[uint64]*event.Record
 }
 
 func newBook(t *testing.T) *book {
-	return &book{t, fold.New(), 0, map[uint64]*event.Record{}}
+	return &book{t, oracle.New(), 0, map[uint64]*event.Record{}}
 }
 
 func (b *book) put(r *event.Record) uint64 {
@@ -96,7 +96,7 @@ func TestBooks(t *testing.T) {
 	stranger := b.log(15, 1050, vaultB, claim(5, common.HexToAddress("0xb3"), 9))
 	b.block(15, 1050)
 
-	books := b.fold.Books(fold.Newest)
+	books := b.fold.Books(oracle.Newest)
 	if books.Block != 15 || books.Time != 1050 || len(books.Deposits) != 4 {
 		t.Errorf("block %d at %d, %d deposits", books.Block, books.Time, len(books.Deposits))
 	}
@@ -109,10 +109,10 @@ func TestBooks(t *testing.T) {
 	if got := *books.Partners[7]; got.Deposits != 3 || got.Volume.Int64() != 151 || len(got.Users) != 2 {
 		t.Errorf("partner 7 is %+v", got)
 	}
-	if got := *books.Flows[fold.VaultUser{Vault: vaultA, User: alice}]; got.Deposits != 2 || got.Deposited.Int64() != 105 || got.Requests != 1 || got.Estimated.Int64() != 40 || got.Withdrawn.Int64() != 41 || got.First != 1000 {
+	if got := *books.Flows[oracle.VaultUser{Vault: vaultA, User: alice}]; got.Deposits != 2 || got.Deposited.Int64() != 105 || got.Requests != 1 || got.Estimated.Int64() != 40 || got.Withdrawn.Int64() != 41 || got.First != 1000 {
 		t.Errorf("alice in vault A is %+v", got)
 	}
-	if q := books.Requests[fold.RequestKey{Vault: vaultA, Index: 0}]; q.Requested != 1 || q.Funded != 1 || q.FundedTime != 1020 || q.FundedAssets.Int64() != 41 || q.Claimed != 1 || q.ClaimedTime != 1040 || q.ClaimedAssets.Int64() != 41 || q.Asked.Block != 12 {
+	if q := books.Requests[oracle.RequestKey{Vault: vaultA, Index: 0}]; q.Requested != 1 || q.Funded != 1 || q.FundedTime != 1020 || q.FundedAssets.Int64() != 41 || q.Claimed != 1 || q.ClaimedTime != 1040 || q.ClaimedAssets.Int64() != 41 || q.Asked.Block != 12 {
 		t.Errorf("request 0 is %+v", q)
 	}
 	if len(books.Impossible) != 1 || !strings.Contains(books.Impossible[0], "request 5 is claimed") {
@@ -123,12 +123,12 @@ func TestBooks(t *testing.T) {
 	if got := *past.Users[alice]; past.Block != 12 || past.Time != 1020 || got.Deposited.Int64() != 101 || got.Withdrawn.Sign() != 0 {
 		t.Errorf("as of block %d alice is %+v", past.Block, got)
 	}
-	if q := past.Requests[fold.RequestKey{Vault: vaultA, Index: 0}]; q.Claimed != 0 || q.Funded != 1 {
+	if q := past.Requests[oracle.RequestKey{Vault: vaultA, Index: 0}]; q.Claimed != 0 || q.Funded != 1 {
 		t.Errorf("as of block 12 request 0 is %+v", q)
 	}
 	b.retract(stranger + 1)
 	b.retract(stranger)
-	if after := b.fold.Books(fold.Newest); len(after.Impossible) != 0 || after.Block != 14 || !reflect.DeepEqual(after.Users, books.Users) {
+	if after := b.fold.Books(oracle.Newest); len(after.Impossible) != 0 || after.Block != 14 || !reflect.DeepEqual(after.Users, books.Users) {
 		t.Errorf("after the retraction: %+v", after)
 	}
 }
@@ -138,7 +138,7 @@ func TestQuarantined(t *testing.T) {
 	largest := new(big.Int).Sub(new(big.Int).Lsh(n(1), 191), n(1))
 	b.log(1, 1, vaultA, deposit(1, alice, 0, largest))
 	b.log(1, 1, vaultA, deposit(2, alice, 0, new(big.Int).Add(largest, n(1))))
-	books := b.fold.Books(fold.Newest)
+	books := b.fold.Books(oracle.Newest)
 	if len(books.Quarantined) != 1 || books.Quarantined[0] != 2 || books.Users[alice].Deposited.Cmp(largest) != 0 {
 		t.Errorf("quarantined %v, alice %+v", books.Quarantined, books.Users[alice])
 	}
@@ -153,7 +153,7 @@ func TestImpossibleSweeps(t *testing.T) {
 	sweep(vaultB, 1, 1)
 	sweep(vaultA, 4, 4)
 	sweep(vaultA, 6, 7)
-	if got := b.fold.Books(fold.Newest).Impossible; len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
+	if got := b.fold.Books(oracle.Newest).Impossible; len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
 		t.Errorf("impossible: %q", got)
 	}
 }
@@ -167,7 +167,7 @@ func TestApplyRefuses(t *testing.T) {
 		"is not live":     {Seq: 2, Retracts: 9, Fact: other.Fact},
 		"another thing":   {Seq: 2, Retracts: first, Fact: other.Fact},
 	} {
-		f := fold.New()
+		f := oracle.New()
 		if err := f.Apply(b.said[first]); err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,8 @@
-// Package fold is the oracle for every number that navlog shows: the log folded
+// Package oracle is the oracle for every number that navlog shows: the log folded
 // into plain maps, slow and obvious. It keeps the facts that are live, which is
 // all there is to a retraction, and adds everything up anew each time that it is
 // asked. It shares no code with the projections but the decoder of contracts.
-package fold
+package oracle
 
 import (
 	"fmt"
