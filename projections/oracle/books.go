@@ -1,29 +1,35 @@
 package oracle
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// Newest is the block number that means: everything there is.
-const Newest = math.MaxUint64
+const (
+	// Newest is the block number that means: everything there is.
+	Newest = math.MaxUint64
+	// Never is the block of what did not happen.
+	Never = math.MaxUint64
+)
 
-// Books is what the live facts up to a block add up to. Amounts are in native
+// Books is what the live logs up to a block add up to. Amounts are in native
 // units, times in Unix seconds, 0 for never.
 type Books struct {
 	// Block is the newest indexed block and Time its time.
 	Block, Time uint64
-	// Deposits, Navs and Sweeps in the order of seq.
-	Deposits, Navs, Sweeps []Log
-	Requests               map[RequestKey]*Request
-	Flows                  map[VaultUser]*Flow
-	Users                  map[common.Address]*User
-	Partners               map[uint32]*Partner
+	Withdrawals map[RequestKey]*Withdrawal
+	Users       map[common.Address]*User
+	// Members are the users of each scope.
+	Members map[Scope]map[common.Address]Since
+	// Totals are those of each partner in each vault, in the order of their blocks.
+	Totals map[PartnerVault][]Total
 	// Quarantined is the seqs of logs that are in no total, Impossible says in
 	// a sentence each what the chain says and cannot be.
 	Quarantined []uint64
@@ -36,101 +42,111 @@ type RequestKey struct {
 	Index uint64
 }
 
-// Request is everything the chain says about a withdrawal request. Asked is
-// nil when the request itself is missing.
-type Request struct {
-	Asked                                               *Log
-	Requested, Funded, Claimed, Cancelled, Expired      int
-	FundedTime, ClaimedTime, CancelledTime, ExpiredTime uint64
-	FundedAssets, ClaimedAssets                         *big.Int
+// Withdrawal is the log that asked for it and those that changed it, nil for what
+// did not happen: the first log that asks for an index is the request, the first
+// claim, cancellation or expiry after it is its end, and the first funding between
+// the two is its funding. All other logs of the index change nothing.
+type Withdrawal struct{ Requested, Funded, Ended *Log }
+
+// Ask is what was asked for.
+func (w *Withdrawal) Ask() contracts.WithdrawalRequested {
+	return w.Requested.Event.(contracts.WithdrawalRequested)
 }
 
-// VaultUser names a user of a vault.
-type VaultUser struct{ Vault, User common.Address }
-
-// Flow is what a user did in a vault.
-type Flow struct {
-	Deposits, Requests              int
-	Deposited, Estimated, Withdrawn *big.Int
-	First, FirstBlock               uint64 // of deposits and requests
-	// Blocks is the sum of the blocks of deposits and requests, which wraps, and
-	// BlockAmounts that of each amount times its block: no chain has
-	// blocks enough for it to reach 2^255.
-	Blocks       uint64
-	BlockAmounts *big.Int
+// BlockOf a log, and Never where there is none.
+func BlockOf(l *Log) uint64 {
+	if l == nil {
+		return Never
+	}
+	return l.Block
 }
 
-// User is what a user did in all vaults.
+// User is what somebody did in all vaults. Who only claimed is here too, and no
+// user: a user has asked for a withdrawal or deposited.
 type User struct {
 	Deposited, Withdrawn *big.Int
-	First                uint64
+	First                Since
 }
 
-// Partner is what a partner brought.
-type Partner struct {
-	Deposits int
-	Volume   *big.Int
-	Users    map[common.Address]bool
+// Since is when something first was so: the block, Never where it was not, and
+// its time.
+type Since struct{ Block, Time uint64 }
+
+// Scope is a vault or a partner, whose users are counted; the other one is zero.
+type Scope struct {
+	Vault   common.Address
+	Partner uint32
 }
 
-// Books adds up the live facts of blocks up to and including block.
-func (f *Fold) Books(block uint64) *Books {
+// PartnerVault names a partner in a vault.
+type PartnerVault struct {
+	Partner uint32
+	Vault   common.Address
+}
+
+// Total is what was deposited up to a block, which is true from that block on and
+// before the block Until.
+type Total struct {
+	Block, Until uint64
+	Deposits     uint64
+	Volume       *big.Int
+}
+
+// Books adds up the live logs of blocks up to and including block, without those
+// of some vaults.
+func (f *Fold) Books(block uint64, without ...common.Address) *Books {
 	b := &Books{
-		Requests: map[RequestKey]*Request{}, Flows: map[VaultUser]*Flow{},
-		Users: map[common.Address]*User{}, Partners: map[uint32]*Partner{},
+		Withdrawals: map[RequestKey]*Withdrawal{}, Users: map[common.Address]*User{},
+		Members: map[Scope]map[common.Address]Since{}, Totals: map[PartnerVault][]Total{},
 	}
-	swept := map[common.Address]uint64{}
+	var logs []Log
 	for _, r := range f.Records() {
 		if k := r.GetBlock(); k != nil && k.GetNumber() <= block && k.GetNumber() >= b.Block {
 			b.Block, b.Time = k.GetNumber(), k.GetTime()
 		}
-		if r.GetLog() == nil || r.GetLog().GetBlockNumber() > block {
+		if r.GetLog() == nil || r.GetLog().GetBlockNumber() > block || slices.Contains(without, common.BytesToAddress(r.GetLog().GetAddress())) {
 			continue
 		}
-		l, ok, bad := read(r)
-		if bad {
+		l, counts, quarantined := Read(r)
+		if quarantined {
 			b.Quarantined = append(b.Quarantined, r.GetSeq())
 		}
-		if ok {
-			b.add(l, swept)
+		if counts {
+			logs = append(logs, l)
 		}
 	}
-	b.addUsers()
+	slices.SortFunc(logs, func(x, y Log) int { return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index)) })
+	swept := map[common.Address]uint64{}
+	for _, l := range logs {
+		b.add(l, swept)
+	}
 	return b
 }
 
+// add takes the next log in the order of the chain.
 func (b *Books) add(l Log, swept map[common.Address]uint64) {
 	switch e := l.Event.(type) {
 	case contracts.DepositAccepted:
-		b.Deposits = append(b.Deposits, l)
-		flow := b.flow(l.Vault, e.Owner)
-		flow.seen(l)
-		flow.Deposits++
-		flow.Deposited.Add(flow.Deposited, e.Assets)
-		flow.weigh(l, e.Assets)
-		b.AddPartner(e)
+		b.seen(l, e.Owner, e.PartnerID)
+		u := b.user(e.Owner)
+		u.Deposited.Add(u.Deposited, e.Assets)
+		if e.PartnerID != 0 {
+			b.addTotal(l, e)
+		}
 	case contracts.WithdrawalRequested:
-		flow := b.flow(l.Vault, e.Owner)
-		flow.seen(l)
-		flow.Requests++
-		flow.Estimated.Add(flow.Estimated, e.AssetsEstimate)
-		flow.weigh(l, e.AssetsEstimate)
-		b.addRequest(l, e.RequestIndex)
-	case contracts.WithdrawalClaimed:
-		flow := b.flow(l.Vault, e.Owner)
-		flow.Withdrawn.Add(flow.Withdrawn, e.Assets)
-		flow.weigh(l, e.Assets)
-		b.addRequest(l, e.RequestIndex)
+		b.seen(l, e.Owner, 0)
+		b.request(l, e.RequestIndex)
 	case contracts.WithdrawalFunded:
-		b.addRequest(l, e.RequestIndex)
+		b.request(l, e.RequestIndex)
+	case contracts.WithdrawalClaimed:
+		u := b.user(e.Owner)
+		u.Withdrawn.Add(u.Withdrawn, e.Assets)
+		b.request(l, e.RequestIndex)
 	case contracts.WithdrawalCancelled:
-		b.addRequest(l, e.RequestIndex)
+		b.request(l, e.RequestIndex)
 	case contracts.WithdrawalExpired:
-		b.addRequest(l, e.RequestIndex)
-	case contracts.NavUpdated:
-		b.Navs = append(b.Navs, l)
+		b.request(l, e.RequestIndex)
 	case contracts.DepositsSwept:
-		b.Sweeps = append(b.Sweeps, l)
 		from, to := e.FromDepositID.Uint64(), e.ToDepositID.Uint64()
 		if from != swept[l.Vault]+1 || to < from {
 			b.wonder(l, fmt.Sprintf("sweeps deposits %d to %d after deposit %d", from, to, swept[l.Vault]))
@@ -139,113 +155,91 @@ func (b *Books) add(l Log, swept map[common.Address]uint64) {
 	}
 }
 
-func (b *Books) flow(vault, user common.Address) *Flow {
-	k := VaultUser{vault, user}
-	if b.Flows[k] == nil {
-		b.Flows[k] = &Flow{Deposited: new(big.Int), Estimated: new(big.Int), Withdrawn: new(big.Int), BlockAmounts: new(big.Int)}
+func (b *Books) user(a common.Address) *User {
+	if b.Users[a] == nil {
+		b.Users[a] = &User{Deposited: new(big.Int), Withdrawn: new(big.Int), First: Since{Block: Never}}
 	}
-	return b.Flows[k]
+	return b.Users[a]
 }
 
-// seen notes when a user first deposited or requested: the logs of one vault
-// come in the order of its chain.
-func (f *Flow) seen(l Log) {
-	if f.Deposits+f.Requests == 0 {
-		f.First, f.FirstBlock = l.Time, l.Block
+// seen notes that somebody deposited or asked for a withdrawal: for a partner
+// where that is not 0.
+func (b *Books) seen(l Log, a common.Address, partner uint32) {
+	since := Since{l.Block, l.Time}
+	if u := b.user(a); u.First.Block == Never {
+		u.First = since
 	}
-	f.Blocks += l.Block
-}
-
-// weigh adds an amount times its block.
-func (f *Flow) weigh(l Log, amount *big.Int) {
-	block := new(big.Int).SetUint64(l.Block)
-	f.BlockAmounts.Add(f.BlockAmounts, block.Mul(block, amount))
-}
-
-// addUsers adds the vaults of each user up. Somebody whom only a claim names
-// is no user.
-func (b *Books) addUsers() {
-	for k, f := range b.Flows {
-		if f.Deposits+f.Requests == 0 {
-			continue
+	scopes := []Scope{{Vault: l.Vault}}
+	if partner != 0 {
+		scopes = append(scopes, Scope{Partner: partner})
+	}
+	for _, s := range scopes {
+		if b.Members[s] == nil {
+			b.Members[s] = map[common.Address]Since{}
 		}
-		if b.Users[k.User] == nil {
-			b.Users[k.User] = &User{Deposited: new(big.Int), Withdrawn: new(big.Int), First: math.MaxUint64}
-		}
-		b.Users[k.User].First = min(b.Users[k.User].First, f.First)
-	}
-	for k, f := range b.Flows {
-		if u := b.Users[k.User]; u != nil {
-			u.Deposited.Add(u.Deposited, f.Deposited)
-			u.Withdrawn.Add(u.Withdrawn, f.Withdrawn)
+		if _, known := b.Members[s][a]; !known {
+			b.Members[s][a] = since
 		}
 	}
 }
 
-// AddPartner counts a deposit for its partner, and one without partner for none.
-func (b *Books) AddPartner(e contracts.DepositAccepted) {
-	if e.PartnerID == 0 {
-		return
-	}
-	p := b.Partners[e.PartnerID]
-	if p == nil {
-		p = &Partner{Volume: new(big.Int), Users: map[common.Address]bool{}}
-		b.Partners[e.PartnerID] = p
-	}
-	p.Deposits++
-	p.Volume.Add(p.Volume, e.Assets)
-	p.Users[e.Owner] = true
-}
-
-func (b *Books) addRequest(l Log, index *big.Int) {
-	k := RequestKey{l.Vault, index.Uint64()}
-	q := b.Requests[k]
-	if q == nil {
-		q = &Request{FundedAssets: new(big.Int), ClaimedAssets: new(big.Int)}
-		b.Requests[k] = q
-	}
-	over := q.Claimed+q.Cancelled > 0
-	switch e := l.Event.(type) {
-	case contracts.WithdrawalRequested:
-		if q.Requested > 0 {
-			b.wonder(l, fmt.Sprintf("request %d is requested again", k.Index))
+// addTotal makes the total of the log's block, from the one before or from what
+// the block's logs before came to.
+func (b *Books) addTotal(l Log, e contracts.DepositAccepted) {
+	k := PartnerVault{e.PartnerID, l.Vault}
+	all := b.Totals[k]
+	now := Total{Block: l.Block, Until: Never, Deposits: 1, Volume: new(big.Int).Set(e.Assets)}
+	if n := len(all); n > 0 {
+		last := &all[n-1]
+		now.Deposits += last.Deposits
+		now.Volume.Add(now.Volume, last.Volume)
+		if last.Block == l.Block {
+			all = all[:n-1]
 		} else {
-			q.Asked = &l
+			last.Until = l.Block
 		}
-		q.Requested++
+	}
+	b.Totals[k] = append(all, now)
+}
+
+func (b *Books) request(l Log, index *big.Int) {
+	k := RequestKey{l.Vault, index.Uint64()}
+	w := b.Withdrawals[k]
+	_, asks := l.Event.(contracts.WithdrawalRequested)
+	switch {
+	case asks && w != nil:
+		b.wonder(l, fmt.Sprintf("request %d is requested again", k.Index))
+		return
+	case asks:
+		b.Withdrawals[k] = &Withdrawal{Requested: &l}
+		return
+	case w == nil:
+		w = &Withdrawal{} // what a log does to it is of no consequence
+	}
+	switch l.Event.(type) {
 	case contracts.WithdrawalFunded:
-		if q.Requested == 0 || q.Funded > 0 || over {
+		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d is funded, and is unknown, funded or over", k.Index))
 		}
-		if q.Funded == 0 {
-			q.FundedTime, q.FundedAssets = l.Time, e.Assets
+		if w.Funded == nil && w.Ended == nil {
+			w.Funded = &l
 		}
-		q.Funded++
+		return
 	case contracts.WithdrawalClaimed:
-		if q.Requested == 0 || q.Funded == 0 || over {
+		if w.Requested == nil || w.Funded == nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d is claimed, and is unknown, not funded or over", k.Index))
 		}
-		if q.Claimed == 0 {
-			q.ClaimedTime = l.Time
-		}
-		q.ClaimedAssets.Add(q.ClaimedAssets, e.Assets)
-		q.Claimed++
 	case contracts.WithdrawalCancelled:
-		if q.Requested == 0 || q.Funded+q.Expired > 0 || over {
+		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d is cancelled, and is unknown, funded or over", k.Index))
 		}
-		if q.Cancelled == 0 {
-			q.CancelledTime = l.Time
-		}
-		q.Cancelled++
 	case contracts.WithdrawalExpired:
-		if q.Requested == 0 || q.Funded+q.Expired > 0 || over {
+		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
 			b.wonder(l, fmt.Sprintf("request %d expires, and is unknown, funded or over", k.Index))
 		}
-		if q.Expired == 0 {
-			q.ExpiredTime = l.Time
-		}
-		q.Expired++
+	}
+	if w.Ended == nil {
+		w.Ended = &l
 	}
 }
 

@@ -25,10 +25,12 @@ type book struct {
 	fold *oracle.Fold
 	seq  uint64
 	said map[uint64]*event.Record
+	// index of the next log: those of the book go up all the time.
+	index uint32
 }
 
 func newBook(t *testing.T) *book {
-	return &book{t, oracle.New(), 0, map[uint64]*event.Record{}}
+	return &book{t: t, fold: oracle.New(), said: map[uint64]*event.Record{}}
 }
 
 func (b *book) put(r *event.Record) uint64 {
@@ -48,7 +50,8 @@ func (b *book) log(block, time uint64, vault common.Address, e contracts.Event) 
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	l := &event.Log{Address: vault.Bytes(), Data: data, BlockNumber: block, BlockTime: time, TxHash: make([]byte, 32)}
+	l := &event.Log{Address: vault.Bytes(), Data: data, BlockNumber: block, BlockTime: time, TxHash: make([]byte, 32), LogIndex: b.index}
+	b.index++
 	for _, topic := range topics {
 		l.Topics = append(l.Topics, topic.Bytes())
 	}
@@ -91,46 +94,106 @@ func TestBooks(t *testing.T) {
 	b.block(12, 1020)
 	b.log(14, 1040, vaultA, claim(0, alice, 41))
 	b.log(14, 1040, vaultA, deposit(3, alice, 0, n(5)))
+	b.log(14, 1040, vaultA, deposit(4, alice, 7, n(2)))
 	b.block(14, 1040)
 	b.log(9, 990, vaultB, deposit(1, alice, 7, n(1))) // backfilled later
 	stranger := b.log(15, 1050, vaultB, claim(5, common.HexToAddress("0xb3"), 9))
 	b.block(15, 1050)
 
 	books := b.fold.Books(oracle.Newest)
-	if books.Block != 15 || books.Time != 1050 || len(books.Deposits) != 4 {
-		t.Errorf("block %d at %d, %d deposits", books.Block, books.Time, len(books.Deposits))
+	if books.Block != 15 || books.Time != 1050 {
+		t.Errorf("block %d at %d", books.Block, books.Time)
 	}
-	if got := *books.Users[alice]; got.Deposited.Int64() != 106 || got.Withdrawn.Int64() != 41 || got.First != 990 {
-		t.Errorf("alice is %+v", got)
-	}
-	if len(books.Users) != 2 {
-		t.Errorf("%d users, a claim alone makes nobody a user", len(books.Users))
-	}
-	if got := *books.Partners[7]; got.Deposits != 3 || got.Volume.Int64() != 151 || len(got.Users) != 2 {
-		t.Errorf("partner 7 is %+v", got)
-	}
-	if got := *books.Flows[oracle.VaultUser{Vault: vaultA, User: alice}]; got.Deposits != 2 || got.Deposited.Int64() != 105 || got.Requests != 1 || got.Estimated.Int64() != 40 || got.Withdrawn.Int64() != 41 || got.First != 1000 {
-		t.Errorf("alice in vault A is %+v", got)
-	}
-	if q := books.Requests[oracle.RequestKey{Vault: vaultA, Index: 0}]; q.Requested != 1 || q.Funded != 1 || q.FundedTime != 1020 || q.FundedAssets.Int64() != 41 || q.Claimed != 1 || q.ClaimedTime != 1040 || q.ClaimedAssets.Int64() != 41 || q.Asked.Block != 12 {
-		t.Errorf("request 0 is %+v", q)
-	}
+	same(t, "alice", *books.Users[alice], oracle.User{Deposited: n(108), Withdrawn: n(41), First: oracle.Since{Block: 9, Time: 990}})
+	same(t, "who only claimed", *books.Users[common.HexToAddress("0xb3")], oracle.User{Deposited: n(0), Withdrawn: n(9), First: oracle.Since{Block: oracle.Never}})
+	at10, at9 := oracle.Since{Block: 10, Time: 1000}, oracle.Since{Block: 9, Time: 990}
+	same(t, "members", books.Members, map[oracle.Scope]map[common.Address]oracle.Since{
+		{Vault: vaultA}: {alice: at10, bob: at10},
+		{Vault: vaultB}: {alice: at9},
+		{Partner: 7}:    {alice: at9, bob: at10},
+	})
+	same(t, "totals", books.Totals, map[oracle.PartnerVault][]oracle.Total{
+		{Partner: 7, Vault: vaultA}: {{Block: 10, Until: 14, Deposits: 2, Volume: n(150)}, {Block: 14, Until: oracle.Never, Deposits: 3, Volume: n(152)}},
+		{Partner: 7, Vault: vaultB}: {{Block: 9, Until: oracle.Never, Deposits: 1, Volume: n(1)}},
+	})
+	same(t, "request 0", blocks(books, 0), [3]uint64{12, 12, 14})
 	if len(books.Impossible) != 1 || !strings.Contains(books.Impossible[0], "request 5 is claimed") {
 		t.Errorf("impossible: %q", books.Impossible)
+	}
+	if alone := b.fold.Books(oracle.Newest, vaultA); len(alone.Withdrawals) != 0 || alone.Users[alice].Deposited.Int64() != 1 {
+		t.Errorf("without vault A alice is %+v", alone.Users[alice])
 	}
 
 	past := b.fold.Books(12)
 	if got := *past.Users[alice]; past.Block != 12 || past.Time != 1020 || got.Deposited.Int64() != 101 || got.Withdrawn.Sign() != 0 {
 		t.Errorf("as of block %d alice is %+v", past.Block, got)
 	}
-	if q := past.Requests[oracle.RequestKey{Vault: vaultA, Index: 0}]; q.Claimed != 0 || q.Funded != 1 {
-		t.Errorf("as of block 12 request 0 is %+v", q)
-	}
+	same(t, "request 0 as of block 12", blocks(past, 0), [3]uint64{12, 12, oracle.Never})
 	b.retract(stranger + 1)
 	b.retract(stranger)
-	if after := b.fold.Books(oracle.Newest); len(after.Impossible) != 0 || after.Block != 14 || !reflect.DeepEqual(after.Users, books.Users) {
+	if after := b.fold.Books(oracle.Newest); len(after.Impossible) != 0 || after.Block != 14 || len(after.Users) != 2 || !reflect.DeepEqual(after.Members, books.Members) {
 		t.Errorf("after the retraction: %+v", after)
 	}
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// blocks are those of a request of vault A: requested, funded, ended.
+func blocks(b *oracle.Books, index uint64) [3]uint64 {
+	w := b.Withdrawals[oracle.RequestKey{Vault: vaultA, Index: index}]
+	return [3]uint64{oracle.BlockOf(w.Requested), oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended)}
+}
+
+// TestWithdrawals: the first request of an index wins, the first end is final,
+// and nothing before the one or after the other changes anything.
+func TestWithdrawals(t *testing.T) {
+	never := uint64(oracle.Never)
+	cancel := contracts.WithdrawalCancelled{RequestIndex: n(0), Owner: alice, Shares: n(1)}
+	expire := contracts.WithdrawalExpired{RequestIndex: n(0), Owner: alice, Shares: n(1)}
+	for name, c := range map[string]struct {
+		events     []contracts.Event // a block each, from block 1 on
+		want       [3]uint64
+		impossible int
+	}{
+		"asked twice":               {[]contracts.Event{request(0, alice, 1), request(0, bob, 2), fund(0, 3)}, [3]uint64{1, 3, never}, 1},
+		"claimed twice":             {[]contracts.Event{request(0, alice, 1), fund(0, 3), claim(0, alice, 3), claim(0, alice, 3)}, [3]uint64{1, 2, 3}, 1},
+		"funded twice":              {[]contracts.Event{request(0, alice, 1), fund(0, 3), fund(0, 4)}, [3]uint64{1, 2, never}, 1},
+		"funded after its expiry":   {[]contracts.Event{request(0, alice, 1), expire, fund(0, 3)}, [3]uint64{1, never, 2}, 1},
+		"claimed after its expiry":  {[]contracts.Event{request(0, alice, 1), expire, claim(0, alice, 3)}, [3]uint64{1, never, 2}, 1},
+		"cancelled when funded":     {[]contracts.Event{request(0, alice, 1), fund(0, 3), cancel}, [3]uint64{1, 2, 3}, 1},
+		"funded before it is asked": {[]contracts.Event{fund(0, 3), request(0, alice, 1)}, [3]uint64{2, never, never}, 1},
+		"over before it is asked":   {[]contracts.Event{cancel, claim(0, alice, 1), request(0, alice, 1), fund(0, 2)}, [3]uint64{3, 4, never}, 2},
+		"claimed without funding":   {[]contracts.Event{request(0, alice, 1), claim(0, alice, 1)}, [3]uint64{1, never, 2}, 1},
+	} {
+		b := newBook(t)
+		for i, e := range c.events {
+			b.log(uint64(i)+1, 1, vaultA, e)
+		}
+		books := b.fold.Books(oracle.Newest)
+		same(t, name, blocks(books, 0), c.want)
+		if len(books.Impossible) != c.impossible {
+			t.Errorf("%s: impossible are %q", name, books.Impossible)
+		}
+		if w := books.Withdrawals[oracle.RequestKey{Vault: vaultA}]; w.Ask().Owner != alice {
+			t.Errorf("%s: it was asked for by %s", name, w.Ask().Owner)
+		}
+	}
+}
+
+// TestOrderOfTheChain: within a block the index of a log decides, whenever it
+// came into the log.
+func TestOrderOfTheChain(t *testing.T) {
+	b := newBook(t)
+	b.index = 9
+	b.log(1, 1, vaultA, fund(0, 3))
+	b.index = 4
+	b.log(1, 1, vaultA, request(0, alice, 1))
+	same(t, "request 0", blocks(b.fold.Books(oracle.Newest), 0), [3]uint64{1, 1, oracle.Never})
 }
 
 func TestQuarantined(t *testing.T) {
