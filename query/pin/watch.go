@@ -78,7 +78,7 @@ func (w *Watcher) Seen() (at time.Time, fault error) {
 
 // Run watches until ctx ends.
 func (w *Watcher) Run(ctx context.Context) error {
-	defer w.close()
+	defer w.Close()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { w.watchRegistry(ctx); return nil })
 	group.Go(func() error { w.listen(ctx); return nil })
@@ -220,7 +220,13 @@ func (w *Watcher) forget() {
 	}
 }
 
-func (w *Watcher) close() {
+// Only has a generation served for good, without a registry, as a test wants it.
+func (w *Watcher) Only(generation int32) {
+	w.registry.Store(&Registry{Known: true, served: generation})
+}
+
+// Close ends all that is open to the engines. Run does so at its end.
+func (w *Watcher) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, s := range w.sources {
