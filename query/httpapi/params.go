@@ -16,8 +16,8 @@ import (
 
 // Limits of lists.
 const (
-	defaultPageSize = 20
-	maxPageSize     = 100
+	DefaultPageSize = 20
+	MaxPageSize     = 100
 	maxReach        = 100_000 // page x pageSize
 )
 
@@ -102,7 +102,7 @@ func PageOf[T any](all []T, page Page) []T {
 // Page reads page and pageSize.
 func (p *Params) Page() Page {
 	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
-	size := p.Integer("pageSize", defaultPageSize, 1, maxPageSize, "must be an integer from 1 to 100")
+	size := p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100")
 	if number > maxReach/size {
 		p.Fault("page", "page x pageSize must not be above 100000; narrow the list by its filters")
 		number = 1
