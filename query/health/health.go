@@ -76,7 +76,7 @@ func (h *Health) unready() []reason {
 	case now.Sub(seen) > pin.TrustedFor:
 		reasons = append(reasons, reason{fmt.Sprintf("the read models were last seen %s ago", now.Sub(seen).Round(time.Second)), fault})
 	case s.Partial:
-		reasons = append(reasons, reason{fmt.Sprintf("the chain is being indexed for the first time, into generation %d", s.Generation), nil})
+		reasons = append(reasons, reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
 	}
 	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > pin.TrustedFor {
 		r := reason{text: "PostgreSQL did not answer within 5 s"}

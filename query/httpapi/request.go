@@ -80,11 +80,11 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 // firstSyncRetry is Retry-After while the first generation is built, which takes its time.
 const firstSyncRetry = 10 * time.Second
 
-// notYet is what there is no read model for: the first one is being made.
+// notYet is what there is no read model for: none is live, or the first is being built.
 func notYet(w *pin.Watcher) *Failure {
 	f := Unavailable("The read model is not there yet.", nil)
 	if progress := w.FirstSync(); progress != nil {
-		f.Message = "The chain is being indexed for the first time; details say how far it is."
+		f.Message = "The read model is being built. The details say how far it is."
 		f.Details = map[string]any{"progress": progress}
 		f.Retry = firstSyncRetry
 	}

@@ -57,8 +57,11 @@ func (s *Snapshot) answerBefore(ctx context.Context, block uint64, make func(con
 }
 
 // reach waits until the snapshot is at a seq or in another generation, and gives it; nil
-// where that takes too long.
+// where that takes too long, or took too long for another answer about s.
 func (w *Watcher) reach(ctx context.Context, s *Snapshot, seq uint64, late <-chan time.Time) *Snapshot {
+	if w.stuck.Load() == s {
+		return nil
+	}
 	w.notify()
 	for {
 		changed := *w.changed.Load()
@@ -68,6 +71,7 @@ func (w *Watcher) reach(ctx context.Context, s *Snapshot, seq uint64, late <-cha
 		select {
 		case <-changed:
 		case <-late:
+			w.stuck.Store(s)
 			return nil
 		case <-ctx.Done():
 			return nil

@@ -43,6 +43,7 @@ type Watcher struct {
 
 	snapshot atomic.Pointer[Snapshot]
 	changed  atomic.Pointer[chan struct{}] // closed when the snapshot is another one
+	stuck    atomic.Pointer[Snapshot]      // one after which the spine did not move in time
 	seen     atomic.Int64                  // when the read models were last seen, Unix nanoseconds
 	fault    atomic.Pointer[error]         // why the last look at them failed
 	registry atomic.Pointer[Registry]
