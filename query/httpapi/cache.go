@@ -73,6 +73,17 @@ func newAnswers(s *pin.Snapshot, limit int) *answers {
 	return &answers{snapshot: s, limit: limit, entries: make(map[cacheKey]*cacheEntry)}
 }
 
+// len is how many answers are kept.
+func (c *cache) len() int {
+	held := c.of.Load()
+	if held == nil {
+		return 0
+	}
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	return len(held.entries)
+}
+
 // keyOf names a request: equal parameters in another order, or with others that do not
 // count (empty or repeated), make the same name.
 func keyOf(r *Request) cacheKey {

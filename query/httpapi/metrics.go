@@ -9,7 +9,7 @@ type metrics struct {
 	refused  prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) metrics {
+func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 	m := metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "navlog_query_requests_total", Help: "HTTP requests, by route, method and status.",
@@ -25,6 +25,9 @@ func newMetrics(reg prometheus.Registerer) metrics {
 			Name: "navlog_query_refused_total", Help: "Requests answered 503 because too many were being answered.",
 		}),
 	}
-	reg.MustRegister(m.requests, m.seconds, m.panics, m.refused)
+	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "navlog_query_cached_answers", Help: "Finished answers about the newest state that are kept.",
+	}, func() float64 { return float64(cached()) })
+	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused)
 	return m
 }

@@ -71,7 +71,8 @@ type Server struct {
 // New makes a server that answers so many requests at once and keeps so many bytes of
 // finished answers. The other fields are to be set.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
-	s := &Server{Now: time.Now, Patience: streamPatience, cache: cache{limit: cacheBytes}, metrics: newMetrics(reg)}
+	s := &Server{Now: time.Now, Patience: streamPatience, cache: cache{limit: cacheBytes}}
+	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
 	s.slots, s.streams, s.readers = newSlots(concurrency, refused), newSlots(maxStreams, refused), newReaders(refused)
 	return s

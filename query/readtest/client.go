@@ -21,13 +21,19 @@ type Client struct {
 	T       testing.TB
 	Handler http.Handler
 	Watcher *pin.Watcher
+	Server  *httpapi.Server // where Serve made the client
 }
 
 // Serve serves some routes over a generation as it is now, without keys and limits: a
 // partner route is asked by partner 7, Seven. Answers are made anew each time.
 func Serve(t testing.TB, g *Generation, routes ...httpapi.Route) *Client {
 	t.Helper()
-	s := httpapi.New(16, 0, prometheus.NewRegistry())
+	return ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, routes...)
+}
+
+// ServeBy is Serve by a server of the test's own.
+func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.Route) *Client {
+	t.Helper()
 	s.Log, s.RequestTimeout, s.WriteTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute
 	s.Watcher = pin.New(ChainID, httpapi.Conns(16), s.WriteTimeout, g.Config, nil, s.Log)
 	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests
@@ -39,7 +45,7 @@ func Serve(t testing.TB, g *Generation, routes ...httpapi.Route) *Client {
 		}
 		return nil
 	}
-	c := &Client{T: t, Watcher: s.Watcher, Handler: s.Handler(routes, nil, nil, http.NotFoundHandler())}
+	c := &Client{T: t, Watcher: s.Watcher, Server: s, Handler: s.Handler(routes, nil, nil, http.NotFoundHandler())}
 	c.Look()
 	return c
 }
