@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
+	"github.com/navlog/navlog/query/access"
+	"github.com/navlog/navlog/query/httpapi"
 )
 
 // Config is the section http of navlog.yaml.
@@ -62,9 +62,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// maxRateLimit keeps the interval between two requests above a microsecond.
-const maxRateLimit = 1_000_000
-
 // Validate reports every mistake at once.
 func (c Config) Validate() error {
 	var faults []error
@@ -72,14 +69,14 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		fault("http.listen is %q and must be host:port, for example 127.0.0.1:8080", c.Listen)
 	}
-	if !isAddress(c.Router) {
+	if !httpapi.IsAddress(c.Router) {
 		fault("http.router is %q and must be the deposit router's address: 0x and 40 hex digits", c.Router)
 	}
-	if c.PublicRateLimit < 0 || c.PublicRateLimit > maxRateLimit {
-		fault("http.publicRateLimit is %d and must be 0 (off) to %d requests a minute", c.PublicRateLimit, maxRateLimit)
+	if c.PublicRateLimit < 0 || c.PublicRateLimit > access.MaxRateLimit {
+		fault("http.publicRateLimit is %d and must be 0 (off) to %d requests a minute", c.PublicRateLimit, access.MaxRateLimit)
 	}
-	if c.PartnerRateLimit < 1 || c.PartnerRateLimit > maxRateLimit {
-		fault("http.partnerRateLimit is %d and must be 1 to %d requests a minute", c.PartnerRateLimit, maxRateLimit)
+	if c.PartnerRateLimit < 1 || c.PartnerRateLimit > access.MaxRateLimit {
+		fault("http.partnerRateLimit is %d and must be 1 to %d requests a minute", c.PartnerRateLimit, access.MaxRateLimit)
 	}
 	if c.CacheBytes < 0 || c.CacheBytes > 1<<30 {
 		fault("http.cacheBytes is %d and must be 0 (off) to 1 GiB", c.CacheBytes)
@@ -107,9 +104,4 @@ func (c Config) Validate() error {
 		fault("http.writeTimeout is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", c.WriteTimeout, c.RequestTimeout)
 	}
 	return errors.Join(faults...)
-}
-
-// isAddress tells whether s is 0x and 40 hex digits, in any case.
-func isAddress(s string) bool {
-	return strings.HasPrefix(s, "0x") && common.IsHexAddress(s)
 }

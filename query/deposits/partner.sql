@@ -1,0 +1,13 @@
+-- A page of the deposits of a partner, newest first: of the rows at a place the newest one says whether there is a live
+-- log. It is read in the order of the projection and stops at the end of the page.
+SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index
+FROM (
+  SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
+  FROM deposits
+  WHERE partner = {partner:UInt32} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+  ORDER BY partner DESC, block DESC, log_index DESC, seq DESC
+  LIMIT 1 BY block, log_index
+)
+WHERE sign = 1
+LIMIT {limit:UInt64} OFFSET {offset:UInt64}
+SETTINGS preferred_optimize_projection_name = 'by_partner'

@@ -1,0 +1,34 @@
+// Package docs is the page about the API, made of its OpenAPI document.
+package docs
+
+import (
+	"embed"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/openapi"
+)
+
+// The page that reads the OpenAPI document and sends requests. It is plain
+// HTML and JavaScript of our own and loads nothing from elsewhere.
+//
+//go:embed docs.html docs.js docs.css
+var files embed.FS
+
+// Files are the OpenAPI document and the page about it.
+func Files() []httpapi.File {
+	out := []httpapi.File{
+		{Path: "/openapi.yaml", Kind: "application/yaml; charset=utf-8", Body: openapi.YAML()},
+		{Path: "/openapi.json", Kind: "application/json; charset=utf-8", Body: openapi.JSON()},
+	}
+	page := func(path, name, kind string) {
+		body, err := files.ReadFile(name)
+		if err != nil {
+			panic(err) // it is part of the binary
+		}
+		out = append(out, httpapi.File{Path: path, Kind: kind, Body: body})
+	}
+	page("/docs", "docs.html", "text/html; charset=utf-8")
+	page("/docs/docs.js", "docs.js", "text/javascript; charset=utf-8")
+	page("/docs/docs.css", "docs.css", "text/css; charset=utf-8")
+	return out
+}

@@ -1,0 +1,274 @@
+package health
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Health judges the watcher's view of the engines.
+type Health struct {
+	Watcher *pin.Watcher
+	Listen  func() string // the address that is listened on
+	Now     func() time.Time
+
+	navs lastNavs
+}
+
+// Probes are the paths that tell how the program is.
+func (h *Health) Probes() []httpapi.Probe {
+	return []httpapi.Probe{
+		{Path: "/healthz", Get: h.healthz},
+		{Path: "/readyz", Get: h.readyz},
+		{Path: "/status", Get: h.status, Limited: true},
+	}
+}
+
+// reason is why the program is not ready.
+type reason struct {
+	text  string
+	cause error // nil: the text says it
+}
+
+func (r reason) full() error {
+	if r.cause == nil {
+		return errors.New(r.text)
+	}
+	return fmt.Errorf("%s: %w", r.text, r.cause)
+}
+
+func (r reason) public() string {
+	if plain := pin.Plain(r.cause); plain != "" {
+		return r.text + ": " + plain
+	}
+	return r.text
+}
+
+// Ready is nil while the program can serve a proven generation: its snapshot
+// is younger than 5 s and PostgreSQL has answered within 5 s. Otherwise the
+// error says in a sentence each what is missing.
+func (h *Health) Ready() error {
+	var all []error
+	for _, r := range h.unready() {
+		all = append(all, r.full())
+	}
+	return errors.Join(all...)
+}
+
+func (h *Health) unready() []reason {
+	var reasons []reason
+	now := h.Now()
+	seen, fault := h.Watcher.Seen()
+	switch s := h.Watcher.Snapshot(); {
+	case s == nil:
+		reasons = append(reasons, reason{"there is no snapshot of the read models yet", fault})
+	case now.Sub(seen) > pin.TrustedFor:
+		reasons = append(reasons, reason{fmt.Sprintf("the read models were last seen %s ago", now.Sub(seen).Round(time.Second)), fault})
+	case s.Partial:
+		reasons = append(reasons, reason{fmt.Sprintf("no generation is live, and generation %d is being built", s.Generation), nil})
+	}
+	if v := h.Watcher.Registry(); v == nil || !v.Known || now.Sub(v.Answered) > pin.TrustedFor {
+		r := reason{text: "PostgreSQL did not answer within 5 s"}
+		if v != nil {
+			r.cause = v.Err
+		}
+		reasons = append(reasons, r)
+	}
+	return reasons
+}
+
+// Status is what the program says of itself.
+type Status struct {
+	State        string  `json:"state"` // serving or unready
+	Listen       string  `json:"listen"`
+	Generation   int32   `json:"generation"`
+	Seq          uint64  `json:"seq"`
+	IndexedBlock uint64  `json:"indexedBlock"`
+	IndexedAt    *string `json:"indexedAt"`
+	SnapshotAge  int64   `json:"snapshotAgeMs"`
+	Reason       string  `json:"reason,omitempty"`
+	// Leaving is the generations that answers begun earlier may still be reading.
+	Leaving []LeavingGeneration `json:"leaving,omitempty"`
+}
+
+// LeavingGeneration is a generation that is read for at most ForMs more.
+type LeavingGeneration struct {
+	Generation int32 `json:"generation"`
+	ForMs      int64 `json:"forMs"`
+}
+
+// Status may be called at any time.
+func (h *Health) Status() Status {
+	out := Status{State: "serving", Listen: h.Listen()}
+	leaving := h.Watcher.Leaving()
+	for _, id := range slices.Sorted(maps.Keys(leaving)) {
+		out.Leaving = append(out.Leaving, LeavingGeneration{id, leaving[id].Milliseconds()})
+	}
+	if err := h.Ready(); err != nil {
+		out.State, out.Reason = "unready", err.Error()
+	}
+	if s := h.Watcher.Snapshot(); s != nil {
+		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = s.Generation, s.Seq, s.Block, httpapi.TimeOrNull(s.Time)
+		seen, _ := h.Watcher.Seen()
+		out.SnapshotAge = h.Now().Sub(seen).Milliseconds()
+	}
+	return out
+}
+
+func (h *Health) healthz(*httpapi.Request) (*httpapi.Answer, error) {
+	return &httpapi.Answer{Data: map[string]string{"status": "ok"}}, nil
+}
+
+func (h *Health) readyz(*httpapi.Request) (*httpapi.Answer, error) {
+	reasons := h.unready()
+	if len(reasons) == 0 {
+		return &httpapi.Answer{Data: map[string]string{"status": "ready"}}, nil
+	}
+	texts := make([]string, len(reasons))
+	for i, r := range reasons {
+		texts[i] = r.public()
+	}
+	f := httpapi.Unavailable("Not ready.", nil)
+	f.Details = map[string][]string{"reasons": texts}
+	return nil, f
+}
+
+type statusJSON struct {
+	ChainID      uint64                   `json:"chainId"`
+	ChainState   string                   `json:"chainState"`
+	FrozenReason *string                  `json:"frozenReason"`
+	Generation   *int32                   `json:"generation"`
+	Seq          *uint64                  `json:"seq"`
+	IndexedBlock *string                  `json:"indexedBlock"`
+	IndexedAt    *string                  `json:"indexedAt"`
+	HeadBlock    *string                  `json:"headBlock"`
+	FinalBlock   *string                  `json:"finalBlock"`
+	LagBlocks    *uint64                  `json:"lagBlocks"`
+	LagSeconds   *uint64                  `json:"lagSeconds"`
+	ETASeconds   *uint64                  `json:"etaSeconds"`
+	FirstSync    *registry.BuildingStatus `json:"firstSync"`
+	Programs     map[string]string        `json:"programs"`
+	Endpoints    []endpointJSON           `json:"endpoints"`
+	Vaults       []vaultJSON              `json:"vaults"`
+}
+
+// endpointJSON leaves out the words of providers, which are for operators.
+type endpointJSON struct {
+	Name      string   `json:"name"`
+	State     string   `json:"state"`
+	InUse     bool     `json:"inUse"`
+	LatencyMs *float64 `json:"latencyMs"`
+	HeadBlock *string  `json:"headBlock"`
+}
+
+type vaultJSON struct {
+	Address   string  `json:"address"`
+	Name      string  `json:"name"`
+	LastNavAt *string `json:"lastNavAt"`
+}
+
+// status tells the public how far everything is. What no program said within
+// 5 s is null or unknown.
+func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
+	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: h.Watcher.ChainState(), FirstSync: h.Watcher.FirstSync(),
+		Programs: map[string]string{}, Endpoints: []endpointJSON{}, Vaults: []vaultJSON{}}
+	h.describePrograms(&out)
+	if s := h.Watcher.Snapshot(); s != nil {
+		block := httpapi.Decimal(s.Block)
+		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, httpapi.TimeOrNull(s.Time)
+		navs := h.navs.at(r.Context, s)
+		for _, v := range s.Vaults {
+			out.Vaults = append(out.Vaults, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address])})
+		}
+	}
+	return &httpapi.Answer{Data: out}, nil
+}
+
+func (h *Health) describePrograms(out *statusJSON) {
+	view := h.Watcher.Registry()
+	for _, program := range registry.Programs {
+		out.Programs[program] = "unknown"
+		report := view.Report(program, h.Now())
+		if report == nil || report.State == "" {
+			continue
+		}
+		out.Programs[program] = report.State
+		if program == registry.Ingest {
+			describeIngest(report, out)
+		}
+	}
+}
+
+func describeIngest(report *registry.ProgramStatus, out *statusJSON) {
+	head, final := httpapi.Decimal(report.HeadBlock), httpapi.Decimal(report.FinalBlock)
+	out.HeadBlock, out.FinalBlock = &head, &final
+	out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
+	if report.State == "frozen" {
+		out.FrozenReason = &report.Reason
+	}
+	for _, e := range report.Endpoints {
+		one := endpointJSON{Name: e.Name, State: e.State, InUse: e.InUse, LatencyMs: e.LatencyMs}
+		if e.HeadBlock > 0 {
+			head := httpapi.Decimal(e.HeadBlock)
+			one.HeadBlock = &head
+		}
+		out.Endpoints = append(out.Endpoints, one)
+	}
+}
+
+//go:embed last_nav.sql
+var sqlLastNav string
+
+// navsWithin is how long /status waits for the times of the newest NAVs.
+const navsWithin = 2 * time.Second
+
+// lastNavs keeps what /status asks the read models, once for a snapshot: it needs no
+// slot, and is answered while ClickHouse is gone, by what was seen last.
+type lastNavs struct {
+	mu    sync.Mutex
+	of    *pin.Snapshot
+	times map[common.Address]uint64
+}
+
+func (n *lastNavs) at(ctx context.Context, s *pin.Snapshot) map[common.Address]uint64 {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.of != s {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), navsWithin)
+		defer cancel()
+		if times, err := readLastNavs(ctx, s); err == nil {
+			n.of, n.times = s, times
+		}
+	}
+	return n.times
+}
+
+func readLastNavs(ctx context.Context, s *pin.Snapshot) (map[common.Address]uint64, error) {
+	p, err := s.At(nil)
+	if err != nil {
+		return nil, err
+	}
+	times := make(map[common.Address]uint64, len(p.Vaults))
+	for _, v := range p.Vaults {
+		type row struct {
+			Time uint32 `ch:"ts"`
+		}
+		nav, _, err := pin.AskOne[row](ctx, p, sqlLastNav, pin.Args{"vault": v.Address})
+		if err != nil {
+			return nil, err
+		}
+		times[v.Address] = uint64(nav.Time)
+	}
+	return times, nil
+}

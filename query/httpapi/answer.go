@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+)
+
+// Answer is what a handler has to say.
+type Answer struct {
+	Status int // 0: 200
+	Data   any
+	Meta   any    // nil: none
+	Raw    []byte // the whole body, where its bytes pass through untouched
+	Kind   string // Content-Type; empty: JSON
+	// Stream writes the body piece by piece, on routes whose answers may be long. It
+	// is called once the answer is known to be exact, and must ask nothing but facts.
+	Stream func(context.Context, io.Writer) error
+}
+
+// envelope is the body of every successful answer.
+type envelope struct {
+	OK   bool `json:"ok"`
+	Data any  `json:"data"`
+	Meta any  `json:"meta,omitempty"`
+}
+
+type errorEnvelope struct {
+	OK    bool      `json:"ok"`
+	Error errorBody `json:"error"`
+}
+
+type errorBody struct {
+	Code      string `json:"code"`
+	Message   string `json:"message"`
+	RequestID string `json:"requestId"`
+	Details   any    `json:"details,omitempty"`
+}
+
+const (
+	jsonKind = "application/json; charset=utf-8"
+	// gzipSuffix marks the ETag of a compressed answer: a strong ETag names bytes.
+	gzipSuffix = "-gzip"
+	// minZipped is the shortest body that is compressed: a shorter one fits into
+	// one packet as it is.
+	minZipped = 1024
+)
+
+// Encode gives JSON without the escapes that are for HTML.
+func Encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode the answer: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// body is what an answer looks like on the wire.
+func (a *Answer) body() ([]byte, error) {
+	if a.Raw != nil {
+		return a.Raw, nil
+	}
+	return Encode(envelope{OK: true, Data: a.Data, Meta: a.Meta})
+}
+
+// finished is an answer as it goes over the wire, in each of its forms. It may
+// be sent many times at once, and nobody changes it.
+type finished struct {
+	status int
+	header http.Header // what both forms say
+	tag    string      // hash of the plain body
+	plain  form
+	zipped func() form // made when it is first asked for
+}
+
+// form is a body and the header that goes with its bytes.
+type form struct {
+	body   []byte
+	header http.Header
+}
+
+// finish makes the bytes of an answer. header are those that the handler set.
+func (a *Answer) finish(header http.Header) (*finished, error) {
+	body, err := a.body()
+	if err != nil {
+		return nil, Internal(err)
+	}
+	sum := sha256.Sum256(body)
+	all := http.Header{"Content-Type": {cmp.Or(a.Kind, jsonKind)}}
+	maps.Copy(all, header)
+	f := &finished{status: cmp.Or(a.Status, http.StatusOK), header: all, tag: hex.EncodeToString(sum[:16])}
+	f.plain = newForm(body, f.tag)
+	f.zipped = sync.OnceValue(f.zip)
+	return f, nil
+}
+
+func newForm(body []byte, tag string) form {
+	return form{body, http.Header{"Content-Length": {strconv.Itoa(len(body))}, "Etag": {`"` + tag + `"`}}}
+}
+
+// zip compresses an answer, where that makes it shorter.
+func (f *finished) zip() form {
+	if len(f.plain.body) < minZipped {
+		return f.plain
+	}
+	var b bytes.Buffer
+	err := zipped(&b, func(w io.Writer) error { _, err := w.Write(f.plain.body); return err })
+	if err != nil || b.Len() >= len(f.plain.body) {
+		return f.plain
+	}
+	out := newForm(bytes.Clone(b.Bytes()), f.tag+gzipSuffix)
+	out.header["Content-Encoding"] = []string{"gzip"}
+	return out
+}
+
+// zippers are kept, for each holds most of a megabyte.
+var zippers = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
+
+// zipped compresses what is written.
+func zipped(w io.Writer, write func(io.Writer) error) error {
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
+	z.Reset(w)
+	if err := write(z); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip counts by its
+// name, or by * where it is not named, and a weight of 0 refuses it.
+func acceptsGzip(h http.Header) bool {
+	accepted := false
+	for _, line := range h["Accept-Encoding"] {
+		for part := range strings.SplitSeq(line, ",") {
+			coding, weight, _ := strings.Cut(part, ";")
+			coding, weight = strings.ToLower(strings.TrimSpace(coding)), strings.ToLower(strings.TrimSpace(weight))
+			refused := strings.HasPrefix(weight, "q=0") && strings.Trim(weight[len("q="):], "0.") == ""
+			switch coding {
+			case "gzip", "x-gzip":
+				return !refused
+			case "*":
+				accepted = !refused
+			}
+		}
+	}
+	return accepted
+}
+
+// send sends a finished answer in the form that the client takes, or 304 when the
+// client has it already.
+func send(w http.ResponseWriter, r *http.Request, f *finished) {
+	h := w.Header()
+	maps.Copy(h, f.header)
+	if r.Method != http.MethodPost && unchanged(w, r, f.tag) {
+		return
+	}
+	form := f.plain
+	if acceptsGzip(r.Header) {
+		form = f.zipped()
+	}
+	maps.Copy(h, form.header)
+	if r.Method == http.MethodPost {
+		delete(h, "Etag") // a tag is of what can be asked for again
+	}
+	w.WriteHeader(f.status)
+	_, _ = w.Write(form.body) // a client that went away is not our error
+}
+
+// unchanged answers 304 when the client has the answer with this tag.
+func unchanged(w http.ResponseWriter, r *http.Request, tag string) bool {
+	known := r.Header["If-None-Match"]
+	if len(known) == 0 {
+		return false
+	}
+	matched := matchingTag(known, tag)
+	if matched == "" {
+		return false
+	}
+	w.Header().Set("ETag", matched)
+	w.WriteHeader(http.StatusNotModified)
+	return true
+}
+
+// matchingTag gives the entity tag among those of If-None-Match that names
+// the body with this hash, compressed or not; empty when none does.
+func matchingTag(lines []string, tag string) string {
+	for candidate := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		candidate = strings.TrimPrefix(strings.TrimSpace(candidate), "W/")
+		switch candidate {
+		case `"` + tag + `"`, `"` + tag + gzipSuffix + `"`:
+			return candidate
+		case "*":
+			return `"` + tag + `"`
+		}
+	}
+	return ""
+}

@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/query/pin"
+)
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within 30 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// TestAnswersGoWithTheirSnapshot: those about the newest one are kept; one that is not
+// the newest any more has none, and takes nobody else's away.
+func TestAnswersGoWithTheirSnapshot(t *testing.T) {
+	c := cache{limit: 1 << 20}
+	first, second := &pin.Snapshot{Seq: 1}, &pin.Snapshot{Seq: 2}
+	held := c.about(first, first)
+	if held == nil || c.about(first, first) != held {
+		t.Fatal("answers about the newest snapshot are not kept")
+	}
+	if c.about(second, first) != nil {
+		t.Error("answers about a snapshot that is not shown are kept")
+	}
+	now := c.about(second, second)
+	if now == nil || now == held || c.about(first, second) != nil || c.about(second, second) != now {
+		t.Error("answers of another snapshot are given")
+	}
+	if (&cache{}).about(first, first) != nil || c.about(nil, nil) != nil {
+		t.Error("answers are kept without room, or without a snapshot")
+	}
+}
+
+// TestCanonicalRequests: what makes no difference to an answer makes none to its name.
+func TestCanonicalRequests(t *testing.T) {
+	for query, want := range map[string]string{
+		"": "", "page=2&pageSize=5": "page=2&pageSize=5", "pageSize=5&page=2": "page=2&pageSize=5", "page=2&page=3": "page=2", "page=&pageSize=5": "pageSize=5",
+		"page=&page=2": "", "vault=%30x": "vault=0x", "page=%zz&a=1": "page=%zz&a=1",
+	} {
+		r := &Request{HTTP: httptest.NewRequest("GET", "/p", nil), Partner: &Partner{ID: 7, Name: "Seven"}}
+		r.HTTP.URL.RawQuery = query
+		if got := keyOf(r); got != (cacheKey{"/p", want, 7, "Seven"}) {
+			t.Errorf("%q is %+v", query, got)
+		}
+	}
+}
+
+func TestCacheAsksOnce(t *testing.T) {
+	c := newAnswers(nil, 1<<20)
+	var made atomic.Int64
+	begun, release := make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	for range 50 {
+		group.Go(func() {
+			f, err := c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) {
+				if made.Add(1) == 1 {
+					close(begun)
+				}
+				<-release
+				return &finished{plain: form{body: []byte("x")}}, nil
+			})
+			if err != nil || string(f.plain.body) != "x" {
+				t.Errorf("%v, %v", f, err)
+			}
+		})
+	}
+	<-begun
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.answer(gone, cacheKey{path: "k"}, nil); err == nil {
+		t.Error("a client that is gone waits")
+	}
+	close(release)
+	group.Wait()
+	if made.Load() != 1 {
+		t.Errorf("made %d times", made.Load())
+	}
+}
+
+func TestCacheKeepsNoFailure(t *testing.T) {
+	c := newAnswers(nil, 1<<20)
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+		t.Error("no error")
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) { panic("boom") })
+	}()
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+	if err != nil || string(f.plain.body) != "x" {
+		t.Errorf("%v, %v", f, err)
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	const limit = 100 << 10
+	c := newAnswers(nil, limit)
+	put := func(key string, size int) {
+		t.Helper()
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, func() (*finished, error) { return &finished{plain: form{body: make([]byte, size)}}, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 1000 {
+		put(fmt.Sprint(i), 2000)
+		if c.size > limit {
+			t.Fatalf("%d bytes after %d answers", c.size, i)
+		}
+	}
+	held := 0
+	for key, e := range c.entries {
+		held += e.cost(key)
+	}
+	if held != c.size || len(c.entries) < 20 {
+		t.Errorf("%d entries with %d bytes, counted %d", len(c.entries), held, c.size)
+	}
+	put("long", maxCachedAnswer+1)
+	if _, kept := c.entries[cacheKey{path: "long"}]; kept {
+		t.Error("one answer takes the room of many")
+	}
+}
+
+func TestSlotsAreTakenInTurn(t *testing.T) {
+	s := newSlots(2, func() {})
+	first, _ := s.acquire(t.Context())
+	second, _ := s.acquire(t.Context())
+	entered := make(chan func())
+	go func() {
+		release, err := s.acquire(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		entered <- release
+	}()
+	first()
+	(<-entered)()
+	gone, cancel := context.WithCancel(t.Context())
+	again, _ := s.acquire(t.Context())
+	cancel()
+	if _, err := s.acquire(gone); err == nil {
+		t.Error("a client that is gone has entered")
+	}
+	second()
+	again()
+	if len(s.taken) != 0 || s.waiting.Load() != 0 {
+		t.Errorf("%d places taken, %d waiting", len(s.taken), s.waiting.Load())
+	}
+}
+
+// TestReadersOfOneAddress: one address has a part of the places of long answers, and
+// who wants more of them waits for one of its own.
+func TestReadersOfOneAddress(t *testing.T) {
+	refused := 0
+	r := newReaders(func() { refused++ })
+	one, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	enter := func(ctx context.Context, ip netip.Addr) func() {
+		t.Helper()
+		leave, err := r.enter(ctx, ip)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	var leaves []func()
+	for range clientStreams {
+		leaves = append(leaves, enter(t.Context(), one))
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.enter(impatient, one); err == nil {
+		t.Error("one address has more than its places")
+	}
+	enter(impatient, other)()
+	if len(r.of) != 1 || r.of[one].inside != clientStreams {
+		t.Errorf("%d addresses, %d requests of the one", len(r.of), r.of[one].inside)
+	}
+	waits := make(chan func())
+	go func() { leave, _ := r.enter(t.Context(), one); waits <- leave }()
+	eventually(t, "it waits", func() bool { return r.of[one].places.waiting.Load() == 1 })
+	leaves[0]()
+	leaves[0] = <-waits
+	for _, leave := range leaves {
+		leave()
+	}
+	if len(r.of) != 0 || refused != 0 {
+		t.Errorf("%d addresses, %d refused", len(r.of), refused)
+	}
+}
+

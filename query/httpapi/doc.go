@@ -1,0 +1,2 @@
+// Package httpapi is what all endpoints have in common.
+package httpapi

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/navlog/navlog/query/pin"
+)
+
+// Codes of the error envelope; clients may rely on them.
+const (
+	CodeInvalidAddress    = "INVALID_ADDRESS"
+	CodeInvalidParameter  = "INVALID_PARAMETER"
+	CodeInvalidBody       = "INVALID_BODY"
+	CodeInvalidWebhookURL = "INVALID_WEBHOOK_URL"
+	CodeUnauthorized      = "UNAUTHORIZED"
+	CodeForbidden         = "FORBIDDEN"
+	CodeNotFound          = "NOT_FOUND"
+	CodeMethodNotAllowed  = "METHOD_NOT_ALLOWED"
+	CodePayloadTooLarge   = "PAYLOAD_TOO_LARGE"
+	CodeUnsupportedMedia  = "UNSUPPORTED_MEDIA_TYPE"
+	CodeRateLimited       = "RATE_LIMITED"
+	CodeInternal          = "INTERNAL_ERROR"
+	CodeUnavailable       = "UNAVAILABLE"
+)
+
+// Failure is an answer that is an error. Message and Details go to the client, Cause
+// only to the log.
+type Failure struct {
+	Status  int
+	Code    string
+	Message string
+	Details any
+	Retry   time.Duration // Retry-After; 0: no such header
+	Cause   error
+	Crowd   bool // too many at once: counted, not logged one by one
+}
+
+func (f *Failure) Error() string {
+	if f.Cause != nil {
+		return strings.TrimSuffix(f.Message, ".") + ": " + f.Cause.Error()
+	}
+	return f.Message
+}
+
+func (f *Failure) Unwrap() error { return f.Cause }
+
+// Fault is one bad field of a request.
+type Fault struct {
+	Field  string `json:"field"`
+	Reason string `json:"reason"`
+}
+
+// NotFound is 404.
+func NotFound(message string) *Failure {
+	return &Failure{Status: http.StatusNotFound, Code: CodeNotFound, Message: message}
+}
+
+// InvalidParameter is 400 with all that is wrong.
+func InvalidParameter(faults ...Fault) *Failure {
+	return &Failure{Status: http.StatusBadRequest, Code: CodeInvalidParameter,
+		Message: "A query parameter is not valid.", Details: faults}
+}
+
+// Unavailable is 503: the same request may be answered a little later.
+func Unavailable(message string, cause error) *Failure {
+	return &Failure{Status: http.StatusServiceUnavailable, Code: CodeUnavailable, Message: message, Retry: time.Second, Cause: cause}
+}
+
+// Internal is 500: a mistake of ours.
+func Internal(cause error) *Failure {
+	return &Failure{Status: http.StatusInternalServerError, Code: CodeInternal,
+		Message: "Something went wrong here. The request id names it in our logs.", Cause: cause}
+}
+
+// RegistryFailure is what a failed question to PostgreSQL means.
+func RegistryFailure(err error) *Failure {
+	return Unavailable("The partner registry does not answer at the moment.", err)
+}
+
+// failure is what any error of a handler means to the client.
+func failure(err error) *Failure {
+	var f *Failure
+	var question *pin.Error
+	var block *pin.RangeError
+	switch {
+	case errors.As(err, &f):
+		return f
+	case errors.Is(err, pin.ErrNotYet):
+		return Unavailable("The chain was reorganised, and this block is being indexed anew.", err)
+	case errors.As(err, &block):
+		return InvalidParameter(Fault{asOfBlock, block.Reason})
+	case errors.As(err, &question) && !question.Ours:
+		return Unavailable("The read model does not answer at the moment.", err)
+	}
+	return Internal(err)
+}

@@ -1,0 +1,33 @@
+package httpapi
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	requests *prometheus.CounterVec   // route, method, status
+	seconds  *prometheus.HistogramVec // route
+	panics   prometheus.Counter
+	refused  prometheus.Counter
+}
+
+func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
+	m := metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "navlog_query_requests_total", Help: "HTTP requests, by route, method and status.",
+		}, []string{"route", "method", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "navlog_query_request_seconds", Help: "Time to answer, by route.",
+			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
+		}, []string{"route"}),
+		panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "navlog_query_panics_total", Help: "Requests that ended in a panic and were answered 500.",
+		}),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "navlog_query_refused_total", Help: "Requests answered 503 because too many were being answered.",
+		}),
+	}
+	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "navlog_query_cached_answers", Help: "Finished answers about the newest state that are kept.",
+	}, func() float64 { return float64(cached()) })
+	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused)
+	return m
+}

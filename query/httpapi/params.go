@@ -1,0 +1,239 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/pin"
+)
+
+// Limits of lists.
+const (
+	DefaultPageSize = 20
+	MaxPageSize     = 100
+	maxReach        = 100_000 // page x pageSize
+)
+
+// Params reads the parameters of one request and collects what is wrong with
+// them, so that a client learns of all its mistakes at once. Unknown
+// parameters are ignored, a repeated one counts where it is first, an empty
+// one is absent.
+type Params struct {
+	values     url.Values
+	known      map[string]string // of those that the route has: as the client wrote them
+	faults     []Fault
+	badAddress bool
+}
+
+func newParams(rawQuery string) *Params {
+	values, err := url.ParseQuery(rawQuery)
+	p := &Params{values: values, known: make(map[string]string)}
+	if err != nil {
+		p.Fault("query", "must be name=value pairs joined by & and percent-encoded")
+	}
+	return p
+}
+
+// Get reads a parameter, which from then on is one that the route knows.
+func (p *Params) Get(field string) string {
+	value := p.values.Get(field)
+	if value != "" {
+		p.known[field] = value
+	}
+	return value
+}
+
+// Err is nil when everything read so far is valid.
+func (p *Params) Err() error {
+	if len(p.faults) == 0 {
+		return nil
+	}
+	f := InvalidParameter(p.faults...)
+	if p.badAddress {
+		f.Code, f.Message = CodeInvalidAddress, "An address is not valid."
+	}
+	return f
+}
+
+// Fault keeps what is wrong with a field.
+func (p *Params) Fault(field, reason string) {
+	p.faults = append(p.faults, Fault{field, reason})
+}
+
+// Address checks the address that the client gave as field: 0x and 40 hex
+// digits in any case, the checksum is not enforced.
+func (p *Params) Address(field, value string) common.Address {
+	if !IsAddress(value) {
+		p.badAddress = true
+		p.Fault(field, "must be 0x and 40 hexadecimal digits")
+	}
+	return common.HexToAddress(value)
+}
+
+// Vault is the filter vault; nil when absent.
+func (p *Params) Vault() *common.Address {
+	value := p.Get("vault")
+	if value == "" {
+		return nil
+	}
+	address := p.Address("vault", value)
+	return &address
+}
+
+// Page is a part of a list: the Number-th (from 1) of Size entries.
+type Page struct{ Number, Size int }
+
+// Offset is how many entries are before the page.
+func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
+
+// PageOf is a page of a list of which all is there.
+func PageOf[T any](all []T, page Page) []T {
+	count := uint64(len(all))
+	return all[min(page.Offset(), count):min(page.Offset()+uint64(page.Size), count)]
+}
+
+// Page reads page and pageSize.
+func (p *Params) Page() Page {
+	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
+	size := p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100")
+	if number > maxReach/size {
+		p.Fault("page", "page x pageSize must not be above 100000; narrow the list by its filters")
+		number = 1
+	}
+	return Page{int(number), int(size)}
+}
+
+// Integer reads a whole number from lowest to highest.
+func (p *Params) Integer(field string, absent, lowest, highest uint64, reason string) uint64 {
+	value := p.Get(field)
+	if value == "" {
+		return absent
+	}
+	n, ok := digits(value)
+	if !ok || n < lowest || n > highest {
+		p.Fault(field, reason)
+		return absent
+	}
+	return n
+}
+
+// digits reads a number that is nothing but decimal digits. Numbers above
+// 2^64-1 read as that.
+func digits(s string) (uint64, bool) {
+	if s == "" || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		return math.MaxUint64, true
+	}
+	return n, true
+}
+
+// OneOf reads a parameter with fixed values.
+func (p *Params) OneOf(field, absent string, allowed ...string) string {
+	value := p.Get(field)
+	if value == "" {
+		return absent
+	}
+	for _, a := range allowed {
+		if value == a {
+			return value
+		}
+	}
+	p.Fault(field, "must be one of "+strings.Join(allowed, ", "))
+	return absent
+}
+
+// Span bounds block times in Unix seconds, both ends included.
+type Span struct{ From, To int64 }
+
+// Span reads from and to.
+func (p *Params) Span() Span {
+	out := Span{0, math.MaxInt64}
+	from, fromGiven := p.instant("from", false)
+	to, toGiven := p.instant("to", true)
+	if fromGiven && toGiven && from.After(to) {
+		p.Fault("from", "must not be after to")
+	}
+	if fromGiven {
+		out.From = from.Unix()
+		if from.Nanosecond() > 0 { // block times are whole seconds: the first one not before from
+			out.From++
+		}
+	}
+	if toGiven {
+		out.To = to.Unix()
+	}
+	return out
+}
+
+// rfc3339 is the form of RFC 3339, down to nanoseconds; time.Parse alone takes
+// a one-digit hour and a comma too.
+var rfc3339 = regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`)
+
+// instant reads RFC 3339, YYYY-MM-DD (UTC), Unix seconds or Unix milliseconds.
+// A date alone is the start of its day, or with endOfDay its last nanosecond.
+func (p *Params) instant(field string, endOfDay bool) (time.Time, bool) {
+	value := p.Get(field)
+	if value == "" {
+		return time.Time{}, false
+	}
+	if n, ok := digits(value); ok && len(value) <= 10 {
+		return time.Unix(int64(n), 0), true
+	} else if ok && len(value) == 13 {
+		return time.UnixMilli(int64(n)), true
+	}
+	if day, err := time.Parse(time.DateOnly, value); err == nil {
+		if endOfDay {
+			day = day.AddDate(0, 0, 1).Add(-time.Nanosecond)
+		}
+		return day, true
+	}
+	if t, err := time.Parse(time.RFC3339, value); err == nil && rfc3339.MatchString(value) {
+		return t, true
+	}
+	p.Fault(field, "must be RFC 3339, YYYY-MM-DD, Unix seconds (up to 10 digits) or Unix milliseconds (13 digits)")
+	return time.Time{}, false
+}
+
+// asOfBlock is the parameter by which a client asks for the state as of a past block.
+const asOfBlock = "asOfBlock"
+
+// asOfBlock reads it, for the blocks that there are answers about at a snapshot; nil
+// when absent.
+func (p *Params) asOfBlock(s *pin.Snapshot) *uint64 {
+	value := p.Get(asOfBlock)
+	if value == "" {
+		return nil
+	}
+	n, ok := digits(value)
+	if !ok {
+		p.Fault(asOfBlock, s.Range())
+		return nil
+	}
+	var outside *pin.RangeError
+	if _, err := s.At(&n); errors.As(err, &outside) {
+		p.Fault(asOfBlock, outside.Reason)
+	}
+	return &n
+}
+
+// pathAddress is the address in the path, which may be percent-encoded.
+func (p *Params) pathAddress(vars map[string]string) common.Address {
+	value, err := url.PathUnescape(vars["address"])
+	if err != nil {
+		value = ""
+	}
+	return p.Address("address", value)
+}
+
+// IsAddress tells whether s is 0x and 40 hex digits, in any case.
+func IsAddress(s string) bool { return strings.HasPrefix(s, "0x") && common.IsHexAddress(s) }

@@ -1,0 +1,151 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/pin"
+)
+
+// Request is one request of the API on its way through a handler.
+type Request struct {
+	Context context.Context
+	HTTP    *http.Request
+	Header  http.Header // of the answer
+	Params  *Params
+	Partner *Partner   // whose key the request carries; nil on public routes
+	Client  netip.Addr // who is limited for it
+
+	vars     map[string]string // of the path
+	snapshot *pin.Snapshot     // nil: there is none yet
+	watcher  *pin.Watcher
+	partial  bool // may be answered out of the first generation while it is built
+}
+
+// Partner is the partner whose key a request carries.
+type Partner struct {
+	ID        uint32
+	Name      string
+	RateLimit int // requests a minute
+}
+
+// Handler answers one kind of request. It writes nothing: what goes wrong, it
+// returns.
+type Handler func(*Request) (*Answer, error)
+
+// Path is a variable of the path, as the client wrote it.
+func (r *Request) Path(name string) string { return r.vars[name] }
+
+// PathAddress reads {address} in the path.
+func (r *Request) PathAddress() common.Address { return r.Params.pathAddress(r.vars) }
+
+// Pinned makes an answer about one state: that of the newest block, or of the one that
+// asOfBlock names. A handler reads its parameters before it calls Pinned, which reports
+// all that are wrong with them. answer may be called again, with another pin.
+func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
+	if r.snapshot == nil {
+		r.Params.Get(asOfBlock)
+		if err := r.Params.Err(); err != nil {
+			return nil, err
+		}
+		return nil, notYet(r.watcher)
+	}
+	block := r.Params.asOfBlock(r.snapshot)
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	if r.snapshot.Partial && !r.partial {
+		return nil, notYet(r.watcher)
+	}
+	var out *Answer
+	p, err := r.watcher.Answer(r.Context, r.snapshot, block, func(ctx context.Context, p *pin.Pin) (err error) {
+		out, err = answer(ctx, p)
+		return err
+	})
+	if p != nil {
+		maps.Copy(r.Header, position(p.Generation(), p.Seq, p.Block))
+	}
+	return out, err
+}
+
+// firstSyncRetry is Retry-After while the first generation is built, which takes its time.
+const firstSyncRetry = 10 * time.Second
+
+// notYet is what there is no read model for: none is live, or the first is being built.
+func notYet(w *pin.Watcher) *Failure {
+	f := Unavailable("The read model is not there yet.", nil)
+	if progress := w.FirstSync(); progress != nil {
+		f.Message = "The read model is being built. The details say how far it is."
+		f.Details = map[string]any{"progress": progress}
+		f.Retry = firstSyncRetry
+	}
+	return f
+}
+
+// Meta is meta on a list that comes in pages.
+type Meta struct {
+	Page        int   `json:"page"`
+	PageSize    int   `json:"pageSize"`
+	Total       int64 `json:"total"`
+	TotalPages  int64 `json:"totalPages"`
+	HasNextPage bool  `json:"hasNextPage"`
+}
+
+// List makes the answer of one page and its Link header. rows must not be nil.
+func (r *Request) List(rows any, p Page, total int64) *Answer {
+	size := int64(p.Size)
+	meta := Meta{Page: p.Number, PageSize: p.Size, Total: total, TotalPages: (total + size - 1) / size}
+	meta.HasNextPage = int64(p.Number) < meta.TotalPages && (p.Number+1)*p.Size <= maxReach
+	r.Header.Set("Link", r.links(meta))
+	return &Answer{Data: rows, Meta: meta}
+}
+
+// links points to the other pages of a list, with the request's own filters.
+// Parameters that the route does not know are left out: a header must not be as
+// long as a client likes. A page beyond the reach of page x pageSize is not
+// pointed to.
+func (r *Request) links(m Meta) string {
+	var links []string
+	add := func(rel string, number int64) {
+		if number < 1 || number*int64(m.PageSize) > maxReach {
+			return
+		}
+		values := make(url.Values, len(r.Params.known)+2)
+		for name, v := range r.Params.known {
+			values[name] = []string{v}
+		}
+		values["page"] = []string{strconv.FormatInt(number, 10)}
+		values["pageSize"] = []string{strconv.Itoa(m.PageSize)}
+		links = append(links, fmt.Sprintf(`<%s?%s>; rel="%s"`, r.HTTP.URL.EscapedPath(), values.Encode(), rel))
+	}
+	add("first", 1)
+	add("prev", min(int64(m.Page)-1, m.TotalPages))
+	if m.HasNextPage {
+		add("next", int64(m.Page)+1)
+	}
+	add("last", max(m.TotalPages, 1))
+	return strings.Join(links, ", ")
+}
+
+// Headers that every API answer carries once there is something to serve.
+const (
+	headerBlock      = "X-Indexed-Block"
+	headerSeq        = "X-Indexed-Seq"
+	headerGeneration = "X-Generation"
+	headerChainState = "X-Chain-State"
+	headerRequestID  = "X-Request-Id"
+)
+
+// position says which state an answer is made of.
+func position(generation int32, seq, block uint64) http.Header {
+	return http.Header{headerBlock: {Decimal(block)}, headerSeq: {Decimal(seq)}, headerGeneration: {strconv.Itoa(int(generation))}}
+}

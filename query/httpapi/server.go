@@ -1,0 +1,375 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/gorilla/mux"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/query/pin"
+)
+
+// Route is what can be done at one path of the API.
+type Route struct {
+	Path    string
+	Get     Handler
+	Post    Handler
+	Partner bool // needs a key
+	// Calls says that Post makes us call the partner's URL, or keep it: few a minute.
+	Calls bool
+	// Uncached answers are made of more than the read models.
+	Uncached bool
+	// Streamed answers may be long, and are sent while they are made.
+	Streamed bool
+	// FirstSync answers are made of facts alone, and so are there while the first
+	// generation is being built.
+	FirstSync bool
+}
+
+// Probe is a path outside the API that tells how the program is. It needs no slot.
+type Probe struct {
+	Path    string
+	Get     Handler
+	Limited bool // counts as a public request
+}
+
+// File is a document that is served as it is.
+type File struct {
+	Path string
+	Kind string // Content-Type
+	Body []byte
+}
+
+// Server turns routes into an HTTP handler.
+type Server struct {
+	Watcher        *pin.Watcher
+	Admit          func(*Request, *Route) error // lets a request through, or says why not
+	Log            *slog.Logger
+	Now            func() time.Time
+	RequestTimeout time.Duration // for the work of one answer
+	WriteTimeout   time.Duration // from the header of a request to the end of its answer
+	Patience       time.Duration // with a reader of a long answer that takes nothing
+
+	cache   cache
+	slots   *slots
+	streams *slots // the long answers, which hold memory until the client has them
+	readers *readers
+	metrics metrics
+}
+
+// New makes a server that answers so many requests at once and keeps so many bytes of
+// finished answers. The other fields are to be set.
+func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
+	s := &Server{Now: time.Now, Patience: streamPatience, cache: cache{limit: cacheBytes}}
+	s.metrics = newMetrics(reg, s.cache.len)
+	refused := s.metrics.refused.Inc
+	s.slots, s.streams, s.readers = newSlots(concurrency, refused), newSlots(maxStreams, refused), newReaders(refused)
+	return s
+}
+
+// Conns is how many questions are asked at once at most: of the requests that have a
+// slot each asks six, a long answer asks one, and a few are for the snapshot.
+func Conns(concurrency int) int { return 6*concurrency + maxStreams + 8 }
+
+// Handler answers every path.
+func (s *Server) Handler(routes []Route, probes []Probe, files []File, metrics http.Handler) http.Handler {
+	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
+	handle := func(path string, h http.HandlerFunc) { r.Handle(path, s.measure(path, h)) }
+	for _, route := range routes {
+		handle(route.Path, s.serve(route))
+	}
+	for _, probe := range probes {
+		handle(probe.Path, s.getOnly(s.probe(probe)))
+	}
+	for _, file := range files {
+		handle(file.Path, s.getOnly(serveFile(file)))
+	}
+	handle("/metrics", s.getOnly(metrics.ServeHTTP))
+	r.NotFoundHandler = s.measure("none", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, r, NotFound("There is nothing at this path."))
+	})
+	return s.outermost(r)
+}
+
+var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
+
+// nosniff, like every value that many answers share, is never changed.
+var nosniff = []string{"nosniff"}
+
+// outermost names the request and turns a panic into an error.
+func (s *Server) outermost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(headerRequestID)
+		if !requestID.MatchString(id) {
+			id = uuid.Must(uuid.NewV7()).String()
+		}
+		w.Header()[headerRequestID] = []string{id}
+		w.Header()["X-Content-Type-Options"] = nosniff
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			s.metrics.panics.Inc()
+			s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			s.fail(w, r, Internal(fmt.Errorf("panic: %v", v)))
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// methods are what Allow says of a route.
+func (e *Route) methods() []string {
+	var methods []string
+	if e.Get != nil {
+		methods = append(methods, http.MethodGet, http.MethodHead)
+	}
+	if e.Post != nil {
+		methods = append(methods, http.MethodPost)
+	}
+	if !e.Partner {
+		methods = append(methods, http.MethodOptions)
+	}
+	return methods
+}
+
+// header is what every answer of a route says.
+func (e *Route) header() http.Header {
+	if e.Partner {
+		return http.Header{"Cache-Control": {"private, no-cache"}, "Vary": {"Accept-Encoding, x-api-key"}}
+	}
+	h := http.Header{"Cache-Control": {"public, no-cache"}, "Vary": {"Accept-Encoding"}}
+	allowAnyOrigin(h)
+	return h
+}
+
+// serve makes the HTTP handler of a route.
+func (s *Server) serve(e Route) http.HandlerFunc {
+	allow, always := strings.Join(e.methods(), ", "), e.header()
+	return func(w http.ResponseWriter, r *http.Request) {
+		maps.Copy(w.Header(), always)
+		var h Handler
+		switch {
+		case r.Method == http.MethodGet || r.Method == http.MethodHead:
+			h = e.Get
+		case r.Method == http.MethodPost:
+			h = e.Post
+		case r.Method == http.MethodOptions && !e.Partner:
+			w.Header().Set("Allow", allow)
+			w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
+			w.Header().Set("Access-Control-Allow-Headers", "If-None-Match, X-Request-Id")
+			w.Header().Set("Access-Control-Max-Age", "86400")
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		if h == nil {
+			s.fail(w, r, wrongMethod(w, allow))
+			return
+		}
+		if err := s.answer(w, r, &e, h); err != nil {
+			s.fail(w, r, err)
+		}
+	}
+}
+
+// answer takes one request through the checks, always in this order: key, rate
+// limit, parameters, look-up.
+func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
+	r := s.request(w, hr)
+	r.partial = e.FirstSync
+	if e.Partner || e.Streamed { // the others wait for nothing but their turn, and for what make bounds
+		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
+		defer cancel()
+		r.Context = ctx
+	}
+	r.Header[headerChainState] = []string{s.Watcher.ChainState()}
+	if at := r.snapshot; at != nil {
+		maps.Copy(r.Header, position(at.Generation, at.Seq, at.Block))
+	}
+	if err := s.Admit(r, e); err != nil {
+		return err
+	}
+	var f *finished
+	var err error
+	switch {
+	case e.Streamed:
+		return s.stream(w, r, h)
+	case e.Uncached || hr.Method == http.MethodPost:
+		f, err = s.make(r, h)
+	default:
+		f, err = s.cached(r, h)
+	}
+	if err != nil {
+		return err
+	}
+	send(w, hr, f)
+	return nil
+}
+
+func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {
+	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), vars: mux.Vars(r), snapshot: s.Watcher.Snapshot(), watcher: s.Watcher}
+}
+
+// probe makes the HTTP handler of a probe.
+func (s *Server) probe(p Probe) http.HandlerFunc {
+	return func(w http.ResponseWriter, hr *http.Request) {
+		r := s.request(w, hr)
+		var a *Answer
+		var f *finished
+		var err error
+		if p.Limited {
+			err = s.Admit(r, &Route{})
+		}
+		if err == nil {
+			a, err = p.Get(r)
+		}
+		if err == nil {
+			f, err = a.finish(http.Header{"Vary": {"Accept-Encoding"}})
+		}
+		if err != nil {
+			s.fail(w, hr, err)
+			return
+		}
+		send(w, hr, f)
+	}
+}
+
+// serveFile answers with a file. Nothing in a page may come from elsewhere.
+func serveFile(file File) http.HandlerFunc {
+	h := http.Header{}
+	allowAnyOrigin(h)
+	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cache-Control", "public, no-cache")
+	h.Set("Vary", "Accept-Encoding")
+	f, err := (&Answer{Raw: file.Body, Kind: file.Kind}).finish(h)
+	if err != nil {
+		panic(err) // bytes need no encoding
+	}
+	return func(w http.ResponseWriter, r *http.Request) { send(w, r, f) }
+}
+
+// getOnly guards the paths outside the API.
+func (s *Server) getOnly(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			s.fail(w, r, wrongMethod(w, "GET, HEAD"))
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		h(w, r)
+	}
+}
+
+// statusClientGone is never read by anyone but the metrics.
+const statusClientGone = 499
+
+// fail sends an error, and logs it when it is ours.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		w.WriteHeader(statusClientGone)
+		return
+	}
+	f, h := failure(err), w.Header()
+	id := h.Get(headerRequestID)
+	if f.Status >= 500 && !f.Crowd {
+		s.Log.Error("request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status", f.Status, "error", f.Error())
+	}
+	body, err := Encode(errorEnvelope{Error: errorBody{Code: f.Code, Message: f.Message, RequestID: id, Details: f.Details}})
+	if err != nil {
+		body = []byte(`{"ok":false,"error":{"code":"INTERNAL_ERROR","message":"The error could not be encoded.","requestId":"` + id + `"}}`)
+	}
+	if f.Retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(f.Retry.Seconds()))))
+	}
+	if f.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `ApiKey realm="navlog", header="x-api-key"`)
+	}
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", jsonKind)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(body)
+}
+
+// allowAnyOrigin lets any web page read an answer and all its headers, for
+// nothing on a public route depends on who asks.
+func allowAnyOrigin(h http.Header) {
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Expose-Headers", "*")
+}
+
+func wrongMethod(w http.ResponseWriter, allow string) *Failure {
+	w.Header().Set("Allow", allow)
+	return &Failure{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, Message: "This path answers only to " + allow + "."}
+}
+
+// routeOf is the template of the path, which is safe to log and to count by.
+func routeOf(r *http.Request) string {
+	if route := mux.CurrentRoute(r); route != nil {
+		if path, err := route.GetPathTemplate(); err == nil {
+			return path
+		}
+	}
+	return "none"
+}
+
+// measure counts and times the requests of a route.
+func (s *Server) measure(route string, next http.HandlerFunc) http.Handler {
+	requests := s.metrics.requests.MustCurryWith(prometheus.Labels{"route": route})
+	seconds := s.metrics.seconds.WithLabelValues(route)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		start := s.Now()
+		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
+		returned := false
+		defer func() {
+			switch { // whatever was sent before a handler ended by a panic
+			case returned:
+			case r.Context().Err() != nil:
+				rec.status = statusClientGone
+			default:
+				rec.status = http.StatusInternalServerError
+			}
+			requests.WithLabelValues(methodOf(r), strconv.Itoa(rec.status)).Inc()
+			seconds.Observe(s.Now().Sub(start).Seconds())
+		}()
+		next(rec, r)
+		returned = true
+	})
+}
+
+// methodOf keeps the made-up methods of a client out of the metrics.
+func methodOf(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodOptions, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		return r.Method
+	}
+	return "other"
+}
+
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusRecorder) WriteHeader(status int) {
+	s.status = status
+	s.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController through.
+func (s *statusRecorder) Unwrap() http.ResponseWriter { return s.ResponseWriter }

@@ -1,0 +1,284 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// block is an answer that says where it is pinned.
+func block(r *httpapi.Request) (*httpapi.Answer, error) {
+	page := r.Params.Page()
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		return r.List([]string{httpapi.Decimal(p.Block)}, page, 1), nil
+	})
+}
+
+// serve serves some routes, by so many slots, over the small chain.
+func serve(t *testing.T, concurrency int, routes ...httpapi.Route) *readtest.Client {
+	t.Helper()
+	g := readtest.New(t, localtest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	return readtest.ServeBy(t, httpapi.New(concurrency, 1<<20, prometheus.NewRegistry()), g, routes...)
+}
+
+// TestOverload: with every place taken and the queue full, what is not in the
+// cache is 503 and everything else goes on; then it recovers by itself.
+func TestOverload(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block})
+	var log bytes.Buffer
+	c.Server.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c.Serve("/blocks").JSON(t)
+	release, err := c.Server.Occupy(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Server.Wait(httpapi.WaitersPerSlot)
+	r := c.Serve("/blocks?page=2")
+	r.Failed(t, 503, "UNAVAILABLE")
+	if r.Header().Get("Retry-After") != "1" {
+		t.Errorf("Retry-After is %q", r.Header().Get("Retry-After"))
+	}
+	if n := c.Server.Refused(); n != 1 {
+		t.Errorf("refused_total is %v", n)
+	}
+	c.Serve("/blocks").JSON(t)
+	c.Serve("/blocks?page=").JSON(t) // the same question
+	if log.Len() > 0 {
+		t.Errorf("a crowd fills the log: %s", log.String())
+	}
+	release()
+	c.Server.Wait(-httpapi.WaitersPerSlot)
+	c.Serve("/blocks?page=2").JSON(t)
+}
+
+// TestCachedRequestKeepsNoHeaders: what a client adds to a request takes no room
+// in the cache.
+func TestCachedRequestKeepsNoHeaders(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block})
+	freed := make(chan struct{})
+	func() {
+		filler := new([1 << 20]byte)
+		runtime.AddCleanup(filler, func(freed chan struct{}) { close(freed) }, freed)
+		request := httptest.NewRequestWithContext(context.WithValue(t.Context(), filler, filler), http.MethodGet, "/blocks", nil)
+		c.Handler.ServeHTTP(httptest.NewRecorder(), request)
+	}()
+	if c.Server.Cached() != 1 {
+		t.Fatal("the answer is not in the cache")
+	}
+	for done := false; !done; {
+		runtime.GC()
+		select {
+		case <-freed:
+			done = true
+		case <-time.After(10 * time.Millisecond):
+			if t.Context().Err() != nil {
+				t.Fatal("the request is not let go")
+			}
+		}
+	}
+	if c.Server.Cached() != 1 {
+		t.Error("the answer is gone")
+	}
+}
+
+// TestTornAnswers: a handler's error is not sent where it saw a fence that is not the
+// log's, nor the cache filled by what is about another state than it says.
+func TestTornAnswers(t *testing.T) {
+	tries := 0
+	c := serve(t, 1, httpapi.Route{Path: "/torn", Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+			tries++
+			fence := readmodel.Fence{Seq: p.Seq + 1, Block: 8}
+			p.See(fence)
+			if !fence.Holds(p.Seq, p.Block) {
+				return nil, httpapi.NotFound("There is no such thing.")
+			}
+			return &httpapi.Answer{Data: p.Block}, nil
+		})
+	}})
+	c.Watcher.CatchUpWithin = time.Millisecond
+	r := c.Serve("/torn")
+	if got := fmt.Sprintln(r.Data(t), r.Header().Get("X-Indexed-Block"), tries); got != "8 8 2\n" {
+		t.Errorf("the newest answer is %s", got)
+	}
+	if got := c.Serve("/torn?asOfBlock=8"); fmt.Sprint(got.Data(t)) != "8" {
+		t.Errorf("the block before is %s", got.Body)
+	}
+	for _, past := range []string{"9", "11"} {
+		r := c.Serve("/torn?asOfBlock=" + past)
+		r.Failed(t, 503, "UNAVAILABLE")
+		if r.Header().Get("Retry-After") != "1" {
+			t.Errorf("503 with %v", r.Header())
+		}
+	}
+	if n := c.Server.Cached(); n != 2 {
+		t.Errorf("%d answers are kept, should be the two", n)
+	}
+}
+
+// TestPanics are answered 500, logged and counted.
+func TestPanics(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/broken", Get: func(*httpapi.Request) (*httpapi.Answer, error) { panic("boom") }})
+	var log bytes.Buffer
+	c.Server.Log = slog.New(slog.NewTextHandler(&log, nil))
+	c.Serve("/broken").Failed(t, 500, "INTERNAL_ERROR")
+	if !strings.Contains(log.String(), "boom") {
+		t.Error("the panic was not logged")
+	}
+	if n := c.Server.Counted("/broken", "GET", "500"); n != 1 {
+		t.Errorf("counted %v times", n)
+	}
+	if c.Server.Cached() != 0 {
+		t.Error("a panic is kept")
+	}
+}
+
+// long is an answer of many pieces.
+func long(r *httpapi.Request) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+			out := bufio.NewWriterSize(w, httpapi.StreamChunk)
+			out.WriteString(`{"ok":true,"data":["`)
+			for range 2000 {
+				out.WriteString(strings.Repeat("x", 1000))
+			}
+			out.WriteString("\"]}\n")
+			return out.Flush()
+		}}, nil
+	})
+}
+
+// TestStreams: a long answer is named by what it is made of, for its bytes are not
+// known before they are sent.
+func TestStreams(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true}, httpapi.Route{Path: "/cut", Streamed: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+		return r.Pinned(func(context.Context, *pin.Pin) (*httpapi.Answer, error) {
+			return &httpapi.Answer{Stream: func(context.Context, io.Writer) error { return errors.New("no more") }}, nil
+		})
+	}})
+	first := c.Serve("/long")
+	first.JSON(t)
+	tags := map[string]bool{}
+	for _, path := range []string{"/long", "/long?asOfBlock=10", "/long?asOfBlock=9", "/long?x=1"} {
+		tags[c.Serve(path).Header().Get("ETag")] = true
+	}
+	if len(tags) != 4 || !tags[first.Header().Get("ETag")] {
+		t.Errorf("tags are %v", tags)
+	}
+	head, _ := http.NewRequest("HEAD", "/long", nil)
+	rec := httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, head)
+	if rec.Code != 200 || rec.Body.Len() > 0 || rec.Header().Get("ETag") != first.Header().Get("ETag") {
+		t.Errorf("HEAD: %d with %d bytes and %v", rec.Code, rec.Body.Len(), rec.Header())
+	}
+	again := httptest.NewRequest("GET", "/long", nil)
+	again.Header.Set("If-None-Match", first.Header().Get("ETag"))
+	rec = httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, again)
+	if rec.Code != 304 || rec.Body.Len() > 0 {
+		t.Errorf("asked again: %d with %d bytes", rec.Code, rec.Body.Len())
+	}
+	defer func() {
+		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
+			t.Errorf("an answer that breaks off ends by %v, with %d places taken", v, c.Server.StreamsTaken())
+		}
+	}()
+	c.Serve("/cut")
+}
+
+// TestLongAnswerBeyondAnAddress is refused after a while, and frees nobody else's place.
+func TestLongAnswerBeyondAnAddress(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true})
+	var ip netip.Addr // that of everybody here
+	var leave func()
+	for range httpapi.ClientStreams {
+		var err error
+		if leave, err = c.Server.EnterStreams(t.Context(), ip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Serve("/long").Failed(t, 503, "UNAVAILABLE")
+	leave()
+	c.Serve("/long").JSON(t)
+	if n := c.Server.StreamsOf(ip); n != httpapi.ClientStreams-1 {
+		t.Errorf("%d places taken", n)
+	}
+}
+
+// TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing, or
+// a little now and then.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true})
+	cut := make(chan any, 1)
+	server := &http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() { v := recover(); cut <- v; panic(http.ErrAbortHandler) }()
+		c.Handler.ServeHTTP(rw, r)
+	}), ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+		if err := c.(*net.TCPConn).SetWriteBuffer(httpapi.StreamChunk); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Serve(listener) }()
+	defer server.Close()
+	ask := func(read func(net.Conn)) {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.(*net.TCPConn).SetReadBuffer(httpapi.StreamChunk); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "GET /long HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		go read(conn)
+		if v := <-cut; v != http.ErrAbortHandler {
+			t.Errorf("the handler ended with %v: the client got it all", v)
+		}
+		if c.Server.StreamsTaken() != 0 {
+			t.Error("its place is still taken")
+		}
+	}
+	patience, whole := c.Server.Patience, c.Server.WriteTimeout
+	c.Server.Patience = patience / 100
+	ask(func(net.Conn) {})
+	c.Server.Patience, c.Server.WriteTimeout = patience, time.Second
+	ask(func(conn net.Conn) { // each piece well in time, and all of them in ten seconds
+		pace := time.NewTicker(100 * time.Millisecond)
+		defer pace.Stop()
+		for b := make([]byte, httpapi.StreamChunk/4); ; <-pace.C {
+			if _, err := conn.Read(b); err != nil {
+				return
+			}
+		}
+	})
+	c.Server.WriteTimeout = whole
+	c.Serve("/long").JSON(t)
+}

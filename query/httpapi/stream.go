@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+const (
+	// maxStreams is how many long answers are being sent at once, and
+	// clientStreams how many of them to one address: who reads slowly must not
+	// take the places of all others.
+	maxStreams    = 8
+	clientStreams = maxStreams / 2
+	// StreamChunk is what a client must take within streamPatience, or it is
+	// cut off: a reader that is slower than that costs the others too much.
+	StreamChunk    = 64 << 10
+	streamPatience = 5 * time.Second
+)
+
+// stream sends an answer while it is made. Until the first byte RequestTimeout
+// holds, and for all of it WriteTimeout, however the client spreads its reading.
+// An error after the first byte can only end the connection, which tells the
+// client that the answer is not whole.
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler) error {
+	end := time.Now().Add(s.WriteTimeout)
+	r.Params = newParams(r.HTTP.URL.RawQuery)
+	leave, err := s.readers.enter(r.Context, r.Client)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	release, err := s.streams.acquire(r.Context)
+	if err != nil {
+		return err
+	}
+	defer release()
+	a, err := h(r)
+	if err != nil {
+		return err
+	}
+	tag := r.stateTag()
+	if unchanged(w, r.HTTP, tag) {
+		return nil
+	}
+	r.Header.Set("Content-Type", jsonKind)
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
+	defer cancel()
+	send := func(w io.Writer) error { return a.Stream(ctx, w) }
+	if acceptsGzip(r.HTTP.Header) {
+		plain := send
+		send = func(w io.Writer) error { return zipped(w, plain) }
+		tag += gzipSuffix
+		r.Header.Set("Content-Encoding", "gzip")
+	}
+	r.Header["Etag"] = []string{`"` + tag + `"`}
+	if r.HTTP.Method == http.MethodHead {
+		return nil
+	}
+	if err := send(patientWriter{w, http.NewResponseController(w), s.Patience, end}); err != nil {
+		if r.HTTP.Context().Err() == nil {
+			s.Log.Error("answer cut off", "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// stateTag names an answer by what it is made of, for its bytes are not known before
+// they are sent.
+func (r *Request) stateTag() string {
+	h := r.Header
+	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
+		r.HTTP.URL.EscapedPath(), r.Params.values.Encode()}, " ")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// readers are the places for long answers that each address has, of those that wait
+// for one or are being sent one.
+type readers struct {
+	refused func()
+	mu      sync.Mutex
+	of      map[netip.Addr]*reader
+}
+
+type reader struct {
+	places *slots
+	inside int // of its requests: those that have a place or wait for one
+}
+
+func newReaders(refused func()) *readers {
+	return &readers{refused: refused, of: make(map[netip.Addr]*reader)}
+}
+
+// enter waits for one of the address's places; leave gives it back.
+func (r *readers) enter(ctx context.Context, ip netip.Addr) (leave func(), err error) {
+	r.mu.Lock()
+	of := r.of[ip]
+	if of == nil {
+		of = &reader{places: newSlots(clientStreams, r.refused)}
+		r.of[ip] = of
+	}
+	of.inside++
+	r.mu.Unlock()
+	gone := func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if of.inside--; of.inside == 0 {
+			delete(r.of, ip)
+		}
+	}
+	release, err := of.places.acquire(ctx)
+	if err != nil {
+		gone()
+		return nil, err
+	}
+	return func() { release(); gone() }, nil
+}
+
+// patientWriter gives each piece its own deadline, and none a later one than
+// the end of the answer.
+type patientWriter struct {
+	http.ResponseWriter
+	control  *http.ResponseController
+	patience time.Duration
+	end      time.Time
+}
+
+func (w patientWriter) Write(b []byte) (int, error) {
+	deadline := time.Now().Add(w.patience)
+	if w.end.Before(deadline) {
+		deadline = w.end
+	}
+	_ = w.control.SetWriteDeadline(deadline) // a recorder of a test has none
+	return w.ResponseWriter.Write(b)
+}

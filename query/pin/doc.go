@@ -1,0 +1,2 @@
+// Package pin decides which state an answer is about.
+package pin

@@ -1,0 +1,89 @@
+package pin_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within a minute: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
+// What project announces of the live generation is heard; after the connection
+// was lost it is heard again, and meanwhile known not to be.
+func TestListener(t *testing.T) {
+	w, pool := registered(t)
+	generation(t, pool, w.g.ID, readmodel.Schema(), registry.Live)
+	w.LookAtRegistry(t.Context())
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.Listen(ctx); close(done) }()
+	hears := func(generation int32) bool {
+		select {
+		case <-w.Notified():
+		default:
+		}
+		if err := registry.AnnounceWritten(ctx, pool, generation); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.Notified():
+			return true
+		case <-time.After(time.Second):
+			return false
+		}
+	}
+	eventually(t, "it listens", w.Listening)
+	eventually(t, "it hears", func() bool { return hears(w.g.ID) })
+	eventually(t, "another generation's word is not heard, nor one of before", func() bool { return !hears(w.g.ID + 1_000_000) })
+	if _, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it knows that it hears nothing", func() bool { return !w.Listening() })
+	eventually(t, "it hears again", func() bool { return w.Listening() && hears(w.g.ID) })
+	stop()
+	<-done
+}
+
+// A server shows what was announced without waiting for its next look, and an answer
+// that waits for the spine has it looked for at once.
+func TestAnnouncedIsShown(t *testing.T) {
+	w, pool := registered(t)
+	generation(t, pool, w.g.ID, readmodel.Schema(), registry.Live)
+	w.LookAtRegistry(t.Context())
+	w.SetPauses(time.Hour, time.Hour)
+	w.CatchUpWithin = time.Minute
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { w.Follow(ctx); close(done) }()
+	go w.Listen(ctx)
+	defer func() { stop(); <-done }()
+	eventually(t, "it listens", w.Listening)
+	for block := uint64(12); block < 16; block++ {
+		w.chain.Append(readtest.BlockRecord(block))
+		w.g.WriteSpine(w.chain)
+		eventually(t, "the block is shown", func() bool {
+			if err := registry.AnnounceWritten(ctx, pool, w.g.ID); err != nil {
+				t.Error(err)
+			}
+			return w.Snapshot() != nil && w.Snapshot().Block == block
+		})
+	}
+}

@@ -1,0 +1,24 @@
+package pin
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// Register has reg show what answers are made of.
+func (w *Watcher) Register(reg prometheus.Registerer) {
+	gauge := func(name, help string, value func(*Snapshot) float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "navlog_query_" + name, Help: help}, func() float64 {
+			if s := w.Snapshot(); s != nil {
+				return value(s)
+			}
+			return 0
+		})
+	}
+	reg.MustRegister(
+		gauge("indexed_seq", "Last seq of the log that answers are made of; 0 before the first snapshot.", func(s *Snapshot) float64 { return float64(s.Seq) }),
+		gauge("indexed_block", "Newest indexed block.", func(s *Snapshot) float64 { return float64(s.Block) }),
+		gauge("generation", "Generation that answers are made of.", func(s *Snapshot) float64 { return float64(s.Generation) }),
+		gauge("snapshot_age_seconds", "Time since the read models were last seen.", func(*Snapshot) float64 {
+			seen, _ := w.Seen()
+			return w.Now().Sub(seen).Seconds()
+		}),
+	)
+}

@@ -1,0 +1,233 @@
+package pin
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+func sql(name string) string {
+	b, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return string(b)
+}
+
+var (
+	sqlLastSeq      = sql("last_seq")
+	sqlNewestBlocks = sql("newest_blocks")
+	sqlFirstBlocks  = sql("first_blocks")
+	sqlVaults       = sql("vaults")
+)
+
+// source is the database of a generation and the way to it.
+type source struct {
+	id       int32
+	database string
+	conn     driver.Conn
+}
+
+// Snapshot is a whole state of one generation that answers can be pinned to. It is
+// never changed.
+type Snapshot struct {
+	Generation int32
+	Seq        uint64 // the end of the newest whole unit
+	Block      uint64 // the newest indexed one
+	Time       uint64 // of that block, Unix seconds
+	First      uint64 // the first indexed block
+	Vaults     []Vault
+	// Partial says that the generation is still being built, the first one: only
+	// facts can be asked for.
+	Partial bool
+
+	source  *source
+	chainID uint64
+}
+
+// Vault is what the newest record about a vault says of it.
+type Vault struct {
+	Address    common.Address
+	Written    string // the address with its checksum
+	Name       string
+	Symbol     string
+	Decimals   uint32
+	Asset      Asset
+	StartBlock uint64
+}
+
+// Asset is the token that a vault holds.
+type Asset struct {
+	Address  common.Address
+	Symbol   string
+	Decimals uint32
+}
+
+// sameAs tells whether two looks found the same.
+func (s *Snapshot) sameAs(other *Snapshot) bool {
+	return s != nil && other != nil && s.Generation == other.Generation && s.Seq == other.Seq && s.Partial == other.Partial
+}
+
+// unlikeAssets tells whether a sum over vaults adds units of different size.
+func (s *Snapshot) unlikeAssets() bool {
+	return s != nil && slices.ContainsFunc(s.Vaults, func(v Vault) bool { return v.Asset.Decimals != s.Vaults[0].Asset.Decimals })
+}
+
+// emptyError says that there is nothing to serve in a generation yet.
+type emptyError struct{ database string }
+
+func (e emptyError) Error() string {
+	return e.database + " holds no indexed block yet: ingest and project have to get there first"
+}
+
+// lastSeq is how far a generation is.
+func lastSeq(ctx context.Context, s *source) (uint64, error) {
+	rows, err := ask[struct {
+		Seq uint64 `ch:"seq"`
+	}](ctx, s, sqlLastSeq, nil)
+	if err != nil {
+		return 0, fmt.Errorf("read how far %s is: %w", s.database, err)
+	}
+	return rows[0].Seq, nil
+}
+
+// read reads what a snapshot says at its seq.
+func (s *Snapshot) read(ctx context.Context) error {
+	newest, ok, err := newestBlock(ctx, s.source, s.Seq, noBlockIsAbove)
+	if err != nil {
+		return fmt.Errorf("read the newest block of %s: %w", s.source.database, err)
+	}
+	if !ok {
+		return emptyError{s.source.database}
+	}
+	s.Block, s.Time = newest.Block, uint64(newest.Time)
+	return Together(
+		func() error {
+			first, _, err := liveBlock(ctx, s.source, sqlFirstBlocks, Args{"seq": s.Seq})
+			s.First = first.Block
+			if err != nil {
+				return fmt.Errorf("read the first block of %s: %w", s.source.database, err)
+			}
+			return nil
+		},
+		func() error {
+			rows, err := ask[vaultRecord](ctx, s.source, sqlVaults, Args{"seq": s.Seq})
+			if err != nil {
+				return fmt.Errorf("read the vaults of %s: %w", s.source.database, err)
+			}
+			if s.Vaults, err = vaults(rows, s.chainID); err != nil {
+				return fmt.Errorf("read the vaults of %s: %w", s.source.database, err)
+			}
+			return nil
+		},
+	)
+}
+
+type blockRow struct {
+	Block uint64 `ch:"block"`
+	Time  uint32 `ch:"ts"`
+	Sign  int8   `ch:"sign"`
+}
+
+// fewBlocks is how many block records are looked at first: mostly the first is live.
+const fewBlocks = 8
+
+const noBlockIsAbove = ^uint64(0)
+
+// newestBlock is the newest block up to a block that is live at a seq.
+func newestBlock(ctx context.Context, s *source, seq, block uint64) (blockRow, bool, error) {
+	return liveBlock(ctx, s, sqlNewestBlocks, Args{"seq": seq, "block": block})
+}
+
+// liveBlock is the first live one of the blocks that a question gives, of which it
+// looks at more until it finds one. Of one height the newest record decides, for
+// retractions come newest first: at most one is live, the last that was added.
+func liveBlock(ctx context.Context, s *source, question string, args Args) (live blockRow, ok bool, err error) {
+	for few := uint64(fewBlocks); ; few *= 64 {
+		args["few"] = few
+		rows, err := ask[blockRow](ctx, s, question, args)
+		if err != nil {
+			return blockRow{}, false, err
+		}
+		for i, r := range rows {
+			if r.Sign > 0 && (i == 0 || rows[i-1].Block != r.Block) {
+				return r, true, nil
+			}
+		}
+		if uint64(len(rows)) < few {
+			return blockRow{}, false, nil
+		}
+	}
+}
+
+// vaultRecord is one row of records with kind vault.
+type vaultRecord struct {
+	Seq      uint64 `ch:"seq"`
+	Sign     int8   `ch:"sign"`
+	Retracts uint64 `ch:"retracts"`
+	Payload  string `ch:"payload"`
+}
+
+// vaults folds the records about vaults, which are in the order of the log: the newest
+// live one of an address counts. Vaults are listed by their start block, then by address.
+func vaults(records []vaultRecord, chainID uint64) ([]Vault, error) {
+	gone := make(map[uint64]bool)
+	for _, r := range records {
+		if r.Sign < 0 {
+			gone[r.Retracts] = true
+		}
+	}
+	newest := make(map[common.Address]Vault)
+	for _, r := range records {
+		v, err := decode(r.Payload, chainID)
+		if err != nil {
+			return nil, fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+		if r.Sign > 0 && !gone[r.Seq] {
+			newest[v.Address] = v
+		}
+	}
+	list := make([]Vault, 0, len(newest))
+	for _, v := range newest {
+		list = append(list, v)
+	}
+	slices.SortFunc(list, func(a, b Vault) int {
+		return cmp.Or(cmp.Compare(a.StartBlock, b.StartBlock), a.Address.Cmp(b.Address))
+	})
+	return list, nil
+}
+
+func decode(payload string, chainID uint64) (Vault, error) {
+	var record event.Record
+	if err := proto.Unmarshal([]byte(payload), &record); err != nil {
+		return Vault{}, fmt.Errorf("its payload cannot be decoded: %w; rebuild the generation with `navlog projection rebuild`", err)
+	}
+	v := record.GetVault()
+	if v == nil || len(v.GetAddress()) != common.AddressLength {
+		return Vault{}, errors.New("its payload names no vault; rebuild the generation with `navlog projection rebuild`")
+	}
+	if record.GetChainId() != chainID {
+		return Vault{}, plainError(fmt.Sprintf("it is of chain %d and this program serves chain %d: give it the read models of its own chain", record.GetChainId(), chainID))
+	}
+	address := common.BytesToAddress(v.GetAddress())
+	return Vault{
+		Address: address, Written: address.Hex(), Name: v.GetName(), Symbol: v.GetSymbol(),
+		Decimals: v.GetDecimals(), StartBlock: v.GetStartBlock(),
+		Asset: Asset{
+			Address: common.BytesToAddress(v.GetAsset().GetAddress()),
+			Symbol:  v.GetAsset().GetSymbol(), Decimals: v.GetAsset().GetDecimals(),
+		},
+	}, nil
+}

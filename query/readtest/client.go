@@ -1,0 +1,146 @@
+package readtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+)
+
+// Client asks a handler in a test.
+type Client struct {
+	T       testing.TB
+	Handler http.Handler
+	Watcher *pin.Watcher
+	Server  *httpapi.Server // where Serve made the client
+}
+
+// Serve serves some routes over a generation as it is now, without keys and limits: a
+// partner route is asked by partner 7, Seven. Answers are made anew each time.
+func Serve(t testing.TB, g *Generation, routes ...httpapi.Route) *Client {
+	t.Helper()
+	return ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, routes...)
+}
+
+// ServeBy is Serve by a server of the test's own.
+func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.Route) *Client {
+	t.Helper()
+	s.Log, s.RequestTimeout, s.WriteTimeout = slog.New(slog.NewTextHandler(t.Output(), nil)), time.Minute, time.Minute
+	s.Watcher = pin.New(ChainID, httpapi.Conns(16), s.WriteTimeout, g.Config, nil, s.Log)
+	s.Watcher.LookTimeout = time.Minute // the machine may be busy with other tests
+	s.Watcher.Only(g.ID)
+	t.Cleanup(s.Watcher.Close)
+	s.Admit = func(r *httpapi.Request, e *httpapi.Route) error {
+		if e.Partner {
+			r.Partner = &httpapi.Partner{ID: 7, Name: "Seven", RateLimit: 120}
+		}
+		return nil
+	}
+	c := &Client{T: t, Watcher: s.Watcher, Server: s, Handler: s.Handler(routes, nil, nil, http.NotFoundHandler())}
+	c.Look()
+	return c
+}
+
+// Look has the watcher look at the generation.
+func (c *Client) Look() {
+	c.T.Helper()
+	if err := c.Watcher.Look(c.T.Context()); err != nil {
+		c.T.Fatal(err)
+	}
+}
+
+// Reply is an answer.
+type Reply struct {
+	*httptest.ResponseRecorder
+	Path string
+}
+
+// Do sends a request and has the contract judge the answer; header is name, value,
+// name, value.
+func (c *Client) Do(method, path string, body io.Reader, header ...string) Reply {
+	reply, r, sent := c.serve(method, path, body, header...)
+	TheContract().Judge(c.T, r, sent, reply.ResponseRecorder)
+	return reply
+}
+
+// Get is Do of a GET.
+func (c *Client) Get(path string, header ...string) Reply { return c.Do("GET", path, nil, header...) }
+
+// Serve is Get of what the contract does not have.
+func (c *Client) Serve(path string) Reply {
+	reply, _, _ := c.serve("GET", path, nil)
+	return reply
+}
+
+func (c *Client) serve(method, path string, body io.Reader, header ...string) (Reply, *http.Request, []byte) {
+	c.T.Helper()
+	var sent []byte
+	if body != nil {
+		var err error
+		if sent, err = io.ReadAll(body); err != nil {
+			c.T.Fatal(err)
+		}
+	}
+	r := httptest.NewRequest(method, path, bytes.NewReader(sent))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	rec := httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, r)
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	return Reply{rec, path}, r, sent
+}
+
+// JSON is the body of an answer that must be 200 with ok true.
+func (r Reply) JSON(t testing.TB) map[string]any {
+	t.Helper()
+	if r.Code != http.StatusOK {
+		t.Fatalf("%s: %d %s", r.Path, r.Code, r.Body)
+	}
+	out := Decode(t, r.Body.Bytes())
+	if out["ok"] != true {
+		t.Fatalf("%s: ok is %v", r.Path, out["ok"])
+	}
+	return out
+}
+
+// Data is what it says.
+func (r Reply) Data(t testing.TB) any { t.Helper(); return r.JSON(t)["data"] }
+
+// Failed checks an error answer and gives its details.
+func (r Reply) Failed(t testing.TB, status int, code string) any {
+	t.Helper()
+	if r.Code != status {
+		t.Fatalf("%s: status is %d and should be %d: %s", r.Path, r.Code, status, r.Body)
+	}
+	out := Decode(t, r.Body.Bytes())
+	e, _ := out["error"].(map[string]any)
+	if out["ok"] != false || e["code"] != code || e["message"] == "" || e["message"] == nil {
+		t.Fatalf("%s: error should be %s: %s", r.Path, code, r.Body)
+	}
+	if id := e["requestId"]; id == "" || id != r.Header().Get("X-Request-Id") {
+		t.Fatalf("%s: requestId is %v and the header %q", r.Path, id, r.Header().Get("X-Request-Id"))
+	}
+	return e["details"]
+}
+
+// Decode reads JSON with its numbers as they are written.
+func Decode(t testing.TB, b []byte) map[string]any {
+	t.Helper()
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.UseNumber()
+	var out map[string]any
+	if err := decoder.Decode(&out); err != nil {
+		t.Fatalf("not JSON: %v: %s", err, b)
+	}
+	return out
+}

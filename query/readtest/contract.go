@@ -1,0 +1,187 @@
+package readtest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/navlog/navlog/schemas/openapi"
+)
+
+// Contract is the OpenAPI document as a judge. Every request of every test
+// passes through it: see Client.Do.
+type Contract struct {
+	Doc    *openapi3.T
+	router routers.Router
+}
+
+// TheContract is the one of the program.
+var TheContract = sync.OnceValue(func() *Contract {
+	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
+	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
+	if err != nil {
+		panic(err)
+	}
+	for _, s := range doc.Components.Schemas {
+		closeObjects(s)
+	}
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		panic(err)
+	}
+	return &Contract{doc, router}
+})
+
+// statusClientGone is what a request is counted by whose client is gone.
+const statusClientGone = 499
+
+// closeObjects forbids the fields that the document does not name. Clients
+// must ignore such fields; we must not send them.
+func closeObjects(s *openapi3.SchemaRef) {
+	if s == nil || s.Ref != "" || s.Value == nil {
+		return
+	}
+	v := s.Value
+	if v.Type.Is("object") && len(v.Properties) > 0 && v.AdditionalProperties.Has == nil && v.AdditionalProperties.Schema == nil {
+		no := false
+		v.AdditionalProperties.Has = &no
+	}
+	for _, p := range v.Properties {
+		closeObjects(p)
+	}
+	closeObjects(v.Items)
+}
+
+// Judge holds an answer against the document: a documented status, with the
+// headers and the body of that status. What the service accepts, the document
+// must allow.
+func (c *Contract) Judge(t testing.TB, r *http.Request, body []byte, rec *httptest.ResponseRecorder) {
+	t.Helper()
+	fault := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("contract: %s %s: %d: %s\n%.400s", r.Method, r.URL, rec.Code, fmt.Sprintf(format, args...), rec.Body)
+	}
+	asked := r.Clone(r.Context()) // with a URL of its own
+	if r.Method == http.MethodHead {
+		asked.Method = http.MethodGet
+	}
+	if rec.Code < 400 {
+		asked.URL.RawPath = "" // what is answered is judged by what its path says, however it is encoded
+	}
+	route, vars, err := c.router.FindRoute(asked)
+	switch {
+	case rec.Code == statusClientGone, strings.HasPrefix(r.URL.Path, "/docs/"): // parts of the page
+		return
+	case r.Method == http.MethodOptions && rec.Code == http.StatusNoContent:
+		return
+	case rec.Code == http.StatusMethodNotAllowed:
+		if route != nil {
+			fault("the document has this method")
+			return
+		}
+		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked}, c.Doc.Components.Responses["MethodNotAllowed"].Value, rec)
+		return
+	case errors.Is(err, routers.ErrPathNotFound) && rec.Code == http.StatusNotFound:
+		c.judgeResponse(fault, &openapi3filter.RequestValidationInput{Request: asked}, c.Doc.Components.Responses["NotFound"].Value, rec)
+		return
+	case err != nil:
+		fault("the document has no such operation: %v", err)
+		return
+	}
+	input := &openapi3filter.RequestValidationInput{Request: asked, PathParams: vars, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
+	documented := route.Operation.Responses.Status(rec.Code)
+	if documented == nil {
+		fault("the document has no such status here")
+		return
+	}
+	c.judgeResponse(fault, input, documented.Value, rec)
+	if rec.Code < 400 {
+		c.judgeRequest(fault, input, body)
+	}
+}
+
+func (c *Contract) judgeResponse(fault func(string, ...any), input *openapi3filter.RequestValidationInput, documented *openapi3.Response, rec *httptest.ResponseRecorder) {
+	header := rec.Header().Clone()
+	content := rec.Body.Bytes()
+	for name := range header {
+		if !ofHTTP[name] && documentedHeader(documented, name) == nil {
+			fault("the document has no header %s here", name)
+		}
+	}
+	if header.Get("Content-Encoding") == "gzip" {
+		content = gunzip(content)
+		header.Del("Content-Encoding")
+	}
+	bare := input.Request.Method == http.MethodHead || rec.Code == http.StatusNotModified || len(content) == 0
+	one := openapi3.NewResponses()
+	one.Delete("default")
+	one.Set(fmt.Sprint(rec.Code), &openapi3.ResponseRef{Value: documented})
+	only := *input
+	only.Route = &routers.Route{Spec: c.Doc, Operation: &openapi3.Operation{Responses: one}}
+	answer := &openapi3filter.ResponseValidationInput{RequestValidationInput: &only, Status: rec.Code, Header: header,
+		Options: &openapi3filter.Options{ExcludeResponseBody: bare, IncludeResponseStatus: true, MultiError: true}}
+	answer.SetBodyBytes(content)
+	if err := openapi3filter.ValidateResponse(input.Request.Context(), answer); err != nil {
+		fault("%v", err)
+	}
+}
+
+// ofHTTP are the headers that say how a body is sent, which no document lists.
+var ofHTTP = map[string]bool{"Content-Type": true, "Content-Length": true, "Content-Encoding": true, "Date": true}
+
+// documentedHeader finds a header by its name, in whatever case.
+func documentedHeader(documented *openapi3.Response, name string) *openapi3.HeaderRef {
+	for candidate, header := range documented.Headers {
+		if strings.EqualFold(candidate, name) {
+			return header
+		}
+	}
+	return nil
+}
+
+// judgeRequest asks the document about a request that was answered. What the
+// document says in words is done first: empty parameters are absent, of
+// repeated ones the first counts, and those that it does not name are ignored.
+func (c *Contract) judgeRequest(fault func(string, ...any), input *openapi3filter.RequestValidationInput, body []byte) {
+	values := input.Request.URL.Query()
+	for name, given := range values {
+		if given[0] == "" {
+			delete(values, name)
+		} else {
+			values[name] = given[:1]
+		}
+	}
+	input.QueryParams = values
+	clean := *input.Request.URL
+	clean.RawQuery = values.Encode()
+	input.Request.URL = &clean
+	input.Request.Body = io.NopCloser(bytes.NewReader(body))
+	if err := openapi3filter.ValidateRequest(input.Request.Context(), input); err != nil {
+		fault("the document forbids a request that was answered: %v", err)
+	}
+}
+
+func gunzip(b []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return b
+	}
+	out, err := io.ReadAll(r)
+	if err != nil {
+		return b
+	}
+	return out
+}

@@ -1,0 +1,120 @@
+// Package readtest gives tests of query a generation to ask: it stands in for ingest
+// and project, of which query knows nothing.
+//
+//	Log          facts, appended and retracted as ingest does it
+//	Generation   the database that project would make of them, on a real engine
+//	Serve        some routes over a generation, without keys and limits
+//	Judge        the OpenAPI document, which every answer is held against
+//
+// Derived tables are filled by their definitions, and the changes between two writes
+// are rows that take back and rows that add, as project writes them.
+package readtest
+
+import (
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Kind is what a fact is.
+type Kind string
+
+// The kinds of facts.
+const (
+	Block   Kind = "block"
+	Vault   Kind = "vault"
+	Deposit Kind = "deposit"
+	Request Kind = "request"
+	Funding Kind = "funding"
+	Claim   Kind = "claim"
+	Cancel  Kind = "cancel"
+	Expiry  Kind = "expiry"
+	Nav     Kind = "nav"
+	Sweep   Kind = "sweep"
+)
+
+// Fact is what a log, a block or a vault record says; only the fields of its kind are
+// set.
+type Fact struct {
+	Kind           Kind
+	Vault          common.Address
+	User, Other    common.Address // owner; sender or receiver
+	Partner        uint32
+	ID, To         uint64 // deposit id, request index, first of a sweep; last of a sweep
+	Assets, Shares int64
+	Price, Supply  int64 // of a NAV
+	Expires        uint64
+	Block          uint64
+	Index          uint32
+	Tx             common.Hash
+	Meta           *event.Vault
+	Passed         bool // of a vault that the generation does not know
+}
+
+// Entry is a record of the log.
+type Entry struct {
+	Fact
+	Seq, Retracts uint64
+	Boundary      bool
+}
+
+// Log is the log. Entries[i] has seq i+1.
+type Log struct {
+	ChainID uint64
+	Entries []Entry
+}
+
+// NewLog makes an empty log.
+func NewLog(chainID uint64) *Log { return &Log{ChainID: chainID} }
+
+// BlockTime is the time of a block.
+func BlockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
+
+// Seq is the last one.
+func (l *Log) Seq() uint64 { return uint64(len(l.Entries)) }
+
+// Append adds facts; the last record becomes the end of a unit.
+func (l *Log) Append(facts ...Fact) {
+	for _, f := range facts {
+		l.Add(f, 0)
+	}
+	l.Entries[len(l.Entries)-1].Boundary = true
+}
+
+// Add adds a fact, or the retraction of the one at a seq, and ends no unit.
+func (l *Log) Add(f Fact, retracts uint64) {
+	l.Entries = append(l.Entries, Entry{Fact: f, Seq: l.Seq() + 1, Retracts: retracts})
+}
+
+// Retract takes back, newest first, every live fact of blocks above fork, but the unit
+// does not end: the new branch belongs to it. It gives what was taken back, oldest first.
+func (l *Log) Retract(fork uint64) []Fact {
+	var gone []Fact
+	for _, e := range slices.Backward(l.Live(l.Seq(), 1<<62)) {
+		if e.Block > fork && e.Kind != Vault {
+			l.Add(e.Fact, e.Seq)
+			gone = append(gone, e.Fact)
+		}
+	}
+	slices.Reverse(gone)
+	return gone
+}
+
+// Live are the facts that count at a seq and up to a block, in the order of the log.
+func (l *Log) Live(seq, block uint64) []Entry {
+	taken := map[uint64]bool{}
+	for _, e := range l.Entries[:seq] {
+		if e.Retracts != 0 {
+			taken[e.Retracts] = true
+		}
+	}
+	var out []Entry
+	for _, e := range l.Entries[:seq] {
+		if e.Retracts == 0 && !taken[e.Seq] && e.Block <= block {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,2 +1,0 @@
-SELECT sum(sign) AS total
-{{template "user_deposits"}}

@@ -1,1 +1,0 @@
-SELECT sum(sign) AS total {{template "user_withdrawals"}}

@@ -1,0 +1,292 @@
+// Package users answers who the users are: a list in one of three orders, and what one
+// of them has in each vault.
+//
+// # The list
+//
+// By first seen, and by totals at the newest block, the list is rows in the order in
+// which they are asked for, so that a page is read where it lies. Rows that changed
+// stand there in pairs that cancel each other until a merge takes them away. So a page
+// is read out of the first so many rows, in which pairs are added up; only the last of
+// these rows may lack its other one, and so one user more than the page has proves that
+// the page is whole. Where there is none, more rows are read, up to all of them.
+//
+// What is shown beside the order by first seen, the totals, is added up for the users of
+// the page. The lists by totals carry all that they show and know the newest block
+// alone: the answer is held back where they are of a later one than the pin (see
+// pin.Pin.SeeCursor). At a past block everybody's totals are added up.
+package users
+
+import (
+	"context"
+	_ "embed"
+	"math/big"
+	"strings"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var (
+	//go:embed page_asc.sql
+	sqlPageAsc string
+	//go:embed page_desc.sql
+	sqlPageDesc string
+	//go:embed count.sql
+	sqlCount string
+	//go:embed past_asc.sql
+	sqlPastAsc string
+	//go:embed past_desc.sql
+	sqlPastDesc string
+	//go:embed totals.sql
+	sqlTotals string
+	//go:embed first_seen.sql
+	sqlFirstSeen string
+)
+
+type userJSON struct {
+	Address        string `json:"address"`
+	FirstSeen      string `json:"firstSeen"`
+	TotalDeposited string `json:"totalDeposited"`
+	TotalWithdrawn string `json:"totalWithdrawn"`
+}
+
+// user is one as the lists give them.
+type user struct {
+	Address   string   `ch:"user"`
+	FirstSeen int64    `ch:"first_ts"`
+	Deposited *big.Int `ch:"deposited"`
+	Withdrawn *big.Int `ch:"withdrawn"`
+}
+
+func (u *user) json() userJSON {
+	return userJSON{
+		Address: httpapi.ToAddress(u.Address).Hex(), FirstSeen: httpapi.Time(uint64(u.FirstSeen)),
+		TotalDeposited: u.Deposited.String(), TotalWithdrawn: u.Withdrawn.String(),
+	}
+}
+
+// The lists of the table, by how a client names their order.
+const firstSeen = "firstSeen"
+
+var lists = map[string]string{firstSeen: "first", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"}
+
+// List is a page of the users.
+func List(r *httpapi.Request) (*httpapi.Answer, error) {
+	page := r.Params.Page()
+	by := r.Params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn")
+	descending := r.Params.OneOf("sortOrder", "desc", "asc", "desc") == "desc"
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		var users []user
+		var total int64
+		var err error
+		switch {
+		case by == firstSeen:
+			if users, total, err = pageOf(ctx, p, lists[by], descending, page); err == nil {
+				err = addTotals(ctx, p, users)
+			}
+		case p.AsOf:
+			users, total, err = pastPageOf(ctx, p, lists[by], descending, page)
+		default:
+			users, total, err = pageOf(ctx, p, lists[by], descending, page)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out := make([]userJSON, len(users))
+		for i := range users {
+			out[i] = users[i].json()
+		}
+		return r.List(out, page, total), nil
+	})
+}
+
+// spareRows is how many rows are read at first beside those before a page and on it,
+// and moreRows by how much more each time that a page is not whole.
+const (
+	spareRows = 64
+	moreRows  = 8
+)
+
+// pageOf reads a page out of a list of the table, and how many users it has.
+func pageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
+	most := page.Offset() + uint64(page.Size) + spareRows
+	var n counted
+	err = pin.Together(
+		func() (err error) { users, err = readPage(ctx, p, list, descending, page, most); return },
+		func() (err error) { n, err = count(ctx, p, list); return },
+	)
+	for err == nil && len(users) <= page.Size && most < n.Rows {
+		most *= moreRows
+		users, err = readPage(ctx, p, list, descending, page, most)
+	}
+	return users[:min(len(users), page.Size)], n.Total, err
+}
+
+// counted is how many users a list has, and how many rows say so.
+type counted struct {
+	Total int64  `ch:"total"`
+	Rows  uint64 `ch:"rows"`
+	cursor
+}
+
+func count(ctx context.Context, p *pin.Pin, list string) (counted, error) {
+	n, _, err := pin.AskOne[counted](ctx, p, sqlCount, pin.Args{"list": list})
+	if err == nil {
+		n.see(p, list)
+	}
+	return n, err
+}
+
+// cursor is what a question read of the table's cursor.
+type cursor struct {
+	Seq   uint64   `ch:"cursor"`
+	Fence []uint64 `ch:"fence"`
+}
+
+// see tells the pin of which belief a list is, and of which seq where it says nothing
+// of the past.
+func (c *cursor) see(p *pin.Pin, list string) {
+	fence := readmodel.Fence{Seq: c.Fence[0], Block: c.Fence[1], Before: c.Fence[2]}
+	if list == lists[firstSeen] {
+		p.See(fence)
+	} else {
+		p.SeeCursor(c.Seq, fence)
+	}
+}
+
+// readPage reads the users of a page and one more, out of the first so many rows of a list.
+func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page, most uint64) ([]user, error) {
+	type row struct {
+		user
+		cursor
+		IsCursor uint8 `ch:"is_cursor"`
+	}
+	rows, err := pin.Ask[row](ctx, p, directed(descending, sqlPageDesc, sqlPageAsc),
+		pin.Args{"list": list, "most": most, "limit": uint64(page.Size) + 1, "offset": page.Offset()})
+	if err != nil {
+		return nil, err
+	}
+	users := make([]user, 0, page.Size+1)
+	for _, r := range rows {
+		if r.IsCursor == 1 {
+			r.see(p, list)
+		} else {
+			users = append(users, r.user)
+		}
+	}
+	return users, nil
+}
+
+func directed(descending bool, desc, asc string) string {
+	if descending {
+		return desc
+	}
+	return asc
+}
+
+// pastPageOf adds up what everybody deposited or withdrew up to a past block, and
+// reads a page of that.
+func pastPageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
+	var n counted
+	err = pin.Together(
+		func() (err error) { users, err = readPastPage(ctx, p, list, descending, page); return },
+		func() (err error) { n, err = count(ctx, p, lists[firstSeen]); return },
+	)
+	if err != nil {
+		return nil, 0, err
+	}
+	err = pin.Together(
+		func() error { return addTotals(ctx, p, users) },
+		func() error { return addFirstSeen(ctx, p, users) },
+	)
+	return users, n.Total, err
+}
+
+func readPastPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) ([]user, error) {
+	type row struct {
+		User     string   `ch:"user"`
+		Fence    []uint64 `ch:"fence"`
+		IsCursor uint8    `ch:"is_cursor"`
+	}
+	rows, err := pin.Ask[row](ctx, p, directed(descending, sqlPastDesc, sqlPastAsc), pin.Args{"list": list, "limit": uint64(page.Size), "offset": page.Offset()})
+	if err != nil {
+		return nil, err
+	}
+	users := make([]user, 0, page.Size)
+	for _, r := range rows {
+		if r.IsCursor == 1 {
+			p.See(readmodel.Fence{Seq: r.Fence[0], Block: r.Fence[1], Before: r.Fence[2]})
+		} else {
+			users = append(users, user{Address: r.User})
+		}
+	}
+	return users, nil
+}
+
+// addTotals fills in what users deposited and withdrew.
+func addTotals(ctx context.Context, p *pin.Pin, users []user) error {
+	type row struct {
+		User      string   `ch:"user"`
+		Deposited *big.Int `ch:"deposited"`
+		Withdrawn *big.Int `ch:"withdrawn"`
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	rows, err := pin.Ask[row](ctx, p, ofUsers(sqlTotals, users), nil)
+	if err != nil {
+		return err
+	}
+	byUser := make(map[string]row, len(rows))
+	for _, r := range rows {
+		byUser[r.User] = r
+	}
+	for i := range users {
+		u := &users[i]
+		u.Deposited, u.Withdrawn = new(big.Int), new(big.Int)
+		if r, ok := byUser[u.Address]; ok {
+			u.Deposited, u.Withdrawn = r.Deposited, r.Withdrawn
+		}
+	}
+	return nil
+}
+
+// addFirstSeen fills in when users were first seen.
+func addFirstSeen(ctx context.Context, p *pin.Pin, users []user) error {
+	type row struct {
+		User     string   `ch:"user"`
+		Time     int64    `ch:"first_ts"`
+		Fence    []uint64 `ch:"fence"`
+		IsCursor uint8    `ch:"is_cursor"`
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	rows, err := pin.Ask[row](ctx, p, ofUsers(sqlFirstSeen, users), nil)
+	if err != nil {
+		return err
+	}
+	byUser := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		if r.IsCursor == 1 {
+			p.See(readmodel.Fence{Seq: r.Fence[0], Block: r.Fence[1], Before: r.Fence[2]})
+		} else {
+			byUser[r.User] = r.Time
+		}
+	}
+	for i := range users {
+		users[i].FirstSeen = byUser[users[i].Address]
+	}
+	return nil
+}
+
+// ofUsers writes users into a question as literals: only of these the engine sees which
+// rows to read.
+func ofUsers(question string, users []user) string {
+	list := make([]string, len(users))
+	for i, u := range users {
+		list[i] = pin.Literal(httpapi.ToAddress(u.Address))
+	}
+	return strings.ReplaceAll(question, "{users}", strings.Join(list, ","))
+}

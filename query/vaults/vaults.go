@@ -1,0 +1,244 @@
+// Package vaults answers what the vaults are, what they are worth, and what they were
+// worth before. What a vault is stands in the pin; its newest NAV is asked for vault by
+// vault, at once, for each question stops at the first row that it finds, whether that
+// is of the last block or years old.
+package vaults
+
+import (
+	"context"
+	_ "embed"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var (
+	//go:embed newest_nav.sql
+	sqlNewestNav string
+	//go:embed navs.sql
+	sqlNavs string
+	//go:embed navs_count.sql
+	sqlNavsCount string
+	//go:embed users.sql
+	sqlUsers string
+	//go:embed pending.sql
+	sqlPending string
+	//go:embed last_sweep.sql
+	sqlLastSweep string
+)
+
+// maxVaults is the most that the list of vaults shows.
+const maxVaults = 6
+
+type vaultJSON struct {
+	Address      string    `json:"address"`
+	Name         string    `json:"name"`
+	Symbol       string    `json:"symbol"`
+	ChainID      uint64    `json:"chainId"`
+	Decimals     uint32    `json:"decimals"`
+	Asset        assetJSON `json:"asset"`
+	TotalAssets  *string   `json:"totalAssets"`
+	TotalSupply  *string   `json:"totalSupply"`
+	NavPerShare  *string   `json:"navPerShare"`
+	NavUpdatedAt *string   `json:"navUpdatedAt"`
+	StartBlock   string    `json:"startBlock"`
+}
+
+type assetJSON struct {
+	Address  string `json:"address"`
+	Symbol   string `json:"symbol"`
+	Decimals uint32 `json:"decimals"`
+}
+
+type detailJSON struct {
+	vaultJSON
+	Stats statsJSON `json:"stats"`
+}
+
+type statsJSON struct {
+	UserCount          int64   `json:"userCount"`
+	PendingWithdrawals int64   `json:"pendingWithdrawals"`
+	LastSweepAt        *string `json:"lastSweepAt"`
+	LastNavAt          *string `json:"lastNavAt"`
+}
+
+type navJSON struct {
+	ID           string `json:"id"`
+	VaultAddress string `json:"vaultAddress"`
+	VaultName    string `json:"vaultName"`
+	NavPerShare  string `json:"navPerShare"`
+	TotalAssets  string `json:"totalAssets"`
+	TotalSupply  string `json:"totalSupply"`
+	Timestamp    string `json:"timestamp"`
+	BlockNumber  string `json:"blockNumber"`
+	TxHash       string `json:"txHash"`
+	LogIndex     uint32 `json:"logIndex"`
+}
+
+// nav is one NAV update as the questions give it.
+type nav struct {
+	NavPerShare *big.Int `ch:"nav_per_share"`
+	TotalAssets *big.Int `ch:"total_assets"`
+	TotalSupply *big.Int `ch:"total_supply"`
+	Block       uint64   `ch:"block"`
+	Time        uint32   `ch:"ts"`
+	Tx          string   `ch:"tx"`
+	LogIndex    uint32   `ch:"log_index"`
+}
+
+// List is all vaults.
+func List(r *httpapi.Request) (*httpapi.Answer, error) {
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		vaults := p.Vaults[:min(len(p.Vaults), maxVaults)]
+		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
+		for i := range vaults {
+			asking[i] = func() error {
+				nav, err := newestNav(ctx, p, vaults[i].Address)
+				out[i] = describe(p, &vaults[i], nav)
+				return err
+			}
+		}
+		if err := pin.Together(asking...); err != nil {
+			return nil, err
+		}
+		return &httpapi.Answer{Data: out}, nil
+	})
+}
+
+// Detail is one vault with how many users it has, how many requests are in its queue,
+// and when it was last swept and valued.
+func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
+	address := r.PathAddress()
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		v, ok := p.Vault(address)
+		if !ok {
+			return nil, noSuchVault()
+		}
+		var newest *nav
+		var stats statsJSON
+		err := pin.Together(
+			func() (err error) { newest, err = newestNav(ctx, p, address); return },
+			func() (err error) { stats.UserCount, err = countUsers(ctx, p, address); return },
+			func() (err error) { stats.PendingWithdrawals, err = countPending(ctx, p, address); return },
+			func() (err error) { stats.LastSweepAt, err = lastSweep(ctx, p, address); return },
+		)
+		if err != nil {
+			return nil, err
+		}
+		out := detailJSON{describe(p, v, newest), stats}
+		out.Stats.LastNavAt = out.NavUpdatedAt
+		return &httpapi.Answer{Data: out}, nil
+	})
+}
+
+// Navs is a page of the NAVs of a vault, newest first.
+func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
+	address, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		v, ok := p.Vault(address)
+		if !ok {
+			return nil, noSuchVault()
+		}
+		type count struct {
+			Total int64 `ch:"total"`
+		}
+		args := pin.Args{"vault": address, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		var rows []nav
+		var n count
+		err := pin.Together(
+			func() (err error) { rows, err = pin.Ask[nav](ctx, p, sqlNavs, args); return },
+			func() (err error) { n, _, err = pin.AskOne[count](ctx, p, sqlNavsCount, args); return },
+		)
+		if err != nil {
+			return nil, err
+		}
+		out := make([]navJSON, len(rows))
+		for i := range rows {
+			out[i] = rows[i].json(v)
+		}
+		return r.List(out, page, n.Total), nil
+	})
+}
+
+func noSuchVault() error { return httpapi.NotFound("There is no such vault.") }
+
+// newestNav is the newest NAV of a vault, nil for none.
+func newestNav(ctx context.Context, p *pin.Pin, vault common.Address) (*nav, error) {
+	n, ok, err := pin.AskOne[nav](ctx, p, sqlNewestNav, pin.Args{"vault": vault})
+	if err != nil || !ok {
+		return nil, err
+	}
+	return &n, nil
+}
+
+// countUsers is how many users a vault has.
+func countUsers(ctx context.Context, p *pin.Pin, vault common.Address) (int64, error) {
+	type row struct {
+		Users int64    `ch:"users"`
+		Fence []uint64 `ch:"fence"`
+	}
+	r, _, err := pin.AskOne[row](ctx, p, sqlUsers, pin.Args{"vault": vault})
+	if err != nil {
+		return 0, err
+	}
+	see(p, r.Fence)
+	return r.Users, nil
+}
+
+// countPending is how many requests of a vault are in the queue.
+func countPending(ctx context.Context, p *pin.Pin, vault common.Address) (int64, error) {
+	type row struct {
+		Pending int64    `ch:"pending"`
+		Fence   []uint64 `ch:"fence"`
+	}
+	now, err := p.Now(ctx)
+	if err != nil {
+		return 0, err
+	}
+	r, _, err := pin.AskOne[row](ctx, p, sqlPending, pin.Args{"vault": vault, "now": now})
+	if err != nil {
+		return 0, err
+	}
+	see(p, r.Fence)
+	return r.Pending, nil
+}
+
+// lastSweep is when a vault was last swept, nil for never.
+func lastSweep(ctx context.Context, p *pin.Pin, vault common.Address) (*string, error) {
+	type row struct {
+		Time uint32 `ch:"ts"`
+	}
+	r, _, err := pin.AskOne[row](ctx, p, sqlLastSweep, pin.Args{"vault": vault})
+	return httpapi.TimeOrNull(uint64(r.Time)), err
+}
+
+func see(p *pin.Pin, fence []uint64) {
+	p.See(readmodel.Fence{Seq: fence[0], Block: fence[1], Before: fence[2]})
+}
+
+// describe is what a vault is, and its newest NAV where it has one.
+func describe(p *pin.Pin, v *pin.Vault, newest *nav) vaultJSON {
+	out := vaultJSON{
+		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
+		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
+		StartBlock: httpapi.Decimal(v.StartBlock),
+	}
+	if newest != nil {
+		assets, supply, price := newest.TotalAssets.String(), newest.TotalSupply.String(), newest.NavPerShare.String()
+		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &assets, &supply, &price, httpapi.TimeOrNull(uint64(newest.Time))
+	}
+	return out
+}
+
+func (n *nav) json(v *pin.Vault) navJSON {
+	tx := httpapi.ToHash(n.Tx)
+	return navJSON{
+		ID: httpapi.LogID(tx, n.LogIndex), VaultAddress: v.Written, VaultName: v.Name,
+		NavPerShare: n.NavPerShare.String(), TotalAssets: n.TotalAssets.String(), TotalSupply: n.TotalSupply.String(),
+		Timestamp: httpapi.Time(uint64(n.Time)), BlockNumber: httpapi.Decimal(n.Block), TxHash: tx, LogIndex: n.LogIndex,
+	}
+}

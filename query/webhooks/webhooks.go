@@ -1,0 +1,299 @@
+package webhooks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+const (
+	maxBody = 16 << 10 // bytes of POST webhooks
+	maxURL  = 2048     // characters of a webhook URL
+)
+
+// CheckURL judges a webhook URL and gives its canonical form. Its error is a
+// *guard.Refusal, or something that has nothing to do with the URL.
+// (*guard.Guard).CheckURL is one.
+type CheckURL func(ctx context.Context, rawURL string) (canonical string, err error)
+
+// Webhooks answers what partners ask about their webhooks.
+type Webhooks struct {
+	db       *db.Queries
+	checkURL CheckURL
+}
+
+// New makes one on the registry.
+func New(pool *pgxpool.Pool, checkURL CheckURL) *Webhooks {
+	return &Webhooks{db: db.New(pool), checkURL: checkURL}
+}
+
+// Register registers the caller's URL, and overwrites the one before.
+func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
+	if !plainJSON(r.HTTP.Header) {
+		return nil, &httpapi.Failure{Status: http.StatusUnsupportedMediaType, Code: httpapi.CodeUnsupportedMedia, Message: "The body must be sent as Content-Type: application/json."}
+	}
+	body, err := io.ReadAll(io.LimitReader(r.HTTP.Body, maxBody+1))
+	if err != nil {
+		return nil, invalidBody("The body could not be read to its end.")
+	}
+	if len(body) > maxBody {
+		return nil, &httpapi.Failure{Status: http.StatusRequestEntityTooLarge, Code: httpapi.CodePayloadTooLarge, Message: "The body must not be longer than 16 KiB."}
+	}
+	url, err := parseWebhookBody(body)
+	if err != nil {
+		return nil, err
+	}
+	canonical, err := w.checkURL(r.Context, url)
+	var refusal *guard.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return nil, invalidWebhookURL(refusal.Reason, refusal.Error())
+	case err != nil:
+		return nil, httpapi.Unavailable("The webhook URL could not be checked.", err)
+	}
+	changed, err := w.db.SetWebhookURL(r.Context, db.SetWebhookURLParams{PartnerID: int64(r.Partner.ID), Url: &canonical})
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	if changed == 0 {
+		return nil, httpapi.Internal(errors.New("the partner has no endpoint row in the registry"))
+	}
+	return &httpapi.Answer{Data: struct {
+		WebhookURL string `json:"webhookUrl"`
+	}{canonical}}, nil
+}
+
+// parseWebhookBody reads {"url": "..."}. Unknown fields are ignored, names
+// count in their exact case.
+func parseWebhookBody(body []byte) (string, error) {
+	var fields map[string]json.RawMessage
+	if !utf8.Valid(body) || json.Unmarshal(body, &fields) != nil || fields == nil {
+		return "", invalidBody("The body must be a JSON object like {\"url\": \"https://example.com/hook\"}.")
+	}
+	var url *string
+	if raw, ok := fields["url"]; !ok || json.Unmarshal(raw, &url) != nil || url == nil || *url == "" {
+		return "", invalidBody("The body must have a field url that is a string and not empty.")
+	}
+	if utf8.RuneCountInString(*url) > maxURL {
+		return "", invalidWebhookURL(guard.Syntax, "the URL is longer than 2048 characters")
+	}
+	return *url, nil
+}
+
+func invalidBody(message string) *httpapi.Failure {
+	return &httpapi.Failure{Status: http.StatusBadRequest, Code: httpapi.CodeInvalidBody, Message: message}
+}
+
+func invalidWebhookURL(reason, why string) *httpapi.Failure {
+	return &httpapi.Failure{Status: http.StatusBadRequest, Code: httpapi.CodeInvalidWebhookURL, Message: "The webhook URL is not accepted: " + why + ".",
+		Details: struct {
+			Reason string `json:"reason"`
+		}{reason}}
+}
+
+type webhookJSON struct {
+	WebhookURL    *string     `json:"webhookUrl"`
+	UpdatedAt     string      `json:"updatedAt"`
+	Breaker       breakerJSON `json:"breaker"`
+	LastSuccessAt *string     `json:"lastSuccessAt"`
+	LastFailureAt *string     `json:"lastFailureAt"`
+}
+
+type breakerJSON struct {
+	State     string  `json:"state"` // closed, open or half-open
+	OpenUntil *string `json:"openUntil"`
+}
+
+func (w *Webhooks) Registered(r *httpapi.Request) (*httpapi.Answer, error) {
+	id := int64(r.Partner.ID)
+	partner, err := w.db.GetPartner(r.Context, id)
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	success, err := w.db.LastSuccess(r.Context, id)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	failed, err := w.db.LastFailure(r.Context, id)
+	never := errors.Is(err, pgx.ErrNoRows)
+	if err != nil && !never {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	out := webhookJSON{
+		WebhookURL: partner.Url, UpdatedAt: httpapi.Millis(partner.UpdatedAt), Breaker: breakerJSON{State: "closed"},
+		LastSuccessAt: httpapi.MillisOrNull(success),
+	}
+	if !never {
+		out.LastFailureAt = httpapi.MillisOrNull(&failed)
+	}
+	if partner.Url != nil {
+		breaker, err := w.db.GetBreaker(r.Context, db.GetBreakerParams{PartnerID: id, Url: *partner.Url})
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return nil, httpapi.RegistryFailure(err)
+		}
+		if err == nil { // only those that are not closed have a row
+			until := httpapi.Millis(breaker.OpenUntil)
+			out.Breaker = breakerJSON{State: breaker.State, OpenUntil: &until}
+		}
+	}
+	return &httpapi.Answer{Data: out}, nil
+}
+
+// acceptedJSON names the event that will be sent.
+type acceptedJSON struct {
+	EventID uuid.UUID `json:"eventId"`
+}
+
+// Test asks dispatch to send a test event.
+func (w *Webhooks) Test(r *httpapi.Request) (*httpapi.Answer, error) {
+	partner, err := w.db.GetPartner(r.Context, int64(r.Partner.ID))
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	if partner.Url == nil {
+		return nil, httpapi.NotFound("There is no webhook URL yet. POST /api/v1/partner/webhooks registers one.")
+	}
+	return w.command(r, "test", uuid.New())
+}
+
+// Replay asks dispatch to send an event of the caller again.
+func (w *Webhooks) Replay(r *httpapi.Request) (*httpapi.Answer, error) {
+	id, err := uuid.Parse(r.Path("eventId"))
+	if err != nil || len(r.Path("eventId")) != len(uuid.Nil.String()) {
+		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "eventId", Reason: "must be a UUID: 32 hexadecimal digits in groups of 8, 4, 4, 4 and 12"})
+	}
+	owner, err := w.db.DeliveryOwner(r.Context, id)
+	if errors.Is(err, pgx.ErrNoRows) || err == nil && owner != int64(r.Partner.ID) {
+		return nil, httpapi.NotFound("There is no such delivery.")
+	}
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	return w.command(r, "replay", id)
+}
+
+// command leaves a wish for dispatch, which looks for them all the time.
+func (w *Webhooks) command(r *httpapi.Request, kind string, event uuid.UUID) (*httpapi.Answer, error) {
+	if _, err := w.db.CreateCommand(r.Context, db.CreateCommandParams{PartnerID: int64(r.Partner.ID), Kind: kind, EventID: &event}); err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	return &httpapi.Answer{Status: http.StatusAccepted, Data: acceptedJSON{event}}, nil
+}
+
+type deliveryJSON struct {
+	EventID       uuid.UUID     `json:"eventId"`
+	Sequence      *int64        `json:"sequence"` // null for a test event, which is not in the stream
+	Type          string        `json:"type"`
+	State         string        `json:"state"`
+	CreatedAt     string        `json:"createdAt"`
+	NextAttemptAt *string       `json:"nextAttemptAt"` // of one that is not finished
+	FinishedAt    *string       `json:"finishedAt"`
+	Attempts      []attemptJSON `json:"attempts"`
+}
+
+type attemptJSON struct {
+	Number     int32   `json:"number"`
+	URL        string  `json:"url"`
+	StartedAt  string  `json:"startedAt"`
+	DurationMs int32   `json:"durationMs"`
+	Status     *int32  `json:"status"` // of HTTP; null when there was no answer
+	Error      *string `json:"error"`
+}
+
+// Deliveries is the caller's delivery log, newest first.
+func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
+	page := r.Params.Page()
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	id := int64(r.Partner.ID)
+	count, err := w.db.CountDeliveries(r.Context, id)
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	rows, err := w.db.ListDeliveries(r.Context, db.ListDeliveriesParams{PartnerID: id, Limit: int32(page.Size), Offset: int32(page.Offset())})
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	ids := make([]uuid.UUID, len(rows))
+	for i, d := range rows {
+		ids[i] = d.EventID
+	}
+	attempts, err := w.db.DeliveryAttempts(r.Context, ids)
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	byEvent := make(map[uuid.UUID][]attemptJSON)
+	for _, a := range attempts {
+		byEvent[a.EventID] = append(byEvent[a.EventID], attemptJSON{
+			Number: a.Number, URL: a.Url, StartedAt: httpapi.Millis(a.StartedAt), DurationMs: a.DurationMs, Status: a.Status, Error: a.Error,
+		})
+	}
+	out := make([]deliveryJSON, 0, len(rows))
+	for _, r := range rows {
+		d := deliveryJSON{
+			EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: httpapi.Millis(r.CreatedAt),
+			FinishedAt: httpapi.MillisOrNull(r.FinishedAt), Attempts: append([]attemptJSON{}, byEvent[r.EventID]...),
+		}
+		if r.Sequence > 0 {
+			d.Sequence = &r.Sequence
+		}
+		if r.State == registry.Pending || r.State == registry.Parked {
+			d.NextAttemptAt = httpapi.MillisOrNull(&r.DueAt)
+		}
+		out = append(out, d)
+	}
+	return r.List(out, page, count), nil
+}
+
+// Events is the pull stream: the very bytes of the webhooks, in the order
+// of the caller's sequence. meta.next is the after of the next call.
+func (w *Webhooks) Events(r *httpapi.Request) (*httpapi.Answer, error) {
+	after := r.Params.Integer("after", 0, 0, math.MaxInt64, "must be an integer of at least 0: the meta.next of an earlier answer")
+	limit := r.Params.Integer("limit", httpapi.DefaultPageSize, 1, httpapi.MaxPageSize, "must be an integer from 1 to 100")
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	rows, err := w.db.EventsAfter(r.Context, db.EventsAfterParams{PartnerID: int64(r.Partner.ID), Sequence: int64(after), Limit: int32(limit) + 1})
+	if err != nil {
+		return nil, httpapi.RegistryFailure(err)
+	}
+	more := len(rows) > int(limit)
+	rows = rows[:min(len(rows), int(limit))]
+	next := int64(after)
+	// Written by hand, for an encoder would write the stored bytes anew.
+	var b bytes.Buffer
+	b.WriteString(`{"ok":true,"data":[`)
+	for i, r := range rows {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(r.Body)
+		next = r.Sequence
+	}
+	b.WriteString(`],"meta":{"next":` + strconv.FormatInt(next, 10) + `,"hasMore":` + strconv.FormatBool(more) + "}}\n")
+	return &httpapi.Answer{Raw: b.Bytes()}, nil
+}
+
+// plainJSON tells whether a request says that its body is plain JSON.
+func plainJSON(h http.Header) bool {
+	kind, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	encoding := h.Get("Content-Encoding")
+	return strings.EqualFold(strings.TrimSpace(kind), "application/json") && (encoding == "" || strings.EqualFold(encoding, "identity"))
+}
