@@ -33,7 +33,7 @@ type Moment struct {
 	Block uint64
 	// Seq that the answers have to be of, in X-Indexed-Seq.
 	Seq uint64
-	// AsOf is asOfBlock and asOfSeq as they are sent; none for the newest state.
+	// AsOf is asOfBlock as it is sent; none for the newest state.
 	AsOf url.Values
 }
 

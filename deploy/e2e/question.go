@@ -37,7 +37,7 @@ func (q Question) String() string {
 // A view is a state of the chain and how the API is asked for it.
 type view struct {
 	state *state
-	asOf  url.Values // asOfBlock, asOfSeq
+	asOf  url.Values // asOfBlock, or nothing
 	block string     // expected X-Indexed-Block
 	seq   string     // expected X-Indexed-Seq; empty: any
 	// brief asks for lists in one page each, and for fewer filters: enough where other views of the same chain ask for all.
