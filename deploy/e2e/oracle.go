@@ -66,7 +66,9 @@ type requestState struct {
 
 // ended says that an event has ended the request: nothing that comes later changes it. Time alone ends none, for what
 // has run out of time can still be funded.
-func (r *requestState) ended() bool { return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0 }
+func (r *requestState) ended() bool {
+	return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0
+}
 
 type navState struct {
 	fact

@@ -25,6 +25,8 @@ type answer struct {
 	links map[string]int
 	// Values of X-Indexed-Block and X-Indexed-Seq. Expected ones that are empty are not looked at.
 	block, seq string
+	// Values of X-Generation and Retry-After, of which nothing is expected here.
+	generation, retryAfter string
 }
 
 func (q Question) String() string {
