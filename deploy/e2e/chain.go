@@ -96,6 +96,9 @@ func (a Answer) Unavailable() bool { return a.status == http.StatusServiceUnavai
 // Patient says that the server also said for how long.
 func (a Answer) Patient() bool { return number(a.retryAfter) > 0 }
 
+// Status of the HTTP answer.
+func (a Answer) Status() int { return a.status }
+
 // Refused says that the question itself was found wrong.
 func (a Answer) Refused() bool { return a.status == http.StatusBadRequest }
 
