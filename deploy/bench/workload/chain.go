@@ -53,6 +53,7 @@ type Chain struct {
 	Block uint64 // the newest one
 	Made  int    // logs that were made up
 	Users int    // that there are
+	Logs  uint64 // records of logs, those that are taken back and those that do it among them
 
 	options Options
 	rng     *rand.Rand
@@ -235,6 +236,7 @@ func (c *Chain) Reorganise(depth int) error {
 			return err
 		}
 		for i := range slices.Backward(b.said) {
+			c.Logs++
 			if err := c.add(func() (*event.Record, error) {
 				l, err := b.log(i)
 				return &event.Record{Retracts: b.first + uint64(i), Fact: &event.Record_Log{Log: l}}, err
@@ -270,6 +272,7 @@ func (c *Chain) enter(all []said, boundary bool) error {
 	if len(c.recent) > 0 {
 		b.parent = c.recent[len(c.recent)-1].hash
 	}
+	c.Logs += uint64(len(b.said))
 	for i := range b.said {
 		if err := c.add(func() (*event.Record, error) {
 			l, err := b.log(i)
