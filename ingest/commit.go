@@ -93,7 +93,9 @@ func (s *session) transact(ctx context.Context, c *change, due []*event.Record) 
 	}
 	s.locate(c, records)
 	s.prune(s.ingest.config.Window)
-	cursor, err := proto.Marshal(s.cursor(s.ingest.config.ID, s.ingest.instance))
+	record := s.cursor(s.ingest.config.ID, s.ingest.instance)
+	s.ingest.markRemoved(record)
+	cursor, err := proto.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("encode the cursor: %w", err)
 	}

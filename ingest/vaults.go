@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -47,6 +48,14 @@ func (s *session) undescribed() (vaults []vault) {
 		}
 	}
 	return vaults
+}
+
+// markRemoved says of each vault of a cursor whether it is still configured: what
+// is not will not be read on, and nobody should wait for it.
+func (i *Ingest) markRemoved(c *event.Cursor) {
+	for _, known := range c.GetVaults() {
+		known.Removed = !slices.ContainsFunc(i.vaults, func(v vault) bool { return v.address == common.BytesToAddress(known.GetAddress()) })
+	}
 }
 
 // introduce appends the records of vaults that are new or renamed, as one unit.

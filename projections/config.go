@@ -15,16 +15,11 @@ type Config struct {
 	// end of the log; one of a thousand records or more waits at least 200 ms.
 	// 0 to 10 s, default 5 ms. What arrives during an insert waits anyway.
 	Linger time.Duration `yaml:"linger" env:"LINGER"`
-	// StateEntries bounds how many users the process keeps in memory (300 bytes
-	// each, roughly), in equal parts for each generation that it writes, and an
-	// eighth as many requests (150 bytes each). Others are read for each batch
-	// that names them. At least 1000, default 2,000,000.
-	StateEntries int `yaml:"stateEntries" env:"STATE_ENTRIES"`
 }
 
 // DefaultConfig is good for a machine of two cores.
 func DefaultConfig() Config {
-	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond, StateEntries: 2_000_000}
+	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond}
 }
 
 // Validate reports every mistake at once.
@@ -35,9 +30,6 @@ func (c Config) Validate() error {
 	}
 	if c.Linger < 0 || c.Linger > 10*time.Second {
 		faults = append(faults, fmt.Errorf("projections.linger is %s and must be 0 to 10s", c.Linger))
-	}
-	if c.StateEntries < 1000 {
-		faults = append(faults, fmt.Errorf("projections.stateEntries is %d and must be at least 1000", c.StateEntries))
 	}
 	return errors.Join(faults...)
 }

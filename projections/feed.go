@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -21,7 +22,7 @@ type feed struct {
 
 // chunk is whole units of the log. The last fact is a boundary record.
 type chunk struct {
-	facts facts
+	facts decode.Batch
 	more  bool // there was more in the log when these were read
 }
 
@@ -31,13 +32,13 @@ func newFeed(reader *chainlog.Reader, chainID uint64, maxRows int) *feed {
 
 // run reads and decodes until ctx ends or the log cannot be read.
 func (f *feed) run(ctx context.Context) error {
-	var pending facts // no boundary yet
+	var pending decode.Batch // no boundary yet
 	for {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
 		if err != nil {
 			return err
 		}
-		read, err := decodeAll(f.chainID, raw)
+		read, err := decode.All(f.chainID, raw)
 		if err != nil {
 			return err
 		}
@@ -53,15 +54,15 @@ func (f *feed) run(ctx context.Context) error {
 		}
 		pending = nil
 		if cut < len(read) {
-			pending = facts{read[cut:]}
+			pending = decode.Batch{read[cut:]}
 		}
 	}
 }
 
 // lastBoundary is how many facts there are up to the last boundary record.
-func lastBoundary(facts []fact) int {
+func lastBoundary(facts []decode.Fact) int {
 	for i := len(facts) - 1; i >= 0; i-- {
-		if facts[i].boundary {
+		if facts[i].Boundary {
 			return i + 1
 		}
 	}
@@ -80,14 +81,14 @@ const (
 // next waits for units and gives at least one, and about maxRows records at
 // most. While the batch is not full it lingers for more at the end of the log,
 // longer for bulk, and surely gets more where the log has it.
-func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (facts, error) {
-	var batch facts
+func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (decode.Batch, error) {
+	var batch decode.Batch
 	lingers := time.Duration(-1) // how long it was decided to wait at the end of the log, -1 for not yet
 	for wait := (<-chan time.Time)(nil); ; {
 		select {
 		case more := <-f.units:
 			batch = append(batch, more.facts...)
-			n := batch.len()
+			n := batch.Len()
 			if n >= maxRows {
 				return batch, nil
 			}
@@ -114,30 +115,30 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (fac
 
 // locate finds the record with that seq by a few jumps (see the package
 // comment), and so proves that the log has one. 0 is the start of the log.
-func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (fact, error) {
+func locate(ctx context.Context, chainID, seq uint64, options []kgo.Opt) (decode.Fact, error) {
 	if seq == 0 {
-		return fact{}, nil
+		return decode.Fact{}, nil
 	}
 	end, err := logEnd(ctx, chainID, options)
 	if err != nil {
-		return fact{}, err
+		return decode.Fact{}, err
 	}
 	for jump := int64(0); jump < end; {
 		found, err := probe(ctx, chainID, jump, end, options)
 		switch {
 		case err != nil:
-			return fact{}, err
-		case found.seq == seq:
+			return decode.Fact{}, err
+		case found.Seq == seq:
 			return found, nil
-		case found.seq > seq:
-			return fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.offset, Want: seq, Got: found.seq}}
-		case found.seq == 0:
+		case found.Seq > seq:
+			return decode.Fact{}, &permanentError{&chainlog.HoleError{Topic: chainlog.LogTopic(chainID), Offset: found.Offset, Want: seq, Got: found.Seq}}
+		case found.Seq == 0:
 			jump = end
 		default:
-			jump = found.offset + int64(seq-found.seq)
+			jump = found.Offset + int64(seq-found.Seq)
 		}
 	}
-	return fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
+	return decode.Fact{}, &permanentError{fmt.Errorf("%s ends before seq %d, which the read model has: the log was replaced by an older copy; restore it, or run `navlog projection rebuild` if it is the true one", chainlog.LogTopic(chainID), seq)}
 }
 
 // probeTimeout bounds the wait for one record that should be there.
@@ -146,7 +147,7 @@ const probeTimeout = 20 * time.Second
 // probe reads the first committed record at or after an offset, and gives none,
 // seq 0, when there is none before end. Between the last record and the end there
 // may be aborted ones and markers, which nobody sees who does not ask for markers.
-func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo.Opt) (fact, error) {
+func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo.Opt) (decode.Fact, error) {
 	topic := chainlog.LogTopic(chainID)
 	start := kgo.NewOffset().At(offset)
 	if offset == 0 {
@@ -159,7 +160,7 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo
 		kgo.FetchMaxBytes(1 << 20),
 	}, options...)...)
 	if err != nil {
-		return fact{}, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
+		return decode.Fact{}, fmt.Errorf("make a Kafka reader of %s: %w", topic, err)
 	}
 	defer client.Close()
 	limited, cancel := context.WithTimeout(ctx, probeTimeout)
@@ -167,7 +168,7 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo
 	for next := offset; next < end; {
 		fetches := client.PollRecords(limited, 1)
 		if err := fetches.Err(); err != nil {
-			return fact{}, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
+			return decode.Fact{}, fmt.Errorf("look for a record of %s at or after offset %d: %w", topic, offset, err)
 		}
 		for _, in := range fetches.Records() {
 			if !in.Attrs.IsControl() {
@@ -176,18 +177,18 @@ func probe(ctx context.Context, chainID uint64, offset, end int64, options []kgo
 			next = in.Offset + 1
 		}
 	}
-	return fact{}, nil
+	return decode.Fact{}, nil
 }
 
 // decodeRecord reads a record that came by no Reader.
-func decodeRecord(chainID uint64, in *kgo.Record) (fact, error) {
+func decodeRecord(chainID uint64, in *kgo.Record) (decode.Fact, error) {
 	record, err := chainlog.Decode(chainID, in)
 	if err != nil {
-		return fact{}, err
+		return decode.Fact{}, err
 	}
-	read, err := decodeAll(chainID, []chainlog.Raw{{Seq: record.GetSeq(), Boundary: record.GetBoundary(), Offset: in.Offset, Value: in.Value}})
+	read, err := decode.All(chainID, []chainlog.Raw{{Seq: record.GetSeq(), Boundary: record.GetBoundary(), Offset: in.Offset, Value: in.Value}})
 	if err != nil {
-		return fact{}, err
+		return decode.Fact{}, err
 	}
 	return read[0], nil
 }

@@ -57,44 +57,59 @@ func writable(state string) bool {
 	return state == registry.Live || state == registry.Standby || state == registry.Building
 }
 
-// generations lists those that are kept up to date, and the id of the live one.
-// The first generation of all is made here. noLive says that none is live.
-func (p *Projections) generations(ctx context.Context, origin *event.Origin) (all []generation, live int32, noLive error) {
+// list is the generations that are kept up to date.
+type list struct {
+	all    []generation
+	states map[int32]string // of these
+	live   int32            // 0: none is
+	newest int32            // the highest id there is
+	// refusal says why none is live that should be.
+	refusal error
+}
+
+// generations lists those that are kept up to date. The first generation of all is
+// made here.
+func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*list, error) {
 	rows, err := db.New(p.pool).ListGenerations(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("list the generations in PostgreSQL: %w", err)
+		return nil, fmt.Errorf("list the generations in PostgreSQL: %w", err)
 	}
 	if len(rows) == 0 {
 		if err := p.createFirst(ctx, origin); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		return p.generations(ctx, origin)
 	}
+	l := &list{states: map[int32]string{}, newest: rows[len(rows)-1].ID}
 	var others string
+	building := false
 	for _, g := range rows {
 		others += fmt.Sprintf(" %d (%s)", g.ID, g.State)
 		if g.State == registry.Live {
-			live = g.ID
+			l.live = g.ID
 		}
 		if writable(g.State) {
-			all = append(all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID)})
+			l.all = append(l.all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID)})
+			l.states[g.ID] = g.State
 		}
+		building = building || g.State == registry.Building
 	}
-	if live == 0 {
-		noLive = &permanentError{fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)}
+	if l.live == 0 && !building {
+		l.refusal = &permanentError{fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)}
 	}
-	return all, live, noLive
+	return l, nil
 }
 
-// createFirst makes generation 1. Its database must be new or empty: rows that
-// the registry knows nothing of belong to something else.
+// createFirst makes generation 1, which is built and goes live by itself. Its
+// database must be new or empty: rows that the registry knows nothing of belong to
+// something else.
 func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
 	g := generation{1, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(1)}
 	if err := p.clickhouse.Create(ctx, p.conn, g.database); err != nil {
 		return err
 	}
-	for _, table := range readmodel.Tables {
-		seq, err := readmodel.LastSeq(ctx, p.conn, g.database, table)
+	for _, table := range append([]string{readmodel.Spine}, readmodel.Facts...) {
+		seq, err := readmodel.LastSeq(ctx, p.conn, g.database+"."+table)
 		if err != nil {
 			return err
 		}
@@ -106,13 +121,18 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 		}
 		return &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database and start again", g.database, table, seq)}
 	}
-	err := db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Live})
+	return p.create(ctx, g)
+}
+
+// create puts a generation into the list, where no other instance was faster.
+func (p *Projections) create(ctx context.Context, g generation) error {
+	err := db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Building})
 	var taken *pgconn.PgError
 	if errors.As(err, &taken) && taken.Code == "23505" {
-		return nil // another instance was faster
+		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("create generation 1 in PostgreSQL: %w", err)
+		return fmt.Errorf("create generation %d in PostgreSQL: %w", g.id, err)
 	}
 	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
 	return nil

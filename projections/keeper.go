@@ -2,17 +2,24 @@ package projections
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -23,11 +30,12 @@ import (
 type keeper struct {
 	*Projections
 	generation
-	conn    driver.Conn
+	conn    driver.Conn // to no database: the generation's own is made here
 	reg     prometheus.Registerer
 	metrics *metrics
 	log     *slog.Logger
 	board   board
+	passed  atomic.Bool   // records were passed over: only another generation will have them
 	wrote   chan struct{} // there is something to announce; it holds one
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when it has ended
@@ -36,7 +44,7 @@ type keeper struct {
 
 // keep starts a keeper. ended gets a word when it ends by itself.
 func (p *Projections) keep(ctx context.Context, g generation, ended chan<- struct{}) (*keeper, error) {
-	conn, err := p.open()
+	conn, err := p.open("")
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +84,12 @@ func (k *keeper) fault() error {
 	}
 }
 
+// outdated tells whether the generation cannot have all that the log says.
+func (k *keeper) outdated() bool {
+	var late *write.OutdatedError
+	return k.passed.Load() || errors.As(k.fault(), &late)
+}
+
 // run takes the lease and writes, again and again until ctx ends or going on
 // needs a person.
 func (k *keeper) run(ctx context.Context) error {
@@ -110,19 +124,19 @@ func (k *keeper) term(ctx context.Context) error {
 	if err := k.fits(k.generation, origin); err != nil {
 		return err
 	}
-	lease, err := acquire(ctx, k.pool, k.id, func() {
+	lease, err := write.Acquire(ctx, k.pool, k.id, func() {
 		k.board.set(StandingBy, nil)
 		k.log.Info("another instance writes the generation")
 	})
 	if err != nil {
 		return err
 	}
-	defer lease.release()
+	defer lease.Release()
 	if err := k.wanted(ctx); err != nil {
 		return err
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return lease.watch(ctx) })
+	group.Go(func() error { return lease.Watch(ctx) })
 	group.Go(func() error { return k.follow(ctx) })
 	return group.Wait()
 }
@@ -149,46 +163,77 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.clickhouse.Create(ctx, k.conn, k.database); err != nil {
 		return err
 	}
-	if err := k.clickhouse.CheckTables(ctx, k.conn, k.database); err != nil {
-		return err
-	}
-	// First of all: what is folded from rows that are not all there would be wrong,
-	// or stop with an error that tells of something else.
-	if err := k.judge(ctx, k.audited(ctx)); err != nil {
-		return err
-	}
-	w, err := openWriter(ctx, k.conn, k.database, k.share, k.metrics, k.log)
+	derived, err := k.clickhouse.CheckTables(ctx, k.conn, k.database)
 	if err != nil {
 		return err
 	}
-	w.across(k.clickhouse.Processes())
-	last, err := locate(ctx, k.chainID, w.position, k.kafka.Options())
+	conn, err := k.open(k.database)
 	if err != nil {
 		return err
 	}
-	if err := w.endsWith(ctx, &last); err != nil {
+	defer conn.Close()
+	patient, err := k.clickhouse.OpenPatient(k.database)
+	if err != nil {
 		return err
 	}
-	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.position, Offset: last.offset}, k.kafka.Options()...)
+	defer patient.Close()
+	// First of all: what follows from rows that are not all there would be wrong.
+	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
+		return err
+	}
+	w, err := write.Open(ctx, conn, k.clickhouse, k.database, derived, k.counts(), k.log)
+	if err != nil {
+		return err
+	}
+	last, err := locate(ctx, k.chainID, w.Position(), k.kafka.Options())
+	if err != nil {
+		return err
+	}
+	if err := endsWith(ctx, conn, k.database, w.Position(), &last); err != nil {
+		return err
+	}
+	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.Position(), Offset: last.Offset}, k.kafka.Options()...)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	k.board.open(k.id, w.position)
-	k.log.Info("writing", "database", k.database, "after", w.position)
+	k.board.open(k.id, w.Position(), w.Derived())
+	k.passed.Store(w.Passed())
+	k.log.Info("writing", "database", k.database, "after", w.Position(), "derived", w.Derived())
 	f := newFeed(reader, k.chainID, k.config.MaxRows)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
-	group.Go(func() error { return k.write(ctx, w, f) })
+	group.Go(func() error { return k.write(ctx, w, f, patient) })
 	group.Go(func() error { return k.announce(ctx) })
-	group.Go(func() error { return k.merge(ctx) })
-	group.Go(func() error { return k.proveAgain(ctx) })
+	group.Go(func() error { return k.merge(ctx, patient) })
+	group.Go(func() error { return k.proveAgain(ctx, patient) })
 	return group.Wait()
 }
 
-// write folds batch after batch while the one before is inserted.
-func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
-	ready := make(chan *folded)
+//go:embed sql/record.sql
+var sqlRecord string
+
+// endsWith proves that the record which the log has at the position is the one
+// that the tables were made of. A log that was restored from an older copy has
+// the log's id, and goes on with other records under the same seqs.
+func endsWith(ctx context.Context, conn driver.Conn, database string, position uint64, last *decode.Fact) error {
+	if position == 0 {
+		return nil
+	}
+	var row string
+	if err := conn.QueryRow(readmodel.Parameters(ctx, map[string]uint64{"seq": position}), sqlRecord).Scan(&row); err != nil {
+		return fmt.Errorf("read seq %d of %s.records: %w", position, database, err)
+	}
+	if row != last.String() {
+		return &permanentError{fmt.Errorf("at seq %d %s has %q and the log has %q: the log was replaced by an older copy, and written on; restore the true log, or run `navlog projection rebuild` if this one is it", position, database, row, last)}
+	}
+	return nil
+}
+
+// write encodes batch after batch while the one before is inserted, and derives
+// the tables when the generation has reached the end of the log.
+func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient driver.Conn) error {
+	ready := make(chan batch)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		for {
@@ -197,33 +242,48 @@ func (k *keeper) write(ctx context.Context, w *writer, f *feed) error {
 				return err
 			}
 			k.board.took()
-			batch, err := w.fold(ctx, facts)
-			if err != nil {
-				return err
-			}
 			select {
-			case ready <- batch:
+			case ready <- batch{w.Encode(facts), reached(facts)}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		}
 	})
-	group.Go(func() error { return k.insert(ctx, w, ready) })
+	group.Go(func() error { return k.insert(ctx, w, ready, patient) })
 	return group.Wait()
 }
 
-func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) error {
+// batch is whole units on their way into the tables.
+type batch struct {
+	rows    *write.Encoded
+	reaches progress
+}
+
+// lookToDerive is the pause between looks whether a generation can be derived.
+const lookToDerive = 100 * time.Millisecond
+
+func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch, patient driver.Conn) error {
+	var look <-chan time.Time
 	for {
-		var batch *folded
+		if !w.Derived() {
+			look = time.After(lookToDerive)
+		}
 		select {
-		case batch = <-ready:
+		case <-look:
+			look = nil
+			if err := k.derive(ctx, w, patient); err != nil {
+				return err
+			}
+			continue
+		case b := <-ready:
+			if err := w.Write(ctx, b.rows); err != nil {
+				return err
+			}
+			k.board.wrote(b.reaches)
+			k.passed.Store(w.Passed())
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if err := w.insert(ctx, batch); err != nil {
-			return err
-		}
-		k.board.wrote(batch.wrote)
 		select {
 		case k.wrote <- struct{}{}:
 		default: // what is announced next is this as well
@@ -232,6 +292,53 @@ func (k *keeper) insert(ctx context.Context, w *writer, ready <-chan *folded) er
 			return ctx.Err()
 		}
 	}
+}
+
+// derive makes the derived tables where the generation is at the end of the log and
+// the log has all that there is of each vault: from then on what is appended lies
+// above the newest block, or says what it takes back.
+func (k *keeper) derive(ctx context.Context, w *write.Writer, patient driver.Conn) error {
+	if atEnd, seq := k.board.end(); !atEnd || seq != w.Position() || w.Position() == 0 {
+		return nil
+	}
+	covered, err := k.covered(ctx, w)
+	if err != nil || !covered {
+		return err
+	}
+	began := time.Now()
+	k.board.derive(true, false)
+	if err := w.Derive(ctx, patient); err != nil {
+		return err
+	}
+	k.board.derive(false, true)
+	k.log.Info("derived", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// covered tells whether a cursor of ingest that is no newer than the position says
+// that the log has every vault up to the head.
+func (k *keeper) covered(ctx context.Context, w *write.Writer) (bool, error) {
+	cursor, err := chainlog.ReadCursor(ctx, k.chainID, k.kafka.Options()...)
+	if err != nil || cursor == nil || cursor.GetSeq() > w.Position() || cursor.GetHead() == nil || cursor.GetHead().GetNumber() < cursor.GetFinalBlock() {
+		return false, err
+	}
+	known := map[common.Address]bool{}
+	for _, v := range cursor.GetVaults() {
+		if v.GetCoveredTo() < cursor.GetHead().GetNumber() && !v.GetRemoved() {
+			return false, nil
+		}
+		known[common.BytesToAddress(v.GetAddress())] = true
+	}
+	vaults, err := w.LogVaults(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, a := range vaults {
+		if !known[a] {
+			return false, nil // it came after the cursor
+		}
+	}
+	return true, nil
 }
 
 // announceTimeout bounds an announcement that PostgreSQL does not take.
@@ -258,22 +365,22 @@ func (k *keeper) announce(ctx context.Context) error {
 const auditTimeout = 10 * time.Minute
 
 // audited audits the generation for as long as that may take.
-func (k *keeper) audited(ctx context.Context) error {
+func (k *keeper) audited(ctx context.Context, patient driver.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
-	return audit(ctx, k.conn, k.database)
+	return verify.Audit(ctx, patient)
 }
 
 // proveAgain audits the generation now and then beside the writer, until ctx ends
 // or the generation is broken. An audit that cannot be made is an alarm and no
 // more: the rows are none the worse for it.
-func (k *keeper) proveAgain(ctx context.Context) error {
+func (k *keeper) proveAgain(ctx context.Context, patient driver.Conn) error {
 	for {
 		if err := pause(ctx, k.audit); err != nil {
 			return err
 		}
-		err := k.audited(sparing(ctx))
-		broken := new(brokenError)
+		err := k.audited(sparing(ctx), patient)
+		broken := new(verify.BrokenError)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -296,9 +403,38 @@ func sparing(ctx context.Context) context.Context {
 // judge says of an audit's verdict what it means for the keeper: a broken
 // generation is marked bad and not written any more.
 func (k *keeper) judge(ctx context.Context, verdict error) error {
-	err := condemn(ctx, k.pool, k.id, verdict)
-	if broken := new(brokenError); errors.As(err, &broken) {
+	err := verify.Condemn(ctx, k.pool, k.id, verdict)
+	if broken := new(verify.BrokenError); errors.As(err, &broken) {
 		return &permanentError{err}
 	}
 	return err
+}
+
+// permanentError says that trying again cannot help.
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// permanent tells whether err needs a person or another generation: the log is
+// broken, or the generation and the log do not belong together.
+func permanent(err error) bool {
+	var p *permanentError
+	var corrupt *chainlog.CorruptError
+	var hole *chainlog.HoleError
+	var table *readmodel.TableError
+	var outdated *write.OutdatedError
+	return errors.As(err, &p) || errors.As(err, &corrupt) || errors.As(err, &hole) || errors.As(err, &table) || errors.As(err, &outdated)
+}
+
+// pause waits, or gives ctx's error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
 }

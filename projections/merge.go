@@ -2,12 +2,16 @@ package projections
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
+
+//go:embed sql/scattered.sql
+var sqlScattered string
 
 // merging says when tables are merged.
 type merging struct {
@@ -29,12 +33,7 @@ func defaultMerging() merging { return merging{every: time.Minute, least: 100_00
 // that on average, however long the log gets.
 //
 // It is nothing that a generation depends on: what fails is tried again.
-func (k *keeper) merge(ctx context.Context) error {
-	conn, err := k.clickhouse.OpenPatient()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
+func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 	for {
 		if err := pause(ctx, k.merging.every); err != nil {
 			return err
@@ -75,7 +74,7 @@ type scatteredTable struct {
 }
 
 func scattered(ctx context.Context, conn driver.Conn, database string, least uint64) (tables []scatteredTable, err error) {
-	if err := conn.Select(ctx, &tables, question("scattered", database), clickhouse.Named("least", least)); err != nil {
+	if err := conn.Select(ctx, &tables, sqlScattered, clickhouse.Named("database", database), clickhouse.Named("least", least)); err != nil {
 		return nil, fmt.Errorf("read the parts of %s: %w", database, err)
 	}
 	return tables, nil

@@ -1,6 +1,11 @@
 package projections
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/projections/write"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
 
 // metrics of one generation, which is a label of each. Counters start at 0 with the process; records
 // that are folded again after a restart are counted again.
@@ -19,13 +24,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	name := func(n string) string { return prometheus.BuildFQName("navlog", "projections", n) }
 	m := &metrics{
 		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that all tables have."}),
-		rows:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted, progress rows included."}, []string{"table"}),
+		rows:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."}, []string{"table"}),
 		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged and not there: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
 		audits:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"), Help: "Audits beside the writer by outcome: sound; failed (could not be made: alarm). A broken generation is bad, and not written any more."}, []string{"outcome"}),
 		seq:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which every table is written."}),
 		lag:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Committed log offsets after the last record written; transaction markers included while records are missing."}),
 		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
-			Help: "Logs that cannot be (a claim of an unknown request, a second claim, a sweep of no range), counted as the chain says."}, []string{"event"}),
+			Help: "Logs that cannot be and change nothing (a claim of an unknown request, a second claim, a sweep of no range)."}, []string{"event"}),
 		quarantinedLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
 			Help: "Logs that cannot be decoded or summed and are in no total: alarm."}, []string{"event"}),
 	}
@@ -44,5 +49,18 @@ func (m *metrics) forget(reg prometheus.Registerer) {
 	}
 }
 
-func (m *metrics) impossible(event string)  { m.impossibleLogs.WithLabelValues(event).Inc() }
-func (m *metrics) quarantined(event string) { m.quarantinedLogs.WithLabelValues(event).Inc() }
+// counts are what a writer counts.
+func (k *keeper) counts() write.Counts {
+	m := k.metrics
+	return write.Counts{
+		Rows: func(table string, n int) {
+			m.rows.WithLabelValues(table).Add(float64(n))
+			if table == readmodel.Spine { // which is written last
+				m.batches.Inc()
+			}
+		},
+		Insert:      func(table, outcome string) { m.inserts.WithLabelValues(table, outcome).Inc() },
+		Impossible:  func(event string) { m.impossibleLogs.WithLabelValues(event).Inc() },
+		Quarantined: func(event string) { m.quarantinedLogs.WithLabelValues(event).Inc() },
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -34,27 +36,36 @@ type Operator struct {
 	kafka      chainlog.Config
 	clickhouse readmodel.Config
 	pool       *pgxpool.Pool
-	conn       driver.Conn
-	patient    driver.Conn   // for proofs and comparisons, which take the longer the longer the log is
+	conn       driver.Conn // to no database
 	every      time.Duration // between looks at a generation that is being built
 	patience   time.Duration // until a generation that nobody builds is mentioned
 }
 
 // NewOperator makes an operator. It is to be closed.
 func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool) (*Operator, error) {
-	conn, err := ch.Open()
+	conn, err := ch.Open("")
 	if err != nil {
 		return nil, err
 	}
-	patient, err := ch.OpenPatient()
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &Operator{chainID, kafka, ch, pool, conn, patient, 500 * time.Millisecond, 10 * time.Second}, nil
+	return &Operator{chainID, kafka, ch, pool, conn, 500 * time.Millisecond, 10 * time.Second}, nil
 }
 
 // Close ends its connections to ClickHouse.
-func (o *Operator) Close() error { return errors.Join(o.conn.Close(), o.patient.Close()) }
+func (o *Operator) Close() error { return o.conn.Close() }
+
+// prove audits a generation, and marks one bad that lost or doubled a row, whatever
+// it is used for: better no answer than a wrong one. The projector audits when it
+// opens a generation and then every hour beside the writer. It gives a
+// *verify.BrokenError, wrapped in what to do, when the proof fails and the mark is
+// made.
+func (o *Operator) prove(ctx context.Context, id int32, database string) error {
+	conn, err := o.clickhouse.OpenPatient(database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return verify.Condemn(ctx, o.pool, id, verify.Audit(ctx, conn))
+}
 
 // Generation is one line of the list.
 type Generation struct {
@@ -93,12 +104,13 @@ func (o *Operator) List(ctx context.Context) ([]Generation, error) {
 // and must be listed, replaced and dropped all the same.
 func (o *Operator) seq(ctx context.Context, database string) (*uint64, error) {
 	var tables uint64
+	known := append([]string{readmodel.Spine}, readmodel.Facts...)
 	err := o.conn.QueryRow(ctx, "SELECT count() FROM system.tables WHERE database = {database:String} AND name IN ({tables:Array(String)})",
-		clickhouse.Named("database", database), clickhouse.Named("tables", readmodel.Tables)).Scan(&tables)
+		clickhouse.Named("database", database), clickhouse.Named("tables", known)).Scan(&tables)
 	if err != nil {
 		return nil, fmt.Errorf("look for the tables of %s: %w", database, err)
 	}
-	if tables < uint64(len(readmodel.Tables)) {
+	if tables < uint64(len(known)) {
 		return nil, nil
 	}
 	seq, err := position(ctx, o.conn, database)
@@ -146,7 +158,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 	if live != nil && !bytes.Equal(g.logID, live.logID) {
 		return fmt.Errorf("generation %d was made from log %s and the live generation %d from log %s: an older log cannot be served again", id, g.LogID, live.ID, live.LogID)
 	}
-	if err := prove(ctx, o.patient, o.pool, id, g.Database); err != nil {
+	if err := o.prove(ctx, id, g.Database); err != nil {
 		return fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live != nil {
@@ -154,7 +166,7 @@ func (o *Operator) Switch(ctx context.Context, id int32) error {
 			return err
 		}
 	}
-	return o.promote(ctx, id, registry.Standby)
+	return promote(ctx, o.pool, id, registry.Standby)
 }
 
 // reaches waits until a generation has what the live one has now.
@@ -173,9 +185,14 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 	}
 }
 
+// position is the seq up to which a generation is written.
+func position(ctx context.Context, conn driver.Conn, database string) (uint64, error) {
+	return readmodel.LastSeq(ctx, conn, database+"."+readmodel.Spine)
+}
+
 // promote moves the pointer, in one transaction.
-func (o *Operator) promote(ctx context.Context, id int32, from string) error {
-	err := pgx.BeginFunc(ctx, o.pool, func(tx pgx.Tx) error {
+func promote(ctx context.Context, pool *pgxpool.Pool, id int32, from string) error {
+	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		q := db.New(tx)
 		live, err := q.LiveGeneration(ctx)
 		if err == nil {
@@ -242,11 +259,11 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	// the tables anew, while this command has it.
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	lease, err := acquire(limited, o.pool, id, func() {})
+	lease, err := write.Acquire(limited, o.pool, id, func() {})
 	if err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
 	}
-	defer lease.release()
+	defer lease.Release()
 	if err := o.clickhouse.Drop(ctx, o.conn, g.Database); err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left; run this again: %w", id, g.Database, err)
 	}

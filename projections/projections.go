@@ -31,7 +31,7 @@ type Projections struct {
 	audit      time.Duration // between audits of a generation that is written
 	merging    merging
 	conn       driver.Conn
-	open       func() (driver.Conn, error)
+	open       func(database string) (driver.Conn, error)
 	roster     roster
 	patient    bool
 }
@@ -55,7 +55,7 @@ func (p *Projections) WaitForRebuild() { p.patient = true }
 // is broken, or that do not belong together, and no other generation to write.
 // An engine that goes away later is waited for.
 func (p *Projections) Run(ctx context.Context) error {
-	conn, err := p.open()
+	conn, err := p.open("")
 	if err != nil {
 		return err
 	}

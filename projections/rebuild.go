@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -47,8 +48,8 @@ type Rebuilt struct {
 	Continued bool `json:"continued"`
 	// Parity is the comparison with the live generation. Where there was none of
 	// this log and schema, Verified is the comparison with the log itself.
-	Parity   *Parity `json:"parity,omitempty"`
-	Verified *Report `json:"verified,omitempty"`
+	Parity   *verify.Parity `json:"parity,omitempty"`
+	Verified *verify.Report `json:"verified,omitempty"`
 	// Accepted says that it was made live although it differs.
 	Accepted bool `json:"accepted,omitempty"`
 	// Live says that it is the live generation now.
@@ -86,7 +87,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if err != nil {
 		return out, err
 	}
-	if err := prove(ctx, o.patient, o.pool, id, g.Database); err != nil {
+	if err := o.prove(ctx, id, g.Database); err != nil {
 		return out, fmt.Errorf("generation %d cannot be live: %w", id, err)
 	}
 	if live, err = o.sound(ctx, live, options); err != nil {
@@ -112,7 +113,7 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 			return out, err
 		}
 	}
-	err = o.promote(ctx, id, registry.Building)
+	err = promote(ctx, o.pool, id, registry.Building)
 	out.Live = err == nil
 	return out, err
 }
@@ -123,8 +124,8 @@ func (o *Operator) sound(ctx context.Context, live *Generation, options RebuildO
 	if live == nil {
 		return nil, nil
 	}
-	err := prove(ctx, o.patient, o.pool, live.ID, live.Database)
-	if broken := new(brokenError); errors.As(err, &broken) {
+	err := o.prove(ctx, live.ID, live.Database)
+	if broken := new(verify.BrokenError); errors.As(err, &broken) {
 		options.Notice(fmt.Sprintf("the live generation %d is broken: %v", live.ID, err))
 		return nil, nil
 	}
@@ -144,7 +145,12 @@ func (o *Operator) follows(ctx context.Context, g, live *Generation) error {
 // and request, and at no sample: nothing else stands between the new generation
 // and the switch, and a promise to be equal is about all of them.
 func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) (err error) {
-	if out.Verified, err = verifyGeneration(ctx, o.chainID, o.kafka, o.patient, g.ID, g.Database, VerifyOptions{}); err != nil {
+	conn, err := o.clickhouse.OpenPatient(g.Database)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, verify.Options{}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil {
@@ -154,8 +160,16 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 }
 
 func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Rebuilt, accept bool) (err error) {
-	out.Parity, err = compareGenerations(ctx, o.patient, side{live.ID, live.Database}, side{g.ID, g.Database})
-	if err != nil {
+	var sides [2]verify.Side
+	for i, g := range []*Generation{live, g} {
+		conn, err := o.clickhouse.OpenPatient(g.Database)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		sides[i] = verify.Side{ID: g.ID, Conn: conn}
+	}
+	if out.Parity, err = verify.Compare(ctx, sides[0], sides[1]); err != nil {
 		return err
 	}
 	out.Accepted = accept && out.Parity.Err() != nil
@@ -302,7 +316,7 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 				if target == nil && (p.AtEnd || *g.Seq+near >= *live.Seq) {
 					target = live.Seq
 				}
-				p.AtEnd = target != nil && *g.Seq >= *target
+				p.AtEnd = target != nil && *g.Seq >= *target && s.Derived
 			}
 			options.Progress(p)
 			if p.AtEnd {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // relist is how often the list of generations is read again.
@@ -92,28 +94,33 @@ func (p *Projections) supervise(ctx context.Context) error {
 	}
 }
 
-// muster reads the list, stops the keepers whose generation is out of service
-// and starts those that are missing. It fails for good when the live
-// generation cannot be written and there is no other one to write.
+// muster reads the list, stops the keepers whose generation is out of service,
+// starts those that are missing, and lets a generation succeed that has to. It
+// fails for good when the live generation cannot be written and there is no other
+// one to write.
 func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
-	all, live, refusal := p.generations(ctx, origin)
-	if all == nil && refusal != nil && !permanent(refusal) {
-		return refusal
+	l, err := p.generations(ctx, origin)
+	if err != nil {
+		return err
 	}
+	refusal := l.refusal
 	wanted := map[int32]generation{}
-	for _, g := range all {
+	for _, g := range l.all {
 		err := p.fits(g, origin)
 		if err == nil {
 			wanted[g.id] = g
-		} else if g.id == live {
+		} else if g.id == l.live {
 			refusal = err
 		}
 	}
-	p.dismiss(wanted, live)
-	if err := p.hire(ctx, wanted, live, ended); err != nil {
+	p.dismiss(wanted, l.live)
+	if err := p.hire(ctx, wanted, l.live, ended); err != nil {
 		return err
 	}
-	if k := p.roster.keepers[live]; k != nil {
+	if err := p.succeed(ctx, origin, l, wanted); err != nil {
+		return err
+	}
+	if k := p.roster.keepers[l.live]; k != nil {
 		refusal = k.fault()
 	} else if p.roster.fault != nil {
 		refusal = p.roster.fault
@@ -126,6 +133,39 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		return nil // another generation can become the live one
 	}
 	return refusal
+}
+
+// succeed makes a generation the live one that is derived and follows the log, where
+// no other one is live, or where the live one cannot have all that the log says: a
+// vault joined after it was derived, or came back. Such a one gets a successor here.
+func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) error {
+	live := p.roster.keepers[l.live]
+	if l.live != 0 && (live == nil || !live.outdated()) {
+		return nil
+	}
+	var next *keeper
+	for id := range wanted {
+		if k := p.roster.keepers[id]; l.states[id] == registry.Building && k != nil && !k.outdated() && (next == nil || id > next.id) {
+			next = k
+		}
+	}
+	if next == nil {
+		if l.live == 0 {
+			return nil // a building one that is not ours to write
+		}
+		id := l.newest + 1
+		p.log.Info("the live generation cannot have a vault that joined, another one is made", "live", l.live, "generation", id)
+		return p.create(ctx, generation{id, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(id)})
+	}
+	status := next.board.get()
+	if status.State != Following || live != nil && status.Seq < live.board.get().Seq {
+		return nil
+	}
+	if err := promote(ctx, p.pool, next.id, registry.Building); err != nil {
+		return err
+	}
+	p.log.Info("generation is live", "generation", next.id, "seq", status.Seq)
+	return nil
 }
 
 // dismiss ends the keepers of generations that are not wanted any more.
@@ -172,12 +212,4 @@ func (p *Projections) hire(ctx context.Context, wanted map[int32]generation, liv
 	r.liveID = live
 	r.mu.Unlock()
 	return nil
-}
-
-// share is this generation's part of the bound of the state: all generations
-// of a process have the same.
-func (p *Projections) share() int {
-	p.roster.mu.Lock()
-	defer p.roster.mu.Unlock()
-	return p.config.StateEntries / max(1, len(p.roster.keepers))
 }

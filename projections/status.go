@@ -11,7 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // States of a projector.
@@ -19,8 +21,8 @@ const (
 	Starting   = "starting"  // not running yet
 	Waiting    = "waiting"   // the log has no record
 	StandingBy = "standby"   // another instance writes the generation
-	Building   = "building"  // writes, and is not at the end of the log
-	Following  = "following" // writes, and is at the end of the log
+	Building   = "building"  // writes, and is not at the end of the log or not derived
+	Following  = "following" // writes, is derived, and is at the end of the log
 	Retrying   = "retrying"  // an engine is away or another writer fenced this one
 	Bad        = "bad"       // the generation is broken: `navlog projection rebuild`
 )
@@ -34,9 +36,14 @@ type Status struct {
 	Seq       uint64     `json:"seq"`
 	Block     uint64     `json:"block"`
 	BlockTime *time.Time `json:"blockTime"`
+	// Derived tells whether the derived tables are there: without them nothing is
+	// served.
+	Derived bool `json:"derived"`
 	// Lag is how many log offsets are left, 0 at the end.
 	Lag              int64   `json:"lag"`
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
+	// Building is how far the first generation of all is, while none is live.
+	Building *registry.BuildingStatus `json:"building,omitempty"`
 	// Error is why the state is retrying or bad.
 	Error string `json:"error,omitempty"`
 	// Others are the generations that are written beside the live one, by id.
@@ -53,6 +60,10 @@ type board struct {
 	moved  bool
 	// Batches that are being written: the end of the log is not reached.
 	busy int
+	// Whether the derived tables are being made.
+	deriving bool
+	// Whether the generation is at the end of the log, whatever its tables.
+	atEnd bool
 	// Seq at the last look, for the speed.
 	seen uint64
 	// When the engines last answered.
@@ -83,11 +94,42 @@ func (b *board) begin(generation int32) {
 }
 
 // open tells where the writer of a generation begins.
-func (b *board) open(generation int32, seq uint64) {
+func (b *board) open(generation int32, seq uint64, derived bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime}
+	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Derived: derived}
 	b.offset, b.moved, b.busy, b.seen, b.answered = -1, true, 0, seq, time.Now()
+	b.deriving, b.atEnd = false, false
+}
+
+// derive tells that the derived tables are being made, or that they are there.
+func (b *board) derive(deriving, derived bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deriving, b.status.Derived = deriving, derived
+}
+
+// end tells whether the writer is at the end of the log, and what it had written then.
+func (b *board) end() (atEnd bool, seq uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.atEnd, b.status.Seq
+}
+
+// building is how far a generation is that is not derived yet.
+func (b *board) building() *registry.BuildingStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.status
+	out := &registry.BuildingStatus{Generation: s.Generation, Seq: s.Seq, RecordsLeft: s.Lag, Phase: registry.PhaseFacts}
+	if b.deriving || s.Derived {
+		out.Phase = registry.PhaseDeriving
+	}
+	if s.RecordsPerSecond > 0 && !b.deriving {
+		eta := uint64(float64(s.Lag)/s.RecordsPerSecond) + 1
+		out.ETASeconds = &eta
+	}
+	return out
 }
 
 // took tells that a batch is about to be written.
@@ -101,16 +143,16 @@ func (b *board) took() {
 type progress struct {
 	seq    uint64
 	offset int64
-	block  *logged // newest block record of the batch, nil for none
+	block  *decode.Log // of the newest block record of the batch, nil for none
 }
 
-func reached(facts facts) progress {
-	last := facts.last()
-	p := progress{seq: last.seq, offset: last.offset}
+func reached(facts decode.Batch) progress {
+	last := facts.Last()
+	p := progress{seq: last.Seq, offset: last.Offset}
 	for _, piece := range slices.Backward(facts) {
 		for i := len(piece) - 1; i >= 0; i-- {
-			if x := &piece[i]; x.kind == aBlock && x.sign > 0 {
-				p.block = &logged{block: x.log.block, ts: x.log.ts}
+			if x := &piece[i]; x.Kind == decode.BlockKind && x.Sign > 0 {
+				p.block = &x.Log
 				return p
 			}
 		}
@@ -124,8 +166,8 @@ func (b *board) wrote(p progress) {
 	defer b.mu.Unlock()
 	b.status.Seq, b.offset, b.moved, b.busy = p.seq, p.offset, true, max(0, b.busy-1)
 	if p.block != nil {
-		at := time.Unix(int64(p.block.ts), 0).UTC()
-		b.status.Block, b.status.BlockTime = p.block.block, &at
+		at := time.Unix(int64(p.block.Time), 0).UTC()
+		b.status.Block, b.status.BlockTime = p.block.Block, &at
 	}
 }
 
@@ -149,9 +191,10 @@ func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
 	if s.Lag <= 1 || !b.moved && b.busy == 0 {
 		s.Lag = 0
 	}
-	if s.Lag == 0 {
+	b.atEnd = s.Lag == 0
+	if b.atEnd && s.Derived {
 		s.State = Following
-	} else if s.Lag > 1000 {
+	} else if s.Lag > 1000 || !s.Derived {
 		s.State = Building
 	}
 	b.seen, b.moved, b.answered = s.Seq, false, time.Now()
@@ -207,6 +250,9 @@ func (p *Projections) Status() Status {
 	for _, k := range p.roster.all() {
 		if other := k.board.get(); other.Generation != s.Generation {
 			s.Others = append(s.Others, other)
+			if s.Generation == 0 {
+				s.Building = k.board.building()
+			}
 		}
 	}
 	return s

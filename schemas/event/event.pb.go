@@ -844,8 +844,11 @@ type Coverage struct {
 	// The configured display name in its newest vault record; empty where that
 	// has the contract's name().
 	ConfiguredName string `protobuf:"bytes,4,opt,name=configured_name,json=configuredName,proto3" json:"configured_name,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The vault is not configured any more: nothing is read for it, and covered_to
+	// stays where it was.
+	Removed       bool `protobuf:"varint,5,opt,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Coverage) Reset() {
@@ -904,6 +907,13 @@ func (x *Coverage) GetConfiguredName() string {
 		return x.ConfiguredName
 	}
 	return ""
+}
+
+func (x *Coverage) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
 }
 
 // Referral is the value of referral.deposits and referral.withdrawals: the
@@ -1064,14 +1074,15 @@ const file_event_event_proto_rawDesc = "" +
 	" \x01(\x04R\twindowSeq\x12#\n" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
 	"\x06frozen\x18\f \x01(\tR\x06frozen\x12!\n" +
-	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\x8d\x01\n" +
+	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\xa7\x01\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
 	"startBlock\x12\x1d\n" +
 	"\n" +
 	"covered_to\x18\x03 \x01(\x04R\tcoveredTo\x12'\n" +
-	"\x0fconfigured_name\x18\x04 \x01(\tR\x0econfiguredName\"\x8e\x02\n" +
+	"\x0fconfigured_name\x18\x04 \x01(\tR\x0econfiguredName\x12\x18\n" +
+	"\aremoved\x18\x05 \x01(\bR\aremoved\"\x8e\x02\n" +
 	"\bReferral\x12\x19\n" +
 	"\bchain_id\x18\x01 \x01(\x04R\achainId\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.navlog.event.v1.Referral.KindR\x04kind\x12\x1d\n" +

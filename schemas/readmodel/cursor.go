@@ -45,6 +45,10 @@ var cursorRows = map[string]string{
 	PartnerTotals: "partner = 0",
 }
 
+// CursorRow is the condition (never is Never) that the cursor row of a derived table
+// meets, and no other row.
+func CursorRow(table string) string { return cursorRows[table] }
+
 // ReadCursor reads the cursor of a table of the connection's database. Of a table
 // whose seqs only grow (facts and the spine) it looks at seqs from one on, where
 // the cursor was last seen: the nearer that is to the last seq, the less is read.

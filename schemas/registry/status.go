@@ -20,8 +20,28 @@ type ProgramStatus struct {
 	// Reason says why the program is not going on, or what it waits for; empty
 	// where nothing is wrong.
 	Reason string `json:"reason,omitempty"`
+	// Building is there while project makes the first generation, and none is live.
+	Building *BuildingStatus `json:"building,omitempty"`
 	ChainStatus
 }
+
+// BuildingStatus is how far a generation is that is being made.
+type BuildingStatus struct {
+	Generation int32  `json:"generation"`
+	Seq        uint64 `json:"seq"` // it holds the log up to here
+	// RecordsLeft is how many records of the log it lacks.
+	RecordsLeft int64 `json:"recordsLeft"`
+	// ETASeconds until it goes live; nil when it is not known.
+	ETASeconds *uint64 `json:"etaSeconds"`
+	Phase      string  `json:"phase"` // PhaseFacts, PhaseDeriving
+}
+
+// Phases of a generation that is being made: it reads the log, and then says what
+// came of it.
+const (
+	PhaseFacts    = "facts"
+	PhaseDeriving = "deriving"
+)
 
 // ChainStatus is what ingest says of the chain in its status, and query shows to
 // the public. Block numbers are 0 before the first is known.

@@ -35,5 +35,6 @@ FROM (
         AND seq NOT IN (SELECT retracts FROM withdrawal_events WHERE sign = -1 AND seq <= {seq:UInt64})
     )
     GROUP BY user
+    HAVING first_block != {never:UInt64} OR withdrawn != 0
   )
 )

@@ -2,8 +2,8 @@
 -- request.
 --
 --   list       vault, partner         key               one live row for each
---   member     of all (0, 0)          0                 owner of a deposit, request or claim; first_block is readmodel.Never
---                                                       for one that only claimed, who is no user
+--   member     of all (0, 0)          0                 user, or somebody who only claimed an amount, whose
+--                                                       first_block is readmodel.Never
 --   member     of a vault or partner  0                 user of it
 --   first      0, 0                   first_block       user
 --   deposited  0, 0                   deposited         user

@@ -19,5 +19,5 @@ CREATE TABLE withdrawals (
   fence_block UInt64,
   fence_before UInt64,
   INDEX asked requested_block TYPE minmax GRANULARITY 1
-) ENGINE = CollapsingMergeTree(sign) PRIMARY KEY (closed_block, vault) ORDER BY (closed_block, vault, request_index)
+) ENGINE = CollapsingMergeTree(sign) ORDER BY (closed_block, vault, request_index)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512

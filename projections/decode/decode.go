@@ -1,4 +1,4 @@
-package projections
+package decode
 
 import (
 	"encoding/binary"
@@ -11,11 +11,6 @@ import (
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 )
-
-// The decoder of the log's bytes. Of all that a rebuild does it would be the
-// dearest with a struct for each record and a big.Int for each number, so it
-// writes into one flat fact and makes nothing else. What it says is what
-// proto.Unmarshal and contracts.Decode say, which a test holds it to.
 
 // Numbers of fields in event.proto; those of varints have a bit of their own,
 // for a field of another type than the protocol's is none of it.
@@ -46,17 +41,17 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
-// decode reads a record of the log. The fact keeps the bytes of those that no
+// One reads a record of the log. The fact keeps the bytes of those that no
 // table says otherwise.
-func decode(in chainlog.Raw) (f fact, err error) {
-	f = fact{seq: in.Seq, boundary: in.Boundary, offset: in.Offset, sign: 1}
+func One(in chainlog.Raw) (f Fact, err error) {
+	f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
 	var kind protowire.Number
 	err = fields(in.Value, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
 		case recordRetracts:
-			if f.retracts = v; v != 0 {
-				f.sign = -1
+			if f.Retracts = v; v != 0 {
+				f.Sign = -1
 			}
 		case recordLog, recordBlock, recordVault, recordDecision:
 			kind, body = n, b
@@ -67,34 +62,34 @@ func decode(in chainlog.Raw) (f fact, err error) {
 	}
 	switch kind {
 	case recordLog:
-		f.kind = aLog
+		f.Kind = LogKind
 		err = f.decodeLog(body)
 	case recordBlock:
-		f.kind = aBlock
+		f.Kind = BlockKind
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
 			switch n {
 			case blockNumber:
-				f.log.block = v
+				f.Log.Block = v
 			case blockHash:
-				f.hash = common.BytesToHash(b)
+				f.Hash = common.BytesToHash(b)
 			case blockTime:
-				f.log.ts = seconds(v)
+				f.Log.Time = seconds(v)
 			}
 		})
 	case recordVault:
-		f.kind = aVault
+		f.Kind = VaultKind
 		err = fields(body, func(n protowire.Number, _ uint64, b []byte) {
 			if n == vaultAddress {
-				f.log.vault = common.BytesToAddress(b)
+				f.Log.Vault = common.BytesToAddress(b)
 			}
 		})
 	case recordDecision:
-		f.kind = aDecision
+		f.Kind = DecisionKind
 	default:
 		err = errMangled
 	}
-	if f.quarantined || f.kind == aVault || f.kind == aDecision {
-		f.raw = in.Value
+	if f.Quarantined || f.Kind == VaultKind || f.Kind == DecisionKind {
+		f.Raw = in.Value
 	}
 	return f, err
 }
@@ -139,7 +134,7 @@ const maxTopics = 4
 // decodeLog reads a log. One that cannot be counted is quarantined: it has
 // lengths that no EVM gives, is not laid out like the event that it announces,
 // or names a number that the tables cannot hold.
-func (f *fact) decodeLog(m []byte) error {
+func (f *Fact) decodeLog(m []byte) error {
 	var topics [maxTopics][]byte
 	var data []byte
 	count, odd := 0, false
@@ -147,7 +142,7 @@ func (f *fact) decodeLog(m []byte) error {
 	err := fields(m, func(n protowire.Number, v uint64, b []byte) {
 		switch n {
 		case logAddress:
-			addressLength, f.log.vault = len(b), common.BytesToAddress(b)
+			addressLength, f.Log.Vault = len(b), common.BytesToAddress(b)
 		case logTopics:
 			odd = odd || len(b) != common.HashLength
 			if count < maxTopics {
@@ -157,82 +152,82 @@ func (f *fact) decodeLog(m []byte) error {
 		case logData:
 			data = b
 		case logBlock:
-			f.log.block = v
+			f.Log.Block = v
 		case logHash:
-			f.hash = common.BytesToHash(b)
+			f.Hash = common.BytesToHash(b)
 		case logTime:
-			f.log.ts = seconds(v)
+			f.Log.Time = seconds(v)
 		case logTx:
-			txLength, f.log.tx = len(b), common.BytesToHash(b)
+			txLength, f.Log.Tx = len(b), common.BytesToHash(b)
 		case logIndex:
-			f.log.index = uint32(v)
+			f.Log.Index = uint32(v)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	f.event = contracts.KindUnknown
+	f.Event = contracts.KindUnknown
 	if count > 0 {
-		f.event = contracts.KindOf(common.BytesToHash(topics[0]))
+		f.Event = contracts.KindOf(common.BytesToHash(topics[0]))
 	}
-	f.named = f.event
-	if f.event == contracts.KindUnknown {
+	f.Named = f.Event
+	if f.Event == contracts.KindUnknown {
 		return nil
 	}
-	wanted, words := f.event.Layout()
+	wanted, words := f.Event.Layout()
 	if odd || addressLength != common.AddressLength || txLength != common.HashLength ||
 		count != wanted || len(data) != 32*words || !f.arguments(topics[1:], data) {
-		f.event, f.quarantined, f.args = contracts.KindUnknown, true, args{}
+		f.Event, f.Quarantined, f.Args = contracts.KindUnknown, true, Args{}
 	}
 	return nil
 }
 
 // arguments reads what the tables show of an event whose lengths were checked;
 // false when a value does not fit its type or its column.
-func (f *fact) arguments(topics [][]byte, data []byte) bool {
-	a, ok := &f.args, true
+func (f *Fact) arguments(topics [][]byte, data []byte) bool {
+	a, ok := &f.Args, true
 	id := func(w []byte) uint64 { v, fits := low(w, 8); ok = ok && fits; return v }
 	short := func(w []byte, n int) uint64 { v, fits := low(w, n); ok = ok && fits; return v }
 	address := func(w []byte) common.Address { ok = ok && empty(w[:12]); return common.Address(w[12:32]) }
-	sum := func(z *amount, w []byte) { z.SetBytes32(w[:32]); ok = ok && z.BitLen() <= amountBits }
+	sum := func(z *Amount, w []byte) { z.SetBytes32(w[:32]); ok = ok && z.BitLen() <= amountBits }
 	word := func(i int) []byte { return data[32*i : 32*i+32] }
-	var unseen amount
-	switch f.event {
+	var unseen Amount
+	switch f.Event {
 	case contracts.KindDepositAccepted:
-		a.id, a.owner, a.partner = id(topics[0]), address(topics[1]), uint32(short(topics[2], 4))
-		a.other = address(word(0))
-		sum(&a.assets, word(1))
-		sum(&a.shares, word(2))
+		a.ID, a.Owner, a.Partner = id(topics[0]), address(topics[1]), uint32(short(topics[2], 4))
+		a.Other = address(word(0))
+		sum(&a.Assets, word(1))
+		sum(&a.Shares, word(2))
 	case contracts.KindWithdrawalRequested:
-		a.id, a.owner, a.partner = id(topics[0]), address(topics[1]), uint32(short(topics[2], 4))
-		a.other = address(word(0))
-		sum(&a.shares, word(1))
-		sum(&a.assets, word(2))
-		a.expires = short(word(3), 8)
+		a.ID, a.Owner, a.Partner = id(topics[0]), address(topics[1]), uint32(short(topics[2], 4))
+		a.Other = address(word(0))
+		sum(&a.Shares, word(1))
+		sum(&a.Assets, word(2))
+		a.Expires = short(word(3), 8)
 	case contracts.KindWithdrawalFunded:
-		a.id, a.owner = id(topics[0]), address(topics[1])
-		sum(&a.shares, word(0))
-		sum(&a.assets, word(1))
+		a.ID, a.Owner = id(topics[0]), address(topics[1])
+		sum(&a.Shares, word(0))
+		sum(&a.Assets, word(1))
 	case contracts.KindWithdrawalClaimed:
-		a.id, a.owner, a.other = id(topics[0]), address(topics[1]), address(topics[2])
-		sum(&a.shares, word(0))
-		sum(&a.assets, word(1))
+		a.ID, a.Owner, a.Other = id(topics[0]), address(topics[1]), address(topics[2])
+		sum(&a.Shares, word(0))
+		sum(&a.Assets, word(1))
 	case contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired:
-		a.id, a.owner = id(topics[0]), address(topics[1])
-		sum(&a.shares, word(0))
+		a.ID, a.Owner = id(topics[0]), address(topics[1])
+		sum(&a.Shares, word(0))
 	case contracts.KindNavUpdated:
-		a.other = address(topics[1])
-		sum(&a.nav, word(0))
-		sum(&a.assets, word(1))
-		sum(&a.shares, word(2))
+		a.Other = address(topics[1])
+		sum(&a.Nav, word(0))
+		sum(&a.Assets, word(1))
+		sum(&a.Shares, word(2))
 	case contracts.KindDepositsSwept:
-		a.other = address(topics[1])
-		a.id, a.to = id(word(0)), id(word(1))
-		sum(&a.assets, word(2))
+		a.Other = address(topics[1])
+		a.ID, a.To = id(word(0)), id(word(1))
+		sum(&a.Assets, word(2))
 	case contracts.KindWithdrawalsSettled:
-		a.other = address(topics[1])
-		sum(&a.shares, word(1))
-		sum(&a.assets, word(2))
+		a.Other = address(topics[1])
+		sum(&a.Shares, word(1))
+		sum(&a.Assets, word(2))
 		sum(&unseen, word(3))
 	}
 	return ok
@@ -252,12 +247,13 @@ func empty(b []byte) bool {
 	return true
 }
 
-// decodeAll reads records one after the other.
-func decodeAll(chainID uint64, in []chainlog.Raw) ([]fact, error) {
-	out := make([]fact, len(in))
+// All reads records one after the other. A record that is none is a
+// *chainlog.CorruptError.
+func All(chainID uint64, in []chainlog.Raw) ([]Fact, error) {
+	out := make([]Fact, len(in))
 	for i := range in {
 		var err error
-		if out[i], err = decode(in[i]); err != nil {
+		if out[i], err = One(in[i]); err != nil {
 			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
 		}
 	}

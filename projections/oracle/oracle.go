@@ -1,8 +1,17 @@
-// Package fold is the oracle for every number that navlog shows: the log folded
-// into plain maps, slow and obvious. It keeps the facts that are live, which is
-// all there is to a retraction, and adds everything up anew each time that it is
-// asked. It shares no code with the projections but the decoder of contracts.
-package fold
+// Package oracle says what the read model must hold: the log folded into plain
+// maps, slow and obvious. It keeps the records that are live, which is all there is
+// to a retraction, and adds everything up anew each time that it is asked. It
+// shares no code with the projections but the decoder of contracts, and no SQL.
+//
+//	record ─▶ Fold, the live records ─▶ Books: withdrawals, users, members, totals of partners
+//
+// What it knows of a vault it has from the vault's live logs, one after the other
+// as the chain has them: by block and index. The first log that asks for a
+// withdrawal is the request, the first that ends it is the end, and what comes
+// before the request or after the end changes nothing; navlog's first read model
+// let each log count where it stood, so that a request that was claimed twice had
+// twice the assets, and one that was funded after its expiry was open again.
+package oracle
 
 import (
 	"fmt"
@@ -89,9 +98,10 @@ type Log struct {
 // limit is where an amount becomes too large to be summed.
 var limit = new(big.Int).Exp(big.NewInt(2), big.NewInt(191), nil)
 
-// read gives the event of a log. ok is false when the log is in no total; bad
-// when that is so because it is quarantined.
-func read(r *event.Record) (l Log, ok, bad bool) {
+// Read gives the event of a record that is a log. counts is false when the log is
+// in no total; quarantined when that is so because an amount or an id in it is too
+// large, or it is not laid out as its event must be.
+func Read(r *event.Record) (l Log, counts, quarantined bool) {
 	raw := r.GetLog()
 	topics := make([]common.Hash, 0, len(raw.GetTopics()))
 	wellFormed := len(raw.GetAddress()) == 20 && len(raw.GetTxHash()) == 32
@@ -123,7 +133,7 @@ func Named(r *event.Record) (name string, quarantined bool) {
 	if topics := r.GetLog().GetTopics(); len(topics) > 0 {
 		first = common.BytesToHash(topics[0])
 	}
-	_, _, quarantined = read(r)
+	_, _, quarantined = Read(r)
 	return contracts.KindOf(first).String(), quarantined
 }
 

@@ -1,4 +1,4 @@
-package projections
+package write
 
 import (
 	"context"
@@ -17,23 +17,23 @@ const leaseClass = 0x6e61766c
 // whether it still has its connection.
 const leaseCheck = 500 * time.Millisecond
 
-// lease is the right to write a generation: an advisory lock of a PostgreSQL
+// Lease is the right to write a generation: an advisory lock of a PostgreSQL
 // session, released by the server when the session ends, however it ends.
-type lease struct{ conn *pgx.Conn }
+type Lease struct{ conn *pgx.Conn }
 
-// acquire waits until this process has the lease of a generation. standby is
+// Acquire waits until this process has the lease of a generation. standby is
 // called once when somebody else holds it.
-func acquire(ctx context.Context, pool *pgxpool.Pool, generation int32, standby func()) (*lease, error) {
+func Acquire(ctx context.Context, pool *pgxpool.Pool, generation int32, standby func()) (*Lease, error) {
 	pooled, err := pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL for the lease of generation %d: %w", generation, err)
 	}
-	l := &lease{pooled.Hijack()}
+	l := &Lease{pooled.Hijack()}
 	for told := false; ; {
 		var mine bool
 		err := l.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, $2)", int32(leaseClass), generation).Scan(&mine)
 		if err != nil {
-			l.release()
+			l.Release()
 			return nil, fmt.Errorf("ask PostgreSQL for the lease of generation %d: %w", generation, err)
 		}
 		if mine {
@@ -44,23 +44,24 @@ func acquire(ctx context.Context, pool *pgxpool.Pool, generation int32, standby 
 			told = true
 		}
 		if err := pause(ctx, leaseCheck); err != nil {
-			l.release()
+			l.Release()
 			return nil, err
 		}
 	}
 }
 
-// release gives the lease back.
-func (l *lease) release() {
+// Release gives the lease back.
+func (l *Lease) Release() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = l.conn.Close(ctx) // ends the session, which ends the lease; there is nothing to do about an error
 }
 
-var errLeaseLost = errors.New("the lease is lost: the connection to PostgreSQL that holds it ended")
+// ErrLeaseLost says that another writer may have the lease now.
+var ErrLeaseLost = errors.New("the lease is lost: the connection to PostgreSQL that holds it ended")
 
-// watch returns when ctx ends (nil) or the lease is lost.
-func (l *lease) watch(ctx context.Context) error {
+// Watch returns when ctx ends (nil) or the lease is lost.
+func (l *Lease) Watch(ctx context.Context) error {
 	for {
 		if pause(ctx, leaseCheck) != nil {
 			return nil
@@ -69,7 +70,7 @@ func (l *lease) watch(ctx context.Context) error {
 		err := l.conn.Ping(limited)
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			return fmt.Errorf("%w: %w", errLeaseLost, err)
+			return fmt.Errorf("%w: %w", ErrLeaseLost, err)
 		}
 	}
 }

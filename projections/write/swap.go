@@ -1,4 +1,4 @@
-package projections
+package write
 
 import (
 	"context"
@@ -37,103 +37,91 @@ func (e *fencedError) Error() string {
 	return fmt.Sprintf("fenced: %s stands at seq %d of writer %x, where this writer had put rows after %d up to %d: another projector writes this generation", e.table, e.seq, e.writer, e.cursor, e.wrote)
 }
 
-// cursor is what a table was seen to end with.
-type cursor struct {
-	seq, writer uint64
-	readAt      time.Time
-}
-
 // swapper inserts into one table by compare-and-swap.
 type swapper struct {
-	conn     driver.Conn
-	database string
-	table    string
-	writer   uint64
-	cursor   cursor
-	outcome  func(string)
-	log      *slog.Logger
+	conn    driver.Conn
+	table   string
+	writer  uint64
+	cursor  readmodel.Cursor
+	readAt  time.Time // when the cursor was read
+	outcome func(string)
+	log     *slog.Logger
 	// processes is the table of the queries that are running.
 	processes string
 }
 
-func (s *swapper) name() string { return s.database + "." + s.table }
-
 // open reads the cursor of a table of which nothing is known.
 func (s *swapper) open(ctx context.Context) (err error) {
-	if s.cursor.seq, err = readmodel.LastSeq(ctx, s.conn, s.database, s.table); err == nil {
-		s.cursor, err = s.read(ctx)
-	}
+	s.readAt = time.Now()
+	s.cursor, err = readmodel.ReadCursor(ctx, s.conn, s.table, 0)
 	return err
 }
 
 // read reads the cursor, which does not fall: it is where it was or further on,
 // and at seq 0 where the table has lost the row that it was at.
-func (s *swapper) read(ctx context.Context) (cursor, error) {
+func (s *swapper) read(ctx context.Context) (readmodel.Cursor, time.Time, error) {
 	at := time.Now()
-	seq, writer, err := readmodel.Cursor(ctx, s.conn, s.database, s.table, s.cursor.seq)
-	return cursor{seq, writer, at}, err
+	cursor, err := readmodel.ReadCursor(ctx, s.conn, s.table, s.cursor.Seq)
+	return cursor, at, err
 }
 
-// swap inserts the rows after the cursor, whose last seq is last, exactly
-// once. It does nothing when the table has them already. A *fencedError means
-// that somebody else writes; any other error leaves open what was inserted.
-func (s *swapper) swap(ctx context.Context, all *table, last uint64) error {
-	if s.cursor.seq >= last {
-		return nil
-	}
+// swap inserts the rows from the given one on, after which the table's cursor is
+// at seq last, exactly once. A *fencedError means that somebody else writes; any
+// other error leaves open what was inserted.
+func (s *swapper) swap(ctx context.Context, all *rows, from int, last uint64) error {
 	if err := s.refresh(ctx, last); err != nil {
 		return err
 	}
-	token := fmt.Sprintf("%s:after:%d", s.table, s.cursor.seq)
-	for absent := 0; time.Since(s.cursor.readAt) < cursorAge; {
-		failure := s.insert(ctx, all, token, absent)
-		seen, err := s.look(ctx)
+	token := fmt.Sprintf("%s:after:%d", s.table, s.cursor.Seq)
+	for absent := 0; time.Since(s.readAt) < cursorAge; {
+		failure := s.insert(ctx, all, from, token, absent)
+		seen, at, err := s.look(ctx)
 		switch {
 		case err != nil:
 			return errors.Join(failure, err)
-		case seen.seq == last && seen.writer == s.writer:
-			s.cursor = seen
+		case seen.Seq == last && seen.Writer == s.writer:
+			s.cursor, s.readAt = seen, at
 			s.outcome("ok")
 			return nil
-		case seen.seq != s.cursor.seq:
+		case seen.Seq != s.cursor.Seq:
 			s.outcome("fenced")
-			return &fencedError{s.name(), seen.seq, seen.writer, s.cursor.seq, last}
+			return &fencedError{s.table, seen.Seq, seen.Writer, s.cursor.Seq, last}
 		case failure == nil:
 			absent++
 			s.outcome("absent")
-			s.log.Error("an acknowledged insert is absent, it is sent again under another token", "table", s.name(), "after", s.cursor.seq, "last", last)
+			s.log.Error("an acknowledged insert is absent, it is sent again under another token", "table", s.table, "after", s.cursor.Seq, "last", last)
 		default:
 			s.outcome("failed")
-			s.log.Warn("an insert failed and is sent again", "table", s.name(), "after", s.cursor.seq, "last", last, "error", failure)
+			s.log.Warn("an insert failed and is sent again", "table", s.table, "after", s.cursor.Seq, "last", last, "error", failure)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	s.outcome("given_up")
-	return fmt.Errorf("insert into %s after seq %d: %w", s.name(), s.cursor.seq, errGivenUp)
+	return fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, errGivenUp)
 }
 
 // refresh reads the cursor again when it was read too long ago.
 func (s *swapper) refresh(ctx context.Context, last uint64) error {
-	if time.Since(s.cursor.readAt) < cursorAge/2 {
+	if time.Since(s.readAt) < cursorAge/2 {
 		return nil
 	}
-	seen, err := s.read(ctx)
+	seen, at, err := s.read(ctx)
 	if err != nil {
 		return err
 	}
-	if seen.seq != s.cursor.seq {
+	if seen.Seq != s.cursor.Seq {
 		s.outcome("fenced")
-		return &fencedError{s.name(), seen.seq, seen.writer, s.cursor.seq, last}
+		return &fencedError{s.table, seen.Seq, seen.Writer, s.cursor.Seq, last}
 	}
-	s.cursor = seen
+	s.readAt = at
 	return nil
 }
 
-// insert sends the rows after the cursor as one block, then makes sure that
-// nothing of it is under way any more.
-func (s *swapper) insert(ctx context.Context, all *table, token string, absent int) error {
+// insert sends rows as one block, then makes sure that nothing of it is under way
+// any more.
+func (s *swapper) insert(ctx context.Context, all *rows, from int, token string, absent int) error {
 	if absent > 0 {
 		token = fmt.Sprintf("%s:retry%d", token, absent)
 	}
@@ -143,20 +131,20 @@ func (s *swapper) insert(ctx context.Context, all *table, token string, absent i
 	err := s.send(clickhouse.Context(limited, clickhouse.WithQueryID(queryID), clickhouse.WithSettings(clickhouse.Settings{
 		"insert_deduplication_token": token,
 		"async_insert":               0,
-	})), all)
+	})), all, from)
 	if err == nil {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.name(), s.cursor.seq, err), s.settle(ctx, queryID))
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, err), s.settle(ctx, queryID))
 }
 
-func (s *swapper) send(ctx context.Context, all *table) error {
-	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", s.name(), all.names()))
+func (s *swapper) send(ctx context.Context, all *rows, from int) error {
+	batch, err := s.conn.PrepareBatch(ctx, fmt.Sprintf("INSERT INTO %s (%s)", s.table, all.names()))
 	if err != nil {
 		return err
 	}
 	defer batch.Close()
-	if err := all.fill(batch.Columns(), all.after(s.cursor.seq), s.writer); err != nil {
+	if err := all.fill(batch.Columns(), from); err != nil {
 		return err
 	}
 	return batch.Send()
@@ -164,7 +152,7 @@ func (s *swapper) send(ctx context.Context, all *table) error {
 
 // settle waits until the engine no longer runs the insert.
 func (s *swapper) settle(ctx context.Context, queryID string) error {
-	for time.Since(s.cursor.readAt) < cursorAge {
+	for time.Since(s.readAt) < cursorAge {
 		var running uint64
 		err := s.conn.QueryRow(ctx, "SELECT count() FROM "+s.processes+" WHERE query_id = {id:String}", clickhouse.Named("id", queryID)).Scan(&running)
 		if err == nil && running == 0 {
@@ -179,17 +167,17 @@ func (s *swapper) settle(ctx context.Context, queryID string) error {
 
 // look reads the cursor after an insert, and goes on trying for as long as the
 // batch may be sent again.
-func (s *swapper) look(ctx context.Context) (cursor, error) {
+func (s *swapper) look(ctx context.Context) (readmodel.Cursor, time.Time, error) {
 	// Not cancelled with the program: the answer to the last insert is worth the wait.
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), insertTimeout)
 	defer cancel()
 	for {
-		seen, err := s.read(limited)
-		if err == nil || time.Since(s.cursor.readAt) >= cursorAge {
-			return seen, err
+		seen, at, err := s.read(limited)
+		if err == nil || time.Since(s.readAt) >= cursorAge {
+			return seen, at, err
 		}
 		if stopped := pause(ctx, 50*time.Millisecond); stopped != nil {
-			return seen, errors.Join(err, stopped)
+			return seen, at, errors.Join(err, stopped)
 		}
 	}
 }

@@ -1,0 +1,188 @@
+package derive
+
+import (
+	"context"
+	_ "embed"
+	"math/big"
+
+	"github.com/ClickHouse/clickhouse-go/v2/ext"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// Withdrawal is a row of withdrawals.
+//
+//	requested ──▶ funded ──▶ closed: claimed, cancelled or expired by a log
+//	    └────────────────────▲
+//
+// The first request of an index wins, the first end is final, and what comes
+// before the request or after its end changes nothing.
+type Withdrawal struct {
+	Vault                    common.Address
+	Index                    uint64
+	Estimate                 decode.Amount // native units
+	Expires                  uint64        // Unix seconds, 0 for never
+	RequestedBlock           uint64
+	RequestedLog             uint32
+	FundedBlock, ClosedBlock uint64 // readmodel.Never: not yet
+}
+
+type requestKey struct {
+	vault common.Address
+	index uint64
+}
+
+var (
+	//go:embed withdrawals.sql
+	liveWithdrawals string
+	//go:embed withdrawals_known.sql
+	knownWithdrawals string
+)
+
+// Withdrawals gives what units change in withdrawals. before is the seq before the
+// first of them; ignored hears of each appended log that changes nothing, because
+// it cannot be.
+func Withdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit, before uint64, ignored func(*decode.Fact)) (Difference[Withdrawal], error) {
+	rows, err := readWithdrawals(ctx, conn, units)
+	if err != nil {
+		return Difference[Withdrawal]{}, failed(readmodel.Withdrawals, err)
+	}
+	known, err := knownRequests(ctx, conn, units, before)
+	if err != nil {
+		return Difference[Withdrawal]{}, failed(readmodel.WithdrawalEvents, err)
+	}
+	old, state := map[Withdrawal]bool{}, map[requestKey]*Withdrawal{}
+	for _, w := range rows {
+		old[w] = true
+		state[requestKey{w.Vault, w.Index}] = &w
+	}
+	for i := range units {
+		if units[i].Rewrites {
+			clipWithdrawals(state, units[i].Ancestor())
+		}
+		for f := range units[i].Facts.All() {
+			if f.Sign > 0 && f.Withdrawal() && !foldWithdrawal(state, known, f) {
+				ignored(f)
+			}
+		}
+	}
+	now := map[Withdrawal]bool{}
+	for _, w := range state {
+		now[*w] = true
+	}
+	return between(old, now), nil
+}
+
+// clipWithdrawals takes back what happened above a block.
+func clipWithdrawals(state map[requestKey]*Withdrawal, block uint64) {
+	for key, w := range state {
+		if w.RequestedBlock > block {
+			delete(state, key)
+			continue
+		}
+		if w.FundedBlock > block {
+			w.FundedBlock = readmodel.Never
+		}
+		if w.ClosedBlock > block {
+			w.ClosedBlock = readmodel.Never
+		}
+	}
+}
+
+// foldWithdrawal takes the next log of the chain, and says whether it changed anything.
+func foldWithdrawal(state map[requestKey]*Withdrawal, known map[requestKey]bool, f *decode.Fact) bool {
+	key := requestKey{f.Log.Vault, f.Args.ID}
+	w := state[key]
+	if f.Event == contracts.KindWithdrawalRequested {
+		if w != nil || known[key] {
+			return false
+		}
+		state[key] = &Withdrawal{Vault: key.vault, Index: key.index, Estimate: f.Args.Assets, Expires: f.Args.Expires,
+			RequestedBlock: f.Log.Block, RequestedLog: f.Log.Index, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
+		return true
+	}
+	if w == nil || w.ClosedBlock != readmodel.Never {
+		return false
+	}
+	if f.Event != contracts.KindWithdrawalFunded {
+		w.ClosedBlock = f.Log.Block
+		return true
+	}
+	if w.FundedBlock != readmodel.Never {
+		return false
+	}
+	w.FundedBlock = f.Log.Block
+	return true
+}
+
+// readWithdrawals reads the rows of the requests that units touch, as far as units
+// can change them: those that are open, or were at the ancestor.
+func readWithdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit) (out []Withdrawal, err error) {
+	keys := map[requestKey]bool{}
+	var wanted [][]any
+	for i := range units {
+		for f := range units[i].Facts.All() {
+			key := requestKey{f.Log.Vault, f.Args.ID}
+			if f.Withdrawal() && !keys[key] {
+				keys[key] = true
+				wanted = append(wanted, []any{key.vault.Bytes(), key.index})
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	t, err := table(wanted, ext.Column("vault", "FixedString(20)"), ext.Column("request_index", "UInt64"))
+	if err != nil {
+		return nil, err
+	}
+	var vault []byte
+	err = ask(ctx, conn, liveWithdrawals, map[string]uint64{"ancestor": ancestor(units)}, t, func(rows driver.Rows) error {
+		var w Withdrawal
+		var estimate big.Int
+		if err := rows.Scan(&vault, &w.Index, &estimate, &w.Expires, &w.RequestedBlock, &w.RequestedLog, &w.FundedBlock, &w.ClosedBlock); err != nil {
+			return err
+		}
+		w.Vault, w.Estimate = address(vault), amountOf(&estimate)
+		out = append(out, w)
+		return nil
+	})
+	return out, err
+}
+
+// knownRequests tells which of the indexes that units ask for were asked for up to
+// the ancestor already.
+func knownRequests(ctx context.Context, conn driver.Conn, units []decode.Unit, before uint64) (map[requestKey]bool, error) {
+	keys, known := map[requestKey]bool{}, map[requestKey]bool{}
+	var wanted [][]any
+	for i := range units {
+		for f := range units[i].Facts.All() {
+			key := requestKey{f.Log.Vault, f.Args.ID}
+			if f.Sign > 0 && f.Event == contracts.KindWithdrawalRequested && !keys[key] {
+				keys[key] = true
+				wanted = append(wanted, []any{key.vault.Bytes(), key.index})
+			}
+		}
+	}
+	if len(wanted) == 0 {
+		return known, nil
+	}
+	t, err := table(wanted, ext.Column("vault", "FixedString(20)"), ext.Column("request_index", "UInt64"))
+	if err != nil {
+		return nil, err
+	}
+	var vault []byte
+	err = ask(ctx, conn, knownWithdrawals, map[string]uint64{"ancestor": ancestor(units), "before": before}, t, func(rows driver.Rows) error {
+		var index uint64
+		if err := rows.Scan(&vault, &index); err != nil {
+			return err
+		}
+		known[requestKey{address(vault), index}] = true
+		return nil
+	})
+	return known, err
+}

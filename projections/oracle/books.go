@@ -1,0 +1,248 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+const (
+	// Newest is the block number that means: everything there is.
+	Newest = math.MaxUint64
+	// Never is the block of what did not happen.
+	Never = math.MaxUint64
+)
+
+// Books is what the live logs up to a block add up to. Amounts are in native
+// units, times in Unix seconds, 0 for never.
+type Books struct {
+	// Block is the newest indexed block and Time its time.
+	Block, Time uint64
+	Withdrawals map[RequestKey]*Withdrawal
+	Users       map[common.Address]*User
+	// Members are the users of each scope.
+	Members map[Scope]map[common.Address]Since
+	// Totals are those of each partner in each vault, in the order of their blocks.
+	Totals map[PartnerVault][]Total
+	// Quarantined is the seqs of logs that are in no total, Impossible says in
+	// a sentence each what the chain says and cannot be.
+	Quarantined []uint64
+	Impossible  []string
+}
+
+// RequestKey names a withdrawal request.
+type RequestKey struct {
+	Vault common.Address
+	Index uint64
+}
+
+// Withdrawal is the log that asked for it and those that changed it, nil for what
+// did not happen: the first log that asks for an index is the request, the first
+// claim, cancellation or expiry after it is its end, and the first funding between
+// the two is its funding. All other logs of the index change nothing.
+type Withdrawal struct{ Requested, Funded, Ended *Log }
+
+// Ask is what was asked for.
+func (w *Withdrawal) Ask() contracts.WithdrawalRequested {
+	return w.Requested.Event.(contracts.WithdrawalRequested)
+}
+
+// BlockOf a log, and Never where there is none.
+func BlockOf(l *Log) uint64 {
+	if l == nil {
+		return Never
+	}
+	return l.Block
+}
+
+// User is what somebody did in all vaults. Who only claimed is here too, and no
+// user: a user has asked for a withdrawal or deposited.
+type User struct {
+	Deposited, Withdrawn *big.Int
+	First                Since
+}
+
+// Since is when something first was so: the block, Never where it was not, and
+// its time.
+type Since struct{ Block, Time uint64 }
+
+// Scope is a vault or a partner, whose users are counted; the other one is zero.
+type Scope struct {
+	Vault   common.Address
+	Partner uint32
+}
+
+// PartnerVault names a partner in a vault.
+type PartnerVault struct {
+	Partner uint32
+	Vault   common.Address
+}
+
+// Total is what was deposited up to a block, which is true from that block on and
+// before the block Until.
+type Total struct {
+	Block, Until uint64
+	Deposits     uint64
+	Volume       *big.Int
+}
+
+// Books adds up the live logs of blocks up to and including block, without those
+// of some vaults.
+func (f *Fold) Books(block uint64, without ...common.Address) *Books {
+	b := &Books{
+		Withdrawals: map[RequestKey]*Withdrawal{}, Users: map[common.Address]*User{},
+		Members: map[Scope]map[common.Address]Since{}, Totals: map[PartnerVault][]Total{},
+	}
+	var logs []Log
+	for _, r := range f.Records() {
+		if k := r.GetBlock(); k != nil && k.GetNumber() <= block && k.GetNumber() >= b.Block {
+			b.Block, b.Time = k.GetNumber(), k.GetTime()
+		}
+		if r.GetLog() == nil || r.GetLog().GetBlockNumber() > block || slices.Contains(without, common.BytesToAddress(r.GetLog().GetAddress())) {
+			continue
+		}
+		l, counts, quarantined := Read(r)
+		if quarantined {
+			b.Quarantined = append(b.Quarantined, r.GetSeq())
+		}
+		if counts {
+			logs = append(logs, l)
+		}
+	}
+	slices.SortFunc(logs, func(x, y Log) int { return cmp.Or(cmp.Compare(x.Block, y.Block), cmp.Compare(x.Index, y.Index)) })
+	swept := map[common.Address]uint64{}
+	for _, l := range logs {
+		b.add(l, swept)
+	}
+	return b
+}
+
+// add takes the next log in the order of the chain.
+func (b *Books) add(l Log, swept map[common.Address]uint64) {
+	switch e := l.Event.(type) {
+	case contracts.DepositAccepted:
+		b.seen(l, e.Owner, e.PartnerID)
+		u := b.user(e.Owner)
+		u.Deposited.Add(u.Deposited, e.Assets)
+		if e.PartnerID != 0 {
+			b.addTotal(l, e)
+		}
+	case contracts.WithdrawalRequested:
+		b.seen(l, e.Owner, 0)
+		b.request(l, e.RequestIndex)
+	case contracts.WithdrawalFunded:
+		b.request(l, e.RequestIndex)
+	case contracts.WithdrawalClaimed:
+		u := b.user(e.Owner)
+		u.Withdrawn.Add(u.Withdrawn, e.Assets)
+		b.request(l, e.RequestIndex)
+	case contracts.WithdrawalCancelled:
+		b.request(l, e.RequestIndex)
+	case contracts.WithdrawalExpired:
+		b.request(l, e.RequestIndex)
+	case contracts.DepositsSwept:
+		from, to := e.FromDepositID.Uint64(), e.ToDepositID.Uint64()
+		if from != swept[l.Vault]+1 || to < from {
+			b.wonder(l, fmt.Sprintf("sweeps deposits %d to %d after deposit %d", from, to, swept[l.Vault]))
+		}
+		swept[l.Vault] = to
+	}
+}
+
+func (b *Books) user(a common.Address) *User {
+	if b.Users[a] == nil {
+		b.Users[a] = &User{Deposited: new(big.Int), Withdrawn: new(big.Int), First: Since{Block: Never}}
+	}
+	return b.Users[a]
+}
+
+// seen notes that somebody deposited or asked for a withdrawal: for a partner
+// where that is not 0.
+func (b *Books) seen(l Log, a common.Address, partner uint32) {
+	since := Since{l.Block, l.Time}
+	if u := b.user(a); u.First.Block == Never {
+		u.First = since
+	}
+	scopes := []Scope{{Vault: l.Vault}}
+	if partner != 0 {
+		scopes = append(scopes, Scope{Partner: partner})
+	}
+	for _, s := range scopes {
+		if b.Members[s] == nil {
+			b.Members[s] = map[common.Address]Since{}
+		}
+		if _, known := b.Members[s][a]; !known {
+			b.Members[s][a] = since
+		}
+	}
+}
+
+// addTotal makes the total of the log's block, from the one before or from what
+// the block's logs before came to.
+func (b *Books) addTotal(l Log, e contracts.DepositAccepted) {
+	k := PartnerVault{e.PartnerID, l.Vault}
+	all := b.Totals[k]
+	now := Total{Block: l.Block, Until: Never, Deposits: 1, Volume: new(big.Int).Set(e.Assets)}
+	if n := len(all); n > 0 {
+		last := &all[n-1]
+		now.Deposits += last.Deposits
+		now.Volume.Add(now.Volume, last.Volume)
+		if last.Block == l.Block {
+			all = all[:n-1]
+		} else {
+			last.Until = l.Block
+		}
+	}
+	b.Totals[k] = append(all, now)
+}
+
+func (b *Books) request(l Log, index *big.Int) {
+	k := RequestKey{l.Vault, index.Uint64()}
+	w := b.Withdrawals[k]
+	_, asks := l.Event.(contracts.WithdrawalRequested)
+	switch {
+	case asks && w != nil:
+		b.wonder(l, fmt.Sprintf("request %d is requested again", k.Index))
+		return
+	case asks:
+		b.Withdrawals[k] = &Withdrawal{Requested: &l}
+		return
+	case w == nil:
+		w = &Withdrawal{} // what a log does to it is of no consequence
+	}
+	switch l.Event.(type) {
+	case contracts.WithdrawalFunded:
+		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
+			b.wonder(l, fmt.Sprintf("request %d is funded, and is unknown, funded or over", k.Index))
+		}
+		if w.Funded == nil && w.Ended == nil {
+			w.Funded = &l
+		}
+		return
+	case contracts.WithdrawalClaimed:
+		if w.Requested == nil || w.Funded == nil || w.Ended != nil {
+			b.wonder(l, fmt.Sprintf("request %d is claimed, and is unknown, not funded or over", k.Index))
+		}
+	case contracts.WithdrawalCancelled:
+		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
+			b.wonder(l, fmt.Sprintf("request %d is cancelled, and is unknown, funded or over", k.Index))
+		}
+	case contracts.WithdrawalExpired:
+		if w.Requested == nil || w.Funded != nil || w.Ended != nil {
+			b.wonder(l, fmt.Sprintf("request %d expires, and is unknown, funded or over", k.Index))
+		}
+	}
+	if w.Ended == nil {
+		w.Ended = &l
+	}
+}
+
+func (b *Books) wonder(l Log, what string) {
+	b.Impossible = append(b.Impossible, fmt.Sprintf("seq %d, block %d, log %d: vault %s: %s", l.Seq, l.Block, l.Index, l.Vault, what))
+}

@@ -1,0 +1,241 @@
+package oracle_test
+
+import (
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+var (
+	vaultA, vaultB = common.HexToAddress("0xa1"), common.HexToAddress("0xa2")
+	alice, bob     = common.HexToAddress("0xb1"), common.HexToAddress("0xb2")
+	n              = big.NewInt
+)
+
+// book is a log written by hand; every number expected below was added up by hand.
+type book struct {
+	t    *testing.T
+	fold *oracle.Fold
+	seq  uint64
+	said map[uint64]*event.Record
+	// index of the next log: those of the book go up all the time.
+	index uint32
+}
+
+func newBook(t *testing.T) *book {
+	return &book{t: t, fold: oracle.New(), said: map[uint64]*event.Record{}}
+}
+
+func (b *book) put(r *event.Record) uint64 {
+	b.t.Helper()
+	b.seq++
+	r.Seq = b.seq
+	b.said[r.Seq] = r
+	if err := b.fold.Apply(r); err != nil {
+		b.t.Fatal(err)
+	}
+	return r.Seq
+}
+
+func (b *book) log(block, time uint64, vault common.Address, e contracts.Event) uint64 {
+	b.t.Helper()
+	topics, data, err := contracts.Encode(e)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	l := &event.Log{Address: vault.Bytes(), Data: data, BlockNumber: block, BlockTime: time, TxHash: make([]byte, 32), LogIndex: b.index}
+	b.index++
+	for _, topic := range topics {
+		l.Topics = append(l.Topics, topic.Bytes())
+	}
+	return b.put(&event.Record{Fact: &event.Record_Log{Log: l}})
+}
+
+func (b *book) block(number, time uint64) uint64 {
+	b.t.Helper()
+	return b.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number, Time: time}}})
+}
+
+func (b *book) retract(seq uint64) {
+	b.t.Helper()
+	b.put(&event.Record{Retracts: seq, Fact: b.said[seq].Fact})
+}
+
+func deposit(id int64, owner common.Address, partner uint32, assets *big.Int) contracts.Event {
+	return contracts.DepositAccepted{DepositID: n(id), Owner: owner, PartnerID: partner, Assets: assets, Shares: n(1)}
+}
+
+func request(index int64, owner common.Address, estimate int64) contracts.Event {
+	return contracts.WithdrawalRequested{RequestIndex: n(index), Owner: owner, Shares: n(1), AssetsEstimate: n(estimate)}
+}
+
+func claim(index int64, owner common.Address, assets int64) contracts.Event {
+	return contracts.WithdrawalClaimed{RequestIndex: n(index), Owner: owner, Shares: n(1), Assets: n(assets)}
+}
+
+func fund(index int64, assets int64) contracts.Event {
+	return contracts.WithdrawalFunded{RequestIndex: n(index), SettlementID: n(1), Shares: n(1), Assets: n(assets)}
+}
+
+func TestBooks(t *testing.T) {
+	b := newBook(t)
+	b.log(10, 1000, vaultA, deposit(1, alice, 7, n(100)))
+	b.log(10, 1000, vaultA, deposit(2, bob, 7, n(50)))
+	b.block(10, 1000)
+	b.log(12, 1020, vaultA, request(0, alice, 40))
+	b.log(12, 1020, vaultA, fund(0, 41))
+	b.block(12, 1020)
+	b.log(14, 1040, vaultA, claim(0, alice, 41))
+	b.log(14, 1040, vaultA, deposit(3, alice, 0, n(5)))
+	b.log(14, 1040, vaultA, deposit(4, alice, 7, n(2)))
+	b.block(14, 1040)
+	b.log(9, 990, vaultB, deposit(1, alice, 7, n(1))) // backfilled later
+	stranger := b.log(15, 1050, vaultB, claim(5, common.HexToAddress("0xb3"), 9))
+	b.block(15, 1050)
+
+	books := b.fold.Books(oracle.Newest)
+	if books.Block != 15 || books.Time != 1050 {
+		t.Errorf("block %d at %d", books.Block, books.Time)
+	}
+	same(t, "alice", *books.Users[alice], oracle.User{Deposited: n(108), Withdrawn: n(41), First: oracle.Since{Block: 9, Time: 990}})
+	same(t, "who only claimed", *books.Users[common.HexToAddress("0xb3")], oracle.User{Deposited: n(0), Withdrawn: n(9), First: oracle.Since{Block: oracle.Never}})
+	at10, at9 := oracle.Since{Block: 10, Time: 1000}, oracle.Since{Block: 9, Time: 990}
+	same(t, "members", books.Members, map[oracle.Scope]map[common.Address]oracle.Since{
+		{Vault: vaultA}: {alice: at10, bob: at10},
+		{Vault: vaultB}: {alice: at9},
+		{Partner: 7}:    {alice: at9, bob: at10},
+	})
+	same(t, "totals", books.Totals, map[oracle.PartnerVault][]oracle.Total{
+		{Partner: 7, Vault: vaultA}: {{Block: 10, Until: 14, Deposits: 2, Volume: n(150)}, {Block: 14, Until: oracle.Never, Deposits: 3, Volume: n(152)}},
+		{Partner: 7, Vault: vaultB}: {{Block: 9, Until: oracle.Never, Deposits: 1, Volume: n(1)}},
+	})
+	same(t, "request 0", blocks(books, 0), [3]uint64{12, 12, 14})
+	if len(books.Impossible) != 1 || !strings.Contains(books.Impossible[0], "request 5 is claimed") {
+		t.Errorf("impossible: %q", books.Impossible)
+	}
+	if alone := b.fold.Books(oracle.Newest, vaultA); len(alone.Withdrawals) != 0 || alone.Users[alice].Deposited.Int64() != 1 {
+		t.Errorf("without vault A alice is %+v", alone.Users[alice])
+	}
+
+	past := b.fold.Books(12)
+	if got := *past.Users[alice]; past.Block != 12 || past.Time != 1020 || got.Deposited.Int64() != 101 || got.Withdrawn.Sign() != 0 {
+		t.Errorf("as of block %d alice is %+v", past.Block, got)
+	}
+	same(t, "request 0 as of block 12", blocks(past, 0), [3]uint64{12, 12, oracle.Never})
+	b.retract(stranger + 1)
+	b.retract(stranger)
+	if after := b.fold.Books(oracle.Newest); len(after.Impossible) != 0 || after.Block != 14 || len(after.Users) != 2 || !reflect.DeepEqual(after.Members, books.Members) {
+		t.Errorf("after the retraction: %+v", after)
+	}
+}
+
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: got %+v, want %+v", what, got, want)
+	}
+}
+
+// blocks are those of a request of vault A: requested, funded, ended.
+func blocks(b *oracle.Books, index uint64) [3]uint64 {
+	w := b.Withdrawals[oracle.RequestKey{Vault: vaultA, Index: index}]
+	return [3]uint64{oracle.BlockOf(w.Requested), oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended)}
+}
+
+// TestWithdrawals: the first request of an index wins, the first end is final,
+// and nothing before the one or after the other changes anything.
+func TestWithdrawals(t *testing.T) {
+	never := uint64(oracle.Never)
+	cancel := contracts.WithdrawalCancelled{RequestIndex: n(0), Owner: alice, Shares: n(1)}
+	expire := contracts.WithdrawalExpired{RequestIndex: n(0), Owner: alice, Shares: n(1)}
+	for name, c := range map[string]struct {
+		events     []contracts.Event // a block each, from block 1 on
+		want       [3]uint64
+		impossible int
+	}{
+		"asked twice":               {[]contracts.Event{request(0, alice, 1), request(0, bob, 2), fund(0, 3)}, [3]uint64{1, 3, never}, 1},
+		"claimed twice":             {[]contracts.Event{request(0, alice, 1), fund(0, 3), claim(0, alice, 3), claim(0, alice, 3)}, [3]uint64{1, 2, 3}, 1},
+		"funded twice":              {[]contracts.Event{request(0, alice, 1), fund(0, 3), fund(0, 4)}, [3]uint64{1, 2, never}, 1},
+		"funded after its expiry":   {[]contracts.Event{request(0, alice, 1), expire, fund(0, 3)}, [3]uint64{1, never, 2}, 1},
+		"claimed after its expiry":  {[]contracts.Event{request(0, alice, 1), expire, claim(0, alice, 3)}, [3]uint64{1, never, 2}, 1},
+		"cancelled when funded":     {[]contracts.Event{request(0, alice, 1), fund(0, 3), cancel}, [3]uint64{1, 2, 3}, 1},
+		"funded before it is asked": {[]contracts.Event{fund(0, 3), request(0, alice, 1)}, [3]uint64{2, never, never}, 1},
+		"over before it is asked":   {[]contracts.Event{cancel, claim(0, alice, 1), request(0, alice, 1), fund(0, 2)}, [3]uint64{3, 4, never}, 2},
+		"claimed without funding":   {[]contracts.Event{request(0, alice, 1), claim(0, alice, 1)}, [3]uint64{1, never, 2}, 1},
+	} {
+		b := newBook(t)
+		for i, e := range c.events {
+			b.log(uint64(i)+1, 1, vaultA, e)
+		}
+		books := b.fold.Books(oracle.Newest)
+		same(t, name, blocks(books, 0), c.want)
+		if len(books.Impossible) != c.impossible {
+			t.Errorf("%s: impossible are %q", name, books.Impossible)
+		}
+		if w := books.Withdrawals[oracle.RequestKey{Vault: vaultA}]; w.Ask().Owner != alice {
+			t.Errorf("%s: it was asked for by %s", name, w.Ask().Owner)
+		}
+	}
+}
+
+// TestOrderOfTheChain: within a block the index of a log decides, whenever it
+// came into the log.
+func TestOrderOfTheChain(t *testing.T) {
+	b := newBook(t)
+	b.index = 9
+	b.log(1, 1, vaultA, fund(0, 3))
+	b.index = 4
+	b.log(1, 1, vaultA, request(0, alice, 1))
+	same(t, "request 0", blocks(b.fold.Books(oracle.Newest), 0), [3]uint64{1, 1, oracle.Never})
+}
+
+func TestQuarantined(t *testing.T) {
+	b := newBook(t)
+	largest := new(big.Int).Sub(new(big.Int).Lsh(n(1), 191), n(1))
+	b.log(1, 1, vaultA, deposit(1, alice, 0, largest))
+	b.log(1, 1, vaultA, deposit(2, alice, 0, new(big.Int).Add(largest, n(1))))
+	books := b.fold.Books(oracle.Newest)
+	if len(books.Quarantined) != 1 || books.Quarantined[0] != 2 || books.Users[alice].Deposited.Cmp(largest) != 0 {
+		t.Errorf("quarantined %v, alice %+v", books.Quarantined, books.Users[alice])
+	}
+}
+
+func TestImpossibleSweeps(t *testing.T) {
+	b := newBook(t)
+	sweep := func(vault common.Address, from, to int64) {
+		b.log(1, 1, vault, contracts.DepositsSwept{SweepID: n(1), FromDepositID: n(from), ToDepositID: n(to), Assets: n(1)})
+	}
+	sweep(vaultA, 1, 3)
+	sweep(vaultB, 1, 1)
+	sweep(vaultA, 4, 4)
+	sweep(vaultA, 6, 7)
+	if got := b.fold.Books(oracle.Newest).Impossible; len(got) != 1 || !strings.Contains(got[0], "sweeps deposits 6 to 7 after deposit 4") {
+		t.Errorf("impossible: %q", got)
+	}
+}
+
+func TestApplyRefuses(t *testing.T) {
+	b := newBook(t)
+	first := b.log(1, 1, vaultA, deposit(1, alice, 0, n(1)))
+	other := &event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: 1}}}
+	for name, r := range map[string]*event.Record{
+		"does not follow": {Seq: 5, Fact: other.Fact},
+		"is not live":     {Seq: 2, Retracts: 9, Fact: other.Fact},
+		"another thing":   {Seq: 2, Retracts: first, Fact: other.Fact},
+	} {
+		f := oracle.New()
+		if err := f.Apply(b.said[first]); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Apply(r); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want %q", err, name)
+		}
+	}
+}
