@@ -80,7 +80,8 @@ func (c *Client) get(ctx context.Context, q Question) (got answer, id string, er
 		return got, id, fmt.Errorf("%s: read the answer: %w", q, err)
 	}
 	h := response.Header
-	got = answer{status: response.StatusCode, block: h.Get("X-Indexed-Block"), seq: h.Get("X-Indexed-Seq")}
+	got = answer{status: response.StatusCode, block: h.Get("X-Indexed-Block"), seq: h.Get("X-Indexed-Seq"),
+		generation: h.Get("X-Generation"), retryAfter: h.Get("Retry-After")}
 	if got.body, err = tree(body); err != nil {
 		got.body = fmt.Sprintf("%v: %.300q", err, body)
 	}

@@ -33,7 +33,7 @@ type Moment struct {
 	Block uint64
 	// Seq that the answers have to be of, in X-Indexed-Seq.
 	Seq uint64
-	// AsOf is asOfBlock and asOfSeq as they are sent; none for the newest state.
+	// AsOf is asOfBlock as it is sent; none for the newest state.
 	AsOf url.Values
 }
 
@@ -72,17 +72,35 @@ func (c *Client) Get(ctx context.Context, q Question) (Answer, error) {
 	return Answer{got, id}, err
 }
 
-// Seq of the state that the answer is of, 0 where it names none.
-func (a Answer) Seq() uint64 {
-	seq, err := strconv.ParseUint(a.seq, 10, 64)
+// Seq of the log up to which the answer is about, 0 where it names none.
+func (a Answer) Seq() uint64 { return number(a.seq) }
+
+// Block up to which the answer is about, 0 where it names none.
+func (a Answer) Block() uint64 { return number(a.block) }
+
+// Generation of the read models that the answer was made of, empty where it names none.
+func (a Answer) Generation() string { return a.generation }
+
+// number of a header, 0 where it has none.
+func number(header string) uint64 {
+	n, err := strconv.ParseUint(header, 10, 64)
 	if err != nil {
 		return 0
 	}
-	return seq
+	return n
 }
 
 // Unavailable says that the server asked for patience: it could not read in time.
 func (a Answer) Unavailable() bool { return a.status == http.StatusServiceUnavailable }
+
+// Patient says that the server also said for how long.
+func (a Answer) Patient() bool { return number(a.retryAfter) > 0 }
+
+// Status of the HTTP answer.
+func (a Answer) Status() int { return a.status }
+
+// Refused says that the question itself was found wrong.
+func (a Answer) Refused() bool { return a.status == http.StatusBadRequest }
 
 // Compare gives every difference between the answer that the question expects and the one that came, a line each.
 func (q Question) Compare(got Answer) []string { return q.compare(got.answer, got.id) }

@@ -226,7 +226,6 @@ func refusals(v view, p Partner) []Question {
 		q.fails("", list, 400, "INVALID_PARAMETER", []string{"page"}, "page", "1001", "pageSize", "100")
 		parameter(list, "asOfBlock", fmt.Sprint(q.state.history.head()+1))
 		parameter(list, "asOfBlock", "0") // before the first vault
-		parameter(list, "asOfSeq", "0")
 	}
 	for _, path := range []string{api + "/vaults/" + known + "/nav", user + "/deposits"} {
 		for _, moment := range []string{"yesterday", "2026-13-01", "2026-01-01T00:00:00", "12345678901"} {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
@@ -38,10 +39,11 @@ type vaultState struct {
 }
 
 type userState struct {
-	address   common.Address
-	firstSeen uint64 // Unix seconds
-	deposited *big.Int
-	withdrawn *big.Int
+	address    common.Address
+	firstBlock uint64 // of the first deposit or request
+	firstSeen  uint64 // Unix seconds: the time of firstBlock
+	deposited  *big.Int
+	withdrawn  *big.Int
 }
 
 type depositState struct {
@@ -52,12 +54,20 @@ type depositState struct {
 
 type sweepState struct{ from, to, time uint64 }
 
+// A requestState is a request from the log that asked for it on. Only one of claimedAt, cancelledAt and expiredAt is
+// ever set: the first of these events ends the request.
 type requestState struct {
 	fact
-	*reference.ReferenceVaultWithdrawalRequested // nil: nobody has asked for it
+	*reference.ReferenceVaultWithdrawalRequested
 	// Unix seconds, 0 = never
 	fundedAt, claimedAt, cancelledAt, expiredAt uint64
 	fundedAssets, claimedAssets                 *big.Int
+}
+
+// ended says that an event has ended the request: nothing that comes later changes it. Time alone ends none, for what
+// has run out of time can still be funded.
+func (r *requestState) ended() bool {
+	return r.claimedAt != 0 || r.cancelledAt != 0 || r.expiredAt != 0
 }
 
 type navState struct {
@@ -118,23 +128,20 @@ func (s *state) apply(f fact) error {
 		sum := s.paid(e.Owner)
 		sum.Add(sum, e.Assets)
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
-			if r.claimedAt == 0 {
-				r.claimedAt, r.claimedAssets = f.time, e.Assets
-				return nil
-			}
-			r.claimedAssets = new(big.Int).Add(r.claimedAssets, e.Assets)
-			return s.contradiction("it was claimed before")
+			r.claimedAt, r.claimedAssets = f.time, e.Assets
+			return nil
 		})
 	case *reference.ReferenceVaultWithdrawalCancelled:
-		return s.change(v, e.RequestIndex, func(r *requestState) error { return s.first(&r.cancelledAt, f.time) })
+		return s.change(v, e.RequestIndex, func(r *requestState) error { r.cancelledAt = f.time; return nil })
 	case *reference.ReferenceVaultWithdrawalExpired:
-		return s.change(v, e.RequestIndex, func(r *requestState) error { return s.first(&r.expiredAt, f.time) })
+		return s.change(v, e.RequestIndex, func(r *requestState) error { r.expiredAt = f.time; return nil })
 	}
 	return fmt.Errorf("the oracle has no rule for it")
 }
 
 // contradiction is the error for facts that cannot both be, and nil where the history may say such things. The fold then
-// goes on by this rule: the first event of a kind says when it happened and what, and all of them count.
+// goes on by the rules of the API: of two requests with one index the first counts; the first of claimed, cancelled and
+// expired after it ends it; what comes before the request or after its end changes nothing of it.
 func (s *state) contradiction(format string, args ...any) error {
 	if s.history.contradictory {
 		return nil
@@ -142,16 +149,7 @@ func (s *state) contradiction(format string, args ...any) error {
 	return fmt.Errorf(format, args...)
 }
 
-// first sets the time of something that can happen once.
-func (s *state) first(at *uint64, time uint64) error {
-	if *at != 0 {
-		return s.contradiction("that happened before")
-	}
-	*at = time
-	return nil
-}
-
-// paid is the sum of an owner's claims, to be added to.
+// paid is the sum of an owner's claims, to be added to. Claims that change no request count too: the money has moved.
 func (s *state) paid(owner common.Address) *big.Int {
 	if s.claimed[owner] == nil {
 		s.claimed[owner] = new(big.Int)
@@ -160,11 +158,11 @@ func (s *state) paid(owner common.Address) *big.Int {
 }
 
 // seen makes the owner of a deposit or a request a user, of the vault and at all.
-func (s *state) seen(v *vaultState, owner common.Address, at uint64) *userState {
+func (s *state) seen(v *vaultState, owner common.Address, at fact) *userState {
 	v.users[owner] = true
 	u := s.users[owner]
 	if u == nil {
-		u = &userState{address: owner, firstSeen: at, deposited: new(big.Int), withdrawn: s.paid(owner)}
+		u = &userState{address: owner, firstBlock: at.block, firstSeen: at.time, deposited: new(big.Int), withdrawn: s.paid(owner)}
 		s.users[owner] = u
 	}
 	return u
@@ -173,7 +171,7 @@ func (s *state) seen(v *vaultState, owner common.Address, at uint64) *userState 
 func (s *state) deposit(v *vaultState, d *depositState) error {
 	v.deposits = append(v.deposits, d)
 	s.deposits = append(s.deposits, d)
-	u := s.seen(v, d.Owner, d.time)
+	u := s.seen(v, d.Owner, d.fact)
 	u.deposited = new(big.Int).Add(u.deposited, d.Assets)
 	for _, w := range v.sweeps {
 		w.reach(d)
@@ -213,19 +211,13 @@ func (s *state) sweep(v *vaultState, f fact, e *reference.ReferenceVaultDeposits
 }
 
 func (s *state) request(v *vaultState, r *requestState) error {
-	s.seen(v, r.Owner, r.time)
+	s.seen(v, r.Owner, r.fact)
 	s.asked = append(s.asked, r)
 	index := r.RequestIndex.Uint64()
-	known := v.requests[index]
-	switch {
-	case known == nil:
-		v.requests[index] = r
-	case known.ReferenceVaultWithdrawalRequested == nil:
-		known.fact, known.ReferenceVaultWithdrawalRequested = r.fact, r.ReferenceVaultWithdrawalRequested
-		r = known
-	default:
+	if v.requests[index] != nil {
 		return s.contradiction("request %d comes after %d requests", index, len(v.requests))
 	}
+	v.requests[index] = r
 	s.requests = append(s.requests, r)
 	if index != uint64(len(v.requests)-1) {
 		return s.contradiction("request %d comes after %d requests", index, len(v.requests)-1)
@@ -235,26 +227,26 @@ func (s *state) request(v *vaultState, r *requestState) error {
 
 func (s *state) change(v *vaultState, index *big.Int, change func(*requestState) error) error {
 	r := v.requests[index.Uint64()]
-	if r == nil {
-		r = &requestState{}
-		v.requests[index.Uint64()] = r
-		if err := s.contradiction("there is no request %s", index); err != nil {
-			return err
-		}
+	switch {
+	case r == nil:
+		return s.contradiction("there is no request %s", index)
+	case r.ended():
+		return s.contradiction("request %s has ended before", index)
 	}
 	return change(r)
 }
 
-// status is one of queued, claimed, cancelled and expired. A request that nobody funded expires by time alone.
+// status is one of queued, claimed, cancelled and expired. A request that nobody funded expires by time alone, and is
+// queued again when somebody funds it after all.
 func (s *state) status(r *requestState) string {
 	switch {
 	case r.claimedAt != 0:
 		return "claimed"
 	case r.cancelledAt != 0:
 		return "cancelled"
-	case r.fundedAt != 0:
-		return "queued"
-	case r.expiredAt != 0, r.ExpiresAt != 0 && s.now >= r.ExpiresAt:
+	case r.expiredAt != 0:
+		return "expired"
+	case r.fundedAt == 0 && r.ExpiresAt != 0 && s.now >= r.ExpiresAt:
 		return "expired"
 	default:
 		return "queued"
@@ -264,7 +256,8 @@ func (s *state) status(r *requestState) string {
 // claimable says that the request is funded and nobody has been paid yet.
 func (s *state) claimable(r *requestState) bool { return s.status(r) == "queued" && r.fundedAt != 0 }
 
-// sorted gives the users in an order of the API: by a key, ties by address.
+// sorted gives the users in an order of the API: by a key and then by address, so that each order is the other one of its
+// key read from the end.
 func (s *state) sorted(sortBy, sortOrder string) []*userState {
 	key := func(a, b *userState) int {
 		switch sortBy {
@@ -273,18 +266,15 @@ func (s *state) sorted(sortBy, sortOrder string) []*userState {
 		case "totalWithdrawn":
 			return a.withdrawn.Cmp(b.withdrawn)
 		default:
-			return new(big.Int).SetUint64(a.firstSeen).Cmp(new(big.Int).SetUint64(b.firstSeen))
+			return cmp.Compare(a.firstBlock, b.firstBlock)
 		}
 	}
 	return slices.SortedFunc(maps.Values(s.users), func(a, b *userState) int {
-		order := key(a, b)
+		order := cmp.Or(key(a, b), a.address.Cmp(b.address))
 		if sortOrder != "asc" {
 			order = -order
 		}
-		if order != 0 {
-			return order
-		}
-		return a.address.Cmp(b.address)
+		return order
 	})
 }
 

@@ -150,7 +150,7 @@ func TestOracleOnUsers(t *testing.T) {
 		{10, "totalDeposited", "desc", []common.Address{anna, bert}},
 		{10, "totalDeposited", "asc", []common.Address{bert, anna}},
 		{10, "totalWithdrawn", "desc", []common.Address{anna, bert}},
-		{7, "totalWithdrawn", "desc", []common.Address{anna, bert}}, // nobody yet: ties by address
+		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // nobody yet: ties by address, in the direction of the order
 		{7, "totalWithdrawn", "asc", []common.Address{anna, bert}},
 	} {
 		var got []common.Address
@@ -195,6 +195,57 @@ func TestOracleOnRequests(t *testing.T) {
 		{`+zero+`,"status":"claimed","claimable":false,"assetsClaimable":"0","assetsClaimed":"12","fundedAt":"2026-01-01T00:06:00.000Z","claimedAt":"2026-01-01T00:08:00.000Z"},
 		{`+one+`,"status":"expired","expiredAt":"2026-01-01T00:09:00.000Z"},
 		{`+two+`,"status":"cancelled","cancelledAt":"2026-01-01T00:10:00.000Z"}]`)
+}
+
+// TestOracleOnImpossibleRequests: logs that no reference contract emits, and what is made of them.
+func TestOracleOnImpossibleRequests(t *testing.T) {
+	n := big.NewInt
+	asked := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
+	again := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: bert, Receiver: bert, Shares: n(7), AssetsEstimate: n(8)}
+	funded := &reference.ReferenceVaultWithdrawalFunded{RequestIndex: n(0), Owner: anna, Shares: n(1), Assets: n(3)}
+	claimed := &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), Assets: n(3)}
+	cancelled := &reference.ReferenceVaultWithdrawalCancelled{RequestIndex: n(0), Owner: anna, Shares: n(1)}
+	expired := &reference.ReferenceVaultWithdrawalExpired{RequestIndex: n(0), Owner: anna, Shares: n(1)}
+	for name, try := range map[string]struct {
+		events    []any // one a block, from block 1 on
+		status    string
+		claimable bool
+		withdrawn int64
+	}{
+		"the first request of an index wins":         {[]any{asked, again}, "queued", false, 0},
+		"it lapses at its time":                      {[]any{asked, again, nil, nil}, "expired", false, 0},
+		"funding revives what lapsed by time":        {[]any{asked, nil, nil, nil, funded}, "queued", true, 0},
+		"funding revives nothing that a log expired": {[]any{asked, expired, funded}, "expired", false, 0},
+		"a log expires what was funded":              {[]any{asked, funded, expired}, "expired", false, 0},
+		"a second claim changes nothing but sums":    {[]any{asked, funded, claimed, claimed}, "claimed", false, 6},
+		"a claim after the end changes nothing":      {[]any{asked, cancelled, claimed}, "cancelled", false, 3},
+		"what comes before the request is nothing":   {[]any{funded, cancelled, claimed, asked}, "expired", false, 3},
+		"a cancellation ends what lapsed by time":    {[]any{asked, nil, nil, nil, cancelled}, "cancelled", false, 0},
+	} {
+		h := written()
+		h.contradictory, h.facts = true, nil
+		for i, event := range try.events {
+			if event != nil {
+				block := uint64(i + 1)
+				h.facts = append(h.facts, fact{vaultA, block, blockTime(block), common.BigToHash(n(int64(block))), 0, event})
+			}
+		}
+		s := mustAt(t, h, uint64(len(try.events)))
+		if len(s.requests) != 1 {
+			t.Errorf("%s: there are %d requests", name, len(s.requests))
+			continue
+		}
+		r := s.requests[0]
+		if s.status(r) != try.status || s.claimable(r) != try.claimable || r.Owner != anna {
+			t.Errorf("%s: %s", name, show(s.requestJSON(r)))
+		}
+		if r.claimedAt != 0 && r.claimedAssets.Cmp(n(3)) != 0 {
+			t.Errorf("%s: %s were claimed", name, r.claimedAssets)
+		}
+		if u := s.users[anna]; u.withdrawn.Cmp(n(try.withdrawn)) != 0 {
+			t.Errorf("%s: %s were withdrawn, want %d", name, u.withdrawn, try.withdrawn)
+		}
+	}
 }
 
 func TestOracleOnQueuesAndSettlement(t *testing.T) {

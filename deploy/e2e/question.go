@@ -25,6 +25,8 @@ type answer struct {
 	links map[string]int
 	// Values of X-Indexed-Block and X-Indexed-Seq. Expected ones that are empty are not looked at.
 	block, seq string
+	// Values of X-Generation and Retry-After, of which nothing is expected here.
+	generation, retryAfter string
 }
 
 func (q Question) String() string {
@@ -37,7 +39,7 @@ func (q Question) String() string {
 // A view is a state of the chain and how the API is asked for it.
 type view struct {
 	state *state
-	asOf  url.Values // asOfBlock, asOfSeq
+	asOf  url.Values // asOfBlock, or nothing
 	block string     // expected X-Indexed-Block
 	seq   string     // expected X-Indexed-Seq; empty: any
 	// brief asks for lists in one page each, and for fewer filters: enough where other views of the same chain ask for all.

@@ -110,7 +110,7 @@ func (s *state) vaultDetailJSON(v *vaultState) object {
 	o := s.vaultJSON(v)
 	pending := 0
 	for _, r := range v.requests {
-		if r.ReferenceVaultWithdrawalRequested != nil && s.status(r) == "queued" {
+		if s.status(r) == "queued" {
 			pending++
 		}
 	}

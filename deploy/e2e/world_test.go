@@ -29,16 +29,14 @@ type world struct {
 	settings []string
 	client   *Client
 	traffic  *scenario.Scenario
-	// memories are earlier states that asOfSeq can still ask for.
-	memories []memory
-	// pasts says that earlier states are compared too.
-	pasts bool
+	// pasts says that earlier states are compared too, compared that everything was asked once.
+	pasts, compared bool
 	// killed says that events may have come twice.
 	killed bool
 }
 
-// A memory is what the chain said when the API stood at a seq.
-type memory struct {
+// A present is what the chain said when the API stood at a seq.
+type present struct {
 	seq     string
 	history *history
 }
@@ -169,7 +167,7 @@ func report(t *testing.T, what string, differences []string) {
 
 // newest waits until the answers about the newest state, all or some of them, are what the chain says, and gives the chain
 // and the API's seq.
-func (w *world) newest(t *testing.T, brief bool) memory {
+func (w *world) newest(t *testing.T, brief bool) present {
 	t.Helper()
 	h := w.read(t)
 	list := everything(view{state: mustAt(t, h, h.head()), block: decimal(h.head()), brief: brief}, w.Partners)
@@ -201,7 +199,7 @@ func (w *world) newest(t *testing.T, brief bool) memory {
 		t.FailNow()
 	}
 	for seq := range last.seqs {
-		return memory{seq, h}
+		return present{seq, h}
 	}
 	panic("not reached: there is one seq")
 }
@@ -211,21 +209,21 @@ func (w *world) newest(t *testing.T, brief bool) memory {
 func (w *world) agree(t *testing.T) {
 	t.Helper()
 	now := w.newest(t, false)
-	if len(w.memories) == 0 {
+	if !w.compared {
 		w.same(t, "refusals", refusals(view{state: mustAt(t, now.history, now.history.head())}, w.Partners[0]))
 	}
 	if w.pasts {
 		w.past(t, now)
 	}
-	w.memories = append(w.memories, now)
+	w.compared = true
 	w.webhooks(t, now.history)
 }
 
-// past compares the past of this chain and the past of the log. The first time it asks for more.
-func (w *world) past(t *testing.T, now memory) {
+// past compares the past of this chain. The first time it asks for more.
+func (w *world) past(t *testing.T, now present) {
 	t.Helper()
 	blocks := pastBlocks(now.history)
-	first := len(w.memories) == 0
+	first := !w.compared
 	if !first {
 		blocks = blocks[:3]
 	}
@@ -236,23 +234,6 @@ func (w *world) past(t *testing.T, now memory) {
 		}
 		w.same(t, "as of block "+decimal(block), everything(v, w.Partners))
 	}
-	for _, m := range w.memories[max(0, len(w.memories)-2):] {
-		w.remember(t, m)
-	}
-}
-
-// remember compares the states of an earlier time, whatever has become of the chain since.
-func (w *world) remember(t *testing.T, m memory) {
-	t.Helper()
-	head := m.history.head()
-	v := view{state: mustAt(t, m.history, head), asOf: url.Values{"asOfSeq": {m.seq}}, block: decimal(head), seq: m.seq, brief: true}
-	w.same(t, "as of seq "+m.seq, everything(v, w.Partners))
-	block := head - head/4
-	v = view{
-		state: mustAt(t, m.history, block), asOf: url.Values{"asOfSeq": {m.seq}, "asOfBlock": {decimal(block)}},
-		block: decimal(block), seq: m.seq, brief: true,
-	}
-	w.same(t, "as of seq "+m.seq+" and block "+decimal(block), everything(v, w.Partners))
 }
 
 func (w *world) same(t *testing.T, what string, list []Question) {

@@ -95,6 +95,13 @@ func (d *door) enter(n int64) bool {
 	return !d.ended
 }
 
+// allow lets only so many bytes more in, from now on.
+func (d *door) allow(bytes int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.left = bytes
+}
+
 // close shuts the door where it is still open.
 func (d *door) close() {
 	d.mu.Lock()

@@ -3,33 +3,76 @@ package histories_test
 import (
 	"cmp"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"net/url"
+	"reflect"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/deploy/e2e"
-	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/deploy/histories"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var router = common.HexToAddress("0x4444444444444444444444444444444444444444")
 
-// chainAt is the chain as the log up to a seq believes it to be: the records that the fold has left, in chain order.
-func (h *history) chainAt(seq uint64) (*e2e.Chain, error) {
-	f := oracle.New()
-	for _, r := range h.script.Records[:seq] {
-		if err := f.Apply(r); err != nil {
-			return nil, err
+// A moment is what an answer can be about: the log up to a seq, which ends a unit, and the chain up to a block.
+type moment struct {
+	seq, block uint64
+	past       bool // asked with asOfBlock
+	vaults     int  // that are known, the first ones of the log
+}
+
+// A unit is what a reader may or may not see as a whole.
+type unit struct {
+	first, last uint64
+	head        uint64 // newest block after it, 0 for none
+	vaults      int    // described up to it
+	rewrites    bool   // it is a reorganisation
+	ancestor    uint64 // of a reorganisation
+}
+
+func unitsOf(s *histories.Script) (out []unit) {
+	vaults := 0
+	for _, records := range histories.Units(s.Records) {
+		u := unit{first: records[0].GetSeq(), last: records[len(records)-1].GetSeq()}
+		for _, r := range records {
+			if r.GetVault() != nil {
+				vaults++
+			}
+			if b := r.GetBlock(); b != nil && r.GetRetracts() > 0 && (!u.rewrites || b.GetNumber() <= u.ancestor) {
+				u.rewrites, u.ancestor = true, b.GetNumber()-1
+			}
 		}
+		u.head, u.vaults = s.Cursor(u.last).GetHead().GetNumber(), vaults
+		out = append(out, u)
 	}
+	return out
+}
+
+// ending is the unit that ends with a seq.
+func (h *history) ending(seq uint64) (u unit, there bool) {
+	i, there := slices.BinarySearchFunc(h.units, seq, func(u unit, seq uint64) int { return cmp.Compare(u.last, seq) })
+	if !there {
+		return unit{}, false
+	}
+	return h.units[i], true
+}
+
+// chainAt is the chain as the log up to a seq tells it, of the first vaults only: the records that nothing has taken back,
+// in chain order. Blocks count whoever they are for.
+func (h *history) chainAt(seq uint64, vaults int) (*e2e.Chain, error) {
 	c := &e2e.Chain{ID: h.chainID, Router: router, Times: []uint64{0}}
-	for _, r := range f.Records() {
-		if v := r.GetVault(); v != nil {
+	known := map[common.Address]bool{}
+	for _, r := range live(h.script.Records[:seq]) {
+		if v := r.GetVault(); v != nil && len(c.Vaults) < vaults {
 			c.Vaults = append(c.Vaults, v)
+			known[common.Address(v.GetAddress())] = true
 		}
 		if b := r.GetBlock(); b != nil {
 			for uint64(len(c.Times)) <= b.GetNumber() {
@@ -37,7 +80,7 @@ func (h *history) chainAt(seq uint64) (*e2e.Chain, error) {
 			}
 			c.Times[b.GetNumber()] = b.GetTime()
 		}
-		if r.GetLog() == nil {
+		if r.GetLog() == nil || !known[common.Address(r.GetLog().GetAddress())] {
 			continue
 		}
 		l := logOf(r.GetLog())
@@ -45,7 +88,7 @@ func (h *history) chainAt(seq uint64) (*e2e.Chain, error) {
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", r.GetSeq(), err)
 		}
-		if !oracle.Quarantines(e) {
+		if counts(e) {
 			c.Logs = append(c.Logs, l)
 		}
 	}
@@ -53,6 +96,43 @@ func (h *history) chainAt(seq uint64) (*e2e.Chain, error) {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
 	return c, nil
+}
+
+// live are the records that were neither taken back nor take something back.
+func live(records []*event.Record) (out []*event.Record) {
+	gone := map[uint64]bool{}
+	for _, r := range records {
+		gone[r.GetRetracts()] = true
+	}
+	for _, r := range records {
+		if r.GetRetracts() == 0 && !gone[r.GetSeq()] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// counts tells whether a log is in any figure: one is not where it has an amount that sums could not hold, or names a
+// deposit or a request by a number of more than 64 bits.
+func counts(e contracts.Event) bool {
+	of := reflect.ValueOf(e)
+	for i := range of.NumField() {
+		n, ok := of.Field(i).Interface().(*big.Int)
+		if !ok {
+			continue
+		}
+		switch of.Type().Field(i).Name {
+		case "DepositID", "RequestIndex", "FromDepositID", "ToDepositID":
+			if n.BitLen() > 64 {
+				return false
+			}
+		case "Assets", "Shares", "AssetsEstimate", "NavPerShare", "TotalAssets", "TotalSupply":
+			if n.Cmp(readmodel.MaxAmount) >= 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func logOf(raw *event.Log) types.Log {
@@ -64,43 +144,46 @@ func logOf(raw *event.Log) types.Log {
 	return l
 }
 
-// head of a chain, 0 before its first block.
-func head(c *e2e.Chain) uint64 { return uint64(len(c.Times) - 1) }
+// remembered is how many moments' questions are kept.
+const remembered = 64
 
-// newest are the questions about the newest state at a seq, which is the end of a unit.
-func (h *history) newest(seq uint64) ([]e2e.Question, error) {
-	if list := h.known[seq]; list != nil {
+// expected are the questions about a moment with their answers. h.mu is held.
+func (h *history) expected(m moment) ([]e2e.Question, error) {
+	if list := h.known[m]; list != nil {
 		return list, nil
 	}
-	c, err := h.chainAt(seq)
+	c, err := h.chainAt(m.seq, m.vaults)
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.Questions(e2e.Moment{Block: head(c), Seq: seq}, h.partners)
-	h.known[seq] = list
-	return list, err
+	at := e2e.Moment{Block: m.block, Seq: m.seq}
+	if m.past {
+		at.AsOf = url.Values{"asOfBlock": {fmt.Sprint(m.block)}}
+	}
+	list, err := c.Questions(at, h.partners)
+	if err != nil {
+		return nil, fmt.Errorf("seq %d, block %d: %w", m.seq, m.block, err)
+	}
+	for old := range h.known {
+		if len(h.known) < remembered {
+			break
+		}
+		delete(h.known, old)
+	}
+	h.known[m] = list
+	return list, nil
 }
 
-// past are the questions about a random moment: as of a block, as of a seq, or both.
-func (h *history) past() ([]e2e.Question, error) {
-	at := e2e.Moment{Seq: h.script.Seq(), AsOf: url.Values{}}
-	kind := h.rng.IntN(3)
-	if kind > 0 {
-		asked := h.first + h.rng.Uint64N(h.script.Seq()-h.first+1)
-		at.AsOf.Set("asOfSeq", fmt.Sprint(asked))
-		for at.Seq = asked; !h.script.Records[at.Seq-1].GetBoundary(); at.Seq-- {
-		}
+// resting is what the API has to say when it has read the log up to a seq: as of a block, or of the newest one for 0.
+func (h *history) resting(seq, block uint64) ([]e2e.Question, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u, _ := h.ending(seq)
+	m := moment{seq: seq, block: u.head, vaults: u.vaults}
+	if block > 0 {
+		m.block, m.past = block, true
 	}
-	c, err := h.chainAt(at.Seq)
-	if err != nil || head(c) == 0 {
-		return nil, err // a seq that a reorganisation has left without a block
-	}
-	at.Block = head(c)
-	if kind < 2 {
-		at.Block = h.script.First + h.rng.Uint64N(head(c)+1-h.script.First)
-		at.AsOf.Set("asOfBlock", fmt.Sprint(at.Block))
-	}
-	return c.Questions(at, h.partners)
+	return h.expected(m)
 }
 
 // sample is a random question for every endpoint, in random order, and so many more.

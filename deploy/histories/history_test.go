@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/e2e"
 	"github.com/navlog/navlog/deploy/histories"
-	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -29,75 +26,99 @@ const (
 	spare   = 3  // questions to an endpoint that was asked, at the newest state of all
 )
 
-// A history is one life of a log: it grows in stages, a projector that crashes now and then follows it, and a server is
-// asked all the time.
+// A history is one life of a log: it grows in stages, unit by unit, a projector that crashes now and then follows it, and
+// readers ask all the time. Between the stages the log rests, and the answers are those about its end.
 type history struct {
 	*lane
 	chainID    uint64
 	rng        *rand.Rand
-	aside      *rand.Rand // for what happens as often as there is time
 	script     *histories.Script
-	first      uint64 // the seq with the first block
+	units      []unit
 	clickhouse readmodel.Config
-	projector  *program[*projections.Projections]
-	door       *door
+	follower   *follower
 	server     *program[*query.Query]
-	client     *e2e.Client
-	known      map[uint64][]e2e.Question // about the newest state, by seq
+	client     *e2e.Client // a stage's
 	said       *tail
 
-	answers, differing, crashes, unavailable int
-	lines                                    []string
+	mu          sync.Mutex
+	written     uint64 // the log may have records up to here
+	settled     uint64 // every answer is about the log up to here or further
+	reading     bool
+	known       map[moment][]e2e.Question
+	generations map[string][]int // how many vaults each may know
+	tally
+	lines []string
+}
+
+// A tally is what has happened in a history, or in all of them.
+type tally struct {
+	asked       int // while units were written
+	answers     int // that were compared
+	differing   int
+	unavailable int // 503 with Retry-After
+	refused     int // about a block that the server may not know
+	unjudged    int // that ask for what the state has not
+	behind      int // about the ancestor of a reorganisation that was being written
+	crashes     int // of projectors
+	inside      int // of them at a reorganisation
+	joined      int // generations that took over with a vault more
+}
+
+func (t *tally) add(of tally) {
+	t.asked += of.asked
+	t.answers += of.answers
+	t.differing += of.differing
+	t.unavailable += of.unavailable
+	t.refused += of.refused
+	t.unjudged += of.unjudged
+	t.behind += of.behind
+	t.crashes += of.crashes
+	t.inside += of.inside
+	t.joined += of.joined
+}
+
+func (t tally) String() string {
+	return fmt.Sprintf("answers=%d differing=%d asked-while-written=%d of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
+		t.answers, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes, t.inside, t.joined)
 }
 
 func newHistory(l *lane, number uint64) *history {
-	h := &history{lane: l, chainID: 1 + number%1_000_000_000, rng: rand.New(rand.NewPCG(number, 2)), aside: rand.New(rand.NewPCG(number, 3)),
-		clickhouse: readmodel.DefaultConfig(), known: map[uint64][]e2e.Question{}, said: &tail{}}
+	h := &history{lane: l, chainID: 1 + number%1_000_000_000, rng: rand.New(rand.NewPCG(number, 2)),
+		clickhouse: readmodel.DefaultConfig(), known: map[moment][]e2e.Question{}, generations: map[string][]int{}, said: &tail{}}
 	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units)
-	for h.first = 1; h.script.Records[h.first-1].GetBlock() == nil && h.first < h.script.Seq(); h.first++ {
-	}
+	h.units = unitsOf(h.script)
 	h.clickhouse.Addr, h.clickhouse.QueryUser = l.clickHouse, "navlog_query"
 	h.clickhouse.Prefix = fmt.Sprintf("navlog_gh%d", h.chainID) // the reader may read what begins with navlog_g
 	return h
 }
 
-// play lets the log grow stage by stage, and asks.
-func (h *history) play(ctx context.Context) (err error) {
-	defer func() {
-		for _, end := range []func() error{h.stopProjector, h.stopServer} {
-			err = errors.Join(err, end())
-		}
-		err = errors.Join(err, h.forget(context.WithoutCancel(ctx), h.chainID, h.clickhouse))
-	}()
+// play lets the log grow stage by stage.
+func (h *history) play(ctx context.Context, number uint64) (err error) {
 	if err := h.topics(ctx, h.chainID); err != nil {
 		return err
 	}
-	from := uint64(0)
-	for _, to := range h.stages() {
-		if err := h.append(ctx, h.script.Records[from:to]); err != nil {
-			return err
-		}
-		if err := h.project(ctx, to); err != nil {
-			return fmt.Errorf("project up to seq %d: %w", to, err)
-		}
-		if err := h.serve(ctx, to); err != nil {
-			return fmt.Errorf("serve seq %d: %w", to, err)
-		}
-		list, err := h.newest(to)
-		if err != nil {
-			return err
-		}
-		chosen := sample(h.rng, list, spare)
-		if to < h.script.Seq() {
-			chosen = chosen[:min(briefly, len(chosen))]
-		}
-		if err := h.ask(ctx, chosen); err != nil {
-			return err
+	following, end := context.WithCancel(ctx)
+	defer func() {
+		end()
+		<-h.follower.over
+		h.crashes, h.inside = h.follower.crashes, h.follower.inside
+		h.joined = max(0, len(h.generations)-1)
+		err = errors.Join(err, h.follower.err, h.stopServer(), h.forget(context.WithoutCancel(ctx), h.chainID, h.clickhouse))
+	}()
+	h.follower = h.follow(following, rand.New(rand.NewPCG(number, 3)))
+	from := 0
+	for i, to := range h.stages() {
+		if err := h.stage(ctx, from, to, rand.New(rand.NewPCG(number, uint64(100+i)))); err != nil {
+			return fmt.Errorf("up to seq %d: %w", h.units[to-1].last, err)
 		}
 		from = to
 	}
+	if from == 0 {
+		return nil // a history without a block in the end
+	}
 	for range moments {
-		list, err := h.past()
+		last := h.units[from-1]
+		list, err := h.resting(last.last, h.script.First+h.rng.Uint64N(last.head+1-h.script.First))
 		if err != nil {
 			return err
 		}
@@ -108,204 +129,164 @@ func (h *history) play(ctx context.Context) (err error) {
 	return nil
 }
 
-// stages are the seqs at which the log rests: random ends of units at which a block is indexed, and the end.
-func (h *history) stages() (out []uint64) {
+// stages are how many units the log has when it rests: at random ends of units at which all of every vault is in the log,
+// and in the end.
+func (h *history) stages() (out []int) {
 	for range h.rng.IntN(3) {
-		at := h.first + h.rng.Uint64N(h.script.Seq()-h.first+1)
-		for !h.script.Records[at-1].GetBoundary() {
-			at++
-		}
-		out = append(out, at)
+		out = append(out, 1+h.rng.IntN(len(h.units)))
 	}
+	out = append(out, len(h.units))
 	slices.Sort(out)
-	return slices.DeleteFunc(slices.Compact(append(out, h.script.Seq())), func(seq uint64) bool {
-		c, err := h.chainAt(seq)
-		return err != nil || head(c) == 0
-	})
+	return slices.DeleteFunc(slices.Compact(out), func(n int) bool { return !h.script.Covered(h.units[n-1].last) })
 }
 
-// ask asks questions whose answers do not move, and compares.
-func (h *history) ask(ctx context.Context, list []e2e.Question) error {
-	for _, q := range list {
-		got, err := h.get(ctx, q)
-		if err != nil {
-			return err
+// stage writes units while readers ask, and compares what is said when the log rests.
+func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error {
+	h.follower.expect(h.rng.IntN(4), h.rng.IntN(3) == 0)
+	if err := h.serve(ctx); err != nil {
+		return err
+	}
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	begun := false
+	err := func() error {
+		for _, u := range h.units[from:to] {
+			if err := h.write(ctx, u); err != nil {
+				return err
+			}
+			if begun || !h.begin(u) {
+				continue
+			}
+			begun = true
+			for range readers {
+				own := rand.New(rand.NewPCG(rng.Uint64(), rng.Uint64()))
+				group.Go(func() error { return h.read(reading, own) })
+			}
 		}
-		h.compare(q, got)
+		h.follower.spare()
+		return h.rest(ctx, h.units[to-1])
+	}()
+	h.end()
+	stop()
+	if err := errors.Join(err, group.Wait()); err != nil {
+		return err
 	}
-	return nil
-}
-
-// get sends a question, and again where the server asks for patience: a full machine is no wrong answer. What was
-// asked again is counted.
-func (h *history) get(ctx context.Context, q e2e.Question) (e2e.Answer, error) {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		got, err := h.client.Get(ctx, q)
-		if err != nil || !got.Unavailable() {
-			return got, err
-		}
-		h.unavailable++
-		select {
-		case <-ctx.Done():
-			return got, ctx.Err()
-		case <-tick.C:
-		}
-	}
-}
-
-// atMost keeps a report readable.
-const atMost = 12
-
-func (h *history) compare(q e2e.Question, got e2e.Answer) {
-	h.answers++
-	if found := q.Compare(got); len(found) > 0 {
-		h.differing++
-		h.lines = append(h.lines, found[:min(len(found), max(0, atMost-len(h.lines)))]...)
-	}
-}
-
-// meanwhile asks one question of the newest state while the projector writes: whatever seq the answer is of, it has to be
-// what the fold of the log up to there says.
-func (h *history) meanwhile(ctx context.Context) error {
-	if h.server == nil {
-		return nil
-	}
-	seqs := slices.Sorted(maps.Keys(h.known))
-	list := h.known[seqs[h.aside.IntN(len(seqs))]]
-	q := list[h.aside.IntN(len(list))]
-	got, err := h.get(ctx, q)
+	last := h.units[to-1].last
+	h.mu.Lock()
+	h.settled = last
+	h.mu.Unlock()
+	list, err := h.resting(last, 0)
 	if err != nil {
 		return err
 	}
-	seq := got.Seq()
-	if seq == 0 || seq > h.script.Seq() || !h.script.Records[seq-1].GetBoundary() {
-		h.answers++
-		h.differing++
-		h.lines = append(h.lines, fmt.Sprintf("%s: the answer is of seq %d, which ends no unit of the log", q, seq))
-		return nil
+	chosen := sample(h.rng, list, spare)
+	if to < len(h.units) {
+		chosen = chosen[:min(briefly, len(chosen))]
 	}
-	expected, err := h.newest(seq)
-	if err != nil {
-		return err
-	}
-	if i := slices.IndexFunc(expected, func(e e2e.Question) bool { return e.Same(q) }); i >= 0 {
-		h.compare(expected[i], got)
-	}
-	return nil
+	return h.ask(ctx, chosen)
 }
 
-// project brings the tables up to a seq, with crashes on the way.
-func (h *history) project(ctx context.Context, to uint64) error {
-	if h.rng.IntN(3) == 0 { // a clean stop
-		if err := h.stopProjector(); err != nil {
-			return err
+// begin tells whether readers have something to ask about, and that they do.
+func (h *history) begin(u unit) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = u.head > 0
+	return h.reading
+}
+
+func (h *history) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = false
+}
+
+// untilAsked waits until readers have asked so many questions more, or nobody reads.
+func (h *history) untilAsked(ctx context.Context, more int) {
+	enough := -1
+	for ctx.Err() == nil {
+		h.mu.Lock()
+		if enough < 0 {
+			enough = h.asked + more
 		}
-	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for crashes := h.rng.IntN(4); ; {
-		if h.projector == nil {
-			if err := h.startProjector(crashes > 0); err != nil {
-				return err
-			}
+		done := !h.reading || h.asked >= enough
+		h.mu.Unlock()
+		if done {
+			return
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; the projector says %+v", ctx.Err(), h.projector.it.Status())
-		case <-h.door.shut:
-			h.crashes++
-			crashes--
-			_ = h.stopProjector() // dead is dead, whatever it would say
-		case <-h.projector.done:
-			select {
-			case <-h.door.shut:
-				h.crashes++
-				crashes--
-				h.projector = nil
-			default:
-				return fmt.Errorf("the projector ended: %w", h.projector.err)
-			}
-		case <-tick.C:
-			if h.projector.it.Status().Seq >= to {
-				return nil
-			}
-			if err := h.meanwhile(ctx); err != nil {
-				return err
-			}
-		}
+		pause(ctx, 5*time.Millisecond)
 	}
 }
 
-// startProjector starts one with batches of a random size and a state that holds much or forgets all the time.
-func (h *history) startProjector(mortal bool) (err error) {
-	bytes := int64(-1)
-	if mortal {
-		bytes = h.rng.Int64N(1 << (8 + h.rng.IntN(12))) // at the first words as well as in mid-stream
+// write appends a unit. Now and then the projector is to die of a reorganisation; now and then the next unit waits until
+// this one is in the tables, and otherwise they are written together.
+func (h *history) write(ctx context.Context, u unit) error {
+	if u.rewrites && h.rng.IntN(2) == 0 {
+		h.follower.strike(h.rng.Int64N(1 << (8 + h.rng.IntN(9))))
 	}
-	if h.door, err = openDoor(h.clickHouse, bytes); err != nil {
+	h.mu.Lock()
+	h.written = u.last // from now on an answer may know it
+	h.mu.Unlock()
+	if err := h.append(ctx, h.script.Records[u.first-1:u.last], h.script.Cursor(u.last)); err != nil {
 		return err
 	}
-	config := projections.DefaultConfig()
-	config.MaxRows = 1 << h.rng.IntN(10) // units are cut together up to so many records
 	if h.rng.IntN(2) == 0 {
-		config.StateEntries = 1
+		return h.follower.reaches(ctx, u.last)
 	}
-	through := h.clickhouse
-	through.Addr = h.door.addr()
-	p := projections.New(config, h.chainID, h.kafka, through, h.pool, prometheus.NewRegistry(), h.said.log())
-	h.projector = start(p)
 	return nil
 }
 
-func (h *history) stopProjector() error {
-	if h.projector == nil {
-		return nil
+// rest waits until the API has read the whole log and knows every vault: where one has joined, a new generation has taken
+// over.
+func (h *history) rest(ctx context.Context, u unit) error {
+	list, err := h.resting(u.last, 0)
+	if err != nil {
+		return err
 	}
-	err := h.projector.stop()
-	h.projector = nil
-	h.door.close()
-	return err
+	vaults := list[0]
+	var missing []string
+	err = h.follower.until(ctx, func() (bool, error) {
+		select {
+		case <-h.server.done:
+			return false, fmt.Errorf("the server ended: %w", h.server.err)
+		default:
+		}
+		got, err := h.client.Get(ctx, vaults)
+		if err != nil {
+			return false, err
+		}
+		missing = vaults.Compare(got)
+		return len(missing) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the API: %w; it says %q", err, missing)
+	}
+	return nil
 }
 
-// serve makes sure that a server answers from a seq: the one that is there, or, now and then, a new one.
-func (h *history) serve(ctx context.Context, seq uint64) error {
+// serve makes sure that a server listens: the one that is there, or, now and then, a new one.
+func (h *history) serve(ctx context.Context) error {
 	if h.rng.IntN(3) == 0 {
 		if err := h.stopServer(); err != nil {
 			return err
 		}
 	}
-	if h.server == nil {
-		h.startServer()
+	if h.server != nil {
+		return nil
 	}
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	h.startServer()
+	return h.follower.until(ctx, func() (bool, error) {
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
 		case <-h.server.done:
-			return fmt.Errorf("the server ended: %w", h.server.err)
-		case <-tick.C:
+			return false, fmt.Errorf("the server ended: %w", h.server.err)
+		default:
 		}
 		addr := h.server.it.Addr()
-		if addr == "" {
-			continue
+		if addr != "" {
+			h.client = e2e.NewClient("http://"+addr, &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}})
 		}
-		if h.client == nil {
-			h.client = e2e.NewClient("http://"+addr, &http.Client{Timeout: patience})
-		}
-		list, err := h.newest(seq)
-		if err != nil {
-			return err
-		}
-		if got, err := h.client.Get(ctx, list[0]); err != nil {
-			return err
-		} else if got.Seq() == seq {
-			return nil
-		}
-	}
+		return addr != "", nil
+	})
 }
 
 // startServer starts one with a cache or without.
@@ -327,52 +308,4 @@ func (h *history) stopServer() error {
 	err := h.server.stop()
 	h.server, h.client = nil, nil
 	return err
-}
-
-// A program runs in this process.
-type program[P interface{ Run(context.Context) error }] struct {
-	it     P
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error // what Run returned; read after done
-}
-
-func start[P interface{ Run(context.Context) error }](it P) *program[P] {
-	ctx, cancel := context.WithCancel(context.Background())
-	p := &program[P]{it: it, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(p.done)
-		p.err = it.Run(ctx)
-	}()
-	return p
-}
-
-func (p *program[P]) stop() error {
-	p.cancel()
-	<-p.done
-	return p.err
-}
-
-// A tail is the last lines that the programs of a history have logged.
-type tail struct {
-	mu   sync.Mutex
-	last []string
-}
-
-func (l *tail) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-func (l *tail) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.last = append(l.last, strings.TrimSpace(string(b)))
-	if over := len(l.last) - 30; over > 0 {
-		l.last = l.last[over:]
-	}
-	return len(b), nil
-}
-
-func (l *tail) lines() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.last)
 }

@@ -78,59 +78,97 @@ func anyEvent(rng *rand.Rand, owner, other common.Address, amount func() *big.In
 	}
 }
 
-// Random is steps random units: blocks, reorganisations to new branches and back
-// to old ones, and backfills of more vaults. Two of three begin shortly before the end
-// of a span of blocks of which the read models keep totals, so that questions
-// about the past use them.
+// most are how many vaults a random history may come to have.
+const most = 4
+
+// Random is steps random units, and a few more where a vault is late: blocks, reorganisations to new branches and back to
+// old ones, and vaults that join late, whose past comes while the others go on. In the end the log holds all of every vault.
 func Random(rng *rand.Rand, chainID uint64, steps int) *Script {
 	s := New(chainID)
-	if end := []uint64{0, 4096, 65536}[rng.IntN(3)]; end > 0 {
-		s.Start(end - rng.Uint64N(uint64(steps)))
+	if rng.IntN(3) == 0 { // a chain that was there before the vaults
+		s.Start(1 + rng.Uint64N(5000))
 	}
-	vaults := 2
+	r := &randomly{Script: s, rng: rng, vaults: 2}
 	s.Vault(VaultAt(0))
 	s.Vault(VaultAt(1))
-	var old []Block // a branch that was left
-	some := func() (out []Said) {
-		for range rng.IntN(5) {
-			out = append(out, Anything(rng, vaults, 5))
-		}
-		return out
-	}
 	for range steps {
-		switch k := rng.IntN(20); {
-		case k < 12:
-			s.Mine(some()...)
-		case k < 17 && len(s.Blocks) > 0:
-			depth := 1 + rng.IntN(len(s.Blocks))
-			gone := s.Retract(depth)
-			if len(old) > 0 && old[0].Number == gone[0].Number && rng.IntN(3) > 0 {
-				for _, b := range old { // A -> B -> A
-					s.Enter(b)
-				}
-			} else {
-				for range rng.IntN(depth + 2) {
-					s.Enter(s.Make(uint64(1+rng.IntN(20)), some()...))
-				}
-			}
-			s.Boundary()
-			old = gone
-		case k < 18 && vaults < 4 && len(s.Blocks) > 0 && s.Blocks[0].Number > s.First+6: // all of it is final
-			vaults++
-			s.Vault(VaultAt(vaults - 1))
-			var logs []Said
-			for range 1 + rng.IntN(6) {
-				l := Anything(rng, 1, 5)
-				l.Vault = VaultAt(vaults - 1)
-				logs = append(logs, l)
-			}
-			s.Backfill(s.First, logs...)
-		case k < 19:
-			s.Decision(fmt.Sprintf("test-%d", k))
-		}
-		if over := len(s.Blocks) - 6; over > 0 { // final now
-			s.Blocks, old = s.Blocks[over:], nil
-		}
+		r.step()
+	}
+	if r.late {
+		r.join()
 	}
 	return s
+}
+
+// randomly makes a history up.
+type randomly struct {
+	*Script
+	rng    *rand.Rand
+	vaults int     // that say something at the head
+	late   bool    // the one after them is described, and not at the head yet
+	old    []Block // a branch that was left
+}
+
+// some are the logs of a block.
+func (r *randomly) some() (out []Said) {
+	for range r.rng.IntN(5) {
+		out = append(out, Anything(r.rng, r.vaults, 5))
+	}
+	return out
+}
+
+// ofLate are logs of the late vault.
+func (r *randomly) ofLate(n int) (out []Said) {
+	for range n {
+		l := Anything(r.rng, 1, 5)
+		l.Vault = VaultAt(r.vaults)
+		out = append(out, l)
+	}
+	return out
+}
+
+func (r *randomly) step() {
+	switch k := r.rng.IntN(20); {
+	case k < 12:
+		r.Mine(r.some()...)
+	case k < 17 && len(r.Blocks) > 0:
+		r.reorganise()
+	case k < 19 && r.late:
+		r.join()
+	case k < 18 && r.vaults < most && len(r.Blocks) > 0 && r.Blocks[0].Number > r.First+7: // all that is read below is final, and more follows
+		r.Vault(VaultAt(r.vaults))
+		r.Backfill(r.First, r.ofLate(1+r.rng.IntN(6))...)
+		r.late = true
+	case k < 19:
+		r.Decision(fmt.Sprintf("test-%d", k))
+	}
+	if over := len(r.Blocks) - 6; over > 0 { // final now
+		r.Blocks, r.old = r.Blocks[over:], nil
+	}
+}
+
+// reorganise takes blocks back and goes on with another branch, which may be one that was left before and may be shorter.
+func (r *randomly) reorganise() {
+	depth := 1 + r.rng.IntN(len(r.Blocks))
+	gone := r.Retract(depth)
+	if len(r.old) > 0 && r.old[0].Number == gone[0].Number && r.rng.IntN(3) > 0 {
+		for _, b := range r.old { // A -> B -> A
+			r.Enter(b)
+		}
+	} else {
+		for range r.rng.IntN(depth + 2) {
+			r.Enter(r.Make(uint64(1+r.rng.IntN(20)), r.some()...))
+		}
+	}
+	r.Boundary()
+	r.old = gone
+}
+
+// join brings the late vault to the head. Where no block is left that could still be taken back, one comes first.
+func (r *randomly) join() {
+	if len(r.Blocks) == 0 {
+		r.Mine()
+	}
+	r.Join(VaultAt(r.vaults), r.ofLate(r.rng.IntN(1+min(4, len(r.Blocks))))...)
+	r.vaults, r.late = r.vaults+1, false
 }

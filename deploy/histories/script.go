@@ -1,10 +1,14 @@
 package histories
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -27,7 +31,13 @@ type Script struct {
 	salt    uint64 // makes the hashes of another branch others
 	fills   uint32 // backfills so far: each has log indexes of its own
 	headers map[uint64]header
+	final   uint64 // blocks up to this one were never taken back
+	covered []*event.Coverage
+	cursors map[uint64]*event.Cursor // by the seq that ends the unit
 }
+
+// logID names every scripted log.
+var logID = []byte("0123456789abcdef")
 
 // header is what a backfill must know of a block that was entered before it.
 type header struct {
@@ -51,7 +61,7 @@ type Said = struct {
 
 // New is the log of a chain before its first record.
 func New(chainID uint64) *Script {
-	return &Script{chainID: chainID, First: 1, Time: 1_700_000_000, headers: map[uint64]header{}}
+	return &Script{chainID: chainID, First: 1, Time: 1_700_000_000, headers: map[uint64]header{}, cursors: map[uint64]*event.Cursor{}}
 }
 
 // Start makes this the number of the first block, before anything is appended.
@@ -63,14 +73,47 @@ func (s *Script) Seq() uint64 { return uint64(len(s.Records)) }
 func (s *Script) put(r *event.Record) *event.Record {
 	r.Seq, r.ChainId = s.Seq()+1, s.chainID
 	if r.Seq == 1 {
-		r.Origin = &event.Origin{LogId: []byte("0123456789abcdef"), GenesisHash: make([]byte, 32)}
+		r.Origin = &event.Origin{LogId: logID, GenesisHash: make([]byte, 32)}
 	}
 	s.Records = append(s.Records, r)
 	return r
 }
 
 // Boundary ends a unit.
-func (s *Script) Boundary() { s.Records[len(s.Records)-1].Boundary = true }
+func (s *Script) Boundary() {
+	s.Records[len(s.Records)-1].Boundary = true
+	c := &event.Cursor{LogId: logID, GenesisHash: make([]byte, 32), ChainId: s.chainID, InstanceId: logID, Seq: s.Seq()}
+	if h, known := s.headers[s.Number]; known {
+		c.Head = &event.Block{Number: s.Number, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}
+	}
+	if len(s.Blocks) > 0 {
+		s.final = max(s.final, s.Blocks[0].Number-1)
+	}
+	c.FinalBlock = s.final
+	for _, v := range s.covered {
+		c.Vaults = append(c.Vaults, proto.Clone(v).(*event.Coverage))
+	}
+	s.cursors[c.Seq] = c
+}
+
+// Cursor is the cursor record that ingest commits with the unit that ends with this seq; nil where none ends.
+func (s *Script) Cursor(seq uint64) *event.Cursor { return s.cursors[seq] }
+
+// Covered tells whether at the end of a unit there is a block and the log holds all of it for every vault.
+func (s *Script) Covered(seq uint64) bool {
+	c := s.cursors[seq]
+	return c.GetHead() != nil && !slices.ContainsFunc(c.GetVaults(), func(v *event.Coverage) bool { return v.GetCoveredTo() < c.GetHead().GetNumber() })
+}
+
+// coverage of a vault; nil before its first record.
+func (s *Script) coverage(vault common.Address) *event.Coverage {
+	for _, v := range s.covered {
+		if bytes.Equal(v.GetAddress(), vault[:]) {
+			return v
+		}
+	}
+	return nil
+}
 
 func hashOf(parts ...uint64) common.Hash {
 	var b []byte
@@ -115,6 +158,11 @@ func (s *Script) Enter(b Block) {
 	b.kept = append(b.kept, s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{
 		Number: b.Number, Hash: b.hash.Bytes(), ParentHash: make([]byte, 32), Time: b.Time}}}))
 	s.Blocks = append(s.Blocks, b)
+	for _, v := range s.covered {
+		if v.CoveredTo+1 == b.Number { // else it is late, and the head does not wait for it
+			v.CoveredTo = b.Number
+		}
+	}
 	s.Number, s.Time = b.Number, b.Time
 	s.headers[b.Number] = header{b.Time, b.hash}
 }
@@ -138,14 +186,24 @@ func (s *Script) Raw(l *event.Log) {
 func (s *Script) Retract(depth int) []Block {
 	cut := len(s.Blocks) - depth
 	gone := append([]Block(nil), s.Blocks[cut:]...)
-	for i := len(gone) - 1; i >= 0; i-- {
-		for j := len(gone[i].kept) - 1; j >= 0; j-- {
-			s.put(&event.Record{Retracts: gone[i].kept[j].GetSeq(), Fact: gone[i].kept[j].Fact})
-		}
+	var kept []*event.Record
+	for _, b := range gone {
+		kept = append(kept, b.kept...)
+	}
+	// A vault that joined late has records of old blocks with high seqs.
+	slices.SortFunc(kept, func(a, b *event.Record) int { return cmp.Compare(b.GetSeq(), a.GetSeq()) })
+	for _, r := range kept {
+		s.put(&event.Record{Retracts: r.GetSeq(), Fact: r.Fact})
 	}
 	s.Blocks = s.Blocks[:cut]
 	if depth > 0 {
+		for _, b := range gone {
+			delete(s.headers, b.Number)
+		}
 		s.Number, s.Time = gone[0].Number-1, gone[0].Time-1
+		for _, v := range s.covered {
+			v.CoveredTo = min(v.CoveredTo, s.Number)
+		}
 	}
 	return gone
 }
@@ -162,11 +220,38 @@ func (s *Script) Backfill(from uint64, logs ...Said) {
 	}
 	h := s.headers[n]
 	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}}})
+	for _, l := range logs {
+		if v := s.coverage(l.Vault); v != nil {
+			v.CoveredTo = max(v.CoveredTo, n)
+		}
+	}
+	s.Boundary()
+}
+
+// Join appends, in one unit, what a late vault says in the blocks that are not final yet, one log in each of the newest
+// ones, and then the newest block once more: up to there the log holds for this vault too. What it says belongs to its
+// blocks: it is taken back with them, and comes back with them.
+func (s *Script) Join(vault common.Address, logs ...Said) {
+	s.fills++
+	blocks := s.Blocks[max(0, len(s.Blocks)-len(logs)):]
+	for i := range blocks {
+		b := &blocks[i]
+		l := LogOf(b.Number, b.Time, b.hash, 1000*s.fills, logs[i])
+		b.logs = append(slices.Clone(b.logs), l)
+		b.kept = append(slices.Clone(b.kept), s.put(&event.Record{Fact: &event.Record_Log{Log: l}}))
+	}
+	newest := &s.Blocks[len(s.Blocks)-1]
+	newest.kept = append(slices.Clone(newest.kept), s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{
+		Number: newest.Number, Hash: newest.hash.Bytes(), ParentHash: make([]byte, 32), Time: newest.Time}}}))
+	s.coverage(vault).CoveredTo = newest.Number
 	s.Boundary()
 }
 
 // Vault appends what is known of a vault that starts with the first block.
 func (s *Script) Vault(a common.Address) {
+	if s.coverage(a) == nil {
+		s.covered = append(s.covered, &event.Coverage{Address: a.Bytes(), StartBlock: s.First, CoveredTo: s.First - 1})
+	}
 	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
 		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}}})
 	s.Boundary()

@@ -3,14 +3,15 @@ package histories_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/e2e"
-	"github.com/navlog/navlog/deploy/histories"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -73,39 +74,46 @@ func (l *lane) topics(ctx context.Context, chainID uint64) error {
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(l.producer), chainID, l.kafka.Topology())
 }
 
-// append writes records to the log as ingest does, one transaction for each unit.
-func (l *lane) append(ctx context.Context, records []*event.Record) error {
-	for _, unit := range histories.Units(records) {
-		if err := l.producer.BeginTransaction(); err != nil {
-			return err
-		}
-		var all []*kgo.Record
-		for _, r := range unit {
-			out, err := chainlog.Encode(r)
-			if err != nil {
-				return err
-			}
-			all = append(all, out)
-		}
-		if err := l.producer.ProduceSync(ctx, all...).FirstErr(); err != nil {
-			return err
-		}
-		if err := l.producer.EndTransaction(ctx, kgo.TryCommit); err != nil {
-			return err
-		}
+// append writes a unit to the log as ingest does: its records and the cursor in one transaction.
+func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.Cursor) error {
+	if err := l.producer.BeginTransaction(); err != nil {
+		return err
 	}
-	return nil
+	var all []*kgo.Record
+	for _, r := range unit {
+		out, err := chainlog.Encode(r)
+		if err != nil {
+			return err
+		}
+		all = append(all, out)
+	}
+	value, err := proto.Marshal(cursor)
+	if err != nil {
+		return err
+	}
+	chainID := cursor.GetChainId()
+	all = append(all, &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: strconv.AppendUint(nil, chainID, 10), Value: value})
+	if err := l.producer.ProduceSync(ctx, all...).FirstErr(); err != nil {
+		return err
+	}
+	return l.producer.EndTransaction(ctx, kgo.TryCommit)
 }
 
 // forget removes everything that a history left.
 func (l *lane) forget(ctx context.Context, chainID uint64, ch readmodel.Config) error {
-	conn, err := ch.Open()
+	conn, err := ch.Open("")
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	if err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+ch.Database(1)+" SYNC"); err != nil {
+	generations, err := db.New(l.pool).ListGenerations(ctx)
+	if err != nil {
 		return err
+	}
+	for _, g := range generations {
+		if err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+ch.Database(g.ID)+" SYNC"); err != nil {
+			return err
+		}
 	}
 	if _, err := l.pool.Exec(ctx, "DELETE FROM generation"); err != nil {
 		return err

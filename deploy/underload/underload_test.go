@@ -23,6 +23,7 @@ import (
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -78,7 +79,7 @@ func newSystem(t *testing.T) *system {
 	s := &system{kafka: chainlog.DefaultConfig(), ch: readmodel.DefaultConfig()}
 	s.kafka.Brokers = localtest.Kafka(t)
 	s.ch.Addr, s.ch.Prefix = localtest.ClickHouse(t), fmt.Sprintf("u%d", os.Getpid())
-	conn, err := s.ch.Open()
+	conn, err := s.ch.Open("")
 	must(t, err)
 	t.Cleanup(func() { // after the programs have ended
 		for id := range int32(5) {
@@ -370,7 +371,7 @@ func (l *load) judge(t *testing.T, equal bool) {
 // verify proves that everything equals the log, and the log the chain.
 func (s *system) verify(t *testing.T) {
 	t.Helper()
-	r, err := projections.Verify(t.Context(), chainID, s.kafka, s.ch, s.pool, projections.VerifyOptions{Node: s.node})
+	r, err := verify.Verify(t.Context(), chainID, s.kafka, s.ch, s.pool, verify.Options{Node: s.node})
 	must(t, err)
 	if r.Err() != nil {
 		t.Fatalf("not equal:\n%s", r)
@@ -388,7 +389,7 @@ func (s *system) verify(t *testing.T) {
 
 // spoil changes every valuation of a generation.
 func (s *system) spoil(t *testing.T, id int32) {
-	conn, err := s.ch.Open()
+	conn, err := s.ch.Open("")
 	if err != nil {
 		t.Error(err)
 		return

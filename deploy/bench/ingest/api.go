@@ -24,11 +24,20 @@ func newestBlock(ctx context.Context, api string, vault common.Address) uint64 {
 			Block string `json:"blockNumber"`
 		} `json:"data"`
 	}
-	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?limit=1", &answer); err != nil || len(answer.Data) == 0 {
+	if err := getJSON(ctx, api+"/api/v1/vaults/"+vault.Hex()+"/nav?pageSize=1", &answer); err != nil || len(answer.Data) == 0 {
 		return 0
 	}
 	block, _ := strconv.ParseUint(answer.Data[0].Block, 10, 64) // not a number: not there yet
 	return block
+}
+
+// complete is newestBlock where every question is answered, and 0 while the read models are built for the first time: then
+// valuations are known already, and what is derived from all of the log is not.
+func complete(ctx context.Context, api string, vault common.Address) uint64 {
+	if err := getJSON(ctx, api+"/api/v1/users?pageSize=1", new(struct{})); err != nil {
+		return 0
+	}
+	return newestBlock(ctx, api, vault)
 }
 
 var apiClient = &http.Client{Timeout: 10 * time.Second}
@@ -57,7 +66,7 @@ func getJSON(ctx context.Context, url string, into any) error {
 func indexedLogs(ctx context.Context, s *stack) (logs uint64, err error) {
 	config := readmodel.DefaultConfig()
 	config.Addr = s.clickHouse.Addr
-	conn, err := config.Open()
+	conn, err := config.Open("")
 	if err != nil {
 		return 0, err
 	}

@@ -160,7 +160,7 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 			}
 			r.ingested = time.Since(began)
 		}
-		return newestBlock(ctx, s.api, c.vault) >= c.last
+		return complete(ctx, s.api, c.vault) >= c.last
 	})
 	if err != nil {
 		return r, fmt.Errorf("run navlog: %w", err)

@@ -64,7 +64,7 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 	}
 	defer run.stop()
 	bench.Say("navlog reaches the head")
-	caughtUp := func(ctx context.Context) bool { return newestBlock(ctx, s.api, c.vault) >= c.last }
+	caughtUp := func(ctx context.Context) bool { return complete(ctx, s.api, c.vault) >= c.last }
 	if err := run.until(ctx, visibleEvery, caughtUp); err != nil {
 		return nil, fmt.Errorf("run navlog: %w", err)
 	}

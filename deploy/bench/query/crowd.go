@@ -50,14 +50,14 @@ func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(bars, more, []bench.Bar{{Name: "crowd-memory-mib", Value: memory, Bound: 256}}), nil
+	return slices.Concat(bars, more, []bench.Bar{{Name: "crowd-memory-mib", Value: memory, Bound: mostMemory}}), nil
 }
 
 // slowReaders asks for the longest answer over connections that are never read,
 // and over as many that are closed at once, and waits until others are answered
 // and the program holds none of these connections.
 func (w *world) slowReaders(ctx context.Context, s *server) ([]bench.Bar, error) {
-	a := newAsker("http://"+s.addr, w.keys[1])
+	a := newAsker("http://"+s.addr, w.keys)
 	const path = "/api/v1/queues/deposits"
 	if err := a.ask(ctx, question{}, path); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ type outcome struct {
 // are answered again.
 func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]bench.Bar, error) {
 	out := &outcome{other: map[string]int{}}
-	questions := slices.DeleteFunc(w.questions(), func(q question) bool { return q.partner })
+	questions := slices.DeleteFunc(w.questions(), func(q question) bool { return q.partner > 0 })
 	end := time.Now().Add(for_)
 	var group sync.WaitGroup
 	for i := range crowdSize {

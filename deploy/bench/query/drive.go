@@ -61,6 +61,30 @@ func (t *times) print(w io.Writer, title string) {
 	}
 }
 
+// printBoth prints the same questions about the newest block and about past ones beside each other.
+func printBoth(w io.Writer, title string, newest, past *times) {
+	fmt.Fprintf(w, "\n%s\n%-36s %21s %31s\n%-36s %7s %9s %9s %7s %9s %9s %7s\n", title, "", "the newest block", "random past blocks",
+		"question", "asked", "p50 ms", "p99 ms", "asked", "p50 ms", "p99 ms", "failed")
+	for _, name := range slices.Sorted(maps.Keys(newest.of)) {
+		d, e := newest.of[name], past.of[name]
+		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f", name, len(d), quantile(d, 0.5), quantile(d, 0.99))
+		if len(e) > 0 {
+			fmt.Fprintf(w, " %7d %9.1f %9.1f", len(e), quantile(e, 0.5), quantile(e, 0.99))
+		} else {
+			fmt.Fprintf(w, " %7s %9s %9s", "", "", "")
+		}
+		fmt.Fprintf(w, " %7d\n", newest.failed[name]+past.failed[name])
+	}
+	for _, t := range []*times{newest, past} {
+		if t.first != nil {
+			fmt.Fprintf(w, "the first that failed: %v\n", t.first)
+		}
+	}
+}
+
+// asItIs asks a question about the newest block.
+func asItIs(path string, _ *rand.Rand) string { return path }
+
 // worst is the largest quantile of any question that counts.
 func (t *times) worst(q float64, counts func(string) bool) float64 {
 	most := 0.0
@@ -76,13 +100,13 @@ func (t *times) worst(q float64, counts func(string) bool) float64 {
 type asker struct {
 	client *http.Client
 	base   string
-	key    string
+	keys   map[uint32]string // API key by partner
 }
 
-func newAsker(base, key string) *asker {
+func newAsker(base string, keys map[uint32]string) *asker {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.DisableCompression = 256, true
-	return &asker{&http.Client{Transport: transport, Timeout: 30 * time.Second}, base, key}
+	return &asker{&http.Client{Transport: transport, Timeout: 30 * time.Second}, base, keys}
 }
 
 func (a *asker) ask(ctx context.Context, q question, path string) error {
@@ -90,8 +114,8 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 	if err != nil {
 		return err
 	}
-	if q.partner {
-		r.Header.Set("x-api-key", a.key)
+	if q.partner > 0 {
+		r.Header.Set("x-api-key", a.keys[q.partner])
 	}
 	resp, err := a.client.Do(r)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -42,33 +43,35 @@ ANALYZE facts.deposit, facts.request, facts.sweep;`
 // comparison is a question to both.
 type comparison struct {
 	name     string
-	analytic bool // navlog must be ahead; otherwise within 5 ms
-	key      bool
+	analytic bool   // navlog must be ahead; otherwise within 5 ms
+	key      uint32 // of a partner
 	path     func(*rand.Rand) string
 	sql      string
 	args     func(*rand.Rand) []any
 }
 
 func (w *world) comparisons() []comparison {
-	vault := func(r *rand.Rand) []any { return []any{vaultAddress(r.IntN(vaultCount)).Bytes()} }
+	vault := func(r *rand.Rand) []any { return []any{workload.VaultAddress(r.IntN(workload.Vaults)).Bytes()} }
 	none := func(*rand.Rand) []any { return nil }
 	fixed := func(path string) func(*rand.Rand) string { return func(*rand.Rand) string { return path } }
-	user := func(r *rand.Rand) int { return r.IntN(w.chain.known) }
+	user := func(r *rand.Rand) int { return r.IntN(int(w.known.Load())) }
 	return []comparison{
-		{"partner statistics", true, true, fixed("/api/v1/partner/stats"),
+		{"partner statistics", true, workload.BigPartner, fixed("/api/v1/partner/stats"),
 			`SELECT vault, count(*), sum(assets)::text, (SELECT count(DISTINCT owner) FROM facts.deposit WHERE partner = 1) FROM facts.deposit WHERE partner = 1 GROUP BY vault`, none},
-		{"users of a vault", true, false, func(r *rand.Rand) string { return "/api/v1/vaults/" + vaultAddress(r.IntN(vaultCount)).Hex() },
+		{"users of a vault", true, 0, func(r *rand.Rand) string {
+			return "/api/v1/vaults/" + workload.VaultAddress(r.IntN(workload.Vaults)).Hex()
+		},
 			`SELECT count(*) FROM (SELECT owner FROM facts.deposit WHERE vault = $1 UNION SELECT owner FROM facts.request WHERE vault = $1) u`, vault},
-		{"settlement", true, false, fixed("/api/v1/settlement/summary"),
+		{"settlement", true, 0, fixed("/api/v1/settlement/summary"),
 			`SELECT v.vault, (SELECT count(*) || ' ' || coalesce(sum(assets), 0) FROM facts.deposit d WHERE d.vault = v.vault AND d.deposit_id > v.swept),
 			   (SELECT count(*) || ' ' || coalesce(sum(estimate), 0) FROM facts.request r WHERE r.vault = v.vault AND NOT funded AND NOT claimed AND NOT cancelled AND (expires = 0 OR expires > extract(epoch FROM now())))
 			 FROM (SELECT vault, max(to_id) AS swept FROM facts.sweep GROUP BY vault) v`, none},
-		{"users by total deposited", true, false, fixed("/api/v1/users?sortBy=totalDeposited"),
+		{"users by total deposited", true, 0, fixed("/api/v1/users?sortBy=totalDeposited"),
 			`SELECT owner, sum(assets)::text AS total FROM facts.deposit GROUP BY owner ORDER BY sum(assets) DESC, owner LIMIT 20`, none},
-		{"one user", false, false, func(r *rand.Rand) string { return "/api/v1/users/" + userAddress(user(r)).Hex() },
-			`SELECT vault, count(*), sum(assets)::text FROM facts.deposit WHERE owner = $1 GROUP BY vault`, func(r *rand.Rand) []any { return []any{userAddress(user(r)).Bytes()} }},
-		{"a user's deposits", false, false, func(r *rand.Rand) string { return "/api/v1/users/" + userAddress(user(r)).Hex() + "/deposits" },
-			`SELECT vault, deposit_id, assets::text FROM facts.deposit WHERE owner = $1 ORDER BY block DESC, log_index DESC LIMIT 20`, func(r *rand.Rand) []any { return []any{userAddress(user(r)).Bytes()} }},
+		{"one user", false, 0, func(r *rand.Rand) string { return "/api/v1/users/" + workload.UserAddress(user(r)).Hex() },
+			`SELECT vault, count(*), sum(assets)::text FROM facts.deposit WHERE owner = $1 GROUP BY vault`, func(r *rand.Rand) []any { return []any{workload.UserAddress(user(r)).Bytes()} }},
+		{"a user's deposits", false, 0, func(r *rand.Rand) string { return "/api/v1/users/" + workload.UserAddress(user(r)).Hex() + "/deposits" },
+			`SELECT vault, deposit_id, assets::text FROM facts.deposit WHERE owner = $1 ORDER BY block DESC, log_index DESC LIMIT 20`, func(r *rand.Rand) []any { return []any{workload.UserAddress(user(r)).Bytes()} }},
 	}
 }
 
@@ -83,7 +86,7 @@ func (w *world) compare(ctx context.Context, o options) ([]bench.Bar, error) {
 		return nil, err
 	}
 	defer s.stop()
-	a := newAsker("http://"+s.addr, w.keys[1])
+	a := newAsker("http://"+s.addr, w.keys)
 	fmt.Printf("\nthe same questions to PostgreSQL with indexes, one at a time\n%-28s %14s %14s %10s\n", "question", "navlog p50 ms", "postgres p50", "times")
 	var bars []bench.Bar
 	for _, c := range w.comparisons() {
@@ -151,24 +154,28 @@ func (w *world) loadFacts(ctx context.Context) error {
 	if _, err := w.pool.Exec(ctx, factTables); err != nil {
 		return err
 	}
-	live, err := db.New(w.pool).LiveGeneration(ctx)
+	generation, err := db.New(w.pool).LiveGeneration(ctx)
 	if err != nil {
 		return err
 	}
-	from := w.readModel().Database(live.ID)
+	// live are the rows of a table of facts that nothing has taken back.
+	live := func(table string) string {
+		from := w.readModel().Database(generation.ID) + "." + table
+		return from + " WHERE sign = 1 AND seq NOT IN (SELECT retracts FROM " + from + " WHERE sign = -1)"
+	}
 	for _, c := range []struct {
 		table   string
 		columns []string
 		query   string
 	}{
 		{"deposit", []string{"vault", "deposit_id", "owner", "partner", "assets", "block", "log_index", "ts"},
-			`SELECT vault, toInt64(deposit_id), user, toInt64(partner), toString(assets), toInt64(block), toInt32(log_index), toInt64(ts) FROM ` + from + `.deposits WHERE sign = 1`},
+			`SELECT vault, toInt64(deposit_id), user, toInt64(partner), toString(assets), toInt64(block), toInt32(log_index), toInt64(ts) FROM ` + live("deposits")},
 		{"request", []string{"vault", "request_index", "owner", "estimate", "expires", "funded", "claimed", "cancelled", "claimed_assets", "block", "log_index"},
-			`SELECT vault, toInt64(request_index), anyIf(user, kind = 'requested'), toString(anyIf(estimate, kind = 'requested')), toInt64(anyIf(expires_ts, kind = 'requested')),
-			   countIf(kind = 'funded') > 0, countIf(kind = 'claimed') > 0, countIf(kind = 'cancelled') > 0, toString(sumIf(assets, kind = 'claimed')),
+			`SELECT vault, toInt64(request_index), anyIf(user, kind = 'requested'), toString(anyIf(assets, kind = 'requested')), toInt64(anyIf(expires_ts, kind = 'requested')),
+			   countIf(kind = 'funded') > 0, countIf(kind = 'claimed') > 0, countIf(kind IN ('cancelled', 'expired')) > 0, toString(sumIf(assets, kind = 'claimed')),
 			   toInt64(anyIf(block, kind = 'requested')), toInt32(anyIf(log_index, kind = 'requested'))
-			 FROM ` + from + `.requests WHERE sign = 1 GROUP BY vault, request_index HAVING countIf(kind = 'requested') > 0`},
-		{"sweep", []string{"vault", "to_id"}, `SELECT vault, toInt64(to_id) FROM ` + from + `.sweeps WHERE sign = 1`},
+			 FROM ` + live("withdrawal_events") + ` GROUP BY vault, request_index HAVING countIf(kind = 'requested') > 0`},
+		{"sweep", []string{"vault", "to_id"}, `SELECT vault, toInt64(to_id) FROM ` + live("sweeps")},
 	} {
 		rows, err := w.conn.Query(ctx, c.query)
 		if err != nil {

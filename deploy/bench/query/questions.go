@@ -4,73 +4,119 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/bench/workload"
 )
 
 // question is one kind of request with random parameters.
 type question struct {
 	name    string
-	partner bool
-	// far is a question that folds the whole history when it is asked about the
+	partner uint32 // whose key it takes; 0: none
+	// byTotals is a list that adds up the whole history when it is asked about the
 	// past.
-	far bool
-	// present is a question about what dispatch did, which has no past.
+	byTotals bool
+	// present is a question about what dispatch did or a setting, which has no past.
 	present bool
 	path    func(*rand.Rand) string
 }
 
+const api = "/api/v1"
+
+func fixed(path string) func(*rand.Rand) string { return func(*rand.Rand) string { return path } }
+
+func vault(r *rand.Rand) string { return workload.VaultAddress(r.IntN(workload.Vaults)).Hex() }
+
 // questions are all endpoints that read, with every sort and depth of the users
-// list and with and without each filter.
+// list and with and without each filter. Those about one user are asked about
+// anybody and about the router, those of partners by the big one and by a small one.
 func (w *world) questions() []question {
-	vault := func(r *rand.Rand) string { return vaultAddress(r.IntN(vaultCount)).Hex() }
-	user := func(r *rand.Rand) string { return userAddress(r.IntN(w.chain.known)).Hex() }
-	fixed := func(path string) func(*rand.Rand) string { return func(*rand.Rand) string { return path } }
-	navs := func(r *rand.Rand) string {
-		from := genesisTime + r.Uint64N(w.chain.block*secondsABlock)
-		return fmt.Sprintf("/vaults/%s/nav?page=%d&pageSize=100&from=%d", vault(r), 1+r.IntN(20), from)
-	}
-	statuses := []string{"queued", "claimed", "cancelled"}
+	user := func(r *rand.Rand) common.Address { return workload.UserAddress(r.IntN(int(w.known.Load()))) }
 	all := []question{
-		{name: "vaults", path: fixed("/api/v1/vaults?")},
-		{name: "vault", path: func(r *rand.Rand) string { return "/api/v1/vaults/" + vault(r) + "?" }},
-		{name: "nav", path: func(r *rand.Rand) string { return "/api/v1" + navs(r) }},
-		{name: "user", path: func(r *rand.Rand) string { return "/api/v1/users/" + user(r) + "?" }},
-		{name: "user-deposits", path: func(r *rand.Rand) string {
-			return fmt.Sprintf("/api/v1/users/%s/deposits?page=%d", user(r), 1+r.IntN(2))
-		}},
-		{name: "user-deposits-filtered", path: func(r *rand.Rand) string {
-			from := genesisTime + r.Uint64N(w.chain.block*secondsABlock)
-			return fmt.Sprintf("/api/v1/users/%s/deposits?vault=%s&from=%d&to=%d", user(r), vault(r), from, from+r.Uint64N(w.chain.block*secondsABlock))
-		}},
-		{name: "user-withdrawals", path: func(r *rand.Rand) string { return "/api/v1/users/" + user(r) + "/withdrawals?" }},
-		{name: "user-withdrawals-filtered", path: func(r *rand.Rand) string {
-			return fmt.Sprintf("/api/v1/users/%s/withdrawals?vault=%s&status=%s", user(r), vault(r), statuses[r.IntN(len(statuses))])
-		}},
-		{name: "queue-withdrawals", path: func(r *rand.Rand) string { return fmt.Sprintf("/api/v1/queues/withdrawals?page=%d", 1+r.IntN(100)) }},
+		{name: "vaults", path: fixed(api + "/vaults?")},
+		{name: "vault", path: func(r *rand.Rand) string { return api + "/vaults/" + vault(r) + "?" }},
+		{name: "nav", path: func(r *rand.Rand) string { return api + w.navs(r) }},
+		{name: "queue-withdrawals", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/queues/withdrawals?page=%d", api, 1+r.IntN(100)) }},
 		{name: "queue-withdrawals-filtered", path: func(r *rand.Rand) string {
-			return fmt.Sprintf("/api/v1/queues/withdrawals?page=%d&vault=%s", 1+r.IntN(20), vault(r))
+			return fmt.Sprintf("%s/queues/withdrawals?page=%d&vault=%s", api, 1+r.IntN(20), vault(r))
 		}},
-		{name: "queue-deposits", path: fixed("/api/v1/queues/deposits?")},
-		{name: "queue-deposits-filtered", path: func(r *rand.Rand) string { return "/api/v1/queues/deposits?vault=" + vault(r) }},
-		{name: "settlement", path: fixed("/api/v1/settlement/summary?")},
-		{name: "partner-stats", partner: true, path: fixed("/api/v1/partner/stats?")},
-		{name: "partner-deposits", partner: true, path: func(r *rand.Rand) string { return fmt.Sprintf("/api/v1/partner/deposits?page=%d", 1+r.IntN(100)) }},
-		{name: "partner-vaults", partner: true, path: fixed("/api/v1/partner/vaults?")},
-		{name: "partner-nav", partner: true, path: func(r *rand.Rand) string { return "/api/v1/partner" + navs(r) }},
-		{name: "partner-router", partner: true, present: true, path: fixed("/api/v1/partner/router?")},
-		{name: "partner-webhooks", partner: true, present: true, path: fixed("/api/v1/partner/webhooks?")},
-		{name: "partner-deliveries", partner: true, present: true, path: func(r *rand.Rand) string {
-			return fmt.Sprintf("/api/v1/partner/webhooks/deliveries?page=%d", 1+r.IntN(100))
+		{name: "queue-withdrawals-deep", path: func(r *rand.Rand) string {
+			return fmt.Sprintf("%s/queues/withdrawals?pageSize=100&page=%d", api, 1+r.IntN(300))
 		}},
-		{name: "partner-events", partner: true, present: true, path: func(r *rand.Rand) string {
-			return fmt.Sprintf("/api/v1/partner/events?after=%d&limit=100", r.IntN(deliveryCount))
+		{name: "queue-deposits", path: fixed(api + "/queues/deposits?")},
+		{name: "queue-deposits-filtered", path: func(r *rand.Rand) string { return api + "/queues/deposits?vault=" + vault(r) }},
+		{name: "settlement", path: fixed(api + "/settlement/summary?")},
+	}
+	all = append(all, w.ofUser("user", user, 2)...)
+	all = append(all, w.ofUser("router", func(*rand.Rand) common.Address { return workload.Router }, 1000)...)
+	all = append(all, w.ofPartner("big-partner", workload.BigPartner, 1000)...)
+	all = append(all, w.ofPartner("partner", workload.BigPartner+1, 100)...)
+	return append(all, users()...)
+}
+
+func (w *world) navs(r *rand.Rand) string {
+	return fmt.Sprintf("/vaults/%s/nav?page=%d&pageSize=100&from=%d", vault(r), 1+r.IntN(20), w.time(r))
+}
+
+// time is a random one of the chain.
+func (w *world) time(r *rand.Rand) uint64 {
+	return workload.GenesisTime + r.Uint64N(w.block.Load()*workload.SecondsABlock)
+}
+
+// ofUser are the questions about a user who has so many pages.
+func (w *world) ofUser(name string, who func(*rand.Rand) common.Address, pages int) []question {
+	statuses := []string{"queued", "claimed", "cancelled"}
+	path := func(r *rand.Rand) string { return api + "/users/" + who(r).Hex() }
+	return []question{
+		{name: name, path: func(r *rand.Rand) string { return path(r) + "?" }},
+		{name: name + "-deposits", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/deposits?page=%d", path(r), 1+r.IntN(pages)) }},
+		{name: name + "-deposits-filtered", path: func(r *rand.Rand) string {
+			from := w.time(r)
+			return fmt.Sprintf("%s/deposits?vault=%s&from=%d&to=%d", path(r), vault(r), from, from+r.Uint64N(w.block.Load()*workload.SecondsABlock))
+		}},
+		{name: name + "-withdrawals", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/withdrawals?page=%d", path(r), 1+r.IntN(pages)) }},
+		{name: name + "-withdrawals-filtered", path: func(r *rand.Rand) string {
+			return fmt.Sprintf("%s/withdrawals?vault=%s&status=%s", path(r), vault(r), statuses[r.IntN(len(statuses))])
 		}},
 	}
+}
+
+// ofPartner are the questions of a partner who has so many pages.
+func (w *world) ofPartner(name string, id uint32, pages int) []question {
+	all := []question{
+		{name: name + "-stats", path: fixed(api + "/partner/stats?")},
+		{name: name + "-deposits", path: func(r *rand.Rand) string { return fmt.Sprintf("%s/partner/deposits?page=%d", api, 1+r.IntN(pages)) }},
+	}
+	if id == workload.BigPartner {
+		all = append(all, []question{
+			{name: name + "-vaults", path: fixed(api + "/partner/vaults?")},
+			{name: name + "-nav", path: func(r *rand.Rand) string { return api + "/partner" + w.navs(r) }},
+			{name: name + "-router", present: true, path: fixed(api + "/partner/router?")},
+			{name: name + "-webhooks", present: true, path: fixed(api + "/partner/webhooks?")},
+			{name: name + "-deliveries", present: true, path: func(r *rand.Rand) string {
+				return fmt.Sprintf("%s/partner/webhooks/deliveries?page=%d", api, 1+r.IntN(100))
+			}},
+			{name: name + "-events", present: true, path: func(r *rand.Rand) string {
+				return fmt.Sprintf("%s/partner/events?after=%d&limit=100", api, r.IntN(deliveryCount))
+			}},
+		}...)
+	}
+	for i := range all {
+		all[i].partner = id
+	}
+	return all
+}
+
+// users are the lists of all users.
+func users() (all []question) {
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, order := range []string{"asc", "desc"} {
+			name, path := "users-"+by+"-"+order, api+"/users?sortBy="+by+"&sortOrder="+order
 			all = append(all,
-				question{name: "users-" + by + "-" + order + "-first", far: true, path: fixed("/api/v1/users?sortBy=" + by + "&sortOrder=" + order)},
-				question{name: "users-" + by + "-" + order + "-deep", far: true, path: func(r *rand.Rand) string {
-					return fmt.Sprintf("/api/v1/users?sortBy=%s&sortOrder=%s&pageSize=100&page=%d", by, order, 1+r.IntN(1000))
+				question{name: name + "-first", byTotals: by != "firstSeen", path: fixed(path)},
+				question{name: name + "-deep", byTotals: by != "firstSeen", path: func(r *rand.Rand) string {
+					return fmt.Sprintf("%s&pageSize=100&page=%d", path, 1+r.IntN(1000))
 				}})
 		}
 	}
@@ -82,7 +128,9 @@ func withPast(questions []question) []question {
 	return slices.DeleteFunc(slices.Clone(questions), func(q question) bool { return q.present })
 }
 
-// past turns a question into one about a random past block.
+// past turns a question into one about a random past block, all of them as likely. The newest ones may be on their way, or
+// leave the chain meanwhile.
 func (w *world) past(path string, r *rand.Rand) string {
-	return fmt.Sprintf("%s&asOfBlock=%d", path, 1+r.Uint64N(w.chain.block-1))
+	const unsure = 2 * 8
+	return fmt.Sprintf("%s&asOfBlock=%d", path, 1+r.Uint64N(w.block.Load()-unsure))
 }

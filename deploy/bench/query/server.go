@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -14,14 +12,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/child"
 )
 
 // server is a process that answers HTTP.
 type server struct {
-	cmd  *exec.Cmd
-	addr string
+	cmd   *exec.Cmd
+	addr  string
+	began time.Time
 }
+
+const readyWithin = 30 * time.Second
 
 // serve starts bin/navlog serve on the data set and waits until it is ready.
 func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*server, error) {
@@ -31,36 +33,10 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*serv
 	}
 	cmd := exec.CommandContext(ctx, binary, "serve")
 	cmd.Dir = w.dir
-	cmd.Env = child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(chainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
-		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+numbered(0xee, 0).Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
+	cmd.Env = child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
+		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
-	s, err := start(ctx, cmd, addr, "/readyz")
-	if err != nil {
-		return nil, err
-	}
-	if err := s.untilReadAhead(ctx); err != nil {
-		s.stop()
-		return nil, err
-	}
-	return s, nil
-}
-
-// untilReadAhead waits until serve has read what it keeps of the past: a start is
-// not what is measured.
-func (s *server) untilReadAhead(ctx context.Context) error {
-	for range 600 {
-		metrics, err := fetch("http://" + s.addr + "/metrics")
-		if err != nil {
-			return err
-		}
-		if !bytes.Contains(metrics, []byte("\nnavlog_query_read_ahead 0\n")) { // an older binary does not say
-			return nil
-		}
-		if !sleep(ctx, time.Second) {
-			return ctx.Err()
-		}
-	}
-	return errors.New("serve has not read its checkpoints within 10 minutes")
+	return start(ctx, cmd, addr, "/readyz")
 }
 
 // bare starts a handler that does nothing but write these bytes.
@@ -102,11 +78,11 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 15 * time.Second
+	s := &server{cmd: cmd, addr: addr, began: time.Now()}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{cmd, addr}
-	for range 300 {
+	for time.Since(s.began) < readyWithin {
 		resp, err := http.Get("http://" + addr + path)
 		if err == nil {
 			resp.Body.Close()
@@ -114,12 +90,12 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 				return s, nil
 			}
 		}
-		if !sleep(ctx, 100*time.Millisecond) {
+		if !sleep(ctx, 10*time.Millisecond) {
 			break
 		}
 	}
 	said, _ := os.ReadFile(log.Name())
-	return nil, fmt.Errorf("%s is not ready within 30 s: %s", cmd.Path, said)
+	return nil, fmt.Errorf("%s is not ready within %s: %s", cmd.Path, readyWithin, said)
 }
 
 // memory is the most that the process had resident, in MiB.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,23 +10,26 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
-	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
+
+// deliveryCount is how many the big partner has.
+const deliveryCount = 1_000_000
 
 // world is the engines with the data set in them, and the projector at work.
 type world struct {
@@ -37,8 +39,10 @@ type world struct {
 	kafka      *local.Kafka
 	conn       driver.Conn
 	pool       *pgxpool.Pool
-	producer   *kgo.Client
-	chain      *chain
+	chain      *workload.Log
+	writing    sync.Mutex
+	known      atomic.Int64  // users that there are
+	block      atomic.Uint64 // the newest one that was written
 	log        *slog.Logger
 	keys       map[uint32]string // API key by partner
 	failed     chan error
@@ -59,8 +63,7 @@ func (w *world) kafkaConfig() chainlog.Config {
 }
 
 // open starts the engines in dir, goes on with what is there, and appends what
-// is missing of the events. The chain is a function of its seed, so that it is
-// made up again to go on with it.
+// is missing of the events.
 func open(ctx context.Context, dir string, events, users int, log *slog.Logger) (*world, error) {
 	ctx, stop := context.WithCancel(ctx)
 	w := &world{dir: dir, log: log, failed: make(chan error, 1), keys: map[uint32]string{}, stop: stop}
@@ -77,7 +80,7 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 	if w.kafka, err = local.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
 		return w, err
 	}
-	if w.conn, err = w.readModel().Open(); err != nil {
+	if w.conn, err = w.readModel().Open(""); err != nil {
 		return w, err
 	}
 	if w.pool, err = registry.Open(ctx, registry.Config{URL: w.postgres.URL, MaxConns: 8}); err != nil {
@@ -102,7 +105,7 @@ func (w *world) partners(ctx context.Context) error {
 	}
 	q := db.New(w.pool)
 	limit := int32(1_000_000)
-	for id := uint32(1); id <= partnerCount; id++ {
+	for id := uint32(1); id <= workload.Partners; id++ {
 		if _, err := q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: int64(id), Name: fmt.Sprintf("Partner %d", id)}); err != nil {
 			return err
 		}
@@ -138,7 +141,7 @@ func (w *world) deliveries(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, created_at, due_at, finished_at)
 			SELECT gen_random_uuid(), 1, n, 'deposit.referral', convert_to('{"id":"' || n || '","padding":"' || repeat('x', 500) || '"}', 'UTF8'), 'delivered',
 			  1 + (n % 100 = 0)::int, to_timestamp($1::bigint + n), to_timestamp($1::bigint + n), to_timestamp($1::bigint + n)
-			FROM generate_series(1, $2::bigint) n`, genesisTime, deliveryCount); err != nil {
+			FROM generate_series(1, $2::bigint) n`, workload.GenesisTime, deliveryCount); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
@@ -157,50 +160,15 @@ func (w *world) deliveries(ctx context.Context) error {
 
 // fill brings log and read models to the number of events.
 func (w *world) fill(ctx context.Context, events, users int) error {
-	var err error
-	if w.producer, err = kgo.NewClient(append(w.kafkaConfig().Options(), kgo.ProducerBatchMaxBytes(chainlog.MaxBatchBytes), kgo.ProducerLinger(5*time.Millisecond),
-		kgo.MaxBufferedRecords(200_000), kgo.ProducerBatchCompression(kgo.Lz4Compression()), kgo.RecordPartitioner(kgo.ManualPartitioner()))...); err != nil {
-		return err
-	}
-	if err := chainlog.EnsureTopics(ctx, kadm.NewClient(w.producer), chainID, w.kafkaConfig().Topology()); err != nil {
-		return err
-	}
-	var have uint64
-	err = chainlog.ReadAfter(ctx, chainID, chainlog.Position{}, func(e chainlog.Entry) error { have = e.Seq; return nil }, w.kafkaConfig().Options()...)
-	if err != nil {
-		return fmt.Errorf("read the log: %w", err)
-	}
-	w.log.Info("log", "records", have)
-	w.chain = newChain(1, events, users, func(r *event.Record) error {
-		if r.Seq <= have {
-			return nil
-		}
-		record, err := chainlog.Encode(r)
-		if err != nil {
-			return err
-		}
-		w.producer.Produce(ctx, record, func(_ *kgo.Record, err error) {
-			if err != nil && ctx.Err() == nil {
-				w.fail(fmt.Errorf("produce: %w", err))
-			}
-		})
-		return nil
-	})
-	logID := sha256.Sum256([]byte("bench"))
 	start := time.Now()
-	if err := w.chain.start(logID[:16]); err != nil {
-		return err
+	var err error
+	if w.chain, err = workload.OpenLog(ctx, w.kafkaConfig(), workload.Options{Events: events, Users: users}); err != nil {
+		return fmt.Errorf("make the log: %w", err)
 	}
-	for made := 0; made < events || w.chain.seq < have; made += eventsPerBlock {
-		if err := w.chain.next(); err != nil {
-			return err
-		}
-	}
-	if err := w.producer.Flush(ctx); err != nil {
-		return err
-	}
-	w.log.Info("log written", "records", w.chain.seq, "of them new", w.chain.seq-have, "users", w.chain.known, "took", time.Since(start).Round(time.Second), "a second", rate(w.chain.seq-have, start))
-	p := projections.New(projections.DefaultConfig(), chainID, w.kafkaConfig(), w.readModel(), w.pool, prometheus.NewRegistry(), w.log.With("program", "project"))
+	w.known.Store(int64(w.chain.Users))
+	w.block.Store(w.chain.Block)
+	w.log.Info("log", "records", w.chain.Seq, "of them new", w.chain.Written, "users", w.chain.Users, "took", time.Since(start).Round(time.Second))
+	p := projections.New(projections.DefaultConfig(), workload.ChainID, w.kafkaConfig(), w.readModel(), w.pool, prometheus.NewRegistry(), w.log.With("program", "project"))
 	w.projector.Go(func() {
 		if err := p.Run(ctx); err != nil {
 			w.fail(err)
@@ -209,25 +177,21 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 	return w.await(ctx)
 }
 
-// await waits until the read models hold the whole log and are merged, which is
-// what they are a while after a rebuild.
+// await waits until a generation is live, holds the whole log and is merged, which is what it is a while after a rebuild.
 func (w *world) await(ctx context.Context) error {
 	start, said := time.Now(), time.Now()
-	began := ^uint64(0)
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	var merged bench.Merging
 	for {
-		cursor, merged, err := w.state(ctx)
-		if err == nil {
-			began = min(began, cursor)
-		}
-		if err == nil && cursor == w.chain.seq && merged {
-			w.log.Info("read models complete", "seq", cursor, "took", time.Since(start).Round(time.Second), "a second", rate(cursor-began, start))
+		seq, quiet, err := w.state(ctx, &merged)
+		if err == nil && seq == w.chain.Seq && quiet {
+			w.log.Info("read models complete", "seq", seq, "took", time.Since(start).Round(time.Second))
 			return nil
 		}
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			w.log.Info("filling", "seq", cursor, "of", w.chain.seq, "merged", merged, "error", err)
+			w.log.Info("filling", "seq", seq, "of", w.chain.Seq, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -239,31 +203,22 @@ func (w *world) await(ctx context.Context) error {
 	}
 }
 
-// rate is n a second since start.
-func rate(n uint64, start time.Time) int { return int(float64(n) / time.Since(start).Seconds()) }
-
-// state is how far the slowest table is, and whether nothing is to be merged.
-func (w *world) state(ctx context.Context) (cursor uint64, merged bool, err error) {
+// state is how far the live generation is, whose spine is the last of its tables that gets a unit, and whether nothing is to
+// be merged in it.
+func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, quiet bool, err error) {
 	live, err := db.New(w.pool).LiveGeneration(ctx)
 	if err != nil {
 		return 0, false, err
 	}
 	database := w.readModel().Database(live.ID)
-	for i, table := range readmodel.Tables {
-		var last uint64
-		if err := w.conn.QueryRow(ctx, "SELECT max(seq) FROM "+database+"."+table).Scan(&last); err != nil {
-			return 0, false, err
-		}
-		if i == 0 || last < cursor {
-			cursor = last
-		}
+	if seq, err = readmodel.LastSeq(ctx, w.conn, database+"."+readmodel.Spine); err != nil || seq < w.chain.Seq {
+		return seq, false, err
 	}
-	merged, err = projections.Merged(ctx, w.conn, database)
-	return cursor, merged, err
+	quiet, err = merged.Done(ctx, w.conn, database)
+	return seq, quiet, err
 }
 
-// live appends a block a second, so that the newest state moves while it is
-// asked about.
+// live appends a unit a second, reorganisations among them, so that the newest state moves while it is asked about.
 func (w *world) live(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -272,12 +227,27 @@ func (w *world) live(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if err := w.chain.next(); err != nil {
+			if err := w.append(); err != nil {
 				w.fail(err)
 				return
 			}
 		}
 	}
+}
+
+// append writes the next unit. Two parts of the benchmark never write at the same time, but one may end its last one late.
+func (w *world) append() error {
+	w.writing.Lock()
+	defer w.writing.Unlock()
+	if err := w.chain.Next(); err != nil {
+		return err
+	}
+	if err := w.chain.Commit(); err != nil {
+		return err
+	}
+	w.known.Store(int64(w.chain.Users))
+	w.block.Store(w.chain.Block)
+	return nil
 }
 
 func (w *world) fail(err error) {
@@ -291,8 +261,11 @@ func (w *world) close() error {
 	var faults []error
 	w.stop()
 	w.projector.Wait()
-	if w.producer != nil {
-		w.producer.Close()
+	if w.chain != nil {
+		w.chain.Close()
+	}
+	if w.conn != nil {
+		faults = append(faults, w.conn.Close())
 	}
 	if w.pool != nil {
 		w.pool.Close()

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+const (
+	liveLogs = 20
+	looks    = 200 // that tell what one look costs
+)
+
+// lively is what live blocks took: from the commit to the rows in every table, in ascending order, and the engine's
+// processor time for one.
+type lively struct {
+	waits  []time.Duration
+	engine time.Duration
+}
+
+// live appends blocks, which stay in the cached log, each when the one before is in every table, which is when project says
+// so to those who answer from them and the spine has it. What the looks at the spine cost the engine is not counted.
+func (e *engines) live(ctx context.Context, b *benchmark) (l lively, err error) {
+	ears, err := e.listen(ctx)
+	if err != nil {
+		return l, err
+	}
+	look, err := e.costOfALook(ctx)
+	if err != nil {
+		return l, err
+	}
+	looked := 0
+	before, err := cpu(e.clickHouse.Pid)
+	if err != nil {
+		return l, err
+	}
+	for range b.Blocks {
+		if err := e.log.Next(); err != nil {
+			return l, err
+		}
+		if err := e.log.Commit(); err != nil {
+			return l, err
+		}
+		began := time.Now()
+		for at := uint64(0); at < e.log.Seq; looked++ {
+			if err := ears.next(ctx); err != nil {
+				return l, err
+			}
+			took := time.Since(began)
+			if at, err = e.position(ctx, 2); err != nil {
+				return l, err
+			}
+			if at == e.log.Seq {
+				l.waits = append(l.waits, took)
+			}
+		}
+	}
+	after, err := cpu(e.clickHouse.Pid)
+	if err != nil {
+		return l, err
+	}
+	l.engine = (after - before - time.Duration(looked)*look) / time.Duration(b.Blocks)
+	slices.Sort(l.waits)
+	return l, e.untouched(ctx, e.log.Seq)
+}
+
+// costOfALook is the engine's processor time for the question how far the generation is.
+func (e *engines) costOfALook(ctx context.Context) (time.Duration, error) {
+	before, err := cpu(e.clickHouse.Pid)
+	if err != nil {
+		return 0, err
+	}
+	for range looks {
+		if _, err := e.position(ctx, 2); err != nil {
+			return 0, err
+		}
+	}
+	after, err := cpu(e.clickHouse.Pid)
+	return (after - before) / looks, err
+}
+
+// hearing is what project announces of the live generation.
+type hearing struct {
+	words chan struct{}
+	ended chan error
+}
+
+func (e *engines) listen(ctx context.Context) (*hearing, error) {
+	h := &hearing{words: make(chan struct{}, 1), ended: make(chan error, 1)}
+	ready := make(chan struct{})
+	go func() {
+		h.ended <- registry.ListenWritten(ctx, e.pool, func() { close(ready) }, func(generation int32) {
+			if generation != 2 {
+				return
+			}
+			select {
+			case h.words <- struct{}{}:
+			default: // one word is enough to look
+			}
+		})
+	}()
+	select {
+	case <-ready:
+		return h, nil
+	case err := <-h.ended:
+		return nil, err
+	}
+}
+
+func (h *hearing) next(ctx context.Context) error {
+	select {
+	case <-h.words:
+		return nil
+	case err := <-h.ended:
+		return err
+	case <-time.After(time.Minute):
+		return errors.New("nothing was announced for a minute")
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// untouched checks that each live block is there once.
+func (e *engines) untouched(ctx context.Context, last uint64) error {
+	var rows, seqs uint64
+	if err := e.conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".records").Scan(&rows, &seqs); err != nil {
+		return err
+	}
+	if rows != last || seqs != last {
+		return fmt.Errorf("the live generation has %d rows of %d seqs and must have %d: what was measured is no result", rows, seqs, last)
+	}
+	return nil
+}
+
+// meter reads how much processor time was spent since it was last read.
+type meter struct {
+	project, clickHouse int // processes
+	last                spent
+}
+
+type spent struct{ project, clickHouse time.Duration }
+
+func (m *meter) read() (spent, error) {
+	project, err := cpu(m.project)
+	if err != nil {
+		return spent{}, err
+	}
+	clickHouse, err := cpu(m.clickHouse)
+	if err != nil {
+		return spent{}, err
+	}
+	was := m.last
+	m.last = spent{project, clickHouse}
+	return spent{project - was.project, clickHouse - was.clickHouse}, nil
+}
+
+// each tells what was spent on an event.
+func (s spent) each(events uint64) string {
+	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(events) }
+	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project), micro(s.clickHouse))
+}
+
+// cpu is the processor time that a process has used.
+func cpu(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of a process: %w", err)
+	}
+	_, rest, _ := strings.Cut(string(text), ") ")
+	fields := strings.Fields(rest)
+	var ticks int64
+	for _, i := range []int{11, 12} { // utime, stime
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("read the processor time of a process: %w", err)
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond, nil
+}

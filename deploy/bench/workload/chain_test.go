@@ -1,0 +1,119 @@
+package workload
+
+import (
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// TestUnkind: the chain is as unkind as the package says, its log is one that ingest could have written, and made up again
+// it is the same.
+func TestUnkind(t *testing.T) {
+	o := Options{Events: 60_000, Users: 6_000}
+	var records []*event.Record
+	c := New(o, 0, func(r *event.Record) error { records = append(records, r); return nil })
+	play := func(c *Chain) {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for c.Made < o.Events {
+			if err := c.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	play(c)
+	live := map[uint64]*event.Record{}
+	reorgs, retracted, head := 0, 0, uint64(0)
+	for i, r := range records {
+		if r.GetSeq() != uint64(i+1) {
+			t.Fatalf("record %d has seq %d", i, r.GetSeq())
+		}
+		if r.GetRetracts() == 0 {
+			live[r.GetSeq()] = r
+		} else {
+			was := live[r.GetRetracts()]
+			if was == nil || was.GetLog().String() != r.GetLog().String() || was.GetBlock().String() != r.GetBlock().String() {
+				t.Fatalf("seq %d takes back %d, which is %v", r.GetSeq(), r.GetRetracts(), was)
+			}
+			delete(live, r.GetRetracts())
+			retracted++
+			if records[i-1].GetBoundary() {
+				reorgs++
+			}
+		}
+		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 {
+			if head++; b.GetNumber() != head {
+				t.Fatalf("block %d follows block %d", b.GetNumber(), head-1)
+			}
+		} else if b != nil {
+			head--
+		}
+	}
+	if !records[len(records)-1].GetBoundary() || c.Cursor().GetHead().GetNumber() != head {
+		t.Errorf("the log ends at block %d, the cursor is %v", head, c.Cursor())
+	}
+	deposits, router, big, open, logs := 0, 0, 0, 0, 0
+	for _, r := range live {
+		if r.GetLog() == nil {
+			continue
+		}
+		logs++
+		switch e := decoded(t, r.GetLog()).(type) {
+		case contracts.DepositAccepted:
+			deposits++
+			if e.Owner == Router {
+				router++
+			}
+			if e.PartnerID == BigPartner {
+				big++
+			}
+		case contracts.WithdrawalRequested:
+			open++
+		case contracts.WithdrawalClaimed, contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
+			open--
+		}
+	}
+	if logs != c.Made || reorgs < c.Made/logsABlock/reorgEvery/2 || retracted == 0 {
+		t.Errorf("%d of %d logs are live after %d reorganisations", logs, c.Made, reorgs)
+	}
+	about := func(what string, got, want int) {
+		t.Helper()
+		if got < want*8/10 || got > want*12/10 {
+			t.Errorf("%s: %d, want about %d", what, got, want)
+		}
+	}
+	about("deposits of the router", router, o.Events/10)
+	about("deposits of the big partner", big, deposits/6)
+	about("open requests", open, o.Events/100)
+	about("users", c.Users, o.Users)
+
+	half := uint64(len(records) / 2)
+	next := half
+	again := New(o, half, func(r *event.Record) error {
+		if next++; r.String() != records[next-1].String() {
+			t.Fatalf("record %d is another one: %v", next, r)
+		}
+		return nil
+	})
+	play(again)
+	if next != uint64(len(records)) {
+		t.Errorf("made up again it has %d records and not %d", next, len(records))
+	}
+}
+
+func decoded(t *testing.T, l *event.Log) contracts.Event {
+	t.Helper()
+	var topics []common.Hash
+	for _, raw := range l.GetTopics() {
+		topics = append(topics, common.Hash(raw))
+	}
+	e, err := contracts.Decode(topics, l.GetData())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
