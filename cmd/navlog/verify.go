@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/projections/verify"
 )
 
 type verifyCmd struct {
@@ -23,7 +23,7 @@ type verifyCmd struct {
 // prints what it compared, and fails on any difference.
 func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
-		options := projections.VerifyOptions{Sample: cmd.Sample}
+		options := verify.Options{Sample: cmd.Sample}
 		switch {
 		case cmd.NoChain:
 		case len(c.Chain.RPC) == 0:
@@ -32,7 +32,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 			options.Node, options.RequestsPerSecond = c.Chain.RPC[0].URL, c.Chain.RPC[0].RequestsPerSecond
 			options.BatchBlocks = c.Chain.BatchBlocks
 		}
-		report, err := projections.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool, options)
+		report, err := verify.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool, options)
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
