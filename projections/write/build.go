@@ -51,6 +51,43 @@ func (w *Writer) clean(ctx context.Context, derived []string) error {
 	return nil
 }
 
+// concerning says which facts are of units that concern a derived table, as concerns
+// does: their tables, and the condition on their rows.
+var concerning = map[string]map[string]string{
+	readmodel.Withdrawals:   {readmodel.WithdrawalEvents: "1"},
+	readmodel.Users:         {readmodel.Deposits: "1", readmodel.WithdrawalEvents: "kind IN ('requested', 'claimed')"},
+	readmodel.PartnerTotals: {readmodel.Deposits: "partner > 0"},
+}
+
+// whole tells whether the derived tables have every unit of the spine that concerns
+// them, and removes them where one does not: a writer that was stopped before it
+// derived has come late, when another one had written on, and made them as of an
+// older seq. They are derived again, once that writer cannot take the new ones for
+// its own: what it knows of their cursors is too old then.
+func (w *Writer) whole(ctx context.Context) (bool, error) {
+	for table, s := range w.derived {
+		for facts, of := range concerning[table] {
+			var lacking uint64
+			between := readmodel.Parameters(ctx, map[string]uint64{"after": s.cursor.Seq, "to": w.Position()})
+			if err := w.conn.QueryRow(between, "SELECT count() FROM "+facts+" WHERE seq > {after:UInt64} AND seq <= {to:UInt64} AND "+of).Scan(&lacking); err != nil {
+				return false, fmt.Errorf("look for what %s.%s lacks of %s: %w", w.database, table, facts, err)
+			}
+			if lacking == 0 {
+				continue
+			}
+			w.log.Warn("the derived tables are older than the facts, they are made again", "table", table, "cursor", s.cursor.Seq, "seq", w.Position())
+			for _, table := range readmodel.Derived {
+				if err := w.ch.Discard(ctx, w.conn, w.database, table); err != nil {
+					return false, err
+				}
+			}
+			clear(w.derived)
+			return false, pause(ctx, cursorAge)
+		}
+	}
+	return true, nil
+}
+
 // Derive makes the derived tables as of the position, each from its definition: as
 // a draft under a name that nobody else has, which gets the table's name when it is
 // whole. A writer that was stopped and comes late finishes a draft that nobody will
