@@ -169,6 +169,11 @@ func (w *Writer) know(ctx context.Context) error {
 	return err
 }
 
+// written gives a question the position: another writer may have gone on.
+func (w *Writer) written(ctx context.Context) context.Context {
+	return readmodel.Parameters(ctx, map[string]uint64{"seq": w.Position()})
+}
+
 // vaultRecord is a record about a vault.
 type vaultRecord struct {
 	Passed  bool   `ch:"passed"`
@@ -177,7 +182,7 @@ type vaultRecord struct {
 }
 
 func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err error) {
-	err = w.conn.Select(ctx, &records, "SELECT passed, payload FROM records WHERE kind = 'vault' AND sign > 0 ORDER BY seq")
+	err = w.conn.Select(w.written(ctx), &records, "SELECT passed, payload FROM records WHERE kind = 'vault' AND sign > 0 AND seq <= {seq:UInt64} ORDER BY seq")
 	for i := 0; err == nil && i < len(records); i++ {
 		var record event.Record
 		err = proto.Unmarshal([]byte(records[i].Payload), &record)
@@ -203,11 +208,11 @@ func (w *Writer) LogVaults(ctx context.Context) (out []common.Address, err error
 // newestBlock is the question for the newest indexed block: of the records about a
 // block the newest one says whether it is indexed.
 const newestBlock = `SELECT block FROM (
-  SELECT block, sign FROM records WHERE kind = 'block' ORDER BY kind DESC, block DESC, seq DESC LIMIT 1 BY block
+  SELECT block, sign FROM records WHERE kind = 'block' AND seq <= {seq:UInt64} ORDER BY kind DESC, block DESC, seq DESC LIMIT 1 BY block
 ) WHERE sign > 0 LIMIT 1`
 
 func (w *Writer) readNewest(ctx context.Context) (newest uint64, err error) {
-	rows, err := w.conn.Query(ctx, newestBlock)
+	rows, err := w.conn.Query(w.written(ctx), newestBlock)
 	if err != nil {
 		return 0, fmt.Errorf("read the newest block of %s: %w", w.database, err)
 	}
