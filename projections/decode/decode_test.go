@@ -3,14 +3,20 @@ package decode
 import (
 	"bytes"
 	"fmt"
+	"math"
+	"math/big"
 	"math/rand/v2"
-	"strings"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -34,56 +40,61 @@ func want(r *event.Record) (kind, name string, e contracts.Event, quarantined bo
 		name = contracts.KindOf(topics[0]).String()
 	}
 	e, err := contracts.Decode(topics, l.GetData())
-	if err != nil || e != nil && (odd || fold.Quarantines(e)) {
+	if err != nil || e != nil && (odd || oracle.Quarantines(e)) {
 		return kind, name, nil, true
 	}
 	return kind, name, e, false
 }
 
 // sameFact compares a fact with what the libraries say.
-func sameFact(r *event.Record, f *fact) error {
+func sameFact(r *event.Record, f *Fact) error {
 	kind, name, e, quarantined := want(r)
-	if f.kind.String() != kind || f.name() != name || f.quarantined != quarantined || f.retracts != r.GetRetracts() {
-		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d", f.kind, f.name(), f.quarantined, f.retracts, kind, name, quarantined, r.GetRetracts())
+	if f.Kind.String() != kind || f.Name() != name || f.Quarantined != quarantined || f.Retracts != r.GetRetracts() {
+		return fmt.Errorf("kind %q, name %q, quarantined %t, retracts %d; want %q, %q, %t, %d", f.Kind, f.Name(), f.Quarantined, f.Retracts, kind, name, quarantined, r.GetRetracts())
 	}
 	if l := r.GetLog(); l != nil {
-		if f.log != (logged{common.BytesToAddress(l.GetAddress()), l.GetBlockNumber(), seconds(l.GetBlockTime()), common.BytesToHash(l.GetTxHash()), l.GetLogIndex()}) || f.hash != common.BytesToHash(l.GetBlockHash()) {
-			return fmt.Errorf("logged %+v", f.log)
+		if f.Log != (Log{common.BytesToAddress(l.GetAddress()), l.GetBlockNumber(), seconds(l.GetBlockTime()), common.BytesToHash(l.GetTxHash()), l.GetLogIndex()}) || f.Hash != common.BytesToHash(l.GetBlockHash()) {
+			return fmt.Errorf("logged %+v", f.Log)
 		}
 	}
-	if b := r.GetBlock(); b != nil && (f.log.block != b.GetNumber() || f.log.ts != seconds(b.GetTime()) || f.hash != common.BytesToHash(b.GetHash())) {
-		return fmt.Errorf("block %+v", f.log)
+	if b := r.GetBlock(); b != nil && (f.Log.Block != b.GetNumber() || f.Log.Time != seconds(b.GetTime()) || f.Hash != common.BytesToHash(b.GetHash())) {
+		return fmt.Errorf("block %+v", f.Log)
 	}
-	if got, said := fmt.Sprint(f.event, f.args), fmt.Sprint(argsOf(e)); got != said {
+	if got, said := fmt.Sprint(f.Event, f.Args), fmt.Sprint(argsOf(e)); got != said {
 		return fmt.Errorf("arguments %s, want %s", got, said)
 	}
 	return nil
 }
 
+func amountOf(v *big.Int) (out Amount) {
+	out.SetFromBig(v)
+	return out
+}
+
 // argsOf puts an event's arguments where the fact has them.
-func argsOf(e contracts.Event) (k contracts.Kind, a args) {
+func argsOf(e contracts.Event) (k contracts.Kind, a Args) {
 	if e == nil {
 		return contracts.KindUnknown, a
 	}
 	switch e := e.(type) {
 	case contracts.DepositAccepted:
-		a = args{id: e.DepositID.Uint64(), owner: e.Owner, other: e.Sender, partner: e.PartnerID, assets: amountOf(e.Assets), shares: amountOf(e.Shares)}
+		a = Args{ID: e.DepositID.Uint64(), Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}
 	case contracts.WithdrawalRequested:
-		a = args{id: e.RequestIndex.Uint64(), owner: e.Owner, other: e.Receiver, partner: e.PartnerID, shares: amountOf(e.Shares), assets: amountOf(e.AssetsEstimate), expires: e.ExpiresAt}
+		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Partner: e.PartnerID, Shares: amountOf(e.Shares), Assets: amountOf(e.AssetsEstimate), Expires: e.ExpiresAt}
 	case contracts.WithdrawalFunded:
-		a = args{id: e.RequestIndex.Uint64(), owner: e.Owner, shares: amountOf(e.Shares), assets: amountOf(e.Assets)}
+		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}
 	case contracts.WithdrawalClaimed:
-		a = args{id: e.RequestIndex.Uint64(), owner: e.Owner, other: e.Receiver, shares: amountOf(e.Shares), assets: amountOf(e.Assets)}
+		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}
 	case contracts.WithdrawalCancelled:
-		a = args{id: e.RequestIndex.Uint64(), owner: e.Owner, shares: amountOf(e.Shares)}
+		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}
 	case contracts.WithdrawalExpired:
-		a = args{id: e.RequestIndex.Uint64(), owner: e.Owner, shares: amountOf(e.Shares)}
+		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}
 	case contracts.NavUpdated:
-		a = args{other: e.Updater, nav: amountOf(e.NavPerShare), assets: amountOf(e.TotalAssets), shares: amountOf(e.TotalSupply)}
+		a = Args{Other: e.Updater, Nav: amountOf(e.NavPerShare), Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply)}
 	case contracts.DepositsSwept:
-		a = args{id: e.FromDepositID.Uint64(), to: e.ToDepositID.Uint64(), other: e.Custodian, assets: amountOf(e.Assets)}
+		a = Args{ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(), Other: e.Custodian, Assets: amountOf(e.Assets)}
 	case contracts.WithdrawalsSettled:
-		a = args{other: e.Funder, shares: amountOf(e.Shares), assets: amountOf(e.Assets)}
+		a = Args{Other: e.Funder, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}
 	}
 	return e.Kind(), a
 }
@@ -95,27 +106,27 @@ func TestDecode(t *testing.T) {
 	rng := rand.New(rand.NewPCG(12, 1))
 	read, refused, quarantined := 0, 0, 0
 	for range 20 {
-		for _, r := range randomHistory(rng, 40).Records {
+		for _, r := range histories.Random(rng, 31337, 40).Records {
 			r = proto.Clone(r).(*event.Record)
 			if l := r.GetLog(); l != nil {
 				spoil(rng, l)
 			}
 			value, err := proto.Marshal(r)
 			must(t, err)
-			f, err := decode(chainlog.Raw{Value: value})
+			f, err := One(chainlog.Raw{Value: value})
 			must(t, err)
 			if err := sameFact(r, &f); err != nil {
 				t.Fatalf("%v: %v", r, err)
 			}
 			read++
-			if f.quarantined {
+			if f.Quarantined {
 				quarantined++
 			}
 			value = bytes.Clone(value)
 			value[rng.IntN(len(value))] ^= 1 << rng.IntN(8)
 			var changed event.Record
 			valid := proto.Unmarshal(value, &changed) == nil && changed.GetFact() != nil
-			f, err = decode(chainlog.Raw{Value: value})
+			f, err = One(chainlog.Raw{Value: value})
 			switch {
 			case err != nil && valid:
 				t.Fatalf("%x is refused with %v", value, err)
@@ -133,7 +144,7 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// spoil changes now and then what the fold must notice.
+// spoil changes now and then what must be noticed.
 func spoil(rng *rand.Rand, l *event.Log) {
 	switch rng.IntN(12) {
 	case 0:
@@ -159,38 +170,100 @@ func spoil(rng *rand.Rand, l *event.Log) {
 	}
 }
 
-// TestNumbers: the numbers that the fold writes for kinds, events and lists are
-// those that the tables give the names.
+// TestNumbers: the numbers by which facts name kinds and events are those that the
+// tables give the names.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
-	conn, database := newGeneration(t)
-	number := func(column, name string) (n int8) {
-		t.Helper()
-		table, column, _ := strings.Cut(column, ".")
-		ask := fmt.Sprintf("SELECT CAST(CAST('%s', toTypeName(%s)), 'Int8') FROM (SELECT any(r.%s) AS %s FROM %s.%s AS r)", name, column, column, column, database, table)
-		must(t, conn.QueryRow(t.Context(), ask).Scan(&n))
-		return n
-	}
-	for _, k := range []kind{aLog, aBlock, aVault, aDecision} {
-		if n := number("records.kind", k.String()); n != int8(k) {
-			t.Errorf("records.kind %s is %d", k, n)
+	numbers := enums(t, "../../schemas/readmodel/tables/records.sql")
+	for _, k := range []Kind{LogKind, BlockKind, VaultKind, DecisionKind} {
+		if n, ok := numbers["kind"][k.String()]; !ok || n != int(k) {
+			t.Errorf("records.kind %s is %d, and not %d", k, n, k)
 		}
 	}
 	for _, k := range append(contracts.Kinds(), contracts.KindUnknown) {
-		f := fact{named: k}
-		if n := number("records.event", k.String()); n != int8(f.eventNumber()) {
-			t.Errorf("records.event %s is %d, and not %d", k, n, f.eventNumber())
+		f := Fact{Named: k}
+		if n, ok := numbers["event"][k.String()]; !ok || n != int(f.EventNumber()) {
+			t.Errorf("records.event %s is %d, and not %d", k, n, f.EventNumber())
 		}
 	}
-	for name, want := range map[string]int8{"first": listFirst, "deposited": listDeposited, "withdrawn": listWithdrawn} {
-		if n := number("rankings.list", name); n != want {
-			t.Errorf("rankings.list %s is %d, and not %d", name, n, want)
+	if n := numbers["event"][""]; n != int((&Fact{Kind: BlockKind}).EventNumber()) {
+		t.Errorf("what is no log is event %d", n)
+	}
+}
+
+// enums reads the numbers of the names of a table's columns.
+func enums(t *testing.T, path string) map[string]map[string]int {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	must(t, err)
+	out := map[string]map[string]int{}
+	for _, column := range regexp.MustCompile(`(?s)(\w+) Enum8\((.*?)\)`).FindAllStringSubmatch(string(b), -1) {
+		out[column[1]] = map[string]int{}
+		for _, value := range regexp.MustCompile(`'(\w*)' = (\d+)`).FindAllStringSubmatch(column[2], -1) {
+			out[column[1]][value[1]], err = strconv.Atoi(value[2])
+			must(t, err)
 		}
 	}
-	for name, k := range map[string]contracts.Kind{"requested": contracts.KindWithdrawalRequested, "funded": contracts.KindWithdrawalFunded,
-		"claimed": contracts.KindWithdrawalClaimed, "cancelled": contracts.KindWithdrawalCancelled, "expired": contracts.KindWithdrawalExpired} {
-		if n := number("requests.kind", name); n != int8(stepNumber(k)) {
-			t.Errorf("requests.kind %s is %d, and not %d", name, n, stepNumber(k))
+	return out
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnits: a batch is cut after each boundary, whatever pieces it came in, and
+// each unit knows what it rewrites.
+func TestUnits(t *testing.T) {
+	t.Parallel()
+	s := histories.New(31337)
+	s.Vault(histories.VaultAt(0))
+	s.Mine()
+	s.Mine()
+	s.Mine()
+	s.Retract(2)
+	s.Mine()
+	s.Decision("test")
+	var facts []Fact
+	for _, r := range s.Records {
+		value, err := proto.Marshal(r)
+		must(t, err)
+		f, err := One(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
+		must(t, err)
+		facts = append(facts, f)
+	}
+	const never = math.MaxUint64
+	want := []string{fmt.Sprint(1, 1, uint64(never), 0, false), "2 1 1 1 false", "3 1 2 2 false", "4 1 3 3 false", "7 3 2 3 true", fmt.Sprint(8, 1, uint64(never), 0, false)}
+	for size := 1; size <= len(facts); size++ {
+		var b Batch
+		for piece := range slices.Chunk(facts, size) {
+			b = append(b, piece)
 		}
+		var got []string
+		seq := uint64(0)
+		for _, u := range b.Units() {
+			got = append(got, fmt.Sprint(u.End, u.Facts.Len(), u.Lowest, u.Highest, u.Rewrites))
+			for f := range u.Facts.All() {
+				if seq++; f.Seq != seq {
+					t.Fatalf("in pieces of %d: seq %d where %d belongs", size, f.Seq, seq)
+				}
+			}
+			if u.Facts.Last().Seq != u.End || u.Rewrites && u.Ancestor() != 1 {
+				t.Errorf("in pieces of %d: unit %v ends with %v, ancestor %d", size, u, u.Facts.Last(), u.Ancestor())
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("in pieces of %d: units %q, want %q", size, got, want)
+		}
+	}
+	unit := Batch{facts}.Units()[4]
+	kept, some := unit.Keep(func(f *Fact) bool { return f.Sign > 0 })
+	if !some || kept.Facts.Len() != 1 || kept.End != unit.End || kept.Lowest != unit.Lowest || !kept.Rewrites || unit.Facts.Len() != 3 {
+		t.Errorf("kept %+v of %+v", kept, unit)
+	}
+	if _, some := unit.Keep(func(*Fact) bool { return false }); some {
+		t.Error("something is left of nothing")
 	}
 }

@@ -51,6 +51,43 @@ func (w *Writer) clean(ctx context.Context, derived []string) error {
 	return nil
 }
 
+// concerning says which facts are of units that concern a derived table, as concerns
+// does: their tables, and the condition on their rows.
+var concerning = map[string]map[string]string{
+	readmodel.Withdrawals:   {readmodel.WithdrawalEvents: "1"},
+	readmodel.Users:         {readmodel.Deposits: "1", readmodel.WithdrawalEvents: "kind IN ('requested', 'claimed')"},
+	readmodel.PartnerTotals: {readmodel.Deposits: "partner > 0"},
+}
+
+// whole tells whether the derived tables have every unit of the spine that concerns
+// them, and removes them where one does not: a writer that was stopped before it
+// derived has come late, when another one had written on, and made them as of an
+// older seq. They are derived again, once that writer cannot take the new ones for
+// its own: what it knows of their cursors is too old then.
+func (w *Writer) whole(ctx context.Context) (bool, error) {
+	for table, s := range w.derived {
+		for facts, of := range concerning[table] {
+			var lacking uint64
+			between := readmodel.Parameters(ctx, map[string]uint64{"after": s.cursor.Seq, "to": w.Position()})
+			if err := w.conn.QueryRow(between, "SELECT count() FROM "+facts+" WHERE seq > {after:UInt64} AND seq <= {to:UInt64} AND "+of).Scan(&lacking); err != nil {
+				return false, fmt.Errorf("look for what %s.%s lacks of %s: %w", w.database, table, facts, err)
+			}
+			if lacking == 0 {
+				continue
+			}
+			w.log.Warn("the derived tables are older than the facts, they are made again", "table", table, "cursor", s.cursor.Seq, "seq", w.Position())
+			for _, table := range readmodel.Derived {
+				if err := w.ch.Discard(ctx, w.conn, w.database, table); err != nil {
+					return false, err
+				}
+			}
+			clear(w.derived)
+			return false, pause(ctx, cursorAge)
+		}
+	}
+	return true, nil
+}
+
 // Derive makes the derived tables as of the position, each from its definition: as
 // a draft under a name that nobody else has, which gets the table's name when it is
 // whole. A writer that was stopped and comes late finishes a draft that nobody will
@@ -132,6 +169,11 @@ func (w *Writer) know(ctx context.Context) error {
 	return err
 }
 
+// written gives a question the position: another writer may have gone on.
+func (w *Writer) written(ctx context.Context) context.Context {
+	return readmodel.Parameters(ctx, map[string]uint64{"seq": w.Position()})
+}
+
 // vaultRecord is a record about a vault.
 type vaultRecord struct {
 	Passed  bool   `ch:"passed"`
@@ -140,7 +182,7 @@ type vaultRecord struct {
 }
 
 func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err error) {
-	err = w.conn.Select(ctx, &records, "SELECT passed, payload FROM records WHERE kind = 'vault' AND sign > 0 ORDER BY seq")
+	err = w.conn.Select(w.written(ctx), &records, "SELECT passed, payload FROM records WHERE kind = 'vault' AND sign > 0 AND seq <= {seq:UInt64} ORDER BY seq")
 	for i := 0; err == nil && i < len(records); i++ {
 		var record event.Record
 		err = proto.Unmarshal([]byte(records[i].Payload), &record)
@@ -166,11 +208,11 @@ func (w *Writer) LogVaults(ctx context.Context) (out []common.Address, err error
 // newestBlock is the question for the newest indexed block: of the records about a
 // block the newest one says whether it is indexed.
 const newestBlock = `SELECT block FROM (
-  SELECT block, sign FROM records WHERE kind = 'block' ORDER BY kind DESC, block DESC, seq DESC LIMIT 1 BY block
+  SELECT block, sign FROM records WHERE kind = 'block' AND seq <= {seq:UInt64} ORDER BY kind DESC, block DESC, seq DESC LIMIT 1 BY block
 ) WHERE sign > 0 LIMIT 1`
 
 func (w *Writer) readNewest(ctx context.Context) (newest uint64, err error) {
-	rows, err := w.conn.Query(ctx, newestBlock)
+	rows, err := w.conn.Query(w.written(ctx), newestBlock)
 	if err != nil {
 		return 0, fmt.Errorf("read the newest block of %s: %w", w.database, err)
 	}

@@ -1,25 +1,18 @@
 package write
 
 import (
-	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"google.golang.org/protobuf/proto"
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/histories"
-	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -29,77 +22,12 @@ var (
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 
-const chainID = 31337
-
-var prefixes atomic.Int64
-
-// generation is a database of the test's own.
-type generation struct {
-	ch       readmodel.Config
-	database string
-	conn     driver.Conn
-}
-
-func newGeneration(t testing.TB) *generation {
-	t.Helper()
-	ch := readmodel.DefaultConfig()
-	ch.Addr, ch.Prefix = localtest.ClickHouse(t), fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
-	g := &generation{ch: ch, database: ch.Database(1)}
-	server, err := ch.Open("")
-	must(t, err)
-	must(t, ch.Create(t.Context(), server, g.database))
-	g.conn, err = ch.Open(g.database)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := server.Exec(context.Background(), "DROP DATABASE "+g.database); err != nil {
-			t.Errorf("drop the test's database: %v", err)
-		}
-		g.conn.Close()
-		server.Close()
-	})
-	return g
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// writer opens a writer as a projector does.
-func (g *generation) writer(t testing.TB) *Writer {
-	t.Helper()
-	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
-	must(t, err)
-	w, err := Open(t.Context(), g.conn, g.ch, g.database, derived, uncounted(), slog.New(slog.DiscardHandler))
-	must(t, err)
-	return w
-}
-
-func uncounted() Counts {
-	return Counts{Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
-}
-
-// batchOf is records as the feed gives them.
-func batchOf(t testing.TB, records []*event.Record) decode.Batch {
-	t.Helper()
-	var raw []chainlog.Raw
-	for _, r := range records {
-		value, err := proto.Marshal(r)
-		must(t, err)
-		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
-	}
-	facts, err := decode.All(chainID, raw)
-	must(t, err)
-	return decode.Batch{facts}
-}
-
 // TestRandomHistories plays random histories, cut into random batches, with a
 // writer that dies at random places: before a table has its rows, before the spine
 // has, in the middle of a unit that rewrites the past. Some units come before the
-// tables are derived, the others after. What the derived tables hold then is
-// compared with their definitions.
+// tables are derived, the others after. What the derived tables hold meanwhile is
+// compared with their definitions, and with the oracle at random past blocks, as a
+// reader may ask for them; and in the end every table is compared with the log.
 func TestRandomHistories(t *testing.T) {
 	first := *seed
 	if first == 0 {
@@ -109,51 +37,84 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprintf("seed=%d", first+i), func(t *testing.T) {
 			t.Parallel() // the engine's disk is what takes time
 			rng := rand.New(rand.NewPCG(first+i, 1))
-			g := newGeneration(t)
-			s := histories.Random(rng, chainID, 30)
-			play(t, rng, g, s.Records)
+			h := &playing{g: newGeneration(t), rng: rng, script: histories.Random(rng, chainID, 30)}
+			h.play(t)
+			h.g.equal(t, h.script.Records)
+			for range 3 {
+				h.past(t)
+			}
+			if h.compared == 0 {
+				t.Error("no past block was compared")
+			}
 		})
 	}
 }
 
+// playing is a history that is being played.
+type playing struct {
+	g        *generation
+	rng      *rand.Rand
+	script   *histories.Script
+	passed   []common.Address // vaults that joined after the tables were derived
+	compared int
+}
+
 // play writes all records.
-func play(t *testing.T, rng *rand.Rand, g *generation, records []*event.Record) {
+func (h *playing) play(t *testing.T) {
 	t.Helper()
+	records := h.script.Records
 	var w *Writer
-	rest := histories.Units(records)
-	deriveAt := rng.IntN(len(rest))
+	deriveAt := h.rng.IntN(len(histories.Units(records)))
 	for w == nil || w.Position() < uint64(len(records)) {
-		if w == nil || rng.IntN(6) == 0 {
-			w = g.writer(t)
+		if w == nil || h.rng.IntN(6) == 0 {
+			w = h.g.writer(t)
 		}
 		rest := histories.Units(records[w.Position():])
 		if !w.Derived() && len(histories.Units(records))-len(rest) >= deriveAt {
 			if w.Position() == 0 || outstanding(records, w.Position()) {
 				deriveAt++
 			} else {
-				must(t, w.Derive(t.Context(), g.conn))
+				h.derive(t, w)
 			}
 		}
-		var batch []*event.Record
-		for _, unit := range rest[:1+rng.IntN(min(6, len(rest)))] {
-			batch = append(batch, unit...)
-		}
-		if rng.IntN(3) == 0 {
-			kill(t, rng, w, batchOf(t, batch))
+		batch := batchOf(t, slices.Concat(rest[:1+h.rng.IntN(min(6, len(rest)))]...))
+		dead := h.rng.IntN(3) == 0
+		if dead {
+			h.kill(t, w, batch)
 			w = nil
+		} else {
+			must(t, w.Write(t.Context(), w.Encode(batch)))
+		}
+		if !h.derived() {
 			continue
 		}
-		if err := w.Write(t.Context(), w.Encode(batchOf(t, batch))); err != nil {
-			t.Fatal(err)
-		}
-		if w.Derived() {
-			g.check(t)
+		h.g.check(t)
+		if dead {
+			h.past(t)
 		}
 	}
 	if !w.Derived() {
-		must(t, w.Derive(t.Context(), g.conn))
+		h.derive(t, w)
 	}
-	g.check(t)
+}
+
+func (h *playing) derived() bool { return h.passed != nil }
+
+func (h *playing) derive(t *testing.T, w *Writer) {
+	t.Helper()
+	must(t, w.Derive(t.Context(), h.g.conn))
+	h.passed = []common.Address{}
+	for _, r := range h.script.Records[w.Position():] {
+		if r.GetVault() != nil {
+			h.passed = append(h.passed, common.BytesToAddress(r.GetVault().GetAddress()))
+		}
+	}
+}
+
+// past compares a random block that was.
+func (h *playing) past(t *testing.T) {
+	t.Helper()
+	h.compared += h.g.past(t, h.script.Records, h.script.First-1+h.rng.Uint64N(h.script.Number+2-h.script.First), h.passed...)
 }
 
 // outstanding tells whether a vault's history is still to come at a seq, which is
@@ -164,66 +125,19 @@ func outstanding(records []*event.Record, seq uint64) bool {
 }
 
 // kill gives a batch to some of the tables only, as a writer that dies.
-func kill(t *testing.T, rng *rand.Rand, w *Writer, batch decode.Batch) {
+func (h *playing) kill(t *testing.T, w *Writer, batch decode.Batch) {
 	t.Helper()
-	e := w.Encode(batch)
-	units := [][]decode.Unit{nil}
-	if w.Derived() {
-		units = parts(batch.Units())
+	some := func(string) bool { return h.rng.IntN(2) == 0 }
+	if !w.Derived() {
+		dies(t, w, batch.Units(), some)
+		return
 	}
-	whole := rng.IntN(len(units)) // these are written, of the next one a part
-	for i, part := range units[:whole+1] {
-		if i < whole {
-			must(t, w.writeDerived(t.Context(), part))
-			continue
-		}
-		for table := range w.facts {
-			if rng.IntN(2) == 0 {
-				delete(w.facts, table)
-			}
-		}
-		for table := range w.derived {
-			if rng.IntN(2) == 0 {
-				delete(w.derived, table)
-			}
-		}
-		var err error
-		if part == nil {
-			err = w.insertAhead(t.Context(), e.rows, nil)
-		} else {
-			var all decode.Batch
-			for _, u := range part {
-				all = append(all, u.Facts...)
-			}
-			err = w.insertAhead(t.Context(), w.encode(all, w.vaults), w.kept(part))
-		}
-		must(t, err)
+	units := parts(batch.Units())
+	whole := h.rng.IntN(len(units)) // these are written, of the next one a part
+	for _, part := range units[:whole] {
+		must(t, w.writeDerived(t.Context(), part))
 	}
-}
-
-// check compares the derived tables with their definitions, both ways.
-func (g *generation) check(t *testing.T) {
-	t.Helper()
-	spine, err := readmodel.ReadCursor(t.Context(), g.conn, readmodel.Spine, 0)
-	must(t, err)
-	for _, table := range readmodel.Derived {
-		cursor, err := readmodel.ReadCursor(t.Context(), g.conn, table, 0)
-		must(t, err)
-		if cursor.Seq > spine.Seq {
-			continue // a killed writer's rows, which the facts may not have yet
-		}
-		columns := dataColumns(table)
-		question := "SELECT toString(tuple(" + columns + ")) AS row, toInt64(sum(s)) AS n FROM (SELECT " + columns + ", toInt64(sign) AS s FROM " + table +
-			" WHERE NOT (" + readmodel.CursorRow(table) + ") UNION ALL SELECT " + columns + ", toInt64(-1) FROM (" + readmodel.Definition(table) + ")) GROUP BY " + columns + " HAVING n != 0 LIMIT 5"
-		var rows []struct {
-			Row string `ch:"row"`
-			N   int64  `ch:"n"`
-		}
-		must(t, g.conn.Select(readmodel.Parameters(t.Context(), map[string]uint64{"seq": cursor.Seq}), &rows, question))
-		if len(rows) > 0 {
-			t.Fatalf("%s at seq %d: of the rows that differ, how many more the table has than its definition: %v", table, cursor.Seq, rows)
-		}
-	}
+	dies(t, w, units[whole], some)
 }
 
 // TestParts: a unit that rewrites stands alone.

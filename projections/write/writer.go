@@ -70,6 +70,9 @@ func Open(ctx context.Context, conn driver.Conn, ch readmodel.Config, database s
 			return nil, err
 		}
 	}
+	if whole, err := w.whole(ctx); err != nil || !whole {
+		return w, err
+	}
 	return w, w.know(ctx)
 }
 
@@ -92,6 +95,9 @@ func (w *Writer) Passed() bool { return w.passed }
 // encoded is whole units of the log as rows of the spine and of facts.
 type encoded struct {
 	rows map[string]*rows
+	// Events of appended logs that cannot be counted, and of sweeps that cannot be:
+	// counted when the rows are written, for rows may be encoded twice.
+	quarantined, impossible []string
 }
 
 // Encode makes the rows of whole units for a generation that is being built. It
@@ -113,7 +119,7 @@ func (w *Writer) encode(batch decode.Batch, vaults map[common.Address]bool) *enc
 		passed := isPassed(f, vaults)
 		out.rows[readmodel.Spine].spine(f, passed)
 		if f.Quarantined && f.Sign > 0 {
-			w.counts.Quarantined(f.Name())
+			out.quarantined = append(out.quarantined, f.Name())
 		}
 		if passed {
 			continue
@@ -128,7 +134,7 @@ func (w *Writer) encode(batch decode.Batch, vaults map[common.Address]bool) *enc
 		case f.Event == contracts.KindDepositsSwept:
 			out.rows[readmodel.Sweeps].sweep(f)
 			if f.Sign > 0 && (f.Args.ID == 0 || f.Args.ID > f.Args.To) {
-				w.counts.Impossible(f.Name())
+				out.impossible = append(out.impossible, f.Name())
 			}
 		}
 	}
@@ -163,6 +169,7 @@ func (w *Writer) keep(e *encoded) {
 	for _, r := range e.rows {
 		r.reset()
 	}
+	e.quarantined, e.impossible = e.quarantined[:0], e.impossible[:0]
 	select {
 	case w.spare <- e:
 	default:
@@ -278,6 +285,12 @@ func (w *Writer) insert(ctx context.Context, batch decode.Batch, e *encoded, uni
 		return err
 	}
 	w.counts.Rows(readmodel.Spine, spine.count)
+	for _, event := range e.quarantined {
+		w.counts.Quarantined(event)
+	}
+	for _, event := range e.impossible {
+		w.counts.Impossible(event)
+	}
 	for i := range units {
 		w.newest = newestAfter(w.newest, &units[i])
 	}

@@ -10,7 +10,7 @@ import (
 // TestGivenUpQuestions: questions whose context ends at any moment of them do
 // the server no harm, and the next question is answered.
 func TestGivenUpQuestions(t *testing.T) {
-	conn, err := config(t).Open()
+	conn, err := config(t).Open("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestGivenUpQuestions(t *testing.T) {
 // TestPatientConnection: what takes long is bounded in memory like any question of
 // the writer, and not in time.
 func TestPatientConnection(t *testing.T) {
-	conn, err := config(t).OpenPatient()
+	conn, err := config(t).OpenPatient("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,499 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+	"golang.org/x/time/rate"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// vaultBooks is what the live logs of one vault add up to, in the terms of the
+// vault's own views. Amounts are in native units.
+type vaultBooks struct {
+	deposits, navs, sweeps, settlements uint64
+	sweptTo                             *big.Int
+	deposited, claimed                  *big.Int
+	// worth is totalAssets: the newest valuation, plus deposits and minus
+	// settlements after it.
+	worth *big.Int
+	queue map[uint64]*queued
+}
+
+// queued is a request as the vault's view gives it: states by the number of
+// the contract's enum.
+type queued struct {
+	owner    common.Address
+	state    uint8
+	shares   *big.Int
+	estimate *big.Int
+	assets   *big.Int
+}
+
+const (
+	pending uint8 = iota
+	funded
+	claimed
+	cancelled
+	expired
+)
+
+// chainCheck compares the log with the chain at the newest indexed block.
+type chainCheck struct {
+	client   *ethclient.Client
+	url      string
+	patience time.Duration
+	pace     *rate.Limiter
+	report   *Report
+	head     *event.Block
+	vaults   map[common.Address]*vaultBooks
+	covered  map[common.Address]*event.Coverage
+	// Live logs by block hash, in the order of the chain.
+	logs map[common.Hash][]*event.Log
+	// numbers are those of the blocks that the log knows of: that have logs, or are
+	// said to be indexed. order has them in the order of the chain.
+	numbers map[common.Hash]uint64
+	order   []common.Hash
+	// most is how many blocks are asked for at once, width how many are now.
+	most, width uint64
+}
+
+const (
+	// nodeTimeout bounds one question to a node, so that one that hangs is an error.
+	nodeTimeout = 30 * time.Second
+	// maxAnswer is how many bytes one answer of a node may have, over a WebSocket
+	// (go-ethereum's own bound) and over HTTP.
+	maxAnswer = 32 << 20
+)
+
+// againstChain compares live records up to the seq of a cursor, oldest first,
+// with what a node says: each block that the log knows of, by its height and its
+// hash, and its logs; each vault's totals, queue and valuation by eth_call at the
+// newest indexed block; and the logs of all blocks by ranges, since the log may
+// know nothing of a block that it lost. Of blocks and ranges a sample may do; all
+// of it is as far as the log covers the vault. A node that does not answer is an
+// error, a difference is not.
+func againstChain(ctx context.Context, options Options, cursor *event.Cursor, records []*event.Record, report *Report) error {
+	c := &chainCheck{
+		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), report: report,
+		vaults: map[common.Address]*vaultBooks{}, covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
+		numbers: map[common.Hash]uint64{}, most: cmp.Or(options.BatchBlocks, wholeRange),
+	}
+	c.width = c.most
+	if options.RequestsPerSecond > 0 {
+		c.pace.SetLimit(rate.Limit(options.RequestsPerSecond))
+	}
+	for _, v := range cursor.GetVaults() {
+		c.covered[common.Address(v.GetAddress())] = v
+	}
+	for _, r := range records {
+		c.add(r)
+	}
+	c.order = inOrder(c.numbers)
+	if err := c.connect(ctx, cursor.GetChainId()); err != nil {
+		return err
+	}
+	defer c.client.Close()
+	if err := c.compareLogs(ctx, options.Sample); err != nil {
+		return err
+	}
+	for _, address := range slices.SortedFunc(maps.Keys(c.vaults), common.Address.Cmp) {
+		if err := c.compareVault(ctx, address, c.vaults[address]); err != nil {
+			return err
+		}
+	}
+	return c.compareRanges(ctx, options.Sample)
+}
+
+// connect finds out whether the node is of the log's chain.
+func (c *chainCheck) connect(ctx context.Context, chainID uint64) error {
+	err := c.ask(ctx, func(ctx context.Context) error {
+		client, err := rpc.DialOptions(ctx, c.url, rpc.WithHTTPClient(&http.Client{Transport: shortAnswers{http.DefaultTransport}}))
+		c.client = ethclient.NewClient(client)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("connect to the chain's node: %w", err)
+	}
+	var id *big.Int
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		id, err = c.client.ChainID(ctx)
+		return err
+	})
+	if err == nil && (!id.IsUint64() || id.Uint64() != chainID) {
+		c.client.Close()
+		return fmt.Errorf("the chain's node is of chain %s and the log of chain %d: give another chain.rpc", id, chainID)
+	}
+	if err != nil {
+		c.client.Close()
+		return fmt.Errorf("ask the chain's node for its chain id: %w", err)
+	}
+	return nil
+}
+
+// shortAnswers gives an error in place of an answer that is longer than maxAnswer.
+type shortAnswers struct{ http.RoundTripper }
+
+func (s shortAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, maxAnswer)
+	}
+	return response, err
+}
+
+// ask puts one question to the node, when the node may be asked again and for so
+// long as it may take. The error holds nothing of the URL that may be a key.
+func (c *chainCheck) ask(ctx context.Context, question func(context.Context) error) error {
+	if err := c.pace.Wait(ctx); err != nil {
+		return fmt.Errorf("wait until %s may be asked again: %w", contracts.EndpointName(c.url), err)
+	}
+	bounded, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	err := question(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%s gave no answer within %s", contracts.EndpointName(c.url), c.patience)
+	}
+	if long := new(http.MaxBytesError); errors.As(err, &long) {
+		return fmt.Errorf("%s gives an answer of more than %d MiB", contracts.EndpointName(c.url), maxAnswer>>20)
+	}
+	return contracts.Discreet(err, c.url)
+}
+
+// covers tells whether the log has what a vault did in a block. It lacks, and
+// rightly, the blocks before the vault's start, and those after the block up to
+// which one was read that left the configuration or is still late.
+func (c *chainCheck) covers(address common.Address, number uint64) bool {
+	v := c.covered[address]
+	return v != nil && v.GetStartBlock() <= number && number <= v.GetCoveredTo()
+}
+
+// covering gives the vaults that the log covers in a block.
+func (c *chainCheck) covering(number uint64) (addresses []common.Address) {
+	for address := range c.covered {
+		if c.covers(address, number) {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+func (c *chainCheck) add(r *event.Record) {
+	switch {
+	case r.GetVault() != nil:
+		a := common.Address(r.GetVault().GetAddress())
+		if c.vaults[a] == nil {
+			c.vaults[a] = &vaultBooks{sweptTo: new(big.Int), deposited: new(big.Int), claimed: new(big.Int), worth: new(big.Int), queue: map[uint64]*queued{}}
+		}
+	case r.GetBlock() != nil:
+		c.numbers[common.Hash(r.GetBlock().GetHash())] = r.GetBlock().GetNumber()
+		if c.head == nil || r.GetBlock().GetNumber() >= c.head.GetNumber() {
+			c.head = r.GetBlock()
+		}
+	case r.GetLog() != nil:
+		l := r.GetLog()
+		hash := common.Hash(l.GetBlockHash())
+		c.numbers[hash], c.logs[hash] = l.GetBlockNumber(), append(c.logs[hash], l)
+		topics := make([]common.Hash, len(l.GetTopics()))
+		for i, t := range l.GetTopics() {
+			topics[i] = common.BytesToHash(t)
+		}
+		e, err := contracts.Decode(topics, l.GetData())
+		if v := c.vaults[common.Address(l.GetAddress())]; v != nil && err == nil && e != nil {
+			v.add(e)
+		}
+	}
+}
+
+// add follows the contract's own rules. What they do not allow is reported as
+// a difference of the totals.
+func (v *vaultBooks) add(e contracts.Event) {
+	move := func(index *big.Int, state uint8) *queued {
+		q := v.queue[index.Uint64()]
+		if q == nil {
+			q = &queued{shares: new(big.Int), estimate: new(big.Int), assets: new(big.Int)}
+			v.queue[index.Uint64()] = q
+		}
+		q.state = state
+		return q
+	}
+	switch e := e.(type) {
+	case contracts.DepositAccepted:
+		v.deposits++
+		v.deposited.Add(v.deposited, e.Assets)
+		v.worth = new(big.Int).Add(v.worth, e.Assets)
+	case contracts.WithdrawalRequested:
+		q := move(e.RequestIndex, pending)
+		q.owner, q.shares, q.estimate = e.Owner, e.Shares, e.AssetsEstimate
+	case contracts.WithdrawalFunded:
+		move(e.RequestIndex, funded).assets = e.Assets
+	case contracts.WithdrawalClaimed:
+		move(e.RequestIndex, claimed)
+		v.claimed.Add(v.claimed, e.Assets)
+	case contracts.WithdrawalCancelled:
+		move(e.RequestIndex, cancelled)
+	case contracts.WithdrawalExpired:
+		move(e.RequestIndex, expired)
+	case contracts.NavUpdated:
+		v.navs++
+		v.worth = e.TotalAssets
+	case contracts.DepositsSwept:
+		v.sweeps++
+		v.sweptTo = e.ToDepositID
+	case contracts.WithdrawalsSettled:
+		v.settlements++
+		v.worth = new(big.Int).Sub(v.worth, e.Assets)
+	}
+}
+
+// inOrder gives blocks in the order of the chain.
+func inOrder(numbers map[common.Hash]uint64) []common.Hash {
+	return slices.SortedFunc(maps.Keys(numbers), func(a, b common.Hash) int { return cmp.Or(cmp.Compare(numbers[a], numbers[b]), a.Cmp(b)) })
+}
+
+// compareLogs compares the blocks that the log knows of by their hashes. The
+// newest is never left to the sample: the vaults' totals are asked for there.
+func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
+	check := Check{Name: "chain: logs by block hash"}
+	defer func() { c.report.Checks = append(c.report.Checks, check) }()
+	for _, hash := range c.order {
+		if sample > 1 && rand.Uint64N(sample) != 0 && hash != common.BytesToHash(c.head.GetHash()) {
+			continue
+		}
+		difference, err := c.compareBlock(ctx, c.numbers[hash], hash)
+		if err != nil {
+			return err
+		}
+		if difference != "" {
+			check.Difference = difference
+			return nil
+		}
+		check.Compared++
+	}
+	return nil
+}
+
+// compareBlock compares one block with the chain's at its height, and then its
+// logs, and gives the first difference, empty for none. The hash comes first: many
+// nodes go on giving the logs of a block that has left the chain.
+func (c *chainCheck) compareBlock(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
+	if difference, err = c.left(ctx, number, hash); difference != "" || err != nil {
+		return difference, err
+	}
+	addresses := c.covering(number)
+	var said []types.Log
+	if len(addresses) > 0 { // with none, it would be a question for all logs
+		said, err = c.ofChain(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: addresses})
+		if err != nil {
+			return c.replaced(ctx, number, hash, fmt.Errorf("ask for the logs of block %d: %w", number, err))
+		}
+	}
+	if difference = differ(c.logs[hash], said); difference != "" {
+		return inBlock(number, hash, difference), nil
+	}
+	return "", nil
+}
+
+// inBlock says of which block a difference is.
+func inBlock(number uint64, hash common.Hash, difference string) string {
+	return fmt.Sprintf("block %d with hash %s: %s", number, hash, difference)
+}
+
+// ofChain gives the logs that the node has.
+func (c *chainCheck) ofChain(ctx context.Context, query ethereum.FilterQuery) (logs []types.Log, err error) {
+	err = c.ask(ctx, func(ctx context.Context) (err error) {
+		logs, err = c.client.FilterLogs(ctx, query)
+		return err
+	})
+	return logs, err
+}
+
+// left compares a block's hash with the one that the chain has at its height, and
+// gives the difference, empty for none.
+func (c *chainCheck) left(ctx context.Context, number uint64, hash common.Hash) (difference string, err error) {
+	var now *struct{ Hash common.Hash }
+	err = c.ask(ctx, func(ctx context.Context) error {
+		return c.client.Client().CallContext(ctx, &now, "eth_getBlockByNumber", hexutil.Uint64(number), false)
+	})
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask for block %d: %w", number, err)
+	case now == nil:
+		return "", fmt.Errorf("%s has no block %d yet: wait until it is in sync, or give another chain.rpc", contracts.EndpointName(c.url), number)
+	case now.Hash != hash:
+		return inBlock(number, hash, fmt.Sprintf("it is not of this chain any more, which has block %s there; if it left just now, compare again", now.Hash)), nil
+	}
+	return "", nil
+}
+
+// replaced finds out why a node refuses to say something about a block. It may
+// not know the block any more, which every node says in other words; so the block
+// that it has at the height decides. Any other reason is an error.
+func (c *chainCheck) replaced(ctx context.Context, number uint64, hash common.Hash, fault error) (difference string, err error) {
+	var refused rpc.Error
+	if !errors.As(fault, &refused) {
+		return "", fault
+	}
+	difference, err = c.left(ctx, number, hash)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w; and %w", fault, err)
+	case difference == "":
+		return "", fault
+	}
+	return difference, nil
+}
+
+// differ compares the logs of one block and gives the first difference, empty for none.
+func differ(kept []*event.Log, said []types.Log) string {
+	slices.SortFunc(kept, func(a, b *event.Log) int { return cmp.Compare(a.GetLogIndex(), b.GetLogIndex()) })
+	for i, l := range kept {
+		if i >= len(said) {
+			return fmt.Sprintf("the chain has %d logs, and the log one of index %d more", len(said), l.GetLogIndex())
+		}
+		s := said[i]
+		same := uint32(s.Index) == l.GetLogIndex() && bytes.Equal(s.Address[:], l.GetAddress()) && bytes.Equal(s.Data, l.GetData()) &&
+			bytes.Equal(s.TxHash[:], l.GetTxHash()) && s.BlockNumber == l.GetBlockNumber() && len(s.Topics) == len(l.GetTopics())
+		for j := 0; same && j < len(s.Topics); j++ {
+			same = bytes.Equal(s.Topics[j][:], l.GetTopics()[j])
+		}
+		if !same {
+			return fmt.Sprintf("log %d of the log and log %d of the chain are not the same", l.GetLogIndex(), s.Index)
+		}
+	}
+	if len(said) > len(kept) {
+		return fmt.Sprintf("the log lacks the chain's log %d of %s", said[len(kept)].Index, said[len(kept)].Address)
+	}
+	return ""
+}
+
+// requestPage is how many requests are asked for at once.
+const requestPage = 200
+
+// compareVault asks a vault for its totals at the newest indexed block. One
+// that has no such views is another contract, and compared by its logs alone, as
+// is one that the log does not cover up to there: few nodes know older totals.
+func (c *chainCheck) compareVault(ctx context.Context, address common.Address, v *vaultBooks) error {
+	check := Check{Name: fmt.Sprintf("chain: totals of %s", address.Hex()[:10])}
+	defer func() { c.report.Checks = append(c.report.Checks, check) }()
+	switch {
+	case c.covered[address] == nil:
+		check.Difference = "the log has the vault's record, but its cursor does not say how far the vault was read"
+		return nil
+	case c.head == nil:
+		return nil
+	case !c.covers(address, c.head.GetNumber()):
+		check.Name += fmt.Sprintf(" (only read up to block %d)", c.covered[address].GetCoveredTo())
+		return nil
+	}
+	vault, err := reference.NewReferenceVaultCaller(address, c.client)
+	if err != nil {
+		return fmt.Errorf("bind vault %s: %w", address, err)
+	}
+	return c.compareTotals(ctx, vault, address, v, &check)
+}
+
+// compareTotals compares each total, and then the queue.
+func (c *chainCheck) compareTotals(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
+	for _, view := range []struct {
+		name string
+		ask  func(*bind.CallOpts) (*big.Int, error)
+		want *big.Int
+	}{
+		{"totalDeposited", vault.TotalDeposited, v.deposited},
+		{"totalClaimed", vault.TotalClaimed, v.claimed},
+		{"totalAssets", vault.TotalAssets, v.worth},
+		{"depositCount", vault.DepositCount, new(big.Int).SetUint64(v.deposits)},
+		{"sweptTo", vault.SweptTo, v.sweptTo},
+		{"requestCount", vault.RequestCount, new(big.Int).SetUint64(uint64(len(v.queue)))},
+		{"navCount", vault.NavCount, new(big.Int).SetUint64(v.navs)},
+		{"sweepCount", vault.SweepCount, new(big.Int).SetUint64(v.sweeps)},
+		{"settlementCount", vault.SettlementCount, new(big.Int).SetUint64(v.settlements)},
+	} {
+		var got *big.Int
+		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
+			got, err = view.ask(at)
+			return err
+		})
+		if absent(err) && check.Compared == 0 {
+			check.Name += " (no such views)"
+			return nil
+		}
+		if err != nil {
+			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for %s at block %d: %w; a pruned node may not have it", address, view.name, c.head.GetNumber(), err))
+		}
+		if got.Cmp(view.want) != 0 {
+			check.Difference = fmt.Sprintf("%s is %s on the chain at block %d and %s by the log", view.name, got, c.head.GetNumber(), view.want)
+			return nil
+		}
+		check.Compared++
+	}
+	return c.compareQueue(ctx, vault, address, v, check)
+}
+
+// atHead makes a difference of the error of a view where the newest indexed block
+// has left the chain.
+func (c *chainCheck) atHead(ctx context.Context, check *Check, fault error) error {
+	difference, err := c.replaced(ctx, c.head.GetNumber(), common.Hash(c.head.GetHash()), fault)
+	check.Difference = difference
+	return err
+}
+
+// view calls a contract at the newest indexed block.
+func (c *chainCheck) view(ctx context.Context, call func(*bind.CallOpts) error) error {
+	return c.ask(ctx, func(ctx context.Context) error {
+		return call(&bind.CallOpts{Context: ctx, BlockHash: common.Hash(c.head.GetHash())})
+	})
+}
+
+// compareQueue compares every request of a vault.
+func (c *chainCheck) compareQueue(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
+	for first := 0; first < len(v.queue); first += requestPage {
+		var page []reference.ReferenceVaultRequest
+		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
+			page, err = vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))
+			return err
+		})
+		if err != nil {
+			return c.atHead(ctx, check, fmt.Errorf("ask vault %s for requests %d and on: %w", address, first, err))
+		}
+		for i, said := range page {
+			q := v.queue[uint64(first+i)]
+			if q == nil {
+				check.Difference = fmt.Sprintf("the log lacks request %d", first+i)
+				return nil
+			}
+			if q.owner != said.Owner || q.state != said.Status || q.shares.Cmp(said.Shares) != 0 || q.estimate.Cmp(said.AssetsEstimate) != 0 || q.assets.Cmp(said.Assets) != 0 {
+				check.Difference = fmt.Sprintf("request %d is %+v on the chain, and by the log of %s in state %d with %s shares, %s estimated, %s funded", first+i, said, q.owner, q.state, q.shares, q.estimate, q.assets)
+				return nil
+			}
+			check.Compared++
+		}
+	}
+	return nil
+}
+
+// absent tells whether a call failed because the contract has no such view.
+func absent(err error) bool {
+	var refused rpc.Error
+	return errors.Is(err, bind.ErrNoCode) || errors.As(err, &refused) && refused.ErrorCode() == 3 || err != nil && err.Error() == "execution reverted"
+}

@@ -1,0 +1,393 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// village is a development chain with vaults and traffic, and what the log says
+// of it.
+type village struct {
+	t      *testing.T
+	url    string
+	client *ethclient.Client
+	vaults []scenario.Vault
+	height uint64
+}
+
+func newVillage(t *testing.T) *village {
+	t.Helper()
+	v := &village{t: t, url: localtest.Anvil(t, local.AnvilOptions{States: 10_000}).URL}
+	deployed, err := scenario.Deploy(t.Context(), v.url)
+	must(t, err)
+	must(t, scenario.New(v.url, deployed, 1, []uint32{7}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 60))
+	v.vaults = deployed.Vaults
+	v.client, err = ethclient.DialContext(t.Context(), v.url)
+	must(t, err)
+	t.Cleanup(v.client.Close)
+	v.height, err = v.client.BlockNumber(t.Context())
+	must(t, err)
+	return v
+}
+
+// log is what ingest writes that covers each vault between two blocks: the
+// vaults, and then each block behind its logs.
+func (v *village) log(covered map[common.Address][2]uint64) (*event.Cursor, []*event.Record) {
+	v.t.Helper()
+	cursor := &event.Cursor{ChainId: chainID}
+	var records []*event.Record
+	add := func(r *event.Record, boundary bool) {
+		r.Seq, r.ChainId, r.Boundary = uint64(len(records))+1, chainID, boundary
+		if r.Seq == 1 {
+			r.Origin = &event.Origin{LogId: []byte("0123456789abcdef"), GenesisHash: make([]byte, 32)}
+		}
+		records = append(records, r)
+	}
+	for _, vault := range v.vaults {
+		c := covered[vault.Address]
+		add(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: vault.Address.Bytes(), StartBlock: c[0], Name: vault.Name, Decimals: 6,
+			Asset: &event.Token{Address: vault.Asset.Bytes(), Decimals: 6}}}}, true)
+		cursor.Vaults = append(cursor.Vaults, &event.Coverage{Address: vault.Address.Bytes(), StartBlock: c[0], CoveredTo: c[1]})
+	}
+	for n := v.vaults[0].StartBlock; n <= v.height; n++ {
+		h, err := v.client.HeaderByNumber(v.t.Context(), new(big.Int).SetUint64(n))
+		must(v.t, err)
+		hash := h.Hash()
+		logs, err := v.client.FilterLogs(v.t.Context(), ethereum.FilterQuery{BlockHash: &hash})
+		must(v.t, err)
+		for _, l := range logs {
+			if c, known := covered[l.Address]; !known || n < c[0] || n > c[1] {
+				continue
+			}
+			var topics [][]byte
+			for _, topic := range l.Topics {
+				topics = append(topics, topic.Bytes())
+			}
+			add(&event.Record{Fact: &event.Record_Log{Log: &event.Log{Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: n, BlockHash: hash.Bytes(),
+				BlockTime: h.Time, TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index)}}}, false)
+		}
+		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: hash.Bytes(), ParentHash: h.ParentHash.Bytes(), Time: h.Time}}}, true)
+	}
+	cursor.Seq = uint64(len(records))
+	return cursor, records
+}
+
+// whole covers every vault from its creation to the head.
+func (v *village) whole() map[common.Address][2]uint64 {
+	covered := map[common.Address][2]uint64{}
+	for _, vault := range v.vaults {
+		covered[vault.Address] = [2]uint64{vault.StartBlock, v.height}
+	}
+	return covered
+}
+
+// compare compares a log with the chain as a node gives it.
+func (v *village) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
+	v.t.Helper()
+	report := new(Report)
+	return report, againstChain(v.t.Context(), Options{Node: node, patience: patience}, cursor, records, report)
+}
+
+// The log is compared with the chain as far as it covers each vault: one that
+// left the configuration, one whose history is still being read and one that
+// begins later are no difference, but a log that is missing inside is.
+func TestChainIsComparedAsFarAsItIsCovered(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	check := func(covered map[common.Address][2]uint64, totals int) {
+		t.Helper()
+		cursor, records := v.log(covered)
+		report, err := v.compare(v.url, cursor, records)
+		must(t, err)
+		compared := 0
+		for _, c := range report.Checks {
+			if strings.HasPrefix(c.Name, "chain: totals") && c.Compared > 8 {
+				compared++
+			}
+		}
+		if report.Err() != nil || compared != totals || report.Checks[0].Compared != v.height-v.vaults[0].StartBlock+1 {
+			t.Errorf("want every block equal and the totals of %d vaults, got\n%s", totals, report)
+		}
+	}
+	check(v.whole(), 3)
+
+	covered := v.whole()
+	one, other, late := v.vaults[0].Address, v.vaults[1].Address, v.vaults[2].Address
+	covered[other] = [2]uint64{v.vaults[1].StartBlock, v.height - 20} // left out
+	covered[late] = [2]uint64{v.height - 10, v.height - 11}           // nothing was read of it yet
+	check(covered, 1)
+	covered[late] = [2]uint64{v.height + 10, v.height + 9} // begins in the future
+	check(covered, 1)
+
+	cursor, records := v.log(covered)
+	of := func(address common.Address) int {
+		return slices.IndexFunc(records, func(r *event.Record) bool { return bytes.Equal(r.GetLog().GetAddress(), address.Bytes()) })
+	}
+	for _, address := range []common.Address{one, other} {
+		i := of(address)
+		report, err := v.compare(v.url, cursor, slices.Delete(slices.Clone(records), i, i+1))
+		must(t, err)
+		if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), fmt.Sprintf("block %d with hash", records[i].GetLog().GetBlockNumber())) {
+			t.Errorf("without a log of %s: %v", address, fault)
+		}
+	}
+	cursor.Vaults = cursor.Vaults[1:]
+	report, err := v.compare(v.url, cursor, records)
+	must(t, err)
+	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "does not say how far the vault was read") {
+		t.Errorf("a cursor without a vault of the log: %v", fault)
+	}
+}
+
+// What the log covers is true at the seq of the cursor, which the tables may not
+// have reached: the chain is compared there, and the tables where they are.
+func TestVerifyWithTheChainBehindTheLog(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	covered := v.whole()
+	covered[v.vaults[2].Address] = [2]uint64{v.vaults[2].StartBlock, v.height - 15}
+	cursor, records := v.log(covered)
+	behind := len(records) / 2
+	for !records[behind-1].GetBoundary() {
+		behind++
+	}
+	w := newWorld(t)
+	w.append(t, records[:behind])
+	w.build(t, records[:behind])
+	w.derive(t)
+	w.registered(t, registry.Live)
+
+	options := Options{Node: v.url}
+	if _, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, options); err == nil || !strings.Contains(err.Error(), "cursor is at seq 0") {
+		t.Errorf("without a cursor: %v", err)
+	}
+	w.append(t, records[behind:])
+	value, err := proto.Marshal(cursor)
+	must(t, err)
+	must(t, w.producer.BeginTransaction())
+	must(t, w.producer.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.CursorTopic(chainID), Value: value}).FirstErr())
+	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	report, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, options)
+	must(t, err)
+	if report.Seq != uint64(behind) || report.Err() != nil || !strings.Contains(report.String(), fmt.Sprintf("(only read up to block %d)", v.height-15)) {
+		t.Errorf("want all equal at seq %d, got\n%s", behind, report)
+	}
+}
+
+// node is a node in front of the real one that answers some questions itself.
+func (v *village) node(answer func(method string, params []json.RawMessage) (result, fault any, told bool)) string {
+	v.t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		var call struct {
+			ID     json.RawMessage
+			Method string
+			Params []json.RawMessage
+		}
+		_ = json.Unmarshal(body, &call)
+		result, fault, told := answer(call.Method, call.Params)
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case !told:
+			response, err := http.Post(v.url, "application/json", bytes.NewReader(body))
+			if err != nil {
+				return
+			}
+			defer response.Body.Close()
+			_, _ = io.Copy(w, response.Body)
+		case fault != nil:
+			_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": call.ID, "error": fault})
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": call.ID, "result": result})
+		}
+	}))
+	v.t.Cleanup(server.Close)
+	return server.URL
+}
+
+// A node that refuses to give logs is an error, whatever it says, unless the
+// chain has another block in the place of the one that was asked for.
+func TestNodeThatRefuses(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	cursor, records := v.log(v.whole())
+	type fault = map[string]any
+	refuse := func(f fault, at func() (any, any, bool)) string {
+		return v.node(func(method string, params []json.RawMessage) (any, any, bool) {
+			switch method {
+			case "eth_getLogs":
+				return nil, f, true
+			case "eth_getBlockByNumber":
+				return at()
+			}
+			return nil, nil, false
+		})
+	}
+	truth := func() (any, any, bool) { return nil, nil, false }
+	for _, f := range []fault{
+		{"code": -32005, "message": "daily request count exceeded, request rate limited"}, {"code": -32603, "message": "internal error"},
+		{"code": -32000, "message": "request timed out"}, {"code": -32000, "message": "unknown block"},
+	} {
+		report, err := v.compare(refuse(f, truth), cursor, records)
+		if err == nil || !strings.Contains(err.Error(), f["message"].(string)) || report.Err() != nil {
+			t.Errorf("%v gives the error %v and the difference %v, want an error only", f, err, report.Err())
+		}
+	}
+	unknown := fault{"code": -32001, "message": "Resource not found."}
+	report, err := v.compare(refuse(unknown, func() (any, any, bool) { return nil, nil, true }), cursor, records)
+	if err == nil || !strings.Contains(err.Error(), "wait until it is in sync") || report.Err() != nil {
+		t.Errorf("a node that is behind gives the error %v and the difference %v", err, report.Err())
+	}
+	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return fault{"hash": common.HexToHash("0xaa")}, nil, true }), cursor, records)
+	must(t, err)
+	if fault := report.Err(); fault == nil || !strings.Contains(fault.Error(), "not of this chain any more, which has block 0x00000000000000000000000000000000000000000000000000000000000000aa") {
+		t.Errorf("a block that was replaced gives %v", fault)
+	}
+	report, err = v.compare(refuse(unknown, func() (any, any, bool) { return nil, unknown, true }), cursor, records)
+	if err == nil || report.Err() != nil {
+		t.Errorf("a node that refuses everything gives the error %v and the difference %v", err, report.Err())
+	}
+}
+
+// Blocks that were reorganised away since are differences, of the logs and of
+// the totals, which are asked for at the newest of them.
+func TestChainThatWasReorganised(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	cursor, records := v.log(v.whole())
+	must(t, scenario.Reorg(t.Context(), v.url, 3))
+	report, err := v.compare(v.url, cursor, records)
+	must(t, err)
+	for i, number := range []uint64{v.height - 2, v.height, v.height, v.height} {
+		if c := report.Checks[i]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
+			t.Errorf("want a difference at block %d, got %+v", number, c)
+		}
+	}
+}
+
+// Many nodes go on giving the logs, and the state, of a block that has left the
+// chain: it is a difference all the same, and the newest block is in every sample.
+func TestNodeThatServesBlocksOfADeadBranch(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	cursor, records := v.log(v.whole())
+	for number, sample := range map[uint64]uint64{v.height - 5: 0, v.height: math.MaxUint64} {
+		report := new(Report)
+		must(t, againstChain(t.Context(), Options{Node: v.replaces(number), Sample: sample, patience: patience}, cursor, records, report))
+		if c := report.Checks[0]; !strings.HasPrefix(c.Difference, fmt.Sprintf("block %d with hash", number)) || !strings.Contains(c.Difference, "not of this chain any more") {
+			t.Errorf("block %d was replaced, 1 in %d compared: want a difference, got\n%s", number, sample, report)
+		}
+	}
+}
+
+// replaces is a node whose chain has another block at a height, and which still
+// gives the logs of the one that was there.
+func (v *village) replaces(number uint64) string {
+	return v.node(func(method string, params []json.RawMessage) (any, any, bool) {
+		other := method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf("%q", hexutil.EncodeUint64(number))
+		return map[string]any{"hash": common.HexToHash("0xaa")}, nil, other
+	})
+}
+
+// A node is asked as often as it may be, and what it answers has a bound.
+func TestNodeIsAskedWithinItsLimits(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	long := strings.Repeat("0", maxAnswer)
+	v := &village{t: t}
+	node := v.node(func(string, []json.RawMessage) (any, any, bool) {
+		asked.Add(1)
+		return "0x" + long, nil, true
+	})
+	cursor := &event.Cursor{ChainId: chainID}
+	err := againstChain(t.Context(), Options{Node: node}, cursor, nil, new(Report))
+	if err == nil || !strings.Contains(err.Error(), "an answer of more than 32 MiB") || asked.Load() != 1 {
+		t.Errorf("after %d questions an answer that is too long gives %v", asked.Load(), err)
+	}
+	// Connecting takes the one turn that there is before the deadline.
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	err = againstChain(ctx, Options{Node: node, RequestsPerSecond: 1e-6}, cursor, nil, new(Report))
+	if err == nil || !strings.Contains(err.Error(), "may be asked again") || asked.Load() != 1 {
+		t.Errorf("%d questions where one was allowed: %v", asked.Load(), err)
+	}
+}
+
+// A node that hangs, at whatever question, is an error.
+func TestNodeThatHangs(t *testing.T) {
+	t.Parallel()
+	v := newVillage(t)
+	cursor, records := v.log(v.whole())
+	for _, at := range []string{"eth_chainId", "eth_getLogs", "eth_call"} {
+		free := make(chan struct{})
+		node := v.node(func(method string, _ []json.RawMessage) (any, any, bool) {
+			if method == at {
+				<-free
+			}
+			return nil, nil, false
+		})
+		err := againstChain(t.Context(), Options{Node: node, patience: time.Second}, cursor, records, new(Report))
+		close(free)
+		if err == nil || !strings.Contains(err.Error(), node+" gave no answer within 1s") {
+			t.Errorf("a node that hangs at %s gives %v", at, err)
+		}
+	}
+}
+
+// What may be a key in the URL of a node is in no error of verify.
+func TestVerifyKeepsKeysSecret(t *testing.T) {
+	t.Parallel()
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "Cannot POST "+r.URL.RequestURI(), http.StatusNotFound)
+	}))
+	t.Cleanup(echo.Close)
+	for _, server := range []string{closed.URL, echo.URL} {
+		for _, scheme := range []string{"http", "ws", "carrier"} {
+			u, err := url.Parse(server)
+			must(t, err)
+			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
+			err = againstChain(t.Context(), Options{Node: u.String(), patience: patience}, &event.Cursor{ChainId: chainID}, nil, new(Report))
+			if err == nil {
+				t.Fatalf("%s answers", u)
+			}
+			for _, secret := range []string{"hunter2", "secret", "someone"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("of %s the error holds %q: %v", u, secret, err)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,270 @@
+package verify
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+const (
+	// spineWait is how long a derived table may be ahead of the spine before that is an error.
+	spineWait = time.Minute
+	askAgain  = 50 * time.Millisecond
+)
+
+// ahead waits for the spine, which stood at seq before a question that found a
+// derived table at a later one.
+func ahead(ctx context.Context, table string, since time.Time, written, seq uint64) error {
+	if time.Since(since) > spineWait {
+		return fmt.Errorf("%s is written up to seq %d and the spine up to seq %d since %s: start `navlog project`, which ends the unit, and verify again", table, written, seq, spineWait)
+	}
+	return pause(ctx, askAgain)
+}
+
+// defined compares a derived table with its definition in SQL over the facts: what
+// is live in the one and not in the other, and what is live twice, both ways in
+// one question. And it must have one live cursor row, and no fence elsewhere.
+func defined(ctx context.Context, conn driver.Conn, table string) (Check, error) {
+	check := Check{Name: table + ": its definition"}
+	ask := question("defined_"+table, "{definition}", readmodel.Definition(table))
+	for began := time.Now(); ; {
+		seq, err := readmodel.LastSeq(ctx, conn, readmodel.Spine)
+		if err != nil {
+			return check, err
+		}
+		var written, stray, equal, different uint64
+		var cursors, found, wanted int64
+		var first string
+		row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), ask)
+		if err := row.Scan(&cursors, &written, &stray, &equal, &different, &first, &found, &wanted); err != nil {
+			return check, fmt.Errorf("compare %s with its definition at seq %d: %w", table, seq, err)
+		}
+		if written > seq {
+			if err := ahead(ctx, table, began, written, seq); err != nil {
+				return check, err
+			}
+			continue
+		}
+		check.Compared = equal
+		switch {
+		case cursors != 1:
+			check.Difference = fmt.Sprintf("it has %d live cursor rows, and must have one", cursors)
+		case stray != 0:
+			check.Difference = fmt.Sprintf("a row that is no cursor has a fence, of seq %d", stray)
+		case different != 0:
+			check.Difference = fmt.Sprintf("%d rows differ as of seq %d, first %q, which the table has %d times and its definition %d", different, seq, first, found, wanted)
+		}
+		return check, nil
+	}
+}
+
+// lines are those that a derived table must have, in its order.
+var lines = map[string]func(*oracle.Books) iter.Seq[string]{
+	readmodel.Withdrawals:   withdrawalLines,
+	readmodel.Users:         userLines,
+	readmodel.PartnerTotals: totalLines,
+}
+
+// againstOracle compares derived tables with the log folded into plain maps, which
+// knows nothing of their definitions.
+func (v *verifier) againstOracle(ctx context.Context, tables []string) error {
+	for began := time.Now(); ; {
+		seq, err := readmodel.LastSeq(ctx, v.conn, readmodel.Spine)
+		if err != nil {
+			return err
+		}
+		if v.passed, err = passedVaults(ctx, v.conn, seq); err != nil {
+			return err
+		}
+		if err := v.follow(ctx, seq); err != nil || v.broken() {
+			return err
+		}
+		done, err := v.againstFold(ctx, tables, seq, began)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// againstFold asks for the live rows of all tables, and compares them if none is
+// ahead of the fold, which is at seq. The questions are asked before anything is
+// added up, which would give a chain that moves the time to go on.
+func (v *verifier) againstFold(ctx context.Context, tables []string, seq uint64, began time.Time) (done bool, err error) {
+	answers := make([]*liveRows, len(tables))
+	for i, table := range tables {
+		if answers[i], err = v.ask(ctx, table); err != nil {
+			return false, err
+		}
+		defer answers[i].rows.Close()
+	}
+	for i, a := range answers {
+		if a.written > seq {
+			return false, ahead(ctx, tables[i], began, a.written, seq)
+		}
+	}
+	books := v.fold.Books(oracle.Newest, v.passed...)
+	v.report.Quarantined, v.report.Impossible = books.Quarantined, books.Impossible
+	v.sample.thin(books)
+	for i, table := range tables {
+		check := Check{Name: table + ": the fold of the log"}
+		if !answers[i].cursor {
+			check.Difference = "it has no live cursor row"
+		} else if err := check.compareLines(answers[i].lines(), lines[table](books)); err != nil {
+			return false, err
+		}
+		v.report.Checks = append(v.report.Checks, check)
+	}
+	return true, nil
+}
+
+// liveRows is the answer to a question for a derived table's live rows, of which
+// the cursor row was read.
+type liveRows struct {
+	rows    driver.Rows
+	cursor  bool
+	written uint64 // up to which seq the table is
+}
+
+func (v *verifier) ask(ctx context.Context, table string) (*liveRows, error) {
+	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"n": max(1, v.sample.n), "k": v.sample.k}), question("live_"+table))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", table, err)
+	}
+	a := &liveRows{rows: rows}
+	if rows.Next() {
+		a.cursor, a.written, _, err = a.scan()
+	}
+	if err = cmp.Or(err, rows.Err()); err != nil {
+		rows.Close()
+		return nil, fmt.Errorf("read %s: %w", table, err)
+	}
+	return a, nil
+}
+
+func (a *liveRows) scan() (cursor bool, seq uint64, line string, err error) {
+	var is uint8
+	err = a.rows.Scan(&is, &seq, &line)
+	return is == 1, seq, line, err
+}
+
+// lines gives the rows after the cursor row.
+func (a *liveRows) lines() iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for a.rows.Next() {
+			_, _, line, err := a.scan()
+			if !yield(line, err) || err != nil {
+				return
+			}
+		}
+		if err := a.rows.Err(); err != nil {
+			yield("", err)
+		}
+	}
+}
+
+func withdrawalLines(b *oracle.Books) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		keys := slices.SortedFunc(maps.Keys(b.Withdrawals), func(x, y oracle.RequestKey) int {
+			return cmp.Or(x.Vault.Cmp(y.Vault), cmp.Compare(x.Index, y.Index))
+		})
+		for _, k := range keys {
+			w := b.Withdrawals[k]
+			line := fmt.Sprintf("%x %d %d %d %d %d %d %d 1", k.Vault[:], k.Index, w.Ask().AssetsEstimate, w.Ask().ExpiresAt,
+				w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended))
+			if !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+// listed is a row of users: a user in a list of a scope.
+type listed struct {
+	list  int
+	scope oracle.Scope
+	key   *big.Int
+	user  common.Address
+	since oracle.Since
+	of    oracle.User
+}
+
+// lists are the names of the lists, in their order.
+var lists = []string{"member", "first", "deposited", "withdrawn"}
+
+func (l listed) compare(m listed) int {
+	return cmp.Or(cmp.Compare(l.list, m.list), bytes.Compare(l.scope.Vault[:], m.scope.Vault[:]), cmp.Compare(l.scope.Partner, m.scope.Partner),
+		l.key.Cmp(m.key), l.user.Cmp(m.user))
+}
+
+func userLines(b *oracle.Books) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, l := range slices.SortedFunc(everyListed(b), listed.compare) {
+			line := fmt.Sprintf("%s %x %d %d %x %d %d %d %d 1", lists[l.list], l.scope.Vault[:], l.scope.Partner, l.key, l.user[:],
+				l.since.Block, l.since.Time, l.of.Deposited, l.of.Withdrawn)
+			if !yield(line) {
+				return
+			}
+		}
+	}
+}
+
+func everyListed(b *oracle.Books) iter.Seq[listed] {
+	zero := new(big.Int)
+	nothing := oracle.User{Deposited: zero, Withdrawn: zero}
+	return func(yield func(listed) bool) {
+		for scope, members := range b.Members {
+			for a, since := range members {
+				if !yield(listed{0, scope, zero, a, since, nothing}) {
+					return
+				}
+			}
+		}
+		for a, u := range b.Users {
+			seen := u.First.Block != oracle.Never
+			all := []listed{
+				{0, oracle.Scope{}, zero, a, u.First, *u},
+				{1, oracle.Scope{}, new(big.Int).SetUint64(u.First.Block), a, u.First, nothing},
+				{2, oracle.Scope{}, u.Deposited, a, u.First, *u},
+				{3, oracle.Scope{}, u.Withdrawn, a, u.First, *u},
+			}
+			switch {
+			case !seen && u.Withdrawn.Sign() == 0:
+				all = nil
+			case !seen:
+				all = all[:1]
+			}
+			for _, l := range all {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func totalLines(b *oracle.Books) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		keys := slices.SortedFunc(maps.Keys(b.Totals), func(x, y oracle.PartnerVault) int {
+			return cmp.Or(cmp.Compare(x.Partner, y.Partner), x.Vault.Cmp(y.Vault))
+		})
+		for _, k := range keys {
+			for _, t := range b.Totals[k] {
+				if !yield(fmt.Sprintf("%d %x %d %d %d %d 1", k.Partner, k.Vault[:], t.Block, t.Until, t.Deposits, t.Volume)) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+// wholeRange is how many blocks are asked for at once where nothing else is said.
+const wholeRange = 2000
+
+// span is blocks in a row in which the log covers the same vaults.
+type span struct {
+	from, to uint64
+	vaults   []common.Address
+}
+
+// spans gives all blocks in which the log covers a vault, in order.
+func (c *chainCheck) spans() (all []span) {
+	var edges []uint64
+	for _, v := range c.covered {
+		edges = append(edges, v.GetStartBlock(), v.GetCoveredTo()+1)
+	}
+	slices.Sort(edges)
+	edges = slices.Compact(edges)
+	for i := 1; i < len(edges); i++ {
+		if vaults := c.covering(edges[i-1]); len(vaults) > 0 {
+			all = append(all, span{edges[i-1], edges[i] - 1, vaults})
+		}
+	}
+	return all
+}
+
+// compareRanges compares the logs of all blocks that are covered, or of one range
+// of them in so many. It is chosen before the node can refuse a range, so that no
+// block is chosen less often because its range is full.
+func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
+	check := Check{Name: "chain: covered blocks by ranges"}
+	defer func() { c.report.Checks = append(c.report.Checks, check) }()
+	for _, s := range c.spans() {
+		for from := s.from; from <= s.to; from += c.most {
+			if sample > 1 && rand.Uint64N(sample) != 0 {
+				continue
+			}
+			err := c.comparePieces(ctx, span{from, min(s.to, from+c.most-1), s.vaults}, &check)
+			if err != nil || check.Difference != "" {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// comparePieces compares a range in pieces: half as many blocks after a piece that
+// the node does not give, and slowly more after one that it gives. Why it does not,
+// each provider says in other words; so only for a single block it is an error.
+func (c *chainCheck) comparePieces(ctx context.Context, s span, check *Check) error {
+	for s.from <= s.to {
+		piece := span{s.from, min(s.to, s.from+c.width-1), s.vaults}
+		blocks := piece.to - piece.from + 1
+		difference, err := c.compareRange(ctx, piece)
+		switch {
+		case err != nil && (blocks == 1 || ctx.Err() != nil):
+			return err
+		case err != nil:
+			c.width = blocks / 2
+			continue
+		case difference != "":
+			check.Difference = difference
+			return nil
+		}
+		check.Compared += blocks
+		s.from, c.width = piece.to+1, min(c.most, c.width+c.width/8+1)
+	}
+	return nil
+}
+
+// compareRange compares the logs of a range and gives the first difference, empty
+// for none. Where the answer is not what the log has, the block decides that is
+// asked for by its hash: an answer about many blocks may have been cut.
+func (c *chainCheck) compareRange(ctx context.Context, s span) (difference string, err error) {
+	numbers, said := c.known(s), map[common.Hash][]types.Log{}
+	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: s.vaults})
+	if err != nil {
+		err = fmt.Errorf("ask for the logs of blocks %d to %d: %w", s.from, s.to, err)
+		if known := inOrder(numbers); s.from == s.to && len(known) > 0 {
+			return c.replaced(ctx, s.from, known[0], err)
+		}
+		return "", err
+	}
+	for _, l := range logs {
+		numbers[l.BlockHash], said[l.BlockHash] = l.BlockNumber, append(said[l.BlockHash], l)
+	}
+	for _, hash := range inOrder(numbers) {
+		if differ(c.logs[hash], said[hash]) == "" {
+			continue
+		}
+		if difference, err = c.compareBlock(ctx, numbers[hash], hash); difference != "" || err != nil {
+			return difference, err
+		}
+		return "", fmt.Errorf("%s gives other logs of block %d in blocks %d to %d than by the block's hash: give another chain.rpc", contracts.EndpointName(c.url), numbers[hash], s.from, s.to)
+	}
+	return "", nil
+}
+
+// known gives the numbers of the blocks of a range that the log knows of.
+func (c *chainCheck) known(s span) map[common.Hash]uint64 {
+	numbers := map[common.Hash]uint64{}
+	first, _ := slices.BinarySearchFunc(c.order, s.from, func(hash common.Hash, number uint64) int { return cmp.Compare(c.numbers[hash], number) })
+	for _, hash := range c.order[first:] {
+		if c.numbers[hash] > s.to {
+			break
+		}
+		numbers[hash] = c.numbers[hash]
+	}
+	return numbers
+}

@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+)
+
+// Report is what Verify compared and found.
+type Report struct {
+	Generation int32  `json:"generation"`
+	Database   string `json:"database"`
+	// Seq at which the log was compared with the spine and the facts. A derived table
+	// is compared as of its own cursor, which may be a later seq where the chain moves,
+	// and the log and the chain at the seq of the newest cursor.
+	Seq    uint64  `json:"seq"`
+	Checks []Check `json:"checks"`
+	// Quarantined is the live logs that are in no total, Impossible what the
+	// chain says and cannot be. Both are facts about the chain, not faults of
+	// the read model.
+	Quarantined []uint64 `json:"quarantined"`
+	Impossible  []string `json:"impossible"`
+}
+
+// Check is one comparison.
+type Check struct {
+	Name string `json:"name"`
+	// Compared is how many things were equal, up to the first difference.
+	Compared uint64 `json:"compared"`
+	// Difference is the first one, in words; empty when there is none.
+	Difference string `json:"difference,omitempty"`
+}
+
+func (c Check) line() string {
+	state := "equal"
+	if c.Difference != "" {
+		state = "DIFFERENT: " + c.Difference
+	}
+	return fmt.Sprintf("%-40s %10d  %s\n", c.Name, c.Compared, state)
+}
+
+// Err is nil when everything is equal, and names the first difference of each
+// check otherwise.
+func (r *Report) Err() error { return faults(r.Checks) }
+
+func faults(checks []Check) error {
+	var all []error
+	for _, c := range checks {
+		if c.Difference != "" {
+			all = append(all, fmt.Errorf("%s: %s", c.Name, c.Difference))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// String prints the report, a line for each thing.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "generation %d (%s) at seq %d\n", r.Generation, r.Database, r.Seq)
+	for _, c := range r.Checks {
+		b.WriteString(c.line())
+	}
+	fmt.Fprintf(&b, "%-40s %10d\n", "quarantined logs", len(r.Quarantined))
+	for _, seq := range r.Quarantined {
+		fmt.Fprintf(&b, "  seq %d\n", seq)
+	}
+	fmt.Fprintf(&b, "%-40s %10d\n", "logs that cannot be", len(r.Impossible))
+	for _, what := range r.Impossible {
+		fmt.Fprintf(&b, "  %s\n", what)
+	}
+	return b.String()
+}
+
+// compareLines compares what a table has with what the log gives, both in order.
+func (c *Check) compareLines(table iter.Seq2[string, error], log iter.Seq[string]) error {
+	next, stop := iter.Pull(log)
+	defer stop()
+	for line, err := range table {
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Name, err)
+		}
+		want, more := next()
+		switch {
+		case !more:
+			c.Difference = fmt.Sprintf("the table has %q and the log has nothing more", line)
+			return nil
+		case line != want:
+			c.Difference = fmt.Sprintf("the table has %q where the log gives %q", line, want)
+			return nil
+		}
+		c.Compared++
+	}
+	if want, more := next(); more {
+		c.Difference = fmt.Sprintf("the table lacks %q", want)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package verify
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+//go:embed sql/*.sql
+var files embed.FS
+
+// question reads an SQL file, and puts words in the places that are named in
+// braces there: {table} by "{table}", "deposits".
+func question(name string, words ...string) string {
+	b, err := files.ReadFile("sql/" + name + ".sql")
+	if err != nil {
+		panic(err) // the files are part of the binary
+	}
+	return strings.NewReplacer(words...).Replace(string(b))
+}
+
+// numbers are parameters of a question.
+type numbers = map[string]uint64
+
+// texts gives the answer to a question that has one text a row.
+func texts(ctx context.Context, conn driver.Conn, ask string, parameters numbers) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		rows, err := conn.Query(readmodel.Parameters(ctx, parameters), ask)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var text string
+			err := rows.Scan(&text)
+			if !yield(text, err) || err != nil {
+				return
+			}
+		}
+		if err := rows.Err(); err != nil {
+			yield("", err)
+		}
+	}
+}
+
+// derivedTables gives those of the derived tables that there are.
+func derivedTables(ctx context.Context, conn driver.Conn) (map[string]bool, error) {
+	there := map[string]bool{}
+	for name, err := range texts(ctx, conn, question("tables"), nil) {
+		if err != nil {
+			return nil, fmt.Errorf("read the names of the tables: %w", err)
+		}
+		there[name] = true
+	}
+	return there, nil
+}
+
+// notOf is the condition that a row is of none of these vaults.
+func notOf(vaults []common.Address) string {
+	if len(vaults) == 0 {
+		return "1"
+	}
+	list := make([]string, len(vaults))
+	for i, a := range vaults {
+		list[i] = fmt.Sprintf("unhex('%x')", a[:])
+	}
+	return "vault NOT IN (" + strings.Join(list, ", ") + ")"
+}
+
+// pause waits, or gives ctx's error when that ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

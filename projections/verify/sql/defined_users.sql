@@ -1,0 +1,23 @@
+-- The live rows of users against those of its definition: cursor rows and the seq up to which the table is written, the highest fence
+-- that stands elsewhere, how many rows are equal and different, and the first of those, with how often it is in the table and in the definition.
+SELECT cursors, written, stray, equal, different,
+  if(different = 0, '', concatWithSeparator(' ', toString(first.1), lower(hex(first.2)), toString(first.3), toString(first.4), lower(hex(first.5)),
+    toString(first.6), toString(first.7), toString(first.8), toString(first.9))), first.10, first.11
+FROM (
+  SELECT sumIf(found, is_cursor) AS cursors, maxIf(seqs, is_cursor) AS written, maxIf(fences, NOT is_cursor) AS stray,
+    countIf(NOT is_cursor AND found = 1 AND wanted = 1) AS equal, countIf(NOT is_cursor AND found != wanted) AS different,
+    minIf((list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn, found, wanted), NOT is_cursor AND found != wanted) AS first
+  FROM (
+    SELECT list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn, is_cursor,
+      sum(held) AS found, sum(given) AS wanted, max(seq) AS seqs, max(fence) AS fences
+    FROM (
+      SELECT toLowCardinality(toString(list)) AS list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn,
+        list = 'cursor' AS is_cursor, toInt64(sign) AS held, toInt64(0) AS given, seq, fence_seq AS fence
+      FROM users
+      UNION ALL
+      SELECT toLowCardinality(toString(list)), vault, partner, key, user, first_block, first_ts, deposited, withdrawn, 0, 0, 1, 0, 0
+      FROM ({definition})
+    )
+    GROUP BY list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn, is_cursor
+  )
+)

@@ -1,0 +1,23 @@
+-- The live rows of withdrawals against those of its definition: cursor rows and the seq up to which the table is written, the highest fence
+-- that stands elsewhere, how many rows are equal and different, and the first of those, with how often it is in the table and in the definition.
+SELECT cursors, written, stray, equal, different,
+  if(different = 0, '', concatWithSeparator(' ', lower(hex(first.1)), toString(first.2), toString(first.3), toString(first.4),
+    toString(first.5), toString(first.6), toString(first.7), toString(first.8))), first.9, first.10
+FROM (
+  SELECT sumIf(found, is_cursor) AS cursors, maxIf(seqs, is_cursor) AS written, maxIf(fences, NOT is_cursor) AS stray,
+    countIf(NOT is_cursor AND found = 1 AND wanted = 1) AS equal, countIf(NOT is_cursor AND found != wanted) AS different,
+    minIf((vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, found, wanted), NOT is_cursor AND found != wanted) AS first
+  FROM (
+    SELECT vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, is_cursor,
+      sum(held) AS found, sum(given) AS wanted, max(seq) AS seqs, max(fence) AS fences
+    FROM (
+      SELECT vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block,
+        closed_block = {never:UInt64} AND vault = toFixedString('', 20) AS is_cursor, toInt64(sign) AS held, toInt64(0) AS given, seq, fence_seq AS fence
+      FROM withdrawals
+      UNION ALL
+      SELECT vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, 0, 0, 1, 0, 0
+      FROM ({definition})
+    )
+    GROUP BY vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, is_cursor
+  )
+)

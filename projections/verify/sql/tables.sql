@@ -1,0 +1,2 @@
+-- The tables that there are.
+SELECT name FROM system.tables WHERE database = currentDatabase()

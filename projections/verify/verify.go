@@ -1,0 +1,276 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Options say how much Verify compares.
+type Options struct {
+	// Sample of n compares with the oracle one user, request and partner in n, and
+	// with the chain one block and one range of BatchBlocks blocks in n, chosen anew
+	// each time; 0 and 1 compare all. What was not chosen is not proven. The spine,
+	// the facts and the definitions are always compared whole.
+	Sample uint64
+	// Node is the URL of a node of the chain; empty: the log is not compared
+	// with the chain.
+	Node string
+	// RequestsPerSecond that the node is asked at most; 0 for no limit. Whatever
+	// else asks the same node is not counted.
+	RequestsPerSecond float64
+	// BatchBlocks is the largest range of blocks that the node is asked for at once;
+	// 0 for 2000. The node may refuse it, and is asked for less.
+	BatchBlocks uint64
+
+	patience time.Duration // for one answer of the node; 0 for nodeTimeout
+}
+
+// Verify proves that the live generation is a fold of the log: it reads the
+// log from its first record to the last seq of the spine, folds it in plain
+// maps, and compares; and that the log is what a node says of the chain, as far as
+// it covers each vault. It runs beside live traffic and writes nothing, but that a
+// generation which lost or doubled a row is marked bad. Its memory grows with the
+// log's length, and shrinks with the sample where no node is asked. The error says
+// that it could not compare; what it found is in the report.
+func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, options Options) (*Report, error) {
+	live, err := db.New(pool).LiveGeneration(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, errors.New("no generation is live: is `navlog project` running, or was a generation marked bad (`navlog projection list`)?")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the live generation: %w", err)
+	}
+	database := ch.Database(live.ID)
+	conn, err := ch.OpenPatient(database)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	whole := Check{Name: "tables: no row lost or doubled"}
+	err = Condemn(ctx, pool, live.ID, Audit(ctx, conn))
+	if broken := new(BrokenError); errors.As(err, &broken) {
+		whole.Difference = err.Error()
+	} else if err != nil {
+		return nil, err
+	}
+	v := newVerifier(conn, kafkaLog(chainID, kafka), options)
+	v.report.Generation, v.report.Database, v.live = live.ID, database, true
+	if err := v.all(ctx, chainID, kafka); err != nil {
+		return nil, err
+	}
+	if whole.Difference == "" {
+		whole.Compared = v.report.Seq
+	}
+	v.report.Checks = slices.Insert(v.report.Checks, 0, whole)
+	return v.report, nil
+}
+
+// Generation compares a generation that need not be live with the log: its
+// derived tables may not be there yet, which the report says. Its questions
+// read whole tables: conn is to be a patient one, to the generation's database.
+func Generation(ctx context.Context, chainID uint64, kafka chainlog.Config, conn driver.Conn, id int32, database string, options Options) (*Report, error) {
+	v := newVerifier(conn, kafkaLog(chainID, kafka), options)
+	v.report.Generation, v.report.Database = id, database
+	return v.report, v.all(ctx, chainID, kafka)
+}
+
+// Records compares the tables of a connection's database with the records of a
+// log that was never written: for tests of what writes the tables.
+func Records(ctx context.Context, conn driver.Conn, records []*event.Record, options Options) (*Report, error) {
+	v := newVerifier(conn, recordsLog(records), options)
+	return v.report, v.tables(ctx)
+}
+
+// readLog gives visit the records after a position, up to a seq that it has, in
+// order.
+type readLog func(ctx context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error
+
+func kafkaLog(chainID uint64, kafka chainlog.Config) readLog {
+	return func(ctx context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error {
+		reader, err := chainlog.NewReader(chainID, after, kafka.Options()...)
+		if err != nil {
+			return err
+		}
+		defer reader.Close()
+		for seq := after.Seq; seq < to; {
+			entries, err := reader.Poll(ctx, int(min(10_000, to-seq)))
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				if err := visit(e); err != nil {
+					return err
+				}
+				seq = e.GetSeq()
+			}
+		}
+		return nil
+	}
+}
+
+func recordsLog(records []*event.Record) readLog {
+	return func(_ context.Context, after chainlog.Position, to uint64, visit func(chainlog.Entry) error) error {
+		if to > uint64(len(records)) {
+			return fmt.Errorf("the tables are at seq %d and the log has %d records", to, len(records))
+		}
+		for _, r := range records[after.Seq:max(to, after.Seq)] {
+			value, err := proto.Marshal(r)
+			if err != nil {
+				return fmt.Errorf("encode record %d: %w", r.GetSeq(), err)
+			}
+			if err := visit(chainlog.Entry{Record: r, Offset: int64(r.GetSeq()), Value: value}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+type verifier struct {
+	conn    driver.Conn
+	log     readLog
+	report  *Report
+	options Options
+	sample  sample
+	live    bool   // the generation must have its derived tables
+	span    uint64 // of seqs whose rows are told apart at once
+
+	fold   *oracle.Fold
+	at     chainlog.Position // of the fold's last record
+	passed []common.Address  // vaults that the generation passes over, up to there
+	prints prints
+}
+
+func newVerifier(conn driver.Conn, log readLog, options Options) *verifier {
+	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), span: rowsSpan, fold: oracle.New()}
+	if options.Node == "" { // the chain's totals need every log
+		v.fold = oracle.Sampled(v.sample.keeps)
+	}
+	return v
+}
+
+// all compares the tables with the log and the log with the chain.
+func (v *verifier) all(ctx context.Context, chainID uint64, kafka chainlog.Config) error {
+	if err := v.tables(ctx); err != nil || v.options.Node == "" || v.broken() {
+		return err
+	}
+	if err := chainlog.Settle(ctx, chainID, kafka.Options()...); err != nil {
+		return err
+	}
+	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
+	if err != nil {
+		return err
+	}
+	if cursor.GetSeq() < v.fold.Seq() {
+		return fmt.Errorf("%s is at seq %d, but the tables are at seq %d of %s: restore both topics from the same backup, or compare nothing with the chain (--no-chain)",
+			chainlog.CursorTopic(chainID), cursor.GetSeq(), v.fold.Seq(), chainlog.LogTopic(chainID))
+	}
+	if err := v.follow(ctx, cursor.GetSeq()); err != nil || v.broken() {
+		return err
+	}
+	return againstChain(ctx, v.options, cursor, v.fold.Records(), v.report)
+}
+
+// tables compares all tables with the log.
+func (v *verifier) tables(ctx context.Context) (err error) {
+	if v.report.Seq, err = readmodel.LastSeq(ctx, v.conn, readmodel.Spine); err != nil {
+		return err
+	}
+	if v.passed, err = passedVaults(ctx, v.conn, v.report.Seq); err != nil {
+		return err
+	}
+	v.report.Checks = []Check{{Name: "log: seq contiguous"}}
+	if err := v.follow(ctx, v.report.Seq); err != nil {
+		return err
+	}
+	for _, table := range appended {
+		if err := v.unique(ctx, table); err != nil {
+			return err
+		}
+	}
+	if v.broken() {
+		return nil // there is nothing that the tables could be equal to
+	}
+	for _, table := range appended {
+		if err := v.said(ctx, table); err != nil {
+			return err
+		}
+	}
+	there, err := derivedTables(ctx, v.conn)
+	if err != nil {
+		return err
+	}
+	var derived []string
+	for _, table := range readmodel.Derived {
+		if there[table] {
+			derived = append(derived, table)
+		} else {
+			v.report.Checks = append(v.report.Checks, v.missing(table))
+		}
+	}
+	for _, table := range derived {
+		check, err := defined(ctx, v.conn, table)
+		if err != nil {
+			return err
+		}
+		v.report.Checks = append(v.report.Checks, check)
+	}
+	return v.againstOracle(ctx, derived)
+}
+
+// missing says that a derived table is not there: for good, or not yet.
+func (v *verifier) missing(table string) Check {
+	if v.live {
+		return Check{Name: table, Difference: "a live generation must have this table, and it is not there; run `navlog projection rebuild`"}
+	}
+	return Check{Name: table + ": not derived yet"}
+}
+
+// broken tells whether the log itself is broken.
+func (v *verifier) broken() bool { return v.report.Checks[0].Difference != "" }
+
+// brokenLog says that a record cannot come next in the log.
+type brokenLog struct{ error }
+
+// follow folds the log up to a seq that it has, and takes the fingerprints of
+// what the tables have of it. A log that is broken is a difference, not an error.
+func (v *verifier) follow(ctx context.Context, to uint64) error {
+	if v.broken() || to <= v.fold.Seq() {
+		return nil
+	}
+	check := &v.report.Checks[0]
+	err := v.log(ctx, v.at, to, func(e chainlog.Entry) error {
+		if err := v.fold.Apply(e.Record); err != nil {
+			return brokenLog{err}
+		}
+		if e.GetSeq() <= v.report.Seq {
+			v.prints.add(e, v.at, v.passed)
+		}
+		v.at = chainlog.Position{Seq: e.GetSeq(), Offset: e.Offset}
+		check.Compared++
+		return nil
+	})
+	var broken brokenLog
+	var corrupt *chainlog.CorruptError
+	var hole *chainlog.HoleError
+	if errors.As(err, &broken) || errors.As(err, &corrupt) || errors.As(err, &hole) {
+		check.Difference = err.Error()
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,374 @@
+package write
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// faultyConn lets a test come between the writer and the engine.
+type faultyConn struct {
+	driver.Conn
+	// send is called instead of Send with the n-th insert into a table (from
+	// 1); it may call the real one.
+	send func(c *faultyConn, table string, n int, real func() error) error
+
+	mu      sync.Mutex
+	inserts map[string]int
+	asked   chan struct{} // one for each question about system.processes
+}
+
+func newFaultyConn(conn driver.Conn, send func(c *faultyConn, table string, n int, real func() error) error) *faultyConn {
+	return &faultyConn{Conn: conn, send: send, inserts: map[string]int{}, asked: make(chan struct{}, 1000)}
+}
+
+func (c *faultyConn) PrepareBatch(ctx context.Context, query string, opts ...driver.PrepareBatchOption) (driver.Batch, error) {
+	batch, err := c.Conn.PrepareBatch(ctx, query, opts...)
+	if err != nil {
+		return nil, err
+	}
+	table := strings.Fields(query)[2]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inserts[table]++
+	return &faultyBatch{Batch: batch, conn: c, table: table, n: c.inserts[table]}, nil
+}
+
+func (c *faultyConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	if strings.Contains(query, "system.processes") {
+		c.asked <- struct{}{}
+	}
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+type faultyBatch struct {
+	driver.Batch
+	conn  *faultyConn
+	table string
+	n     int
+	busy  bool // the real batch is still in use after the writer gave it up
+}
+
+// errLater tells the batch that its real one is sent later.
+var errLater = errors.New("no answer in time")
+
+func (b *faultyBatch) Send() error {
+	err := b.conn.send(b.conn, b.table, b.n, b.Batch.Send)
+	b.busy = errors.Is(err, errLater)
+	return err
+}
+
+func (b *faultyBatch) Close() error {
+	if b.busy {
+		return nil
+	}
+	return b.Batch.Close()
+}
+
+// written is a random history, written unit by unit into a derived generation
+// through a faulty connection.
+type written struct {
+	*generation
+	conn    *faultyConn
+	counts  tally
+	records []*event.Record
+}
+
+func writeAll(t *testing.T, send func(c *faultyConn, table string, n int, real func() error) error) *written {
+	t.Helper()
+	s := started()
+	rng := rand.New(rand.NewPCG(21, 4))
+	first := s.Seq()
+	for range 7 {
+		if rng.IntN(3) == 0 {
+			s.Retract(1 + rng.IntN(3)) // what follows is of another branch
+		}
+		s.Mine(deposit(4, alice, rng.Int64N(50)), request(rng.Int64N(4), bob), histories.Anything(rng, 2, 5), nav(4), sweep(2, 3))
+	}
+	all := &written{generation: derivedGeneration(t, s.Records[:first]), records: s.Records}
+	all.conn = newFaultyConn(all.generation.conn, send)
+	w := all.writerOver(t, all.conn, all.counts.hear())
+	for _, unit := range histories.Units(s.Records[first:]) {
+		must(t, w.Write(t.Context(), w.Encode(batchOf(t, unit))))
+	}
+	return all
+}
+
+// TestFailedInsertIsSentAgainOnce: the engine never got the block.
+func TestFailedInsertIsSentAgainOnce(t *testing.T) {
+	t.Parallel()
+	all := writeAll(t, func(_ *faultyConn, _ string, n int, send func() error) error {
+		if n == 3 {
+			return errors.New("the network is away")
+		}
+		return send()
+	})
+	for _, table := range readmodel.All {
+		if n := all.counts.of(table, "failed"); n != 1 {
+			t.Errorf("%s: %v failed inserts, want 1", table, n)
+		}
+		if sent, ok := all.conn.inserts[table], all.counts.of(table, "ok"); sent != ok+1 {
+			t.Errorf("%s: %d inserts for %d batches, of which one was to fail", table, sent, ok)
+		}
+	}
+	all.equal(t, all.records)
+}
+
+// TestLostAnswer: the engine has the block and its answer does not arrive.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	var lost tally
+	all := writeAll(t, func(_ *faultyConn, table string, n int, send func() error) error {
+		if err := send(); err != nil || n%3 != 0 {
+			return err
+		}
+		lost.add(1, table)
+		return errors.New("the answer is lost")
+	})
+	for _, table := range readmodel.All {
+		if sent, ok := all.conn.inserts[table], all.counts.of(table, "ok"); sent != ok || lost.of(table) == 0 {
+			t.Errorf("%s: %d inserts for %d batches, of which %d were not answered: one was sent although the engine had it", table, sent, ok, lost.of(table))
+		}
+	}
+	all.equal(t, all.records)
+}
+
+// TestAcknowledgedAndAbsent: the engine says that it has the block and has not,
+// as when a deduplication record outlived its part.
+func TestAcknowledgedAndAbsent(t *testing.T) {
+	t.Parallel()
+	absent := []string{readmodel.Deposits, readmodel.Users, readmodel.Spine}
+	all := writeAll(t, func(_ *faultyConn, table string, n int, send func() error) error {
+		if slices.Contains(absent, table) && n == 2 {
+			return nil
+		}
+		return send()
+	})
+	for _, table := range absent {
+		if n := all.counts.of(table, "absent"); n != 1 {
+			t.Errorf("%s: %v alarms, want 1", table, n)
+		}
+	}
+	all.equal(t, all.records)
+}
+
+// TestStillRunning: the insert goes on in the engine after the writer gave up
+// waiting for its answer; the writer must not send it again beside it.
+func TestStillRunning(t *testing.T) {
+	t.Parallel()
+	for _, slow := range []string{readmodel.WithdrawalEvents, readmodel.Withdrawals} {
+		t.Run(slow, func(t *testing.T) {
+			late := make(chan error, 1)
+			all := writeAll(t, func(conn *faultyConn, table string, n int, send func() error) error {
+				if table != slow || n != 2 {
+					return send()
+				}
+				go func() {
+					for range 3 { // the writer has looked three times by then
+						<-conn.asked
+					}
+					late <- send()
+				}()
+				return errLater
+			})
+			select {
+			case err := <-late:
+				must(t, err)
+			case <-time.After(patience):
+				t.Fatal("the writer went on without the late insert")
+			}
+			if sent, ok := all.conn.inserts[slow], all.counts.of(slow, "ok"); sent != ok {
+				t.Errorf("%d inserts for %d batches", sent, ok)
+			}
+			all.equal(t, all.records)
+		})
+	}
+}
+
+// TestLateWriter: a writer that slept through the work of another one wakes up.
+// It loses, by the token and by the cursor, and the rows stay exact.
+func TestLateWriter(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]int{"same batch": 1, "further": 3} {
+		for _, derived := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, derived %t", name, derived), func(t *testing.T) {
+				t.Parallel()
+				s := started()
+				first := s.Seq()
+				s.Mine(deposit(4, alice, 1), request(3, alice), nav(1), sweep(2, 3))
+				s.Retract(1)
+				s.Mine(deposit(4, bob, 2))
+				s.Mine(claim(1, alice, 2))
+				g := derivedGeneration(t, s.Records[:first])
+				if !derived {
+					g = newGeneration(t)
+					g.write(t, g.writer(t), s.Records[:first])
+				}
+				rest := histories.Units(s.Records[first:])
+				late, other := g.writer(t), g.writer(t)
+				for _, unit := range rest[:ahead] {
+					must(t, other.Write(t.Context(), other.Encode(batchOf(t, unit))))
+				}
+				err := late.Write(t.Context(), late.Encode(batchOf(t, rest[0])))
+				var fenced *fencedError
+				if !errors.As(err, &fenced) || !strings.Contains(err.Error(), "another projector writes this generation") {
+					t.Fatalf("the late writer got %v, want to be fenced", err)
+				}
+				for _, unit := range rest[ahead:] {
+					must(t, other.Write(t.Context(), other.Encode(batchOf(t, unit))))
+				}
+				if !derived {
+					must(t, other.Derive(t.Context(), g.conn))
+				}
+				g.equal(t, s.Records)
+			})
+		}
+	}
+}
+
+// TestOldCursorIsReadAgain: before an insert whose cursor was read long ago,
+// the writer reads it again and finds that another one has moved it.
+func TestOldCursorIsReadAgain(t *testing.T) {
+	t.Parallel()
+	s := started()
+	first := s.Seq()
+	for i := range int64(2) {
+		s.Mine(deposit(4+i, alice, 1), request(3+i, alice), nav(1), sweep(2, 3))
+	}
+	g := derivedGeneration(t, s.Records[:first])
+	rest := histories.Units(s.Records[first:])
+	conn := newFaultyConn(g.conn, func(_ *faultyConn, _ string, _ int, send func() error) error { return send() })
+	late := g.writerOver(t, conn, uncounted())
+	age := func() {
+		late.spine.readAt = time.Now().Add(-time.Hour)
+		for _, tables := range []map[string]*swapper{late.facts, late.derived} {
+			for _, table := range tables {
+				table.readAt = time.Now().Add(-time.Hour)
+			}
+		}
+	}
+	age()
+	if err := late.Write(t.Context(), late.Encode(batchOf(t, rest[0]))); err != nil {
+		t.Fatalf("nobody else wrote: %v", err)
+	}
+	g.write(t, g.writer(t), s.Records)
+	age()
+	var fenced *fencedError
+	if err := late.Write(t.Context(), late.Encode(batchOf(t, rest[1]))); !errors.As(err, &fenced) {
+		t.Fatalf("got %v, want to be fenced", err)
+	}
+	for _, table := range readmodel.All {
+		if n := conn.inserts[table]; n != 1 {
+			t.Errorf("%s: %d inserts, want the first one only", table, n)
+		}
+	}
+	g.equal(t, s.Records)
+}
+
+// TestWritersRace: two writers with the same batch at the same time, again and
+// again. Each table takes one of the two, and the rows are exact.
+func TestWritersRace(t *testing.T) {
+	t.Parallel()
+	s := started()
+	first := s.Seq()
+	rng := rand.New(rand.NewPCG(5, 9))
+	for range 3 {
+		s.Mine(deposit(4, alice, 1), request(rng.Int64N(6), bob), histories.Anything(rng, 2, 5))
+		s.Retract(1)
+		s.Mine(deposit(4, bob, 2), claim(1, alice, 1))
+	}
+	g := derivedGeneration(t, s.Records[:first])
+	for tries := 0; ; tries++ {
+		var writers [2]*Writer
+		for i := range writers {
+			writers[i] = g.writer(t)
+		}
+		position := writers[0].Position()
+		if position == s.Seq() {
+			break
+		}
+		if tries > 2*int(s.Seq()) {
+			t.Fatalf("still at seq %d after %d tries", position, tries)
+		}
+		unit := histories.Units(s.Records[position:])[0]
+		var wait sync.WaitGroup
+		var answers [2]error
+		for i, w := range writers {
+			wait.Go(func() { answers[i] = w.Write(t.Context(), w.Encode(batchOf(t, unit))) })
+		}
+		wait.Wait()
+		for _, err := range answers {
+			var fenced *fencedError
+			if err != nil && !errors.As(err, &fenced) {
+				t.Fatal(err)
+			}
+		}
+		if answers[0] == nil && answers[1] == nil {
+			t.Fatal("both writers say that they wrote the same batch")
+		}
+	}
+	g.equal(t, s.Records)
+}
+
+// TestGivenUp: an engine that refuses every insert is not asked for ever.
+func TestGivenUp(t *testing.T) {
+	t.Parallel()
+	g := newGeneration(t)
+	conn := newFaultyConn(g.conn, func(*faultyConn, string, int, func() error) error { return errors.New("disk full") })
+	var counts tally
+	w := g.writerOver(t, conn, counts.hear())
+	w.spine.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
+	s := histories.New(chainID)
+	s.Mine() // a block concerns the spine alone
+	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records))); !errors.Is(err, errGivenUp) {
+		t.Fatalf("got %v, want to give up", err)
+	}
+	if n := counts.of(readmodel.Spine, "given_up"); n != 1 {
+		t.Errorf("%v given up, want 1", n)
+	}
+}
+
+// TestGoneWrong: a batch that does not follow is refused.
+func TestGoneWrong(t *testing.T) {
+	t.Parallel()
+	w := newGeneration(t).writer(t)
+	s := started()
+	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records[1:]))); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestCounts: a writer tells how many rows it inserted, and which logs cannot be.
+func TestCounts(t *testing.T) {
+	t.Parallel()
+	s := started()
+	g := derivedGeneration(t, s.Records)
+	var counts tally
+	w := g.writerOver(t, g.conn, counts.hear())
+	s.Mine(claim(9, alice, 5), fund(8), sweep(6, 5), sweep(5, 6), request(7, alice), request(7, bob))
+	tooMuch := contracts.DepositAccepted{DepositID: whole(5), Owner: alice, Sender: bob, Assets: histories.Power(191, 0), Shares: whole(1)}
+	s.Mine(claim(9, alice, 5), said{Vault: vaultA, Event: tooMuch})
+	g.write(t, w, s.Records)
+	for what, want := range map[string]int{
+		"impossible WithdrawalClaimed": 2, "impossible WithdrawalFunded": 1, "impossible WithdrawalRequested": 1, "impossible DepositsSwept": 1,
+		"quarantined DepositAccepted": 1, "rows records": 10, "rows sweeps": 2, "rows withdrawal_events": 5, "rows deposits": 0,
+	} {
+		if got := counts.of(what); got != want {
+			t.Errorf("%s: %d are counted, want %d", what, got, want)
+		}
+	}
+	g.equal(t, s.Records)
+}
