@@ -126,10 +126,10 @@ func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
 	a.check(path+"/withdrawals?pageSize=100&status=queued&vault="+readtest.VaultB.Hex(), pinned, o.withStatus("queued", inB, true))
 }
 
-// TestAnswersEqualOracle compares every answer with the oracle, after every step of
-// random histories about the newest block, and in the end about every block.
+// TestAnswersEqualOracle compares every answer with the oracle, now and then while
+// random histories go on about the newest block, and in the end about every block.
 func TestAnswersEqualOracle(t *testing.T) {
-	for seed := uint64(1); seed <= 3; seed++ {
+	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			var a *asked
@@ -141,7 +141,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 					a.gen.Write(s.Log)
 					a.Look()
 				}
-				if steps++; steps%4 == 0 {
+				if steps++; steps%5 == 0 {
 					a.compare(At(s.Log, s.Seq(), 1<<62), "")
 				}
 			})
