@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -19,20 +20,20 @@ import (
 // its blocks, and through what may still happen to it.
 func TestDecisionsAboutTransitions(t *testing.T) {
 	w := newFixture(t)
-	w.ledger.append( // a foreign vault that funds after the expiry wins
-		fact{kind: aFunding, vault: vaultA, user: alice, id: 0, assets: 43, block: 12, index: 0, tx: tx(20)},
-		fact{kind: aRequest, vault: vaultA, user: carol, other: carol, id: 4, assets: 9, shares: 9, expires: uint64(blockTime(13)), block: 12, index: 1, tx: tx(21)},
-		fact{kind: aBlock, block: 12})
-	w.ledger.append(
-		fact{kind: aClaim, vault: vaultA, user: alice, other: carol, id: 0, assets: 43, block: 13, index: 0, tx: tx(22)},
-		fact{kind: anExpiry, vault: vaultA, user: carol, id: 4, block: 13, index: 1, tx: tx(23)},
-		fact{kind: aBlock, block: 13})
+	w.chain.Append( // a foreign vault that funds after the expiry wins
+		fact{Kind: readtest.Funding, Vault: vaultA, User: alice, ID: 0, Assets: 43, Block: 12, Index: 0, Tx: tx(20)},
+		fact{Kind: readtest.Request, Vault: vaultA, User: carol, Other: carol, ID: 4, Assets: 9, Shares: 9, Expires: uint64(blockTime(13)), Block: 12, Index: 1, Tx: tx(21)},
+		fact{Kind: readtest.Block, Block: 12})
+	w.chain.Append(
+		fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: carol, ID: 0, Assets: 43, Block: 13, Index: 0, Tx: tx(22)},
+		fact{Kind: readtest.Expiry, Vault: vaultA, User: carol, ID: 4, Block: 13, Index: 1, Tx: tx(23)},
+		fact{Kind: readtest.Block, Block: 13})
 	w.publish()
 	// state says what a request is as of a block, and whether the queue has it.
 	state := func(user string, vault string, index, block int) string {
 		t.Helper()
 		named := func(path string) object {
-			for _, r := range w.get(fmt.Sprintf("%s?vault=%s&asOfBlock=%d", path, vault, block)).data(t).([]any) {
+			for _, r := range w.get(fmt.Sprintf("%s?vault=%s&asOfBlock=%d", path, vault, block)).Data(t).([]any) {
 				if r := r.(object); r["requestIndex"] == fmt.Sprint(index) && r["userAddress"] == user {
 					return r
 				}
@@ -70,8 +71,8 @@ func TestDecisionsAboutTransitions(t *testing.T) {
 				same(t, fmt.Sprintf("request %d of %s as of block %d", c.index, c.user, block), state(c.user, c.vault, c.index, block), want)
 			}
 		}
-		w.ledger.retract(11)
-		w.ledger.append(fact{kind: aBlock, block: 12})
+		w.chain.Retract(11)
+		w.chain.Append(fact{Kind: readtest.Block, Block: 12})
 		w.publish()
 		same(t, "funding and claim taken back", state(alice.Hex(), vaultA.Hex(), 0, 12), "expired")
 		same(t, "request taken back", state(carol.Hex(), vaultA.Hex(), 4, 12), "none")
@@ -87,10 +88,10 @@ func TestDecisionsAboutEvents(t *testing.T) {
 	get := func(path string) reply { t.Helper(); return w.get(path, "x-api-key", key) }
 	post := func(path, body string) reply {
 		w.clock.add(6 * time.Second) // ten a minute are allowed
-		return w.do("POST", path, strings.NewReader(body), "x-api-key", key, "Content-Type", "application/json")
+		return w.Do("POST", path, strings.NewReader(body), "x-api-key", key, "Content-Type", "application/json")
 	}
-	events := func() []any { t.Helper(); return get("/api/v1/partner/events").data(t).([]any) }
-	deliveries := func() []any { t.Helper(); return get(webhooksPath + "/deliveries").data(t).([]any) }
+	events := func() []any { t.Helper(); return get("/api/v1/partner/events").Data(t).([]any) }
+	deliveries := func() []any { t.Helper(); return get(webhooksPath + "/deliveries").Data(t).([]any) }
 	inState := func(state string) (found object) {
 		t.Helper()
 		for _, d := range deliveries() {
@@ -126,16 +127,16 @@ func TestDecisionsAboutEvents(t *testing.T) {
 			"http://8.8.8.8/": "scheme", "https://a b/": "syntax", "https://nowhere.example/": "unresolvable", "https://10.0.0.1/": "forbidden_address",
 			"https://a:b@8.8.8.8/": "credentials", "https://8.8.8.8:8443/": "port",
 		} {
-			same(t, url, post(webhooksPath, `{"url":"`+url+`"}`).failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
+			same(t, url, post(webhooksPath, `{"url":"`+url+`"}`).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
 		}
-		same(t, "the registered URL", get(webhooksPath).data(t).(object)["webhookUrl"], "https://seven.example/hook")
+		same(t, "the registered URL", get(webhooksPath).Data(t).(object)["webhookUrl"], "https://seven.example/hook")
 	})
 	t.Run("34 signing secret", func(t *testing.T) {
 		w.exec(`UPDATE endpoint SET secret = 'whsec_sealed' WHERE partner_id = 7`)
-		for _, e := range w.endpoints() {
-			if e.partner && e.get != nil {
-				if r := get(strings.ReplaceAll(e.path, "{address}", vaultA.Hex())); strings.Contains(r.Body.String(), "sealed") {
-					t.Errorf("%s shows the secret", e.path)
+		for _, e := range w.routes() {
+			if e.Partner && e.Get != nil {
+				if r := get(strings.ReplaceAll(e.Path, "{address}", vaultA.Hex())); strings.Contains(r.Body.String(), "sealed") {
+					t.Errorf("%s shows the secret", e.Path)
 				}
 			}
 		}
@@ -174,9 +175,9 @@ func TestDecisionsAboutEvents(t *testing.T) {
 		}
 	})
 	t.Run("40 versions", func(t *testing.T) {
-		for _, e := range w.endpoints() {
-			if !strings.HasPrefix(e.path, "/api/v1/") {
-				t.Errorf("%s has no version", e.path)
+		for _, e := range w.routes() {
+			if !strings.HasPrefix(e.Path, "/api/v1/") {
+				t.Errorf("%s has no version", e.Path)
 			}
 		}
 		for _, e := range events() {
@@ -189,13 +190,13 @@ func TestDecisionsAboutEvents(t *testing.T) {
 		}
 	})
 	t.Run("43 breaker", func(t *testing.T) {
-		same(t, "open", get(webhooksPath).data(t).(object)["breaker"], object{"state": "open", "openUntil": "2024-01-02T00:00:05.000Z"})
-		post(webhooksPath, `{"url":"https://other.example/hook"}`).body(t) // a breaker is of partner and URL
-		same(t, "of another URL", get(webhooksPath).data(t).(object)["breaker"], object{"state": "closed", "openUntil": nil})
+		same(t, "open", get(webhooksPath).Data(t).(object)["breaker"], object{"state": "open", "openUntil": "2024-01-02T00:00:05.000Z"})
+		post(webhooksPath, `{"url":"https://other.example/hook"}`).JSON(t) // a breaker is of partner and URL
+		same(t, "of another URL", get(webhooksPath).Data(t).(object)["breaker"], object{"state": "closed", "openUntil": nil})
 	})
 	t.Run("44 test events", func(t *testing.T) {
 		r := post(webhooksPath+"/test", "")
-		if id, _ := decode(t, r.Body.Bytes())["data"].(object)["eventId"].(string); r.Code != http.StatusAccepted || len(id) != 36 || id[14] != '4' {
+		if id, _ := readtest.Decode(t, r.Body.Bytes())["data"].(object)["eventId"].(string); r.Code != http.StatusAccepted || len(id) != 36 || id[14] != '4' {
 			t.Errorf("%d %s: its id should be random", r.Code, r.Body)
 		}
 		d := inState("parked")

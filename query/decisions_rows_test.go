@@ -25,7 +25,7 @@ var observedElsewhere = []struct {
 	file, test string
 }{
 	{9, "the bodies are made where events are delivered", "../schemas/webhook/webhook_test.go", "TestBodies"},
-	{24, "the warning is in the log of the program", "snapshot_test.go", "TestUnlikeAssetsAreWarnedOf"},
+	{24, "the warning is in the log of the program", "failure_test.go", "TestUnlikeAssetsAreWarnedOf"},
 	{29, "every spelling of a host, and the address at each connection", "../schemas/webhook/guard/guard_test.go", "TestURLs"},
 	{29, "judged again at every connection", "../dispatch/send_test.go", "TestGuardAtDialTime"},
 	{31, "the limit of all instances together", "lease_test.go", "TestLimitHoldsOverInstances"},

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -34,14 +35,14 @@ func TestDecisionsAboutResources(t *testing.T) {
 	w := newFixture(t)
 	key := w.partner(7, "Seven")
 	a, u := vaultA.Hex(), alice.Hex()
-	first := func(path string) object { t.Helper(); return w.get(path, "x-api-key", key).data(t).([]any)[0].(object) }
+	first := func(path string) object { t.Helper(); return w.get(path, "x-api-key", key).Data(t).([]any)[0].(object) }
 
 	t.Run("01 Vault", func(t *testing.T) {
 		fields := sorted("address, name, symbol, chainId, decimals, asset, totalAssets, totalSupply, navPerShare, navUpdatedAt, startBlock")
 		same(t, "fields", keysOf(first("/api/v1/vaults")), fields)
-		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).data(t)), sorted(fields+" stats"))
+		same(t, "detail", keysOf(w.get("/api/v1/vaults/"+a).Data(t)), sorted(fields+" stats"))
 		same(t, "asset", keysOf(first("/api/v1/vaults")["asset"]), sorted("address, symbol, decimals"))
-		b := w.get("/api/v1/vaults/" + vaultB.Hex()).data(t).(object) // has no NAV yet
+		b := w.get("/api/v1/vaults/" + vaultB.Hex()).Data(t).(object) // has no NAV yet
 		for _, name := range []string{"totalAssets", "totalSupply", "navPerShare", "navUpdatedAt"} {
 			same(t, name+" before the first NAV", b[name], nil)
 		}
@@ -66,7 +67,7 @@ func TestDecisionsAboutResources(t *testing.T) {
 	t.Run("05 status values", func(t *testing.T) {
 		seen := map[string]bool{}
 		for _, user := range []string{u, bob.Hex(), carol.Hex()} {
-			for _, r := range w.get("/api/v1/users/" + user + "/withdrawals").data(t).([]any) {
+			for _, r := range w.get("/api/v1/users/" + user + "/withdrawals").Data(t).([]any) {
 				seen[r.(object)["status"].(string)] = true
 				if r.(object)["claimable"] == true && r.(object)["status"] != "queued" {
 					t.Errorf("claimable although %v", r.(object)["status"])
@@ -94,28 +95,28 @@ func TestDecisionsAboutResources(t *testing.T) {
 	})
 	t.Run("17 address in, 18 address out", func(t *testing.T) {
 		for _, in := range []string{strings.ToLower(u), "0x" + strings.ToUpper(u[2:]), u} {
-			same(t, in, w.get("/api/v1/users/" + in).data(t).(object)["address"], u)
+			same(t, in, w.get("/api/v1/users/" + in).Data(t).(object)["address"], u)
 		}
 		same(t, "EIP-55", first("/api/v1/vaults")["address"], a)
 	})
 	t.Run("20 unknown resources", func(t *testing.T) {
 		n := nobody.Hex()
-		w.get("/api/v1/vaults/"+n).failed(t, 404, "NOT_FOUND")
-		w.get("/api/v1/vaults/"+n+"/nav").failed(t, 404, "NOT_FOUND")
-		w.get("/api/v1/users/"+n).failed(t, 404, "NOT_FOUND")
-		same(t, "deposits", w.get("/api/v1/users/"+n+"/deposits").data(t), []any{})
-		same(t, "withdrawals", w.get("/api/v1/users/"+n+"/withdrawals").data(t), []any{})
+		w.get("/api/v1/vaults/"+n).Failed(t, 404, "NOT_FOUND")
+		w.get("/api/v1/vaults/"+n+"/nav").Failed(t, 404, "NOT_FOUND")
+		w.get("/api/v1/users/"+n).Failed(t, 404, "NOT_FOUND")
+		same(t, "deposits", w.get("/api/v1/users/"+n+"/deposits").Data(t), []any{})
+		same(t, "withdrawals", w.get("/api/v1/users/"+n+"/withdrawals").Data(t), []any{})
 	})
 	t.Run("23 never", func(t *testing.T) {
-		stats := w.get("/api/v1/vaults/" + vaultB.Hex()).data(t).(object)["stats"].(object)
+		stats := w.get("/api/v1/vaults/" + vaultB.Hex()).Data(t).(object)["stats"].(object)
 		same(t, "times", []any{stats["lastSweepAt"], stats["lastNavAt"]}, []any{nil, nil})
 	})
 	t.Run("24 sums over vaults", func(t *testing.T) {
-		same(t, "alice", w.get("/api/v1/users/" + u).data(t).(object)["totalDeposited"], "170") // 100 in one vault, 70 in the other
+		same(t, "alice", w.get("/api/v1/users/" + u).Data(t).(object)["totalDeposited"], "170") // 100 in one vault, 70 in the other
 	})
 	t.Run("25 empty groups", func(t *testing.T) {
-		same(t, "every vault", len(w.get("/api/v1/settlement/summary?asOfBlock=3").data(t).([]any)), 2)
-		same(t, "none without deposits", w.get("/api/v1/queues/deposits?asOfBlock=3").data(t), []any{})
+		same(t, "every vault", len(w.get("/api/v1/settlement/summary?asOfBlock=3").Data(t).([]any)), 2)
+		same(t, "none without deposits", w.get("/api/v1/queues/deposits?asOfBlock=3").Data(t), []any{})
 	})
 }
 
@@ -126,7 +127,7 @@ func TestDecisionsAboutParameters(t *testing.T) {
 
 	t.Run("10 PaginationMeta", func(t *testing.T) {
 		r := w.get("/api/v1/users?pageSize=2&page=2")
-		same(t, "meta", r.body(t)["meta"], object{"page": 2, "pageSize": 2, "total": 3, "totalPages": 2, "hasNextPage": false})
+		same(t, "meta", r.JSON(t)["meta"], object{"page": 2, "pageSize": 2, "total": 3, "totalPages": 2, "hasNextPage": false})
 		for _, rel := range []string{"first", "prev", "last"} {
 			if !strings.Contains(r.Header().Get("Link"), `rel="`+rel+`"`) {
 				t.Errorf("Link has no %s: %s", rel, r.Header().Get("Link"))
@@ -139,16 +140,15 @@ func TestDecisionsAboutParameters(t *testing.T) {
 		"12 pageSize": {"pageSize=1": true, "pageSize=100": true, "pageSize=0": false, "pageSize=101": false, "pageSize=-5": false, "pageSize=ten": false, "pageSize=1e1": false},
 		"21 repeated, empty, unknown": {"page=1&page=x": true, "page=x&page=1": false, "page=": true, "page=&page=x": true, "pageSize=": true, "asOfBlock=": true, "foo=bar": true, "foo=%00": true,
 			"page": true, "%zz": false, "a;b": false},
-		"15 the past": {"asOfBlock=3": true, "asOfBlock=11": true, "asOfBlock=2": false, "asOfBlock=12": false, "asOfBlock=-1": false, "asOfBlock=0x3": false,
-			"asOfSeq=42": true, "asOfSeq=43": false, "asOfSeq=0": false, "asOfSeq=x": false, "asOfBlock=5&asOfSeq=40": true},
+		"15 the past": {"asOfBlock=3": true, "asOfBlock=11": true, "asOfBlock=2": false, "asOfBlock=12": false, "asOfBlock=-1": false, "asOfBlock=0x3": false},
 	} {
 		t.Run(row, func(t *testing.T) {
 			for _, path := range lists {
 				for query, accepted := range cases {
 					r := w.get(path + "?" + query)
 					if accepted {
-						r.body(t)
-					} else if details, _ := r.failed(t, 400, "INVALID_PARAMETER").([]any); len(details) == 0 {
+						r.JSON(t)
+					} else if details, _ := r.Failed(t, 400, "INVALID_PARAMETER").([]any); len(details) == 0 {
 						t.Errorf("%s?%s: no details", path, query)
 					}
 				}
@@ -157,23 +157,23 @@ func TestDecisionsAboutParameters(t *testing.T) {
 	}
 	t.Run("11 past the end", func(t *testing.T) {
 		for _, path := range lists {
-			body := w.get(path + "?page=900").body(t)
+			body := w.get(path + "?page=900").JSON(t)
 			same(t, path, body["data"], []any{})
 			same(t, path, body["meta"].(object)["hasNextPage"], false)
 		}
 	})
 	t.Run("13 sortBy, sortOrder", func(t *testing.T) {
-		same(t, "default", w.get("/api/v1/users").data(t), w.get("/api/v1/users?sortBy=firstSeen&sortOrder=desc").data(t))
+		same(t, "default", w.get("/api/v1/users").Data(t), w.get("/api/v1/users?sortBy=firstSeen&sortOrder=desc").Data(t))
 		for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
-			w.get("/api/v1/users?sortOrder=asc&sortBy=" + by).body(t)
+			w.get("/api/v1/users?sortOrder=asc&sortBy=" + by).JSON(t)
 		}
 		for _, bad := range []string{"sortBy=address", "sortBy=firstseen", "sortOrder=ASC", "sortOrder=random", "sortBy=firstSeen%20"} {
-			w.get("/api/v1/users?"+bad).failed(t, 400, "INVALID_PARAMETER")
+			w.get("/api/v1/users?"+bad).Failed(t, 400, "INVALID_PARAMETER")
 		}
 	})
 	t.Run("14 order", func(t *testing.T) {
 		blocks := func(path string) (numbers []int) {
-			for _, row := range w.get(path).data(t).([]any) {
+			for _, row := range w.get(path).Data(t).([]any) {
 				var n int
 				_, _ = fmt.Sscan(row.(object)["blockNumber"].(string), &n)
 				numbers = append(numbers, n)
@@ -191,9 +191,9 @@ func TestDecisionsAboutParameters(t *testing.T) {
 		}
 	})
 	t.Run("15 walks", func(t *testing.T) {
-		seq := w.get("/api/v1/users").Header().Get("X-Indexed-Seq")
-		one, two := w.get("/api/v1/users?pageSize=2&asOfSeq="+seq).data(t).([]any), w.get("/api/v1/users?pageSize=2&page=2&asOfSeq="+seq).data(t).([]any)
-		same(t, "walk", append(one, two...), w.get("/api/v1/users").data(t))
+		block := w.get("/api/v1/users").Header().Get("X-Indexed-Block")
+		one, two := w.get("/api/v1/users?pageSize=2&asOfBlock="+block).Data(t).([]any), w.get("/api/v1/users?pageSize=2&page=2&asOfBlock="+block).Data(t).([]any)
+		same(t, "walk", append(one, two...), w.get("/api/v1/users").Data(t))
 		r := w.get("/api/v1/vaults?asOfBlock=9")
 		same(t, "X-Indexed-Block", r.Header().Get("X-Indexed-Block"), "9")
 	})
@@ -206,36 +206,36 @@ func TestDecisionsAboutParameters(t *testing.T) {
 				for _, field := range []string{"from", "to"} {
 					r := w.get(path + "?" + field + "=" + url.QueryEscape(value))
 					if ok {
-						r.body(t)
+						r.JSON(t)
 					} else {
-						r.failed(t, 400, "INVALID_PARAMETER")
+						r.Failed(t, 400, "INVALID_PARAMETER")
 					}
 				}
 			}
 		}
-		w.get(lists[0]+"?from=2&to=1").failed(t, 400, "INVALID_PARAMETER")
-		same(t, "both ends", w.get(lists[0] + "?from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z").body(t)["meta"].(object)["total"], 1)
-		same(t, "the end of that day", w.get(lists[0] + "?to=2023-11-14").body(t)["meta"].(object)["total"], 2)
+		w.get(lists[0]+"?from=2&to=1").Failed(t, 400, "INVALID_PARAMETER")
+		same(t, "both ends", w.get(lists[0] + "?from=2023-11-14T22:15:20Z&to=2023-11-14T22:15:20Z").JSON(t)["meta"].(object)["total"], 1)
+		same(t, "the end of that day", w.get(lists[0] + "?to=2023-11-14").JSON(t)["meta"].(object)["total"], 2)
 	})
 	t.Run("19 vault", func(t *testing.T) {
 		for _, path := range []string{lists[2], lists[3], lists[4], "/api/v1/queues/deposits"} {
-			w.get(path+"?vault=0x12").failed(t, 400, "INVALID_ADDRESS")
-			same(t, path, w.get(path+"?vault="+nobody.Hex()).data(t), []any{})
+			w.get(path+"?vault=0x12").Failed(t, 400, "INVALID_ADDRESS")
+			same(t, path, w.get(path+"?vault="+nobody.Hex()).Data(t), []any{})
 		}
 	})
 	t.Run("21 every mistake at once", func(t *testing.T) {
-		details := w.get(lists[2]+"?page=x&pageSize=y&from=z&to=z&asOfBlock=q").failed(t, 400, "INVALID_PARAMETER").([]any)
+		details := w.get(lists[2]+"?page=x&pageSize=y&from=z&to=z&asOfBlock=q").Failed(t, 400, "INVALID_PARAMETER").([]any)
 		same(t, "details", len(details), 5)
 	})
 	t.Run("22 status", func(t *testing.T) {
 		for _, status := range []string{"queued", "claimed", "cancelled"} {
-			for _, r := range w.get("/api/v1/users/" + bob.Hex() + "/withdrawals?status=" + status).data(t).([]any) {
+			for _, r := range w.get("/api/v1/users/" + bob.Hex() + "/withdrawals?status=" + status).Data(t).([]any) {
 				same(t, status, r.(object)["status"], status)
 			}
 		}
-		w.get(lists[3]+"?status=expired").failed(t, 400, "INVALID_PARAMETER")
-		same(t, "without it", len(w.get(lists[3]).data(t).([]any)), 2) // one of them expired
-		same(t, "queued only", len(w.get(lists[3]+"?status=queued").data(t).([]any)), 1)
+		w.get(lists[3]+"?status=expired").Failed(t, 400, "INVALID_PARAMETER")
+		same(t, "without it", len(w.get(lists[3]).Data(t).([]any)), 2) // one of them expired
+		same(t, "queued only", len(w.get(lists[3]+"?status=queued").Data(t).([]any)), 1)
 	})
 }
 
@@ -246,14 +246,14 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 
 	t.Run("26 error body, 27 codes", func(t *testing.T) {
 		r := w.get("/api/v1/vaults/x", "X-Request-Id", "mine")
-		same(t, "body", decode(t, r.Body.Bytes()), object{"ok": false, "error": object{"code": "INVALID_ADDRESS", "message": "An address is not valid.", "requestId": "mine",
+		same(t, "body", readtest.Decode(t, r.Body.Bytes()), object{"ok": false, "error": object{"code": "INVALID_ADDRESS", "message": "An address is not valid.", "requestId": "mine",
 			"details": []any{object{"field": "address", "reason": "must be 0x and 40 hexadecimal digits"}}}})
 	})
 	t.Run("28 key", func(t *testing.T) {
 		var bodies []string
 		for _, bad := range []string{"", "x", strings.Repeat("k", 5000), registry.NewAPIKey(true), key + "x", " " + key[:10]} {
 			r := w.get(stats, "x-api-key", bad, "X-Request-Id", "same")
-			r.failed(t, 401, "UNAUTHORIZED")
+			r.Failed(t, 401, "UNAUTHORIZED")
 			bodies = append(bodies, r.Body.String())
 		}
 		if slices.Sort(bodies); bodies[0] != bodies[len(bodies)-1] {
@@ -263,13 +263,13 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 	t.Run("30 POST webhooks", func(t *testing.T) {
 		post := func(body, kind string) reply {
 			w.clock.add(6 * time.Second)
-			return w.do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", kind)
+			return w.Do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", kind)
 		}
-		same(t, "registered", post(`{"url":"https://a.example/","x":1}`, "application/json").body(t), object{"ok": true, "data": object{"webhookUrl": "https://a.example/"}})
-		post(`{"url":"http://a.example/"}`, "application/json").failed(t, 400, "INVALID_WEBHOOK_URL")
-		post(`{"url":1}`, "application/json").failed(t, 400, "INVALID_BODY")
-		post(`{"url":"https://a.example/"}`, "text/plain").failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
-		post(strings.Repeat("x", 16<<10+1), "application/json").failed(t, 413, "PAYLOAD_TOO_LARGE")
+		same(t, "registered", post(`{"url":"https://a.example/","x":1}`, "application/json").JSON(t), object{"ok": true, "data": object{"webhookUrl": "https://a.example/"}})
+		post(`{"url":"http://a.example/"}`, "application/json").Failed(t, 400, "INVALID_WEBHOOK_URL")
+		post(`{"url":1}`, "application/json").Failed(t, 400, "INVALID_BODY")
+		post(`{"url":"https://a.example/"}`, "text/plain").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+		post(strings.Repeat("x", 16<<10+1), "application/json").Failed(t, 413, "PAYLOAD_TOO_LARGE")
 	})
 	t.Run("31 rate limits", func(t *testing.T) {
 		r := w.get(stats, "x-api-key", key)
@@ -285,11 +285,11 @@ func TestDecisionsAboutErrorsAndKeys(t *testing.T) {
 	t.Run("32 order of checks", func(t *testing.T) {
 		w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 7`)
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/x/nav?page=x").failed(t, 401, "UNAUTHORIZED")                      // the key before everything
-		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).failed(t, 400, "INVALID_ADDRESS") // parameters
-		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).failed(t, 429, "RATE_LIMITED")    // the limit before parameters
+		w.get("/api/v1/partner/vaults/x/nav?page=x").Failed(t, 401, "UNAUTHORIZED")                      // the key before everything
+		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_ADDRESS") // parameters
+		w.get("/api/v1/partner/vaults/x/nav?page=x", "x-api-key", key).Failed(t, 429, "RATE_LIMITED")    // the limit before parameters
 		w.clock.add(time.Minute)
-		w.get("/api/v1/partner/vaults/"+nobody.Hex()+"/nav?page=x", "x-api-key", key).failed(t, 400, "INVALID_PARAMETER") // parameters before the look-up
+		w.get("/api/v1/partner/vaults/"+nobody.Hex()+"/nav?page=x", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER") // parameters before the look-up
 		w.exec(`UPDATE partner SET rate_limit = NULL WHERE id = 7`)
 		w.clock.add(time.Minute)
 	})
@@ -314,28 +314,28 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 	key := w.partner(7, "Seven")
 	w.deliveries()
 	t.Run("41 every route", func(t *testing.T) {
-		for _, e := range w.endpoints() {
-			path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}", "00000000-0000-5000-8000-000000000001").Replace(e.path)
-			if strings.Contains(e.path, "/users/") {
+		for _, e := range w.routes() {
+			path := strings.NewReplacer("{address}", vaultA.Hex(), "{eventId}", "00000000-0000-5000-8000-000000000001").Replace(e.Path)
+			if strings.Contains(e.Path, "/users/") {
 				path = strings.Replace(path, vaultA.Hex(), alice.Hex(), 1)
 			}
-			allow := strings.Join(e.methods(), ", ")
+			allow := strings.Join(methods(e), ", ")
 			for _, method := range []string{"PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "get", "FOO"} {
-				r := w.do(method, path, nil, "x-api-key", key)
-				r.failed(t, 405, "METHOD_NOT_ALLOWED")
+				r := w.Do(method, path, nil, "x-api-key", key)
+				r.Failed(t, 405, "METHOD_NOT_ALLOWED")
 				same(t, "Allow", r.Header().Get("Allow"), allow)
 			}
-			if e.get == nil {
+			if e.Get == nil {
 				continue
 			}
-			get, head := w.get(path, "x-api-key", key), w.do("HEAD", path, nil, "x-api-key", key)
+			get, head := w.get(path, "x-api-key", key), w.Do("HEAD", path, nil, "x-api-key", key)
 			same(t, "HEAD "+path, []string{head.Header().Get("ETag"), head.Header().Get("Content-Length")}, []string{get.Header().Get("ETag"), get.Header().Get("Content-Length")})
 			same(t, "304 "+path, w.get(path, "x-api-key", key, "If-None-Match", get.Header().Get("ETag")).Code, 304)
-			same(t, "CORS "+path, get.Header().Get("Access-Control-Allow-Origin"), map[bool]string{false: "*", true: ""}[e.partner])
+			same(t, "CORS "+path, get.Header().Get("Access-Control-Allow-Origin"), map[bool]string{false: "*", true: ""}[e.Partner])
 			same(t, "request id "+path, w.get(path, "x-api-key", key, "X-Request-Id", "abc").Header().Get("X-Request-Id"), "abc")
 			zipped := w.get(path, "x-api-key", key, "Accept-Encoding", "gzip")
 			if zipped.Header().Get("Content-Encoding") == "gzip" {
-				same(t, "gzip "+path, string(gunzip(zipped.Body.Bytes())), get.Body.String())
+				same(t, "gzip "+path, string(readtest.Gunzip(zipped.Body.Bytes())), get.Body.String())
 			} else if get.Body.Len() > 2000 {
 				t.Errorf("%s: %d bytes not compressed", path, get.Body.Len())
 			}
@@ -343,7 +343,7 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 	})
 	t.Run("41 documents", func(t *testing.T) {
 		for path, kind := range map[string]string{"/openapi.json": "application/json", "/openapi.yaml": "application/yaml", "/docs": "text/html", "/docs/docs.js": "text/javascript", "/docs/docs.css": "text/css"} {
-			r := w.do("GET", path, nil)
+			r := w.Do("GET", path, nil)
 			if r.Code != 200 || !strings.HasPrefix(r.Header().Get("Content-Type"), kind) || r.Header().Get("ETag") == "" {
 				t.Errorf("%s: %d %v", path, r.Code, r.Header())
 			}
@@ -352,22 +352,18 @@ func TestDecisionsAboutHTTP(t *testing.T) {
 	})
 }
 
-// TestPastOfALongerChain: a block that the chain has lost can be asked for as of a seq that had it.
-func TestPastOfALongerChain(t *testing.T) {
+// TestBlocksThatTheChainLost: they cannot be asked for any more.
+func TestBlocksThatTheChainLost(t *testing.T) {
 	w := newWorld(t)
-	block := func(number uint64) fact { return fact{kind: aBlock, block: number} }
-	w.ledger.append(vaultMeta(vaultA, "Alpha", 1))
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
 	for number := uint64(1); number <= 5; number++ {
-		w.ledger.append(block(number))
+		w.chain.Append(readtest.BlockRecord(number))
 	}
-	longest := w.ledger.seq()
-	w.ledger.retract(2)
-	w.ledger.append(block(3))
 	w.publish()
-	pinned := fmt.Sprintf("/api/v1/vaults?asOfSeq=%d&asOfBlock=", longest)
-	if got := w.get(pinned + "5"); got.Code != 200 || got.Header().Get("X-Indexed-Block") != "5" {
-		t.Errorf("block 5 at seq %d: %d, X-Indexed-Block %s: %s", longest, got.Code, got.Header().Get("X-Indexed-Block"), got.Body)
-	}
-	w.get(pinned+"6").failed(t, 400, "INVALID_PARAMETER")
-	w.get("/api/v1/vaults?asOfBlock=5").failed(t, 400, "INVALID_PARAMETER")
+	w.get("/api/v1/vaults?asOfBlock=5").Data(t)
+	w.chain.Retract(2)
+	w.chain.Append(readtest.BlockRecord(3))
+	w.publish()
+	w.get("/api/v1/vaults?asOfBlock=3").Data(t)
+	w.get("/api/v1/vaults?asOfBlock=5").Failed(t, 400, "INVALID_PARAMETER")
 }

@@ -23,13 +23,12 @@ var (
 // nothing needs more than that: no inline script, no inline style, no handler
 // in an attribute, no text that becomes code.
 func TestDocsKeepToTheirPolicy(t *testing.T) {
-	w := &world{Query: newHot(0), t: t}
-	w.handle = w.Handler()
+	w := newWorld(t)
 	loaded := map[string]bool{}
 	load := func(path string) []byte {
 		t.Helper()
 		loaded[path] = true
-		r := w.do("GET", path, nil)
+		r := w.Do("GET", path, nil)
 		if r.Code != 200 {
 			t.Fatalf("%s: %d", path, r.Code)
 		}

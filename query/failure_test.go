@@ -3,15 +3,48 @@ package query
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
+
+// sharedDir is a folder that an engine of another user can reach.
+func sharedDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "navlog-query-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("not within a minute: %s", what)
+		case <-tick.C:
+		}
+	}
+}
 
 // TestEnginesGone kills PostgreSQL and then ClickHouse under a serving world.
 func TestEnginesGone(t *testing.T) {
@@ -29,10 +62,11 @@ func TestEnginesGone(t *testing.T) {
 	}
 	defer clickHouse.Kill()
 	w := newWorldOn(t, clickHouse.Addr, postgres.URL)
-	w.fill()
+	w.chain = readtest.SmallChain()
+	w.publish()
 	key := w.partner(7, "Seven")
-	w.get("/api/v1/partner/stats", "x-api-key", key).data(t)
-	w.get("/readyz").data(t)
+	w.get("/api/v1/partner/stats", "x-api-key", key).Data(t)
+	w.get("/readyz").Data(t)
 
 	postgres.Kill()
 	var r reply
@@ -41,41 +75,44 @@ func TestEnginesGone(t *testing.T) {
 		r = w.get("/api/v1/partner/stats", "x-api-key", key)
 		return r.Code != 200
 	})
-	r.failed(t, 503, "UNAVAILABLE")
-	w.registry.Store(w.askRegistry(ctx, w.registry.Load()))
-	if w.registry.Load().err == nil {
+	r.Failed(t, 503, "UNAVAILABLE")
+	if w.watcher.LookAtRegistry(ctx).Err == nil {
 		t.Fatal("the registry answers")
 	}
 	if r.Header().Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
 	}
-	w.get("/api/v1/vaults").data(t)
+	w.get("/api/v1/vaults").Data(t)
 	w.clock.add(6 * time.Second)
-	if err := w.refresh(ctx, w.conn); err != nil { // the generation last known is still read
+	if err := w.watcher.Look(ctx); err != nil { // the generation last known is still read
 		t.Fatal(err)
 	}
-	reasons := w.get("/readyz").failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
+	reasons := w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
 	if len(reasons) != 1 || !strings.Contains(reasons[0].(string), "PostgreSQL") {
 		t.Errorf("reasons are %v", reasons)
 	}
-	w.get("/api/v1/vaults").data(t)
-	w.get("/status").data(t)
+	w.get("/api/v1/vaults").Data(t)
+	w.get("/status").Data(t)
 
 	clickHouse.Kill()
 	r = w.get("/api/v1/users")
-	r.failed(t, 503, "UNAVAILABLE")
+	r.Failed(t, 503, "UNAVAILABLE")
 	if r.Header().Get("Retry-After") == "" {
 		t.Error("503 without Retry-After")
 	}
-	w.get("/status").data(t) // what was seen last is known
-	w.get("/api/v1/vaults").data(t)
-	if err := w.refresh(ctx, w.conn); err == nil {
+	vaults := w.get("/status").Data(t).(object)["vaults"].([]any) // what was seen last is known
+	if vaults[0].(object)["lastNavAt"] == nil {
+		t.Errorf("vaults are %v", vaults)
+	}
+	w.get("/api/v1/vaults").Data(t)
+	if err := w.watcher.Look(ctx); err == nil {
 		t.Error("the read models answer")
 	}
 	w.clock.add(6 * time.Second)
-	err = w.refresh(ctx, w.conn)
-	w.snapshotErr.Store(&err)
-	reasons = w.get("/readyz").failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
+	if err := w.watcher.Look(ctx); err == nil {
+		t.Error("the read models answer")
+	}
+	reasons = w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"].([]any)
 	if len(reasons) != 2 {
 		t.Errorf("reasons are %v", reasons)
 	}
@@ -84,12 +121,12 @@ func TestEnginesGone(t *testing.T) {
 			t.Errorf("reasons are %v, and in full %v", reasons, w.Ready())
 		}
 	}
-	w.get("/healthz").data(t)
-	if w.Status().(Status).State != "unready" {
-		t.Errorf("status is %+v", w.Status())
+	w.get("/healthz").Data(t)
+	if w.health.Status().State != "unready" {
+		t.Errorf("status is %+v", w.health.Status())
 	}
 	for _, secret := range []string{key, postgres.URL} {
-		if strings.Contains(w.log.String(), secret) {
+		if strings.Contains(w.logged.String(), secret) {
 			t.Error("a secret is in the log")
 		}
 	}
@@ -101,82 +138,287 @@ func TestNoSnapshot(t *testing.T) {
 	w := newWorld(t)
 	refused := func(part string) {
 		t.Helper()
-		w.registry.Store(w.askRegistry(ctx, w.registry.Load()))
-		err := w.refresh(ctx, w.conn)
+		w.watcher.LookAtRegistry(ctx)
+		err := w.watcher.Look(ctx)
 		if err == nil || !strings.Contains(err.Error(), part) {
-			t.Errorf("refresh says %v, should say %q", err, part)
+			t.Errorf("a look says %v, should say %q", err, part)
 		}
 	}
-	if err := w.refresh(ctx, w.conn); err == nil || !strings.Contains(err.Error(), "which generation is live") {
+	if err := w.watcher.Look(ctx); err == nil || !strings.Contains(err.Error(), "which generation is live") {
 		t.Errorf("before the registry has answered: %v", err)
 	}
 	key := w.partner(7, "Seven")
 	r := w.get("/api/v1/vaults")
-	r.failed(t, 503, "UNAVAILABLE")
+	r.Failed(t, 503, "UNAVAILABLE")
 	if r.Header().Get("Retry-After") == "" || r.Header().Get("X-Indexed-Block") != "" || r.Header().Get("X-Chain-State") != "unknown" {
 		t.Errorf("header %v", r.Header())
 	}
-	w.get("/api/v1/vaults/x").failed(t, 400, "INVALID_ADDRESS")
-	w.get("/api/v1/partner/router", "x-api-key", key).data(t)
-	w.get("/readyz").failed(t, 503, "UNAVAILABLE")
-	w.get("/healthz").data(t)
-	w.get("/status").data(t)
+	w.get("/api/v1/vaults/x").Failed(t, 400, "INVALID_ADDRESS")
+	w.get("/api/v1/partner/router", "x-api-key", key).Data(t)
+	w.get("/readyz").Failed(t, 503, "UNAVAILABLE")
+	w.get("/healthz").Data(t)
+	w.get("/status").Data(t)
 
 	refused("holds no indexed block yet")
-	err := w.refresh(ctx, w.conn)
-	w.snapshotErr.Store(&err)
-	same(t, "reasons", w.get("/readyz").failed(t, 503, "UNAVAILABLE").(object)["reasons"],
-		[]any{"there is no snapshot of the read models yet: " + w.database() + " holds no indexed block yet: ingest and project have to get there first"})
-	w.ledger.append(fact{kind: aBlock, block: 1})
+	same(t, "reasons", w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"],
+		[]any{"there is no snapshot of the read models yet: " + w.g.Database + " holds no indexed block yet: ingest and project have to get there first"})
+	w.chain.Append(readtest.BlockRecord(1))
 	w.publish()
-	w.get("/api/v1/vaults").data(t)
+	w.get("/api/v1/vaults").Data(t)
 
-	// Another chain's vault, and a payload that is no vault.
-	w.ledger.chainID++
-	w.ledger.append(vaultMeta(vaultA, "Alpha", 1), fact{kind: aBlock, block: 2})
-	w.ledger.insert(t, w.writer, w.database())
+	// Another chain's vault.
+	w.chain.ChainID++
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.BlockRecord(2))
+	w.g.Write(w.chain)
 	refused("is of chain 31338 and this program serves chain 31337")
-	w.get("/api/v1/vaults").data(t) // what was proven goes on
+	w.get("/api/v1/vaults").Data(t) // what was proven goes on
 
 	set := func(state, schema string) { w.exec(`UPDATE generation SET state = '%s', schema = '%s'`, state, schema) }
 	set("live", "older")
 	refused("this program reads schema")
-	w.get("/api/v1/vaults").failed(t, 503, "UNAVAILABLE")
+	w.get("/api/v1/vaults").Failed(t, 503, "UNAVAILABLE")
 	set("bad", "older")
 	refused("no generation is live")
-	if err := (&vaultRecord{Payload: "\xff"}).decode(testChain); err == nil || !strings.Contains(err.Error(), "cannot be decoded") {
-		t.Errorf("a corrupt payload: %v", err)
+}
+
+// TestFirstSync: while the first generation is built, vaults and NAVs are answered out of
+// what is there, and everything else says how far it is.
+func TestFirstSync(t *testing.T) {
+	g := readtest.Building(t, localtest.ClickHouse(t))
+	w := newWorldOf(t, g, localtest.Postgres(t))
+	w.register(g, registry.Building)
+	key := w.partner(7, "Seven")
+	project := func(building string) {
+		t.Helper()
+		status := fmt.Sprintf(`{"state":"building","building":%s}`, building)
+		if err := db.New(w.pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Project, Instance: "a", Status: []byte(status)}); err != nil {
+			t.Fatal(err)
+		}
+		w.clock.ns.Store(time.Now().UnixNano())
+		if r := w.watcher.LookAtRegistry(t.Context()); r.Err != nil {
+			t.Fatal(r.Err)
+		}
 	}
-	if err := (&vaultRecord{}).decode(testChain); err == nil || !strings.Contains(err.Error(), "names no vault") {
-		t.Errorf("an empty payload: %v", err)
+	progress := func(seq int, eta string, phase string) object {
+		var n any
+		if eta != "null" {
+			n = 60
+		}
+		return object{"generation": g.ID, "seq": seq, "recordsLeft": 100 - seq, "etaSeconds": n, "phase": phase}
+	}
+	says := func(seq int, eta, phase string) {
+		t.Helper()
+		project(fmt.Sprintf(`{"generation":%d,"seq":%d,"recordsLeft":%d,"etaSeconds":%s,"phase":"%s"}`, g.ID, seq, 100-seq, eta, phase))
+	}
+	// Nothing is there yet.
+	says(0, "null", registry.PhaseFacts)
+	if err := w.watcher.Look(t.Context()); err == nil {
+		t.Error("an empty generation is shown")
+	}
+	details := w.get("/api/v1/vaults").Failed(t, 503, "UNAVAILABLE")
+	same(t, "progress", details.(object)["progress"], progress(0, "null", "facts"))
+	shown := w.get("/api/v1/users", "X-Request-Id", "my-request-1")
+	golden(t, "error_first_sync", generationNumber.ReplaceAll(shown.Body.Bytes(), []byte(`"generation":1`)))
+	same(t, "firstSync", w.get("/status").Data(t).(object)["firstSync"], progress(0, "null", "facts"))
+
+	// Facts are.
+	w.chain = readtest.SmallChain()
+	g.WriteFacts(w.chain)
+	g.WriteSpine(w.chain)
+	says(42, "60", registry.PhaseDeriving)
+	if err := w.watcher.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/api/v1/vaults", "/api/v1/vaults/" + vaultA.Hex() + "/nav", "/api/v1/partner/vaults", "/api/v1/partner/vaults/" + vaultA.Hex() + "/nav"} {
+		r := w.get(path, "x-api-key", key)
+		if n := len(r.Data(t).([]any)); n != 2 || r.Header().Get("X-Indexed-Block") != "11" {
+			t.Errorf("%s: %d entries with %v", path, n, r.Header())
+		}
+	}
+	w.get("/api/v1/vaults/"+nobody.Hex()+"/nav").Failed(t, 404, "NOT_FOUND")
+	for _, path := range w.paths() {
+		if strings.HasSuffix(path, "/vaults") || strings.HasSuffix(path, "/nav") || strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.Contains(path, "/router") {
+			continue
+		}
+		r := w.get(path, "x-api-key", key)
+		same(t, path, r.Failed(t, 503, "UNAVAILABLE").(object)["progress"], progress(42, "60", "deriving"))
+		if r.Header().Get("Retry-After") != "10" {
+			t.Errorf("%s: Retry-After is %q", path, r.Header().Get("Retry-After"))
+		}
+	}
+	w.get("/api/v1/users?page=0").Failed(t, 400, "INVALID_PARAMETER")
+	same(t, "firstSync", w.get("/status").Data(t).(object)["firstSync"], progress(42, "60", "deriving"))
+	reasons := w.get("/readyz").Failed(t, 503, "UNAVAILABLE").(object)["reasons"]
+	same(t, "reasons", reasons, []any{fmt.Sprintf("no generation is live, and generation %d is being built", g.ID)})
+
+	// It is live.
+	g.Derive()
+	g.WriteDerived(w.chain)
+	w.exec(`UPDATE generation SET state = 'live'`)
+	w.look()
+	for _, path := range w.paths() {
+		if r := w.get(path, "x-api-key", key); r.Code != 200 {
+			t.Errorf("%s: %d %s", path, r.Code, r.Body)
+		}
+	}
+	same(t, "firstSync", w.get("/status").Data(t).(object)["firstSync"], nil)
+	w.get("/readyz").Data(t)
+}
+
+// TestNeverAMixture: a reorganisation is written into all tables but the spine, and the
+// projector dies. Every endpoint answers either what the log up to the spine's end says
+// of the newest block, or what it says of the last block that the reorganisation leaves
+// as it was; as of blocks above that some say 503, and none says anything else.
+func TestNeverAMixture(t *testing.T) {
+	w := newWorld(t, func(c *Config) { c.PartnerRateLimit = 100_000 })
+	key := w.partner(7, "Seven")
+	whole := readtest.SmallChain()
+	start := uint64(0) // of the last unit, which goes back to block 9
+	for _, e := range whole.Entries[:whole.Seq()-1] {
+		if e.Boundary {
+			start = e.Seq
+		}
+	}
+	w.chain.Entries = whole.Entries[:start]
+	w.publish()
+	w.watcher.CatchUpWithin = time.Millisecond
+	body := func(path, query string) string {
+		t.Helper()
+		return w.get(path+query, "x-api-key", key, "X-Request-Id", "same").Body.String()
+	}
+	newest, before, blocks := map[string]string{}, map[string]string{}, map[string]map[uint64]string{}
+	paths := w.paths()
+	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+		paths = append(paths, "/api/v1/users?sortBy="+by)
+	}
+	with := func(path string, block uint64) string {
+		if strings.Contains(path, "?") {
+			return fmt.Sprintf("&asOfBlock=%d", block)
+		}
+		return fmt.Sprintf("?asOfBlock=%d", block)
+	}
+	for _, path := range paths {
+		newest[path], before[path], blocks[path] = body(path, ""), body(path, with(path, 9)), map[uint64]string{}
+		for x := uint64(3); x <= 11; x++ {
+			blocks[path][x] = body(path, with(path, x))
+		}
+	}
+	bare := *w // without what is in the cache already
+	bare.serve(func(c *Config) { c.CacheBytes, c.PartnerRateLimit = 0, 100_000 })
+	bare.watcher.CatchUpWithin = time.Millisecond
+	w = &bare
+	w.look()
+	w.chain.Entries = whole.Entries
+	fenced := 0
+	for _, step := range []func(*readtest.Log){w.g.WriteFacts, w.g.WriteDerived} {
+		step(w.chain)
+		w.look()
+		for _, path := range paths {
+			r := w.get(path, "x-api-key", key, "X-Request-Id", "same")
+			switch at := r.Header().Get("X-Indexed-Block"); {
+			case at == "11":
+				same(t, path, r.Body.String(), newest[path])
+			case at == "9":
+				same(t, path, r.Body.String(), before[path])
+				fenced++
+			default:
+				t.Errorf("%s is about block %s", path, at)
+			}
+			for x := uint64(3); x <= 11; x++ {
+				r := w.get(path+with(path, x), "x-api-key", key, "X-Request-Id", "same")
+				if r.Code == 503 && x > 9 && r.Header().Get("Retry-After") != "" {
+					continue
+				}
+				same(t, fmt.Sprint(path, " as of ", x), r.Body.String(), blocks[path][x])
+			}
+		}
+	}
+	if fenced < 5 {
+		t.Errorf("only %d endpoints met the fence: the test shows nothing", fenced)
+	}
+	w.g.WriteSpine(w.chain)
+	w.look()
+	for _, path := range paths {
+		if r := w.get(path, "x-api-key", key, "X-Request-Id", "same"); r.Code != 200 || r.Header().Get("X-Indexed-Block") != "11" {
+			t.Errorf("%s afterwards: %d about %s", path, r.Code, r.Header().Get("X-Indexed-Block"))
+		}
 	}
 }
 
-// TestGenerationSwitch follows the pointer, and falls back with the cursor.
+// TestGenerationSwitch follows the pointer.
 func TestGenerationSwitch(t *testing.T) {
 	ctx := context.Background()
 	w := newFixture(t)
-	if got := w.get("/api/v1/users").body(t)["meta"].(object)["total"]; got != jsonNumber("3") {
-		t.Fatalf("%v users", got)
-	}
-	old, next := w.gen, generations.Add(1)
-	w.gen, w.ledger = next, newLedger(testChain)
-	createGeneration(t, w, registry.Building)
-	w.ledger.append(fact{kind: aBlock, block: 4})
-	w.ledger.insert(t, w.writer, w.database())
-	w.look()
-	if got := w.get("/api/v1/users").Header().Get("X-Generation"); got != itoa(old) {
-		t.Errorf("generation %s is served before the switch", got)
-	}
+	total := func() any { return w.get("/api/v1/users").JSON(t)["meta"].(object)["total"] }
+	same(t, "users", total(), 3)
+	old := w.g
+	w.g, w.chain = readtest.New(t, localtest.ClickHouse(t)), readtest.NewLog(testChain)
+	w.register(w.g, registry.Building)
+	w.chain.Append(readtest.BlockRecord(4))
+	w.publish()
+	same(t, "the generation before the switch", w.get("/api/v1/users").Header().Get("X-Generation"), fmt.Sprint(old.ID))
 	queries := db.New(w.pool)
-	for _, step := range []db.SetGenerationStateParams{{ID: old, OldState: "live", NewState: "standby"}, {ID: next, OldState: "building", NewState: "live"}} {
+	for _, step := range []db.SetGenerationStateParams{{ID: old.ID, OldState: "live", NewState: "standby"}, {ID: w.g.ID, OldState: "building", NewState: "live"}} {
 		if n, err := queries.SetGenerationState(ctx, step); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
 	}
 	w.look()
 	r := w.get("/api/v1/users")
-	if r.Header().Get("X-Generation") != itoa(next) || r.Header().Get("X-Indexed-Block") != "4" || r.body(t)["meta"].(object)["total"] != jsonNumber("0") {
+	if r.Header().Get("X-Generation") != fmt.Sprint(w.g.ID) || r.Header().Get("X-Indexed-Block") != "4" {
 		t.Errorf("after the switch: %v %s", r.Header(), r.Body)
+	}
+	same(t, "users after the switch", total(), 0)
+}
+
+// TestLeavingGenerations: the status names a generation for as long as an answer
+// that was begun before a switch may be reading it.
+func TestLeavingGenerations(t *testing.T) {
+	w := newFixture(t)
+	want := func(leaving string) {
+		t.Helper()
+		if got := fmt.Sprint(w.health.Status().Leaving); got != leaving {
+			t.Errorf("leaving %s, want %s", got, leaving)
+		}
+	}
+	want("[]")
+	was, next := w.g, readtest.New(t, localtest.ClickHouse(t))
+	w.register(next, registry.Standby)
+	next.Write(readtest.SmallChain())
+	w.exec(`UPDATE generation SET state = 'standby'; UPDATE generation SET state = 'live' WHERE id = %d`, next.ID)
+	w.look()
+	limit := w.cfg.WriteTimeout
+	want(fmt.Sprintf("[{%d %d}]", was.ID, limit.Milliseconds()))
+	w.clock.add(time.Second)
+	w.exec(`UPDATE generation SET state = 'standby'`)
+	w.watcher.LookAtRegistry(t.Context())
+	if err := w.watcher.Look(t.Context()); err == nil { // none is live
+		t.Error("there is a generation")
+	}
+	want(fmt.Sprintf("[{%d %d} {%d %d}]", was.ID, (limit - time.Second).Milliseconds(), next.ID, limit.Milliseconds()))
+	w.clock.add(limit - time.Second)
+	want(fmt.Sprintf("[{%d 1000}]", next.ID))
+	w.exec(`UPDATE generation SET state = 'live' WHERE id = %d`, was.ID) // back to what was let go
+	w.look()
+	w.get("/api/v1/users").Data(t)
+	w.clock.add(time.Second)
+	want("[]")
+}
+
+// TestUnlikeAssetsAreWarnedOf: once, and not while all have the same decimals.
+func TestUnlikeAssetsAreWarnedOf(t *testing.T) {
+	w := newFixture(t)
+	const warning = "differ in decimals"
+	if strings.Contains(w.logged.String(), warning) {
+		t.Error("warned of equal decimals")
+	}
+	third := readtest.VaultRecord(vaultC, "Gamma", 12)
+	third.Meta.Asset.Decimals = 18
+	w.chain.Append(third, readtest.BlockRecord(12))
+	w.publish()
+	w.chain.Append(readtest.BlockRecord(13))
+	w.publish()
+	if n := strings.Count(w.logged.String(), warning); n != 1 {
+		t.Errorf("warned %d times", n)
 	}
 }

@@ -1,73 +1,11 @@
 package query
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"testing"
-
-	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/schemas/webhook"
 )
-
-// newFixture is a world with a small chain that shows every state there is,
-// written out by hand: blocks 3 to 11, of which 10 and 11 were reorganised.
-func newFixture(t testing.TB, change ...func(*Config)) *world {
-	w := newWorld(t, change...)
-	w.fill()
-	return w
-}
-
-func tx(n byte) (h common.Hash) { h[0], h[31] = 0xee, n; return h }
-
-func (w *world) fill() {
-	l := w.ledger
-	block := func(number uint64) fact { return fact{kind: aBlock, block: number} }
-	l.append(vaultMeta(vaultB, "Beta", 2))
-	l.append(vaultMeta(vaultA, "Alpha", 1))
-	l.append(
-		fact{kind: aNav, vault: vaultA, price: 1_000_000_000_000_000_000, assets: 1000, supply: 1000, block: 3, index: 0, tx: tx(1)}, block(3))
-	l.append(
-		fact{kind: aDeposit, vault: vaultA, user: alice, other: router, partner: 7, id: 1, assets: 100, shares: 99, block: 5, index: 2, tx: tx(2)},
-		fact{kind: aDeposit, vault: vaultA, user: bob, other: bob, id: 2, assets: 250, shares: 249, block: 5, index: 4, tx: tx(3)}, block(5))
-	l.append(fact{kind: aDeposit, vault: vaultB, user: alice, other: router, partner: 8, id: 1, assets: 70, shares: 70, block: 6, index: 0, tx: tx(4)}, block(6))
-	l.append(
-		fact{kind: aRequest, vault: vaultA, user: alice, other: carol, id: 0, assets: 44, shares: 40, expires: uint64(blockTime(9)), block: 7, index: 0, tx: tx(5)},
-		fact{kind: aRequest, vault: vaultA, user: bob, other: bob, partner: 7, id: 1, assets: 60, shares: 55, block: 7, index: 1, tx: tx(6)}, block(7))
-	l.append(
-		fact{kind: aFunding, vault: vaultA, user: bob, id: 1, assets: 61, block: 8, index: 0, tx: tx(7)},
-		fact{kind: aSweep, vault: vaultA, id: 1, to: 1, assets: 100, block: 8, index: 3, tx: tx(8)}, block(8))
-	l.append(
-		fact{kind: aRequest, vault: vaultA, user: carol, other: carol, id: 2, assets: 10, shares: 9, block: 9, index: 0, tx: tx(9)},
-		fact{kind: aRequest, vault: vaultB, user: alice, other: alice, id: 0, assets: 30, shares: 30, expires: uint64(blockTime(99)), block: 9, index: 1, tx: tx(10)},
-		fact{kind: aRequest, vault: vaultA, user: bob, other: bob, id: 3, assets: 5, shares: 5, block: 9, index: 2, tx: tx(11)}, block(9))
-	ten := []fact{
-		{kind: aCancel, vault: vaultA, user: carol, id: 2, block: 10, index: 0, tx: tx(12)},
-		{kind: aFunding, vault: vaultA, user: bob, id: 3, assets: 6, block: 10, index: 1, tx: tx(13)},
-		{kind: aClaim, vault: vaultA, user: bob, other: bob, id: 3, assets: 6, block: 10, index: 2, tx: tx(14)},
-		{kind: aNav, vault: vaultA, price: 1_050_000_000_000_000_000, assets: 1050, supply: 1000, block: 10, index: 3, tx: tx(15)}, block(10)}
-	l.append(ten...)
-	l.append(
-		fact{kind: aDeposit, vault: vaultA, user: nobody, other: router, partner: 7, id: 3, assets: 999_999, shares: 1, block: 11, index: 0, tx: tx(16)},
-		fact{kind: aFunding, vault: vaultB, user: alice, id: 0, assets: 30, block: 11, index: 1, tx: tx(17)}, block(11))
-	// Back to 9, then the same block 10 again and another block 11.
-	l.retract(9)
-	for _, f := range ten {
-		l.add(f, 0)
-	}
-	l.append(
-		fact{kind: aDeposit, vault: vaultA, user: carol, other: router, partner: 7, id: 3, assets: 30, shares: 29, block: 11, index: 0, tx: tx(18)}, block(11))
-	w.publish()
-}
-
-// exec runs SQL in the test's Postgres.
-func (w *world) exec(format string, args ...any) {
-	w.t.Helper()
-	if _, err := w.pool.Exec(context.Background(), fmt.Sprintf(format, args...)); err != nil {
-		w.t.Fatal(err)
-	}
-}
 
 // deliveries gives partner 7 a URL, an open breaker, four events and a test event.
 func (w *world) deliveries() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/openapi"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -67,7 +68,7 @@ func goldenCases() []goldenCase {
 		{name: "error_forbidden", path: "/api/v1/partner/stats", key: "disabled", status: 403},
 		{name: "error_not_found", path: "/api/v1/vaults/" + nobody.Hex(), status: 404},
 		{name: "error_method", path: "/api/v1/vaults", post: "{}", status: 405},
-		{name: "error_too_large", path: webhooksPath, post: strings.Repeat(" ", maxBody+1), status: 413},
+		{name: "error_too_large", path: webhooksPath, post: strings.Repeat(" ", 16<<10+1), status: 413},
 		{name: "error_media_type", path: webhooksPath, post: "text", status: 415},
 		{name: "registered", path: webhooksPath, post: `{"url":"https://partner.example/navlog"}`},
 		{name: "error_rate_limited", path: "/api/v1/partner/stats", key: "limited", status: 429},
@@ -89,10 +90,10 @@ func TestGolden(t *testing.T) {
 	w.deliveries()
 	for _, c := range goldenCases() {
 		t.Run(c.name, func(t *testing.T) {
+			w := w
 			if c.key == "no snapshot" {
-				was := w.snapshot.Load()
-				w.snapshot.Store(nil)
-				defer w.snapshot.Store(was)
+				w = &world{Query: w.Query, t: t, pool: w.pool, g: w.g, clock: w.clock, logged: w.logged}
+				w.serve()
 			}
 			header := []string{"x-api-key", keys[c.key], "X-Request-Id", "my-request-1"}
 			var r reply
@@ -103,7 +104,7 @@ func TestGolden(t *testing.T) {
 				if c.post == "text" {
 					kind = "text/plain"
 				}
-				r = w.do("POST", c.path, strings.NewReader(c.post), append(header, "Content-Type", kind)...)
+				r = w.Do("POST", c.path, strings.NewReader(c.post), append(header, "Content-Type", kind)...)
 			}
 			if r.Code != max(c.status, 200) {
 				t.Errorf("%s: %d %s", c.path, r.Code, r.Body)
@@ -154,13 +155,14 @@ func TestExamples(t *testing.T) {
 	for _, c := range goldenCases() {
 		want[c.name] = goldenFile(t, c.name)
 	}
+	want["error_first_sync"] = goldenFile(t, "error_first_sync") // see TestFirstSync
 	if updateGolden {
 		writeExamples(t, want)
 		return
 	}
 	used := string(openapi.YAML())
 	for name, b := range want {
-		example := theContract().doc.Components.Examples[name]
+		example := readtest.TheContract().Doc.Components.Examples[name]
 		if example == nil {
 			t.Errorf("the document has no example %s", name)
 			continue
@@ -169,14 +171,14 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(decode(t, shown), decode(t, b)) {
+		if !reflect.DeepEqual(readtest.Decode(t, shown), readtest.Decode(t, b)) {
 			t.Errorf("example %s is not the real answer: %s", name, shown)
 		}
 		if !strings.Contains(used, "'#/components/examples/"+name+"'") {
 			t.Errorf("example %s is used nowhere", name)
 		}
 	}
-	if n := len(theContract().doc.Components.Examples); n != len(want) {
+	if n := len(readtest.TheContract().Doc.Components.Examples); n != len(want) {
 		t.Errorf("%d examples, should be %d", n, len(want))
 	}
 }

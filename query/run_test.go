@@ -7,66 +7,21 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 func jsonNumber(s string) json.Number { return json.Number(s) }
-func itoa(n int32) string             { return strconv.Itoa(int(n)) }
-
-func createGeneration(t *testing.T, w *world, state string) {
-	t.Helper()
-	if err := readmodel.Create(context.Background(), w.writer, w.database()); err != nil {
-		t.Fatal(err)
-	}
-	p := db.CreateGenerationParams{ID: w.gen, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}
-	if err := db.New(w.pool).CreateGeneration(context.Background(), p); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// sharedDir is a folder that an engine of another user can reach.
-func sharedDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "navlog-query-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within 30 s: %s", what)
-		case <-tick.C:
-		}
-	}
-}
 
 // TestRun serves over a socket, with the real clock and all loops.
 func TestRun(t *testing.T) {
 	w := newFixture(t)
-	w.Query.now = time.Now
-	w.snapshot.Store(nil)
-	w.registry.Store(nil)
+	w.serve()
+	w.setClock(time.Now)
 	if w.Addr() != "" {
 		t.Errorf("Addr is %q before Run", w.Addr())
 	}
@@ -123,8 +78,8 @@ func TestRun(t *testing.T) {
 	}
 
 	// New rows are served without being asked for.
-	w.ledger.append(fact{kind: aBlock, block: 12})
-	w.ledger.insert(t, w.writer, w.database())
+	w.chain.Append(readtest.BlockRecord(12))
+	w.g.Write(w.chain)
 	eventually(t, "block 12 is served", func() bool {
 		resp, _ := read("GET", "/api/v1/vaults")
 		return resp.Header.Get("X-Indexed-Block") == "12"
@@ -156,7 +111,7 @@ func TestRun(t *testing.T) {
 		programs := status.Data["programs"].(map[string]any)
 		return programs["serve"] == "serving" && programs["ingest"] == "backfilling" && programs["dispatch"] == "unknown"
 	})
-	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling", "generation": float64(w.gen)} {
+	for name, want := range map[string]any{"headBlock": "20", "finalBlock": "10", "lagBlocks": 8.0, "lagSeconds": 96.0, "indexedBlock": "12", "chainState": "backfilling", "generation": float64(w.g.ID)} {
 		if status.Data[name] != want {
 			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
 		}
@@ -194,7 +149,7 @@ func TestRun(t *testing.T) {
 // comes is answered.
 func TestRunFinishesOpenRequests(t *testing.T) {
 	w := newFixture(t)
-	w.Query.now = time.Now
+	w.setClock(time.Now)
 	entered, release := make(chan struct{}), make(chan struct{})
 	w.checkURL = func(context.Context, string) (string, error) {
 		close(entered)

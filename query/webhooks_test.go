@@ -15,12 +15,12 @@ const webhooksPath = "/api/v1/partner/webhooks"
 
 func TestRegisterWebhook(t *testing.T) {
 	w := newWorld(t) // no snapshot: this needs none
-	w.Query.cfg.PartnerRateLimit = 1000
+	w.access.PartnerRateLimit = 1000
 	key := w.partner(7, "Seven")
 	post := func(body, contentType string) reply {
 		t.Helper()
 		w.clock.add(6 * time.Second) // ten a minute are allowed
-		return w.do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", contentType)
+		return w.Do("POST", webhooksPath, strings.NewReader(body), "x-api-key", key, "Content-Type", contentType)
 	}
 	stored := func() string {
 		t.Helper()
@@ -35,43 +35,43 @@ func TestRegisterWebhook(t *testing.T) {
 	}
 	const json = "application/json"
 
-	same(t, "first", post(`{"url":"https://Example.com/Hook","more":[1]}`, json).body(t), object{"ok": true, "data": object{"webhookUrl": "https://example.com/hook"}})
-	same(t, "again", post(`{"url":"https://b.example"}`, "application/json; charset=utf-8").data(t), object{"webhookUrl": "https://b.example"})
+	same(t, "first", post(`{"url":"https://Example.com/Hook","more":[1]}`, json).JSON(t), object{"ok": true, "data": object{"webhookUrl": "https://example.com/hook"}})
+	same(t, "again", post(`{"url":"https://b.example"}`, "application/json; charset=utf-8").Data(t), object{"webhookUrl": "https://b.example"})
 	if stored() != "https://b.example" {
 		t.Errorf("stored is %q", stored())
 	}
-	same(t, "current", w.get(webhooksPath, "x-api-key", key).data(t).(object)["webhookUrl"], "https://b.example")
+	same(t, "current", w.get(webhooksPath, "x-api-key", key).Data(t).(object)["webhookUrl"], "https://b.example")
 
 	for _, kind := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"} {
-		post(`{"url":"https://c.example"}`, kind).failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+		post(`{"url":"https://c.example"}`, kind).Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
 	}
 	w.clock.add(6 * time.Second)
-	w.do("POST", webhooksPath, strings.NewReader("x"), "x-api-key", key, "Content-Type", json, "Content-Encoding", "br").failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
+	w.Do("POST", webhooksPath, strings.NewReader("x"), "x-api-key", key, "Content-Type", json, "Content-Encoding", "br").Failed(t, 415, "UNSUPPORTED_MEDIA_TYPE")
 
 	for _, body := range []string{"", "null", "[]", `"https://c.example"`, `{"url":`, `{"url":"https://c.example"} x`, `{}`, `{"URL":"https://c.example"}`, `{"url":null}`, `{"url":""}`,
 		`{"url":7}`, `{"url":["https://c.example"]}`, "{\"url\":\"https://c.example/\xff\"}"} {
-		post(body, json).failed(t, 400, "INVALID_BODY")
+		post(body, json).Failed(t, 400, "INVALID_BODY")
 	}
-	exact := `{"url":"https://c.example","pad":"` + strings.Repeat("x", maxBody)
-	exact = exact[:maxBody-2] + `"}`
-	post(exact, json).body(t)
-	post(exact+" ", json).failed(t, 413, "PAYLOAD_TOO_LARGE")
+	exact := `{"url":"https://c.example","pad":"` + strings.Repeat("x", (16<<10))
+	exact = exact[:(16<<10)-2] + `"}`
+	post(exact, json).JSON(t)
+	post(exact+" ", json).Failed(t, 413, "PAYLOAD_TOO_LARGE")
 
-	same(t, "refused", post(`{"url":"http://c.example"}`, json).failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "scheme"})
+	same(t, "refused", post(`{"url":"http://c.example"}`, json).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "scheme"})
 	long := "https://c.example/" + strings.Repeat("é", 2048-18)
-	post(`{"url":"`+long+`"}`, json).body(t)
-	same(t, "too long", post(`{"url":"`+long+`e"}`, json).failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "syntax"})
+	post(`{"url":"`+long+`"}`, json).JSON(t)
+	same(t, "too long", post(`{"url":"`+long+`e"}`, json).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": "syntax"})
 	if stored() != long {
 		t.Errorf("a refused URL changed the stored one")
 	}
 
 	w.checkURL = func(context.Context, string) (string, error) { return "", errors.New("no resolver") }
-	post(`{"url":"https://c.example"}`, json).failed(t, 503, "UNAVAILABLE")
+	post(`{"url":"https://c.example"}`, json).Failed(t, 503, "UNAVAILABLE")
 	w.exec(`DELETE FROM endpoint`)
 	w.checkURL = acceptHTTPS
-	post(`{"url":"https://c.example"}`, json).failed(t, 500, "INTERNAL_ERROR")
+	post(`{"url":"https://c.example"}`, json).Failed(t, 500, "INTERNAL_ERROR")
 	for _, part := range []string{"c.example", "b.example", key} {
-		if strings.Contains(w.log.String(), part) {
+		if strings.Contains(w.logged.String(), part) {
 			t.Errorf("%s is in the log", part)
 		}
 	}
@@ -89,28 +89,28 @@ func TestRegisterWebhookWithTheGuard(t *testing.T) {
 		"http://8.8.8.8/": "scheme", "https://127.0.0.1/": "forbidden_address", "https://10.1.2.3/": "forbidden_address", "https://169.254.169.254/": "forbidden_address",
 		"https://[::1]/": "forbidden_address", "https://a:b@8.8.8.8/": "credentials", "https://8.8.8.8:8443/": "port", "https://": "syntax", "::": "syntax",
 	} {
-		r := w.do("POST", webhooksPath, strings.NewReader(`{"url":"`+url+`"}`), "x-api-key", key, "Content-Type", "application/json")
-		same(t, url, r.failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
+		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"`+url+`"}`), "x-api-key", key, "Content-Type", "application/json")
+		same(t, url, r.Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})
 	}
-	r := w.do("POST", webhooksPath, strings.NewReader(`{"url":"https://8.8.8.8/hook"}`), "x-api-key", key, "Content-Type", "application/json")
-	same(t, "public", r.data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
+	r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://8.8.8.8/hook"}`), "x-api-key", key, "Content-Type", "application/json")
+	same(t, "public", r.Data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
 }
 
 func TestPostsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
 	post := func() reply {
-		return w.do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key, "Content-Type", "application/json")
+		return w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example"}`), "x-api-key", key, "Content-Type", "application/json")
 	}
-	for range webhookPostsPerMinute {
-		post().body(t)
+	for range 10 {
+		post().JSON(t)
 	}
 	r := post()
-	r.failed(t, 429, "RATE_LIMITED")
+	r.Failed(t, 429, "RATE_LIMITED")
 	if r.Header().Get("RateLimit-Policy") != `"webhooks";q=10;w=60` || r.Header().Get("Retry-After") != "6" {
 		t.Errorf("%v", r.Header())
 	}
-	w.get(webhooksPath, "x-api-key", key).data(t)
+	w.get(webhooksPath, "x-api-key", key).Data(t)
 }
 
 // TestEventsAreTheStoredBytes: no encoder of ours may touch what was signed.
@@ -134,16 +134,16 @@ func TestEventsAreTheStoredBytes(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"after=-1", "after=x", "after=9223372036854775808", "limit=0", "limit=101", "limit=x"} {
-		w.get("/api/v1/partner/events?"+bad, "x-api-key", key).failed(t, 400, "INVALID_PARAMETER")
+		w.get("/api/v1/partner/events?"+bad, "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
 	}
-	w.get("/api/v1/partner/webhooks/deliveries?page=0", "x-api-key", key).failed(t, 400, "INVALID_PARAMETER")
+	w.get("/api/v1/partner/webhooks/deliveries?page=0", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
 }
 
 func TestWebhookOfANewPartner(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
-	got := w.get(webhooksPath, "x-api-key", key).data(t).(object)
+	got := w.get(webhooksPath, "x-api-key", key).Data(t).(object)
 	delete(got, "updatedAt")
 	same(t, "webhook", got, object{"webhookUrl": nil, "breaker": object{"state": "closed", "openUntil": nil}, "lastSuccessAt": nil, "lastFailureAt": nil})
-	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).data(t), []any{})
+	same(t, "deliveries", w.get(webhooksPath+"/deliveries", "x-api-key", key).Data(t), []any{})
 }

@@ -4,47 +4,58 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
+	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/query/health"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/webhooks"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-const testChain = 31337
+const testChain = readtest.ChainID
 
+// What tests here say often.
 var (
-	vaultA = common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
-	vaultB = common.HexToAddress("0xb2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2b2")
-	vaultC = common.HexToAddress("0xc3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3")
-	router = common.HexToAddress("0x4444444444444444444444444444444444444444")
-	alice  = common.HexToAddress("0x1111111111111111111111111111111111111111")
-	bob    = common.HexToAddress("0x2222222222222222222222222222222222222222")
-	carol  = common.HexToAddress("0x3333333333333333333333333333333333333333")
-	nobody = common.HexToAddress("0x9999999999999999999999999999999999999999")
+	vaultA, vaultB, vaultC    = readtest.VaultA, readtest.VaultB, readtest.VaultC
+	alice, bob, carol, nobody = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
+	router, tx, blockTime     = readtest.Router, readtest.Tx, readtest.BlockTime
 )
 
-func vaultMeta(address common.Address, name string, start uint64) fact {
-	return fact{kind: aVault, meta: &event.Vault{
-		Address: address.Bytes(), StartBlock: start, Name: name, Symbol: "nv" + name, Decimals: 18,
-		Asset: &event.Token{Address: common.HexToAddress("0x5555555555555555555555555555555555555555").Bytes(), Symbol: "USDX", Decimals: 6},
-	}}
+type (
+	fact   = readtest.Fact
+	reply  = readtest.Reply
+	object = map[string]any
+)
+
+// same compares an answer with what it should say, by their JSON.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	g, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.MarshalIndent(want, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(g) != string(w) {
+		t.Fatalf("%s\n got %s\nwant %s", what, g, w)
+	}
 }
 
 // clock is a clock that only the test moves.
@@ -76,26 +87,31 @@ func (l *logBuffer) String() string {
 // look.
 type world struct {
 	*Query
+	*readtest.Client
 	t      testing.TB
-	conn   driver.Conn // of the reader
-	writer driver.Conn
 	pool   *pgxpool.Pool
-	gen    int32
-	ledger *ledger
+	g      *readtest.Generation
+	chain  *readtest.Log
 	clock  *clock
-	log    *logBuffer
+	logged *logBuffer
 	reg    *prometheus.Registry
-	handle http.Handler
-}
 
-// generations keeps the tests apart: they share the engine and the prefix that
-// the read-only login may read.
-var generations atomic.Int32
+	checkURL webhooks.CheckURL
+}
 
 func testConfig() Config {
 	c := DefaultConfig()
 	c.Listen, c.Router, c.PublicRateLimit = "127.0.0.1:0", router.Hex(), 0
 	return c
+}
+
+// newFixture is a world with the small chain of readtest.
+func newFixture(t testing.TB, change ...func(*Config)) *world {
+	t.Helper()
+	w := newWorld(t, change...)
+	w.chain = readtest.SmallChain()
+	w.publish()
+	return w
 }
 
 func newWorld(t testing.TB, change ...func(*Config)) *world {
@@ -105,42 +121,41 @@ func newWorld(t testing.TB, change ...func(*Config)) *world {
 
 func newWorldOn(t testing.TB, clickHouse, postgres string, change ...func(*Config)) *world {
 	t.Helper()
-	ctx := context.Background()
-	ch := readmodel.DefaultConfig()
-	ch.Addr, ch.QueryUser = clickHouse, "navlog_query"
-	reader, err := ch.OpenReader(conns(16))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { reader.Close() })
-	writer, err := ch.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { writer.Close() })
-	pool, err := registry.Open(ctx, registry.Config{URL: postgres, MaxConns: 4})
+	w := newWorldOf(t, readtest.New(t, clickHouse), postgres, change...)
+	w.register(w.g, registry.Live)
+	return w
+}
+
+// newWorldOf has a generation that the registry does not know of yet.
+func newWorldOf(t testing.TB, g *readtest.Generation, postgres string, change ...func(*Config)) *world {
+	t.Helper()
+	pool, err := registry.Open(context.Background(), registry.Config{URL: postgres, MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
+	w := &world{t: t, pool: pool, g: g, chain: readtest.NewLog(testChain), clock: newClock(time.Now()), logged: &logBuffer{}, checkURL: acceptHTTPS}
+	w.serve(change...)
+	return w
+}
+
+// serve makes the program on the engines of the world.
+func (w *world) serve(change ...func(*Config)) {
 	cfg := testConfig()
 	for _, c := range change {
 		c(&cfg)
 	}
-	w := &world{t: t, conn: reader, writer: writer, pool: pool, gen: generations.Add(1), ledger: newLedger(testChain),
-		clock: newClock(time.Now()), log: &logBuffer{}, reg: prometheus.NewRegistry()}
-	w.Query = New(cfg, testChain, ch, pool, acceptHTTPS, w.reg, w.reg, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
-	w.Query.now = w.clock.now
-	w.looks, w.prepares = time.Minute, time.Minute // the machine may be busy with other tests
-	w.handle = w.Handler()
-	if err := readmodel.Create(ctx, writer, ch.Database(w.gen)); err != nil {
-		t.Fatal(err)
-	}
-	err = db.New(pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: w.gen, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: registry.Live})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+	w.reg = prometheus.NewRegistry()
+	checkURL := func(ctx context.Context, raw string) (string, error) { return w.checkURL(ctx, raw) }
+	w.Query = New(cfg, testChain, w.g.Config, w.pool, checkURL, w.reg, w.reg, slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	w.setClock(w.clock.now)
+	w.watcher.LookTimeout = time.Minute // the machine may be busy with other tests
+	w.t.Cleanup(w.watcher.Close)
+	w.Client = &readtest.Client{T: w.t, Watcher: w.watcher, Handler: w.Query.Handler()}
+}
+
+func (w *world) setClock(now func() time.Time) {
+	w.watcher.Now, w.access.Now, w.health.Now, w.server.Now = now, now, now, now
 }
 
 // acceptHTTPS stands in for the guard: it refuses by scheme only, in the guard's
@@ -156,26 +171,35 @@ func acceptHTTPS(ctx context.Context, raw string) (string, error) {
 	return strings.ToLower(raw), nil
 }
 
-func (w *world) database() string { return w.readModel.Database(w.gen) }
+// register tells the registry of a generation.
+func (w *world) register(g *readtest.Generation, state string) {
+	w.t.Helper()
+	p := db.CreateGenerationParams{ID: g.ID, LogID: make([]byte, 16), Schema: readmodel.Schema(), State: state}
+	if err := db.New(w.pool).CreateGeneration(context.Background(), p); err != nil {
+		w.t.Fatal(err)
+	}
+}
 
-// publish inserts what the ledger holds and looks at it.
+// publish writes what the log holds and looks at it.
 func (w *world) publish() {
 	w.t.Helper()
-	w.ledger.insert(w.t, w.writer, w.database())
+	w.g.Write(w.chain)
 	w.look()
 }
 
 func (w *world) look() {
 	w.t.Helper()
-	view := w.askRegistry(context.Background(), w.registry.Load())
-	w.registry.Store(view)
-	if view.err != nil {
-		w.t.Fatal(view.err)
+	if r := w.watcher.LookAtRegistry(context.Background()); r.Err != nil {
+		w.t.Fatal(r.Err)
 	}
-	if err := w.refresh(context.Background(), w.conn); err != nil {
+	if err := w.watcher.Look(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 }
+
+func (w *world) get(path string, header ...string) reply { return w.Get(path, header...) }
+
+func (w *world) status() health.Status { return w.health.Status() }
 
 // partner makes a partner with one key.
 func (w *world) partner(id int64, name string) (key string) {
@@ -200,73 +224,45 @@ func (w *world) key(partner int64) string {
 	return key
 }
 
-type reply struct {
-	*httptest.ResponseRecorder
-	path string
+// exec runs SQL in the test's Postgres.
+func (w *world) exec(format string, args ...any) {
+	w.t.Helper()
+	if _, err := w.pool.Exec(context.Background(), fmt.Sprintf(format, args...)); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
-// do sends a request and has the contract judge the answer; header is name,
-// value, name, value.
-func (w *world) do(method, path string, body io.Reader, header ...string) reply {
-	var sent []byte
-	if body != nil {
-		var err error
-		if sent, err = io.ReadAll(body); err != nil {
-			w.t.Fatal(err)
+// metric is the value of a counter or gauge with some values of its labels.
+func (w *world) metric(name string, labels ...string) float64 {
+	w.t.Helper()
+	families, err := w.reg.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var values []string
+			for _, l := range m.GetLabel() {
+				values = append(values, l.GetValue())
+			}
+			if f.GetName() == name && slices.Equal(values, labels) {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
 		}
 	}
-	r := httptest.NewRequest(method, path, bytes.NewReader(sent))
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
-	}
-	rec := httptest.NewRecorder()
-	w.handle.ServeHTTP(rec, r)
-	r.Body = io.NopCloser(bytes.NewReader(sent))
-	theContract().judge(w.t, r, sent, rec)
-	return reply{rec, path}
+	return 0
 }
 
-func (w *world) get(path string, header ...string) reply { return w.do("GET", path, nil, header...) }
-
-// body decodes an answer that must be 200 with ok true.
-func (r reply) body(t testing.TB) map[string]any {
-	t.Helper()
-	if r.Code != http.StatusOK {
-		t.Fatalf("%s: %d %s", r.path, r.Code, r.Body)
+// methods are what can be done at a route, HEAD besides.
+func methods(e httpapi.Route) (out []string) {
+	if e.Get != nil {
+		out = append(out, "GET", "HEAD")
 	}
-	out := decode(t, r.Body.Bytes())
-	if out["ok"] != true {
-		t.Fatalf("%s: ok is %v", r.path, out["ok"])
+	if e.Post != nil {
+		out = append(out, "POST")
 	}
-	return out
-}
-
-func (r reply) data(t testing.TB) any { t.Helper(); return r.body(t)["data"] }
-
-// failed checks an error answer and gives its details.
-func (r reply) failed(t testing.TB, status int, code string) any {
-	t.Helper()
-	if r.Code != status {
-		t.Fatalf("%s: status is %d and should be %d: %s", r.path, r.Code, status, r.Body)
-	}
-	out := decode(t, r.Body.Bytes())
-	e, _ := out["error"].(map[string]any)
-	if out["ok"] != false || e["code"] != code || e["message"] == "" || e["message"] == nil {
-		t.Fatalf("%s: error should be %s: %s", r.path, code, r.Body)
-	}
-	if id := e["requestId"]; id == "" || id != r.Header().Get("X-Request-Id") {
-		t.Fatalf("%s: requestId is %v and the header %q", r.path, id, r.Header().Get("X-Request-Id"))
-	}
-	return e["details"]
-}
-
-func decode(t testing.TB, b []byte) map[string]any {
-	t.Helper()
-	decoder := json.NewDecoder(bytes.NewReader(b))
-	decoder.UseNumber()
-	var out map[string]any
-	if err := decoder.Decode(&out); err != nil {
-		t.Fatalf("not JSON: %v: %s", err, b)
+	if !e.Partner {
+		out = append(out, "OPTIONS")
 	}
 	return out
 }

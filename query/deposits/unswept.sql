@@ -12,7 +12,7 @@ FROM (
     OR vault = {vault5:FixedString(20)} AND deposit_id > {after5:UInt64} AND deposit_id <= {to5:UInt64}
     OR vault = {vault6:FixedString(20)} AND deposit_id > {after6:UInt64} AND deposit_id <= {to6:UInt64})
   ORDER BY vault, deposit_id, block, log_index, seq DESC
-  LIMIT 1 BY vault, block, log_index
+  LIMIT 1 BY vault, deposit_id, block, log_index
 )
 WHERE sign = 1
 LIMIT {limit:UInt64}

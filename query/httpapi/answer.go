@@ -28,6 +28,8 @@ type Answer struct {
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
 	// is called once the answer is known to be exact, and must ask nothing but facts.
 	Stream func(context.Context, io.Writer) error
+
+	links string // the header Link; empty: none
 }
 
 // envelope is the body of every successful answer.
@@ -102,6 +104,9 @@ func (a *Answer) finish(header http.Header) (*finished, error) {
 	sum := sha256.Sum256(body)
 	all := http.Header{"Content-Type": {cmp.Or(a.Kind, jsonKind)}}
 	maps.Copy(all, header)
+	if a.links != "" {
+		all.Set("Link", a.links)
+	}
 	f := &finished{status: cmp.Or(a.Status, http.StatusOK), header: all, tag: hex.EncodeToString(sum[:16])}
 	f.plain = newForm(body, f.tag)
 	f.zipped = sync.OnceValue(f.zip)

@@ -206,4 +206,3 @@ func TestReadersOfOneAddress(t *testing.T) {
 		t.Errorf("%d addresses, %d refused", len(r.of), refused)
 	}
 }
-

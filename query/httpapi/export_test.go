@@ -12,6 +12,7 @@ import (
 const (
 	WaitersPerSlot = waitersPerSlot
 	ClientStreams  = clientStreams
+	MaxStreams     = maxStreams
 )
 
 func (s *Server) Occupy(ctx context.Context) (release func(), err error) { return s.slots.acquire(ctx) }

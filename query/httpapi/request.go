@@ -100,13 +100,12 @@ type Meta struct {
 	HasNextPage bool  `json:"hasNextPage"`
 }
 
-// List makes the answer of one page and its Link header. rows must not be nil.
+// List makes the answer of one page, with its Link header. rows must not be nil.
 func (r *Request) List(rows any, p Page, total int64) *Answer {
 	size := int64(p.Size)
 	meta := Meta{Page: p.Number, PageSize: p.Size, Total: total, TotalPages: (total + size - 1) / size}
 	meta.HasNextPage = int64(p.Number) < meta.TotalPages && (p.Number+1)*p.Size <= maxReach
-	r.Header.Set("Link", r.links(meta))
-	return &Answer{Data: rows, Meta: meta}
+	return &Answer{Data: rows, Meta: meta, links: r.links(meta)}
 }
 
 // links points to the other pages of a list, with the request's own filters.

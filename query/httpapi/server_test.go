@@ -282,3 +282,17 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	c.Server.WriteTimeout = whole
 	c.Serve("/long").JSON(t)
 }
+
+// TestConnectionsForAllAtOnce: requests that have a slot never wait for a
+// connection, and neither does the look at the newest state.
+func TestConnectionsForAllAtOnce(t *testing.T) {
+	const concurrency = 3
+	conn, err := readtest.Config(localtest.ClickHouse(t)).OpenReader("", httpapi.Conns(concurrency))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if open, most := conn.Stats().MaxOpenConns, 6*concurrency+httpapi.MaxStreams; open <= most {
+		t.Errorf("%d connections for %d questions at once", open, most)
+	}
+}

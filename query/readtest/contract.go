@@ -122,7 +122,7 @@ func (c *Contract) judgeResponse(fault func(string, ...any), input *openapi3filt
 		}
 	}
 	if header.Get("Content-Encoding") == "gzip" {
-		content = gunzip(content)
+		content = Gunzip(content)
 		header.Del("Content-Encoding")
 	}
 	bare := input.Request.Method == http.MethodHead || rec.Code == http.StatusNotModified || len(content) == 0
@@ -174,7 +174,8 @@ func (c *Contract) judgeRequest(fault func(string, ...any), input *openapi3filte
 	}
 }
 
-func gunzip(b []byte) []byte {
+// Gunzip unpacks an answer; what is not packed stays.
+func Gunzip(b []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		return b

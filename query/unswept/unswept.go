@@ -5,8 +5,8 @@
 // a number. So those that wait are a range of numbers: it begins after the highest
 // number that was swept, and ends before the first deposit of a later block. Where
 // that is need not be looked for at the newest block, for there is none. At a past
-// block a range of a few thousand numbers is read, and a longer one where no deposit
-// of a later block was among them:
+// block a few thousand numbers are read, more where no deposit of a later block was
+// among them, and in the end all:
 //
 //	    swept        To
 //	─────┼───────────┼────▶ numbers of deposits
@@ -43,12 +43,9 @@ type Range struct {
 	Amount    *big.Int
 }
 
-// firstSpan is how many numbers of deposits are looked at first for the end of a range
-// at a past block; each time it is not among them, spanGrows times as many.
-const (
-	firstSpan = 4096
-	spanGrows = 16
-)
+// spans are how many numbers of deposits are looked at for the end of a range at a past
+// block, one after the other until it is among them.
+var spans = []uint64{4096, 1 << 17, math.MaxUint64}
 
 // Find gives the ranges of some vaults, in their order.
 func Find(ctx context.Context, p *pin.Pin, vaults []pin.Vault) ([]Range, error) {
@@ -60,18 +57,17 @@ func Find(ctx context.Context, p *pin.Pin, vaults []pin.Vault) ([]Range, error) 
 	for i := range ranges {
 		open[i] = &ranges[i]
 	}
-	span := uint64(math.MaxUint64)
-	if p.AsOf {
-		span = firstSpan
+	look := spans
+	if !p.AsOf {
+		look = spans[len(spans)-1:]
 	}
-	for len(open) > 0 {
+	for _, span := range look {
 		for _, r := range open {
 			r.To = r.After + min(span, math.MaxUint64-r.After)
 		}
 		if open, err = count(ctx, p, open); err != nil {
 			return nil, err
 		}
-		span *= min(spanGrows, math.MaxUint64/span)
 	}
 	return ranges, nil
 }

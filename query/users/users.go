@@ -17,6 +17,7 @@
 package users
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"math/big"
@@ -38,8 +39,10 @@ var (
 	sqlPastAsc string
 	//go:embed past_desc.sql
 	sqlPastDesc string
-	//go:embed totals.sql
-	sqlTotals string
+	//go:embed deposited.sql
+	sqlDeposited string
+	//go:embed withdrawn.sql
+	sqlWithdrawn string
 	//go:embed first_seen.sql
 	sqlFirstSeen string
 )
@@ -80,14 +83,9 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 		var users []user
 		var total int64
 		var err error
-		switch {
-		case by == firstSeen:
-			if users, total, err = pageOf(ctx, p, lists[by], descending, page); err == nil {
-				err = addTotals(ctx, p, users)
-			}
-		case p.AsOf:
+		if by != firstSeen && p.AsOf {
 			users, total, err = pastPageOf(ctx, p, lists[by], descending, page)
-		default:
+		} else {
 			users, total, err = pageOf(ctx, p, lists[by], descending, page)
 		}
 		if err != nil {
@@ -110,15 +108,19 @@ const (
 
 // pageOf reads a page out of a list of the table, and how many users it has.
 func pageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
-	most := page.Offset() + uint64(page.Size) + spareRows
 	var n counted
+	most := page.Offset() + uint64(page.Size) + spareRows
+	read := func() (err error) {
+		users, err = readPage(ctx, p, list, descending, page, most)
+		return err
+	}
 	err = pin.Together(
-		func() (err error) { users, err = readPage(ctx, p, list, descending, page, most); return },
+		read,
 		func() (err error) { n, err = count(ctx, p, list); return },
 	)
 	for err == nil && len(users) <= page.Size && most < n.Rows {
 		most *= moreRows
-		users, err = readPage(ctx, p, list, descending, page, most)
+		err = read()
 	}
 	return users[:min(len(users), page.Size)], n.Total, err
 }
@@ -155,7 +157,8 @@ func (c *cursor) see(p *pin.Pin, list string) {
 	}
 }
 
-// readPage reads the users of a page and one more, out of the first so many rows of a list.
+// readPage reads the users of a page and one more, out of the first so many rows of a
+// list, with all that is shown of them.
 func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page, most uint64) ([]user, error) {
 	type row struct {
 		user
@@ -175,7 +178,10 @@ func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, pag
 			users = append(users, r.user)
 		}
 	}
-	return users, nil
+	if list == lists[firstSeen] {
+		err = addTotals(ctx, p, users)
+	}
+	return users, err
 }
 
 func directed(descending bool, desc, asc string) string {
@@ -226,30 +232,33 @@ func readPastPage(ctx context.Context, p *pin.Pin, list string, descending bool,
 
 // addTotals fills in what users deposited and withdrew.
 func addTotals(ctx context.Context, p *pin.Pin, users []user) error {
-	type row struct {
-		User      string   `ch:"user"`
-		Deposited *big.Int `ch:"deposited"`
-		Withdrawn *big.Int `ch:"withdrawn"`
-	}
 	if len(users) == 0 {
 		return nil
 	}
-	rows, err := pin.Ask[row](ctx, p, ofUsers(sqlTotals, users), nil)
-	if err != nil {
-		return err
-	}
-	byUser := make(map[string]row, len(rows))
-	for _, r := range rows {
-		byUser[r.User] = r
-	}
+	var deposited, withdrawn map[string]*big.Int
+	err := pin.Together(
+		func() (err error) { deposited, err = amounts(ctx, p, sqlDeposited, users); return },
+		func() (err error) { withdrawn, err = amounts(ctx, p, sqlWithdrawn, users); return },
+	)
 	for i := range users {
 		u := &users[i]
-		u.Deposited, u.Withdrawn = new(big.Int), new(big.Int)
-		if r, ok := byUser[u.Address]; ok {
-			u.Deposited, u.Withdrawn = r.Deposited, r.Withdrawn
-		}
+		u.Deposited, u.Withdrawn = cmp.Or(deposited[u.Address], new(big.Int)), cmp.Or(withdrawn[u.Address], new(big.Int))
 	}
-	return nil
+	return err
+}
+
+// amounts asks for an amount of each of some users, where they have one.
+func amounts(ctx context.Context, p *pin.Pin, question string, users []user) (map[string]*big.Int, error) {
+	type row struct {
+		User   string   `ch:"user"`
+		Amount *big.Int `ch:"amount"`
+	}
+	rows, err := pin.Ask[row](ctx, p, ofUsers(question, users), nil)
+	out := make(map[string]*big.Int, len(rows))
+	for _, r := range rows {
+		out[r.User] = r.Amount
+	}
+	return out, err
 }
 
 // addFirstSeen fills in when users were first seen.

@@ -46,30 +46,34 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, err
 		}
 		args["now"] = now
-		keys, total, err := queuePage(ctx, p, args, page)
+		requests, total, err := queuePage(ctx, p, args, page)
 		if err != nil {
 			return nil, err
 		}
-		requests, err := read(ctx, p, keys)
-		if err != nil {
-			return nil, err
-		}
-		oldestFirst(requests)
 		return r.List(inJSON(p, requests, now), page, total), nil
 	})
 }
 
-// queuePage names the requests of a page, and tells how many are in the queue.
-func queuePage(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page) (keys []key, total int64, err error) {
+// queuePage gives the requests of a page, and tells how many are in the queue.
+func queuePage(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page) (requests []request, total int64, err error) {
 	type counted struct {
 		Total int64    `ch:"total"`
 		Rows  uint64   `ch:"rows"`
 		Fence []uint64 `ch:"fence"`
 	}
-	most := page.Offset() + uint64(page.Size) + spareRows
 	var n counted
+	whole, most := false, page.Offset()+uint64(page.Size)+spareRows
+	readPage := func() error {
+		keys, err := queueKeys(ctx, p, args, page, most)
+		if err != nil {
+			return err
+		}
+		whole = len(keys) > page.Size
+		requests, err = read(ctx, p, keys[:min(len(keys), page.Size)])
+		return err
+	}
 	err = pin.Together(
-		func() (err error) { keys, err = queueKeys(ctx, p, args, page, most); return },
+		readPage,
 		func() (err error) {
 			if n, _, err = pin.AskOne[counted](ctx, p, sqlQueueCount, args); err == nil {
 				see(p, n.Fence)
@@ -77,11 +81,12 @@ func queuePage(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page
 			return
 		},
 	)
-	for err == nil && len(keys) <= page.Size && most < n.Rows {
+	for err == nil && !whole && most < n.Rows {
 		most *= moreRows
-		keys, err = queueKeys(ctx, p, args, page, most)
+		err = readPage()
 	}
-	return keys[:min(len(keys), page.Size)], n.Total, err
+	oldestFirst(requests)
+	return requests, n.Total, err
 }
 
 // queueKeys names the requests of a page and one more, out of the first so many rows.

@@ -1,0 +1,157 @@
+package oracle
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/deposits"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/partner"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/settlement"
+	"github.com/navlog/navlog/query/users"
+	"github.com/navlog/navlog/query/vaults"
+	"github.com/navlog/navlog/query/withdrawals"
+)
+
+// routes are all that is answered out of the read models.
+var routes = []httpapi.Route{
+	{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
+	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
+	{Path: "/api/v1/users", Get: users.List},
+	{Path: "/api/v1/users/{address}", Get: users.Detail},
+	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser},
+	{Path: "/api/v1/users/{address}/withdrawals", Get: withdrawals.OfUser},
+	{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue},
+	{Path: "/api/v1/queues/deposits", Get: deposits.Queue, Streamed: true},
+	{Path: "/api/v1/settlement/summary", Get: settlement.Summary},
+	{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, FirstSync: true},
+	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, FirstSync: true},
+	{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
+	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, Uncached: true},
+	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router, readtest.ChainID), Uncached: true},
+}
+
+// asked is a generation, what may be asked about it, and the log that it is of.
+type asked struct {
+	*readtest.Client
+	t   *testing.T
+	gen *readtest.Generation
+	log *readtest.Log
+}
+
+func serve(t *testing.T, l *readtest.Log) *asked {
+	t.Helper()
+	g := readtest.New(t, localtest.ClickHouse(t))
+	g.Write(l)
+	return &asked{readtest.Serve(t, g, routes...), t, g, l}
+}
+
+// check asks for a path, as of a block where one is named, and compares the answer with what it
+// should be. Of a list in pages it is the first page, of up to 100.
+func (a *asked) check(path, pinned string, want any) {
+	a.t.Helper()
+	path = withQuery(path, pinned)
+	got := a.Get(path).JSON(a.t)
+	if list, ok := want.([]any); ok && got["meta"] != nil {
+		same(a.t, path+" total", got["meta"].(object)["total"], len(list))
+		want = list[:min(len(list), 100)]
+	}
+	same(a.t, path, got["data"], want)
+}
+
+func withQuery(path, query string) string {
+	switch {
+	case query == "":
+		return path
+	case strings.Contains(path, "?"):
+		return path + "&" + query
+	}
+	return path + "?" + query
+}
+
+// compare asks for everything.
+func (a *asked) compare(o *Oracle, pinned string) {
+	a.t.Helper()
+	check := func(path string, want any) { a.t.Helper(); a.check(path, pinned, want) }
+	check("/api/v1/vaults", o.vaultList())
+	check("/api/v1/partner/vaults", o.vaultList())
+	for _, v := range o.vaults {
+		path := "/api/v1/vaults/" + v.address.Hex()
+		check(path, o.vaultDetail(v))
+		check(path+"/nav?pageSize=100", o.navs(v))
+		check("/api/v1/partner/vaults/"+v.address.Hex()+"/nav?pageSize=100", o.navs(v))
+		check("/api/v1/queues/withdrawals?pageSize=100&vault="+v.address.Hex(), o.withStatus("queued", inVault(v.address), false))
+		check("/api/v1/queues/deposits?vault="+v.address.Hex(), o.depositQueue(v))
+	}
+	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+		check("/api/v1/users?pageSize=100&sortOrder=desc&sortBy="+field, o.users(field, true))
+		check("/api/v1/users?pageSize=100&sortOrder=asc&sortBy="+field, o.users(field, false))
+	}
+	for _, u := range people {
+		a.compareUser(o, u, pinned)
+	}
+	check("/api/v1/queues/withdrawals?pageSize=100", o.withStatus("queued", nil, false))
+	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
+	check("/api/v1/settlement/summary", o.settlement())
+	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
+	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
+}
+
+func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
+	a.t.Helper()
+	path := "/api/v1/users/" + u.Hex()
+	if user := o.user(u); user != nil {
+		a.check(path, pinned, user)
+	} else {
+		a.Get(withQuery(path, pinned)).Failed(a.t, 404, "NOT_FOUND")
+	}
+	inB := func(e readtest.Entry) bool { return e.User == u && e.Fact.Vault == readtest.VaultB }
+	known := ofUser(u)
+	a.check(path+"/deposits?pageSize=100", pinned, o.depositsNewestFirst(known))
+	a.check(path+"/withdrawals?pageSize=100", pinned, o.withStatus("", known, true))
+	for _, status := range []string{"queued", "claimed", "cancelled"} {
+		a.check(path+"/withdrawals?pageSize=100&status="+status, pinned, o.withStatus(status, known, true))
+	}
+	if o.name(readtest.VaultB) == "" {
+		return
+	}
+	a.check(path+"/deposits?pageSize=100&vault="+readtest.VaultB.Hex(), pinned, o.depositsNewestFirst(inB))
+	a.check(path+"/withdrawals?pageSize=100&status=queued&vault="+readtest.VaultB.Hex(), pinned, o.withStatus("queued", inB, true))
+}
+
+// TestAnswersEqualOracle compares every answer with the oracle, now and then while
+// random histories go on about the newest block, and in the end about every block.
+func TestAnswersEqualOracle(t *testing.T) {
+	for seed := uint64(1); seed <= 2; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			var a *asked
+			steps := 0
+			s := tell(seed, func(s *story) {
+				if a == nil {
+					a = serve(t, s.Log)
+				} else {
+					a.gen.Write(s.Log)
+					a.Look()
+				}
+				if steps++; steps%5 == 0 {
+					a.compare(At(s.Log, s.Seq(), 1<<62), "")
+				}
+			})
+			if !s.hasReorganisation() {
+				t.Fatal("the story has no reorganisation")
+			}
+			a.compare(At(s.Log, s.Seq(), 1<<62), "")
+			for block := uint64(10); block < s.head; block++ {
+				a.compare(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
+			}
+		})
+	}
+}

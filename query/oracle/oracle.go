@@ -1,0 +1,432 @@
+// Package oracle answers the questions of the API from the list of live facts, with loops
+// over Go values: no SQL, and none of the types of the code under test. Its tests hold
+// every answer about random histories against it.
+package oracle
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// Oracle answers about one state.
+type Oracle struct {
+	live   []readtest.Entry // in the order of the log
+	now    uint32           // time of the newest block
+	vaults []vault
+}
+
+type vault struct {
+	address common.Address
+	name    string
+	start   uint64
+}
+
+// At gives the oracle of a log's state at a seq and up to a block, which must have an
+// indexed block.
+func At(l *readtest.Log, seq, block uint64) *Oracle {
+	o := &Oracle{live: l.Live(seq, block)}
+	for _, e := range o.live {
+		if e.Kind == readtest.Block {
+			o.now = max(o.now, readtest.BlockTime(e.Block))
+		}
+	}
+	for _, e := range l.Live(seq, 1<<62) { // what a vault is does not depend on the block
+		if e.Kind == readtest.Vault {
+			o.vaults = append(o.vaults, vault{common.BytesToAddress(e.Meta.Address), e.Meta.Name, e.Meta.StartBlock})
+		}
+	}
+	slices.SortStableFunc(o.vaults, func(a, b vault) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), a.address.Cmp(b.address))
+	})
+	return o
+}
+
+type object = map[string]any
+
+func iso(ts uint32) string {
+	return time.Unix(int64(ts), 0).UTC().Format("2006-01-02T15:04:05") + ".000Z"
+}
+
+// at is the time of something that happened, null where it did not.
+func at(e *readtest.Entry) any {
+	if e == nil {
+		return nil
+	}
+	return iso(readtest.BlockTime(e.Block))
+}
+
+func dec[T ~int64 | ~uint64](n T) string { return fmt.Sprint(n) }
+
+func (o *Oracle) name(vault common.Address) string {
+	for _, v := range o.vaults {
+		if v.address == vault {
+			return v.name
+		}
+	}
+	return ""
+}
+
+// of gives the live facts of a kind, oldest first on the chain.
+func (o *Oracle) of(k readtest.Kind, keep func(readtest.Entry) bool) []readtest.Entry {
+	var out []readtest.Entry
+	for _, e := range o.live {
+		if e.Kind == k && (keep == nil || keep(e)) {
+			out = append(out, e)
+		}
+	}
+	slices.SortFunc(out, inChain)
+	return out
+}
+
+// inChain is the order of the chain.
+func inChain(a, b readtest.Entry) int {
+	return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.Index, b.Index))
+}
+
+func inVault(v common.Address) func(readtest.Entry) bool {
+	return func(e readtest.Entry) bool { return e.Fact.Vault == v }
+}
+func ofUser(u common.Address) func(readtest.Entry) bool {
+	return func(e readtest.Entry) bool { return e.User == u }
+}
+
+func (o *Oracle) vaultList() []any {
+	out := []any{}
+	for _, v := range o.vaults {
+		out = append(out, o.vault(v))
+	}
+	return out
+}
+
+func (o *Oracle) vault(v vault) object {
+	out := object{
+		"address": v.address.Hex(), "name": v.name, "symbol": "nv" + v.name, "chainId": readtest.ChainID, "decimals": 18,
+		"asset":       object{"address": "0x5555555555555555555555555555555555555555", "symbol": "USDX", "decimals": 6},
+		"totalAssets": nil, "totalSupply": nil, "navPerShare": nil, "navUpdatedAt": nil, "startBlock": dec(v.start),
+	}
+	if navs := o.of(readtest.Nav, inVault(v.address)); len(navs) > 0 {
+		n := navs[len(navs)-1]
+		out["totalAssets"], out["totalSupply"], out["navPerShare"], out["navUpdatedAt"] = dec(n.Assets), dec(n.Supply), dec(n.Price), iso(readtest.BlockTime(n.Block))
+	}
+	return out
+}
+
+func (o *Oracle) vaultDetail(v vault) object {
+	out, users, pending := o.vault(v), map[common.Address]bool{}, 0
+	for _, e := range o.live {
+		if e.Fact.Vault == v.address && (e.Kind == readtest.Deposit || e.Kind == readtest.Request) {
+			users[e.User] = true
+		}
+	}
+	for _, r := range o.requests(inVault(v.address)) {
+		if r["status"] == "queued" {
+			pending++
+		}
+	}
+	stats := object{"userCount": len(users), "pendingWithdrawals": pending, "lastSweepAt": nil, "lastNavAt": nil}
+	for field, k := range map[string]readtest.Kind{"lastSweepAt": readtest.Sweep, "lastNavAt": readtest.Nav} {
+		if all := o.of(k, inVault(v.address)); len(all) > 0 {
+			stats[field] = iso(readtest.BlockTime(all[len(all)-1].Block))
+		}
+	}
+	out["stats"] = stats
+	return out
+}
+
+func (o *Oracle) navs(v vault) []any {
+	out := []any{}
+	for _, n := range slices.Backward(o.of(readtest.Nav, inVault(v.address))) {
+		out = append(out, object{
+			"id": fmt.Sprintf("%s-%d", n.Tx.Hex(), n.Index), "vaultAddress": v.address.Hex(), "vaultName": v.name,
+			"navPerShare": dec(n.Price), "totalAssets": dec(n.Assets), "totalSupply": dec(n.Supply), "timestamp": iso(readtest.BlockTime(n.Block)),
+			"blockNumber": dec(n.Block), "txHash": n.Tx.Hex(), "logIndex": n.Index,
+		})
+	}
+	return out
+}
+
+func (o *Oracle) deposit(d readtest.Entry) object {
+	out := object{
+		"id": fmt.Sprintf("%s-%d", d.Tx.Hex(), d.Index), "vaultAddress": d.Fact.Vault.Hex(), "vaultName": o.name(d.Fact.Vault),
+		"userAddress": d.User.Hex(), "senderAddress": d.Other.Hex(), "assetAmount": dec(d.Assets), "shares": dec(d.Shares),
+		"sweptAt": nil, "txHash": d.Tx.Hex(), "blockNumber": dec(d.Block), "logIndex": d.Index, "timestamp": iso(readtest.BlockTime(d.Block)),
+	}
+	if d.Partner != 0 {
+		out["partnerId"] = d.Partner
+	}
+	for _, s := range o.of(readtest.Sweep, inVault(d.Fact.Vault)) {
+		if s.ID <= d.ID && d.ID <= s.To {
+			out["sweptAt"] = iso(readtest.BlockTime(s.Block))
+			break
+		}
+	}
+	return out
+}
+
+func (o *Oracle) depositsNewestFirst(keep func(readtest.Entry) bool) []any {
+	out := []any{}
+	for _, d := range slices.Backward(o.of(readtest.Deposit, keep)) {
+		out = append(out, o.deposit(d))
+	}
+	return out
+}
+
+// requests are the requests that keep lets through, oldest first. The first request of
+// an index counts; the first of claimed, cancelled and expired after it ends it; what
+// comes before it or after its end changes nothing.
+func (o *Oracle) requests(keep func(readtest.Entry) bool) []object {
+	var out []object
+	seen := map[string]bool{}
+	for _, asked := range o.of(readtest.Request, nil) {
+		name := fmt.Sprint(asked.Fact.Vault, asked.ID)
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if keep != nil && !keep(asked) {
+			continue
+		}
+		var funded, end *readtest.Entry
+		for _, e := range o.after(asked) {
+			if end == nil && e.Kind == readtest.Funding && funded == nil {
+				funded = &e
+			} else if end == nil && e.Kind != readtest.Funding {
+				end = &e
+			}
+		}
+		out = append(out, o.request(asked, funded, end))
+	}
+	return out
+}
+
+// after is what happened to a request after it was made.
+func (o *Oracle) after(asked readtest.Entry) []readtest.Entry {
+	var out []readtest.Entry
+	for _, e := range o.live {
+		switch e.Kind {
+		case readtest.Funding, readtest.Claim, readtest.Cancel, readtest.Expiry:
+			later := e.Block > asked.Block || e.Block == asked.Block && e.Index > asked.Index
+			if later && e.Fact.Vault == asked.Fact.Vault && e.ID == asked.ID {
+				out = append(out, e)
+			}
+		}
+	}
+	slices.SortFunc(out, inChain)
+	return out
+}
+
+func (o *Oracle) request(r readtest.Entry, funded, end *readtest.Entry) object {
+	w := object{
+		"id": fmt.Sprintf("%s-%d", r.Tx.Hex(), r.Index), "vaultAddress": r.Fact.Vault.Hex(), "vaultName": o.name(r.Fact.Vault),
+		"userAddress": r.User.Hex(), "receiverAddress": r.Other.Hex(), "requestIndex": dec(r.ID), "shares": dec(r.Shares),
+		"assetsEstimate": dec(r.Assets), "status": "queued", "claimable": false, "assetsClaimable": "0", "assetsClaimed": "0",
+		"requestedAt": at(&r), "expiresAt": nil, "fundedAt": at(funded), "claimedAt": nil, "cancelledAt": nil, "expiredAt": nil,
+		"txHash": r.Tx.Hex(), "blockNumber": dec(r.Block), "logIndex": r.Index, "timestamp": at(&r),
+	}
+	if r.Partner != 0 {
+		w["partnerId"] = r.Partner
+	}
+	if r.Expires != 0 {
+		w["expiresAt"] = iso(uint32(r.Expires))
+	}
+	switch {
+	case end != nil && end.Kind == readtest.Claim:
+		w["status"], w["claimedAt"], w["assetsClaimed"] = "claimed", at(end), dec(end.Assets)
+	case end != nil && end.Kind == readtest.Cancel:
+		w["status"], w["cancelledAt"] = "cancelled", at(end)
+	case end != nil:
+		w["status"], w["expiredAt"] = "expired", at(end)
+	case funded != nil:
+		w["claimable"], w["assetsClaimable"] = true, dec(funded.Assets)
+	case r.Expires != 0 && r.Expires <= uint64(o.now):
+		w["status"], w["expiredAt"] = "expired", w["expiresAt"]
+	}
+	return w
+}
+
+func (o *Oracle) withStatus(status string, keep func(readtest.Entry) bool, newestFirst bool) []any {
+	out := []any{}
+	for _, r := range o.requests(keep) {
+		if status == "" || r["status"] == status {
+			out = append(out, any(r))
+		}
+	}
+	if newestFirst {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+// swept is the highest deposit id that a sweep of the vault reached.
+func (o *Oracle) swept(v common.Address) uint64 {
+	var last uint64
+	for _, s := range o.of(readtest.Sweep, inVault(v)) {
+		last = max(last, s.To)
+	}
+	return last
+}
+
+func (o *Oracle) unswept(v common.Address) []readtest.Entry {
+	return o.of(readtest.Deposit, func(e readtest.Entry) bool { return e.Fact.Vault == v && e.ID > o.swept(v) })
+}
+
+func (o *Oracle) depositQueue(vaults ...vault) []any {
+	out := []any{}
+	for _, v := range vaults {
+		deposits := []any{}
+		for _, d := range o.unswept(v.address) {
+			deposits = append(deposits, o.deposit(d))
+		}
+		if len(deposits) > 0 {
+			out = append(out, object{"vaultAddress": v.address.Hex(), "vaultName": v.name, "deposits": deposits, "count": len(deposits)})
+		}
+	}
+	return out
+}
+
+func (o *Oracle) settlement() []any {
+	out := []any{}
+	for _, v := range o.vaults {
+		var sweep, fund, waiting int64
+		for _, d := range o.unswept(v.address) {
+			sweep += d.Assets
+		}
+		for _, r := range o.requests(inVault(v.address)) {
+			if r["status"] == "queued" && r["claimable"] == false {
+				n, _ := strconv.ParseInt(r["assetsEstimate"].(string), 10, 64)
+				fund += n
+				waiting++
+			}
+		}
+		out = append(out, object{"vaultAddress": v.address.Hex(), "vaultName": v.name,
+			"depositsToSweep":   object{"count": len(o.unswept(v.address)), "totalAmount": dec(sweep)},
+			"withdrawalsToFund": object{"count": waiting, "totalAmount": dec(fund)}})
+	}
+	return out
+}
+
+// users are sorted by the block of the first deposit or request, or by what they
+// deposited or withdrew; ties go by address, in the direction of the sort.
+func (o *Oracle) users(field string, descending bool) []any {
+	type user struct {
+		address common.Address
+		key     int64
+		json    object
+	}
+	var all []user
+	for _, address := range o.userAddresses() {
+		u := user{address: address, json: o.user(address)}
+		if field == "firstSeen" {
+			u.key = int64(o.firstSeen(address).Block)
+		} else {
+			u.key, _ = strconv.ParseInt(u.json[field].(string), 10, 64)
+		}
+		delete(u.json, "holdings")
+		all = append(all, u)
+	}
+	slices.SortFunc(all, func(a, b user) int { return cmp.Or(cmp.Compare(a.key, b.key), a.address.Cmp(b.address)) })
+	if descending {
+		slices.Reverse(all)
+	}
+	out := []any{}
+	for _, u := range all {
+		out = append(out, u.json)
+	}
+	return out
+}
+
+// firstSeen is the first deposit or request of a user.
+func (o *Oracle) firstSeen(user common.Address) readtest.Entry {
+	all := append(o.of(readtest.Deposit, ofUser(user)), o.of(readtest.Request, ofUser(user))...)
+	return slices.MinFunc(all, inChain)
+}
+
+func (o *Oracle) userAddresses() []common.Address {
+	seen := map[common.Address]bool{}
+	var out []common.Address
+	for _, e := range o.live {
+		if (e.Kind == readtest.Deposit || e.Kind == readtest.Request) && !seen[e.User] {
+			seen[e.User] = true
+			out = append(out, e.User)
+		}
+	}
+	return out
+}
+
+// user is one with holdings, nil for who is none.
+func (o *Oracle) user(address common.Address) object {
+	if !slices.Contains(o.userAddresses(), address) {
+		return nil
+	}
+	var deposited, withdrawn int64
+	deposits, withdrawals := []any{}, []any{}
+	for _, v := range o.vaults {
+		var sum, estimate int64
+		mine := func(e readtest.Entry) bool { return e.Fact.Vault == v.address && e.User == address }
+		ds, rs := o.of(readtest.Deposit, mine), o.of(readtest.Request, mine)
+		for _, d := range ds {
+			sum += d.Assets
+		}
+		for _, r := range rs {
+			estimate += r.Assets
+		}
+		for _, c := range o.of(readtest.Claim, mine) {
+			withdrawn += c.Assets
+		}
+		deposited += sum
+		if len(ds) > 0 {
+			deposits = append(deposits, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetAmount": dec(sum)}, "_count": len(ds)})
+		}
+		if len(rs) > 0 {
+			withdrawals = append(withdrawals, object{"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": dec(estimate)}, "_count": len(rs)})
+		}
+	}
+	return object{
+		"address": address.Hex(), "firstSeen": iso(readtest.BlockTime(o.firstSeen(address).Block)), "totalDeposited": dec(deposited), "totalWithdrawn": dec(withdrawn),
+		"holdings": object{"deposits": deposits, "withdrawals": withdrawals},
+	}
+}
+
+func (o *Oracle) partnerStats(id uint32, name string) object {
+	var volume int64
+	count, users, byVault := 0, map[common.Address]bool{}, []any{}
+	for _, v := range o.vaults {
+		var sum int64
+		mine := o.of(readtest.Deposit, func(e readtest.Entry) bool { return e.Partner == id && e.Fact.Vault == v.address })
+		for _, d := range mine {
+			sum += d.Assets
+			users[d.User] = true
+		}
+		volume += sum
+		count += len(mine)
+		if len(mine) > 0 {
+			byVault = append(byVault, object{"vaultAddress": v.address.Hex(), "depositCount": len(mine), "totalVolume": dec(sum)})
+		}
+	}
+	return object{"partnerId": id, "partnerName": name, "totalDeposits": count, "totalVolume": dec(volume), "uniqueUsers": len(users), "byVault": byVault}
+}
+
+// same compares an answer with what the oracle says, by their JSON.
+func same(t *testing.T, what string, got, want any) {
+	t.Helper()
+	g, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.MarshalIndent(want, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(g) != string(w) {
+		t.Fatalf("%s\n got %s\nwant %s", what, g, w)
+	}
+}

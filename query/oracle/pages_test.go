@@ -1,0 +1,290 @@
+package oracle
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+// walk reads a list page by page to its end and one further, and compares it.
+func (a *asked) walk(path string, size int, want []any) {
+	a.t.Helper()
+	for number := 1; number <= len(want)/size+2; number++ {
+		page := withQuery(path, fmt.Sprintf("pageSize=%d&page=%d", size, number))
+		got := a.Get(page).JSON(a.t)
+		from := min(len(want), (number-1)*size)
+		same(a.t, page, got["data"], want[from:min(len(want), from+size)])
+		same(a.t, page+" total", got["meta"].(object)["total"], len(want))
+	}
+}
+
+// crowd makes up users who deposit, ask and claim, many with equal sums or none.
+func crowd(s *story, write func()) {
+	var users []common.Address
+	for u := range 30 {
+		a := common.BigToAddress(big.NewInt(int64(u + 1)))
+		a[0] = []byte{0, 0x20, 0xff}[u%3]
+		users = append(users, a)
+	}
+	amounts := []int64{0, 0, 1, 2, 127, 128, 1_000_000, 1_000_000, 1_000_001, 1 << 50, 1<<50 - 1}
+	vaults := []common.Address{readtest.VaultA, readtest.VaultB}
+	s.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	numbers := map[common.Address]uint64{}
+	day := func(block uint64) {
+		for range 15 {
+			s.txs++
+			f := readtest.Fact{Vault: vaults[s.pick(len(vaults))], User: users[s.pick(len(users))], Other: readtest.Router,
+				Assets: amounts[s.pick(len(amounts))], Shares: 1, Block: block, Index: uint32(s.txs), Tx: common.BigToHash(new(big.Int).SetUint64(s.txs))}
+			f.Kind = []readtest.Kind{readtest.Deposit, readtest.Deposit, readtest.Request, readtest.Claim}[s.pick(4)]
+			if f.Kind == readtest.Claim {
+				f.ID = s.txs * 1000 // of no request
+			} else {
+				numbers[f.Vault]++
+				f.ID, f.Partner = numbers[f.Vault], uint32(7*s.pick(2))
+			}
+			s.Add(f, 0)
+		}
+		s.Append(readtest.BlockRecord(block))
+		write()
+	}
+	for n := range uint64(8) {
+		day(10 * (n + 1))
+	}
+	s.Retract(60)
+	for n := range uint64(4) {
+		day(65 + 10*(n+1))
+	}
+}
+
+// TestEveryPage walks through the lists in every order, by pages that begin and end
+// anywhere, while no merge has taken a pair away.
+func TestEveryPage(t *testing.T) {
+	s := newStory(5)
+	var a *asked
+	crowd(s, func() {
+		if a == nil {
+			a = serve(t, s.Log)
+			for _, table := range readmodel.Derived {
+				a.gen.Exec("SYSTEM STOP MERGES " + table)
+			}
+			return
+		}
+		a.gen.Write(s.Log)
+	})
+	a.Look()
+	if pairs := a.gen.Count("users WHERE sign = -1"); pairs < 20 {
+		t.Fatalf("%d rows are taken back: the test proves less than it says", pairs)
+	}
+	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), "asOfBlock=55": At(s.Log, s.Seq(), 55), "asOfBlock=85": At(s.Log, s.Seq(), 85)} {
+		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+			for _, order := range []string{"asc", "desc"} {
+				a.walk(withQuery("/api/v1/users?sortBy="+field+"&sortOrder="+order, pinned), 7, o.users(field, order == "desc"))
+			}
+		}
+		a.walk(withQuery("/api/v1/queues/withdrawals", pinned), 7, o.withStatus("queued", nil, false))
+		a.walk(withQuery("/api/v1/queues/withdrawals?vault="+readtest.VaultB.Hex(), pinned), 3, o.withStatus("queued", inVault(readtest.VaultB), false))
+		a.walk(withQuery("/api/v1/partner/deposits", pinned), 9, o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
+	}
+}
+
+// TestDeadRowsBeforeAPage: rows that cancel each other, and more of them than are read
+// at first, lie before those of a page.
+func TestDeadRowsBeforeAPage(t *testing.T) {
+	s := newStory(6)
+	var a *asked
+	crowd(s, func() {})
+	a = serve(t, s.Log)
+	for _, table := range readmodel.Derived {
+		a.gen.Exec("SYSTEM STOP MERGES " + table)
+	}
+	const dead = 400
+	huge := new(big.Int).Lsh(big.NewInt(1), 100)
+	for _, sign := range []int8{-1, 1} { // in an insert each, for the engine takes pairs out of one
+		var users, requests [][]any
+		for i := range int64(dead) {
+			nobody := common.BigToAddress(big.NewInt(1_000_000 + i))
+			for list, keys := range map[string][]*big.Int{"first": {big.NewInt(0), big.NewInt(99)}, "deposited": {big.NewInt(0), huge}, "withdrawn": {big.NewInt(0), huge}} {
+				for _, key := range keys {
+					users = append(users, []any{sign, list, key, nobody.Bytes(), uint64(1), uint32(5), huge, huge, uint64(1), readtest.Writer})
+				}
+			}
+			requests = append(requests, []any{sign, readtest.VaultA.Bytes(), uint64(1_000_000 + i), huge, uint64(2), uint32(i), readmodel.Never, readmodel.Never, uint64(1), readtest.Writer})
+		}
+		a.gen.Insert(readmodel.Users, "sign, list, key, user, first_block, first_ts, deposited, withdrawn, seq, writer", users)
+		a.gen.Insert(readmodel.Withdrawals, "sign, vault, request_index, estimate, requested_block, requested_log, funded_block, closed_block, seq, writer", requests)
+	}
+	o := At(s.Log, s.Seq(), 1<<62)
+	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+		for _, order := range []string{"asc", "desc"} {
+			a.walk("/api/v1/users?sortBy="+field+"&sortOrder="+order, 17, o.users(field, order == "desc"))
+		}
+	}
+	a.walk("/api/v1/queues/withdrawals", 17, o.withStatus("queued", nil, false))
+	a.compare(o, "")
+}
+
+// TestManyRequests: the requests of a user who has more than are all read, by status,
+// some of them of an index that was used before.
+func TestManyRequests(t *testing.T) {
+	l, random := readtest.NewLog(readtest.ChainID), rand.New(rand.NewPCG(4, 4))
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	index := uint32(0)
+	add := func(kind readtest.Kind, user common.Address, id, block uint64) {
+		index++
+		f := readtest.Fact{Kind: kind, Vault: []common.Address{readtest.VaultA, readtest.VaultB}[id%2], User: user, ID: id, Assets: int64(id) + 1, Shares: 1, Block: block, Index: index,
+			Tx: common.BigToHash(big.NewInt(int64(index)))}
+		if kind == readtest.Request {
+			f.Other = user
+			f.Expires = []uint64{0, uint64(readtest.BlockTime(25))}[id%2]
+		}
+		l.Add(f, 0)
+	}
+	for block := uint64(2); block <= 30; block++ {
+		for range 8 {
+			add(readtest.Request, []common.Address{readtest.Alice, readtest.Alice, readtest.Alice, readtest.Bob}[random.IntN(4)], random.Uint64N(25*block), block)
+			add([]readtest.Kind{readtest.Funding, readtest.Claim, readtest.Cancel, readtest.Expiry}[random.IntN(4)], readtest.Alice, random.Uint64N(25*block), block)
+		}
+		l.Append(readtest.BlockRecord(block))
+	}
+	l.Retract(27)
+	l.Append(readtest.BlockRecord(28))
+	a := serve(t, l)
+	for pinned, o := range map[string]*Oracle{"": At(l, l.Seq(), 1<<62), "asOfBlock=26": At(l, l.Seq(), 26)} {
+		if n := len(o.withStatus("", ofUser(readtest.Alice), true)); n <= 100 {
+			t.Fatalf("%d requests are not many", n)
+		}
+		path := "/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals"
+		a.walk(withQuery(path, pinned), 30, o.withStatus("", ofUser(readtest.Alice), true))
+		for _, status := range []string{"queued", "claimed", "cancelled"} {
+			a.walk(withQuery(path+"?status="+status, pinned), 11, o.withStatus(status, ofUser(readtest.Alice), true))
+		}
+		a.compareUser(o, readtest.Alice, pinned)
+		a.compareUser(o, readtest.Bob, pinned)
+	}
+	far := a.Get("/api/v1/users/" + readtest.Alice.Hex() + "/withdrawals?page=900").JSON(t)
+	same(t, "past the end", far["data"], []any{})
+	for _, status := range []string{"", "queued"} { // what happened to a request is not in the list of the user zero
+		a.check("/api/v1/users/"+(common.Address{}).Hex()+"/withdrawals?status="+status, "", []any{})
+	}
+}
+
+// TestLongDepositQueue is cut, and says so, and how many there really are; at a past
+// block too, where more numbers are looked at than at first.
+func TestLongDepositQueue(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+	const count = 10_003
+	deposit := func(vault common.Address, id, block uint64) {
+		l.Add(readtest.Fact{Kind: readtest.Deposit, Vault: vault, User: readtest.Alice, Other: readtest.Alice, ID: id, Assets: 1, Shares: 1, Block: block, Index: uint32(id), Tx: common.BigToHash(new(big.Int).SetUint64(id))}, 0)
+	}
+	for id := uint64(1); id <= count; id++ {
+		deposit(readtest.VaultA, id, 2)
+	}
+	l.Append(readtest.BlockRecord(2))
+	deposit(readtest.VaultA, count+1, 3)
+	deposit(readtest.VaultB, 20_001, 3)
+	l.Append(readtest.BlockRecord(3))
+	l.Append(readtest.BlockRecord(4))
+	a := serve(t, l)
+	for pinned, want := range map[string]struct{ a, groups int }{"": {count + 1, 2}, "asOfBlock=3": {count + 1, 2}, "asOfBlock=2": {count, 1}} {
+		groups := a.Get(withQuery("/api/v1/queues/deposits", pinned)).Data(t).([]any)
+		group := groups[0].(object)
+		deposits := group["deposits"].([]any)
+		same(t, pinned, []any{len(groups), len(deposits), group["count"], group["truncated"]}, []any{want.groups, 10_000, want.a, true})
+		same(t, pinned+" oldest first", []any{deposits[0].(object)["logIndex"], deposits[9999].(object)["logIndex"]}, []any{1, 10_000})
+		settle := a.Get(withQuery("/api/v1/settlement/summary", pinned)).Data(t).([]any)[0].(object)["depositsToSweep"]
+		same(t, pinned+" settlement", settle, object{"count": want.a, "totalAmount": fmt.Sprint(want.a)})
+	}
+}
+
+// TestDepositsLeftByASweep: deposits that were made before a sweep that did not take them, also
+// where their numbers were given once to later ones that are gone.
+func TestDepositsLeftByASweep(t *testing.T) {
+	deposit := func(id, block uint64) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, ID: id, User: readtest.Alice, Other: readtest.Alice, Assets: int64(100 + id), Shares: 1, Block: block, Index: uint32(id), Tx: readtest.Tx(byte(block))}
+	}
+	sweep := readtest.Fact{Kind: readtest.Sweep, Vault: readtest.VaultA, ID: 1, To: 1, Block: 100, Tx: readtest.Tx(100)}
+	for name, tell := range map[string]func(l *readtest.Log){
+		"left over": func(l *readtest.Log) {
+			l.Append(deposit(1, 10), deposit(2, 10), readtest.BlockRecord(10))
+			l.Append(deposit(3, 90), sweep, deposit(4, 101), readtest.BlockRecord(105))
+		},
+		"replaced": func(l *readtest.Log) {
+			l.Append(deposit(1, 10), readtest.BlockRecord(10))
+			l.Append(deposit(2, 95), deposit(3, 96), readtest.BlockRecord(96))
+			l.Retract(10)
+			l.Append(deposit(2, 11), deposit(3, 96), sweep, deposit(4, 101), readtest.BlockRecord(105))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := readtest.NewLog(readtest.ChainID)
+			l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1))
+			tell(l)
+			a := serve(t, l)
+			for _, block := range []uint64{11, 99, 100, 103, 105} {
+				o, pinned := At(l, l.Seq(), block), fmt.Sprintf("asOfBlock=%d", block)
+				a.check("/api/v1/queues/deposits", pinned, o.depositQueue(o.vaults...))
+				a.check("/api/v1/settlement/summary", pinned, o.settlement())
+			}
+		})
+	}
+}
+
+// TestAmountsAreExact uses the largest amounts that are counted.
+func TestAmountsAreExact(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	largest := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 191), big.NewInt(1))
+	sum := new(big.Int).Mul(largest, big.NewInt(3)).String()
+	a := serve(t, l)
+	var rows [][]any
+	for i := range uint64(3) {
+		rows = append(rows, []any{l.Seq() + 1 + i, int8(1), uint64(0), readtest.Writer, readtest.VaultA.Bytes(), i + 1, readtest.Alice.Bytes(), readtest.Alice.Bytes(), uint32(7),
+			largest, largest, uint64(2), readtest.BlockTime(2), make([]byte, 32), uint32(i)})
+	}
+	a.gen.Insert(readmodel.Deposits, "seq, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index", rows)
+	a.gen.Insert(readmodel.WithdrawalEvents, "seq, sign, writer, vault, request_index, kind, user, assets, block, ts, tx, log_index", [][]any{
+		{l.Seq() + 4, int8(1), readtest.Writer, readtest.VaultA.Bytes(), uint64(0), "requested", readtest.Alice.Bytes(), largest, uint64(2), readtest.BlockTime(2), make([]byte, 32), uint32(4)},
+		{l.Seq() + 5, int8(1), readtest.Writer, readtest.VaultA.Bytes(), uint64(1), "claimed", readtest.Alice.Bytes(), largest, uint64(2), readtest.BlockTime(2), make([]byte, 32), uint32(5)}})
+	l.Append(slices.Repeat([]readtest.Fact{readtest.BlockRecord(2)}, 5)...)
+	a.gen.Write(l)
+	a.Look()
+	same(t, "volume", a.Get("/api/v1/partner/stats").Data(t).(object)["totalVolume"], sum)
+	same(t, "user", a.Get("/api/v1/users/" + readtest.Alice.Hex()).Data(t).(object)["totalDeposited"], sum)
+	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+		for _, at := range []string{"", "&asOfBlock=2"} {
+			same(t, "users", a.Get("/api/v1/users?sortBy="+by+at).Data(t), []any{object{"address": readtest.Alice.Hex(), "firstSeen": "2023-11-14T22:13:44.000Z",
+				"totalDeposited": sum, "totalWithdrawn": largest.String()}})
+		}
+	}
+	settle := a.Get("/api/v1/settlement/summary").Data(t).([]any)[0].(object)
+	same(t, "deposits to sweep", settle["depositsToSweep"], object{"count": 3, "totalAmount": sum})
+	same(t, "withdrawals to fund", settle["withdrawalsToFund"], object{"count": 1, "totalAmount": largest.String()})
+	same(t, "deposit", a.Get("/api/v1/partner/deposits").Data(t).([]any)[0].(object)["assetAmount"], largest.String())
+}
+
+// TestTablesAhead: what other tables have more than the spine changes no answer.
+func TestTablesAhead(t *testing.T) {
+	s := newStory(7)
+	s.backfill(readtest.VaultA, "Alpha", 1, 20)
+	s.backfill(readtest.VaultB, "Beta", 5, 20)
+	a := serve(t, s.Log)
+	for range 3 {
+		before := At(s.Log, s.Seq(), 1<<62)
+		s.grow()
+		a.gen.WriteFacts(s.Log)
+		a.compare(before, "")
+		a.gen.WriteDerived(s.Log)
+		a.compare(before, "")
+		a.gen.WriteSpine(s.Log)
+		a.Look()
+		a.compare(At(s.Log, s.Seq(), 1<<62), "")
+	}
+}

@@ -1,0 +1,15 @@
+package users
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDirections: the two directions of a list are the same question.
+func TestDirections(t *testing.T) {
+	for desc, asc := range map[string]string{sqlPageDesc: sqlPageAsc, sqlPastDesc: sqlPastAsc} {
+		if strings.ReplaceAll(desc, "DESC", "ASC") != asc {
+			t.Errorf("these are not one question in two directions:\n%s\n%s", desc, asc)
+		}
+	}
+}
