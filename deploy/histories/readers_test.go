@@ -88,6 +88,9 @@ func (h *history) judge(q e2e.Question, asked moment, got e2e.Answer) error {
 	}
 	u, ends := h.ending(got.Seq())
 	about := moment{seq: got.Seq(), block: got.Block(), past: asked.past}
+	if asked.past && got.Missing() { // that there is no such vault can be said without a look at any block
+		about.block = asked.block
+	}
 	switch {
 	case !ends || u.last > h.written:
 		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status(), about.seq))
