@@ -96,6 +96,9 @@ func (a Answer) Unavailable() bool { return a.status == http.StatusServiceUnavai
 // Patient says that the server also said for how long.
 func (a Answer) Patient() bool { return number(a.retryAfter) > 0 }
 
+// Missing says that there is no such thing.
+func (a Answer) Missing() bool { return a.status == http.StatusNotFound }
+
 // Status of the HTTP answer.
 func (a Answer) Status() int { return a.status }
 

@@ -1,6 +1,7 @@
 package histories_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -194,7 +195,7 @@ func (p *program[P]) stop() error {
 	return p.err
 }
 
-// A tail is the last lines that the programs of a history have logged.
+// A tail is the last lines that the programs of a history have logged, without those about requests that were sent away.
 type tail struct {
 	mu   sync.Mutex
 	last []string
@@ -203,6 +204,9 @@ type tail struct {
 func (l *tail) log() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
 func (l *tail) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte("status=503")) {
+		return len(b), nil
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.last = append(l.last, strings.TrimSpace(string(b)))
