@@ -9,7 +9,7 @@ import (
 // Config is the section projections of navlog.yaml.
 type Config struct {
 	// MaxRows is how many log records a batch takes before it is inserted;
-	// a single atomic unit may be larger. 1 to 1,000,000, default 50,000.
+	// a single atomic unit may be larger. 1 to 1,000,000, default 100,000.
 	MaxRows int `yaml:"maxRows" env:"MAX_ROWS"`
 	// Linger is how long a batch that is not full waits for more records at the
 	// end of the log; one of a thousand records or more waits at least 200 ms.
@@ -19,7 +19,7 @@ type Config struct {
 
 // DefaultConfig is good for a machine of two cores.
 func DefaultConfig() Config {
-	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond}
+	return Config{MaxRows: 100_000, Linger: 5 * time.Millisecond}
 }
 
 // Validate reports every mistake at once.

@@ -36,7 +36,7 @@ type Operator struct {
 	kafka      chainlog.Config
 	clickhouse readmodel.Config
 	pool       *pgxpool.Pool
-	conn       driver.Conn // to no database
+	conn       driver.Conn   // to no database
 	every      time.Duration // between looks at a generation that is being built
 	patience   time.Duration // until a generation that nobody builds is mentioned
 }

@@ -99,7 +99,7 @@ func startIngest(t *testing.T, c commands) *ingest.Ingest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := loaded.ClickHouse.Open()
+	conn, err := loaded.ClickHouse.Open("")
 	if err != nil {
 		t.Fatal(err)
 	}

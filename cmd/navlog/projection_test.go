@@ -18,6 +18,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -91,7 +92,7 @@ func startProject(t *testing.T, c commands) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := loaded.ClickHouse.Open()
+	conn, err := loaded.ClickHouse.Open("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +238,7 @@ func TestProjectionLife(t *testing.T) {
 // TestRebuiltIsJSON: what `rebuild --json` prints can be read back.
 func TestRebuiltIsJSON(t *testing.T) {
 	var out bytes.Buffer
-	in := &projections.Rebuilt{Generation: 2, Live: true, Parity: &projections.Parity{Live: 1, New: 2, Seq: 9}}
+	in := &projections.Rebuilt{Generation: 2, Live: true, Parity: &verify.Parity{Live: 1, New: 2, Seq: 9}}
 	cmd := projectionRebuildCmd{}
 	cmd.JSON = true
 	if err := cmd.print(&out, in, nil); err != nil {
