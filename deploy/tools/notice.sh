@@ -16,7 +16,7 @@ GOBIN=$work go install github.com/google/go-licenses@v1.6.0
 
 tab=$'\t'
 printf '{{range .}}{{.Name}}\t{{.Version}}\t{{.LicenseName}}\t{{.LicensePath}}\n{{end}}' >"$work/line"
-for platform in linux/amd64 linux/arm64 darwin/arm64; do
+for platform in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64; do
   # What it complains about is the addresses of licences, which are not used here.
   GOOS=${platform%/*} GOARCH=${platform#*/} CGO_ENABLED=0 "$work/go-licenses" report ./cmd/... \
     --ignore "$(go list -m)" --template "$work/line" >>"$work/found" 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
