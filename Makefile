@@ -83,7 +83,7 @@ HISTORIES ?= 2000
 SEED ?= 0
 .PHONY: property
 property: engines ## Play random histories against the independent fold, in the tables and over HTTP (HISTORIES=2000 SEED=0)
-	go test -count=1 -timeout 240m -run 'TestRandomHistories' ./projections -histories $(HISTORIES) -seed $(SEED)
+	go test -count=1 -timeout 240m -run 'TestRandomHistories' ./projections/write -histories $(HISTORIES) -seed $(SEED)
 	go test -c -o $(BIN)/histories.test ./deploy/histories
 	cd deploy/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 

@@ -38,6 +38,51 @@ func allowed(from, to string) bool {
 	}
 }
 
+// rooms says of each room of a program which other rooms of it that one may import.
+// A program's own folder ties its rooms together, and may import all of them.
+var rooms = map[string][]string{
+	"projections/decode": {}, // pure
+	"projections/derive": {"projections/decode"},
+	"projections/write":  {"projections/decode", "projections/derive"}, // the only one that inserts
+	"projections/oracle": {},                                           // nothing of what it judges
+	"projections/verify": {"projections/oracle"},
+
+	"query/pin":         {}, // the only one that asks ClickHouse
+	"query/httpapi":     {"query/pin"},
+	"query/access":      {"query/httpapi"},
+	"query/docs":        {"query/httpapi"},
+	"query/webhooks":    {"query/httpapi"},
+	"query/health":      {"query/httpapi", "query/pin"},
+	"query/unswept":     {"query/httpapi", "query/pin"},
+	"query/vaults":      {"query/httpapi", "query/pin"}, // no resource imports another
+	"query/users":       {"query/httpapi", "query/pin"},
+	"query/deposits":    {"query/httpapi", "query/pin", "query/unswept"},
+	"query/withdrawals": {"query/httpapi", "query/pin"},
+	"query/settlement":  {"query/httpapi", "query/pin", "query/unswept"},
+	"query/partner":     {"query/httpapi", "query/pin"},
+	"query/readtest":    {"query/httpapi", "query/pin"}, // tests only, as the next
+	"query/oracle":      {"query/readtest"},
+}
+
+// fromRoom tells why a package must not import another one of its program; empty
+// where it may.
+func fromRoom(path, imported string) string {
+	from, ours := strings.CutPrefix(path, module)
+	to, alsoOurs := strings.CutPrefix(imported, module)
+	program, room, inside := strings.Cut(from, "/")
+	switch {
+	case !ours || !inside || room == "" || !slices.Contains([]string{"projections", "query"}, program):
+		return ""
+	case rooms[from] == nil:
+		return "the room is not in the table of rooms, which says what it may import"
+	case !alsoOurs && program == "query" && from != "query/pin" && from != "query/readtest" && strings.HasPrefix(imported, "github.com/ClickHouse/"):
+		return "only query/pin asks ClickHouse"
+	case alsoOurs && layer(imported) == program && !slices.Contains(rooms[from], to):
+		return "its room may import " + strings.Join(rooms[from], ", ") + " of its program and nothing else"
+	}
+	return ""
+}
+
 // The four programs share no code but the schemas, and the schemas know
 // nothing of the programs. Tests may start engines from deploy/local.
 func TestDependencyRule(t *testing.T) {
@@ -60,6 +105,9 @@ func TestDependencyRule(t *testing.T) {
 			if !allowed(layer(p.ImportPath), layer(imported)) {
 				t.Errorf("%s imports %s: ingest, projections, query and dispatch may import schemas only, and schemas nothing of ours", p.ImportPath, imported)
 			}
+			if why := fromRoom(p.ImportPath, imported); why != "" {
+				t.Errorf("%s imports %s: %s", p.ImportPath, imported, why)
+			}
 		}
 	}
 	if packages < 10 {
@@ -77,6 +125,22 @@ func TestAllowed(t *testing.T) {
 	} {
 		if got := allowed(c.from, c.to); got != c.want {
 			t.Errorf("allowed(%q, %q) = %v", c.from, c.to, got)
+		}
+	}
+}
+
+func TestFromRoom(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{
+		{module + "query/users", module + "query/pin", true}, {module + "query/users", module + "query/vaults", false},
+		{module + "query/users", "github.com/ClickHouse/clickhouse-go/v2", false}, {module + "query/pin", "github.com/ClickHouse/clickhouse-go/v2", true},
+		{module + "query/users", module + "schemas/readmodel", true}, {module + "query/new", "fmt", false}, {module + "query", module + "query/users", true},
+		{module + "projections/oracle", module + "projections/write", false}, {module + "projections", module + "projections/write", true}, {module + "ingest/rpc", module + "ingest", true},
+	} {
+		if got := fromRoom(c.from, c.to) == ""; got != c.want {
+			t.Errorf("from %q may import %q: %v", c.from, c.to, got)
 		}
 	}
 }
