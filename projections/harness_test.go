@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,7 +19,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/projections/verify"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -26,6 +30,9 @@ import (
 )
 
 const chainID = 31337
+
+// leaseClass is the first key of the advisory locks on generations.
+const leaseClass = 0x6e61766c
 
 // patience is how long a test waits for a condition before it fails.
 const patience = 90 * time.Second
@@ -63,12 +70,12 @@ func clickhouseAt(t testing.TB, addr string) readmodel.Config {
 // open connects, and drops the test's databases at its end.
 func open(t testing.TB, c readmodel.Config) driver.Conn {
 	t.Helper()
-	conn, err := c.Open()
+	conn, err := c.Open("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for id := range int32(5) {
+		for id := range int32(9) { // a vault that joins late makes another generation
 			if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+c.Database(id)); err != nil {
 				t.Errorf("drop the test's database: %v", err)
 			}
@@ -78,15 +85,33 @@ func open(t testing.TB, c readmodel.Config) driver.Conn {
 	return conn
 }
 
-// newGeneration makes the tables of a generation in a database of the test's own.
-func newGeneration(t testing.TB) (driver.Conn, string) {
+// written is a generation that a test writes without a projector.
+type written struct {
+	ch       readmodel.Config
+	conn     driver.Conn // to its database
+	database string
+}
+
+func newGeneration(t testing.TB) *written {
 	t.Helper()
 	c := clickhouseAt(t, localtest.ClickHouse(t))
-	conn := open(t, c)
-	if err := readmodel.Create(t.Context(), conn, c.Database(1)); err != nil {
-		t.Fatal(err)
-	}
-	return conn, c.Database(1)
+	g := &written{ch: c, database: c.Database(1)}
+	must(t, c.Create(t.Context(), open(t, c), g.database))
+	var err error
+	g.conn, err = c.Open(g.database)
+	must(t, err)
+	t.Cleanup(func() { g.conn.Close() })
+	return g
+}
+
+func (g *written) writer(t testing.TB) *write.Writer {
+	t.Helper()
+	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
+	must(t, err)
+	uncounted := write.Counts{Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
+	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, derived, uncounted, slog.New(slog.DiscardHandler))
+	must(t, err)
+	return w
 }
 
 // world is everything that a projector needs.
@@ -96,6 +121,7 @@ type world struct {
 	pool     *pgxpool.Pool
 	conn     driver.Conn
 	producer *kgo.Client
+	records  []*event.Record // that were committed to the log
 }
 
 func newWorld(t *testing.T) *world {
@@ -121,7 +147,7 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 // newLog gives the world a Kafka with an empty log.
 func (w *world) newLog(t *testing.T) {
 	t.Helper()
-	w.kafka.Brokers = localtest.Kafka(t)
+	w.kafka.Brokers, w.records = localtest.Kafka(t), nil
 	var err error
 	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	if err != nil {
@@ -133,7 +159,8 @@ func (w *world) newLog(t *testing.T) {
 	}
 }
 
-// append writes records to the log, one transaction for each unit.
+// append writes records to the log, one transaction for each unit, with the cursor
+// that ingest would commit with it.
 func (w *world) append(t *testing.T, records []*event.Record) {
 	t.Helper()
 	for _, unit := range units(records) {
@@ -146,22 +173,30 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	if err := w.producer.BeginTransaction(); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range unit {
-		out, err := chainlog.Encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+	produce := func(out *kgo.Record) {
 		w.producer.Produce(t.Context(), out, func(_ *kgo.Record, err error) {
 			if err != nil {
 				t.Errorf("produce: %v", err)
 			}
 		})
 	}
+	for _, r := range unit {
+		out, err := chainlog.Encode(r)
+		must(t, err)
+		produce(out)
+	}
+	all := slices.Concat(w.records, unit)
+	value, err := proto.Marshal(cursorOf(all))
+	must(t, err)
+	produce(&kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte(fmt.Sprint(chainID)), Value: value})
 	if err := w.producer.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.producer.EndTransaction(t.Context(), end); err != nil {
 		t.Fatal(err)
+	}
+	if end == kgo.TryCommit {
+		w.records = all
 	}
 }
 
@@ -222,9 +257,9 @@ func reaches(t *testing.T, p *Projections, seq uint64) {
 }
 
 // verify fails the test unless the live generation equals the log.
-func (w *world) verify(t *testing.T, seq uint64) *Report {
+func (w *world) verify(t *testing.T, seq uint64) *verify.Report {
 	t.Helper()
-	r, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, VerifyOptions{})
+	r, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,34 +285,28 @@ func failing(t *testing.T, p *Projections, words ...string) {
 	}
 }
 
-// entries are records as the feed gives them.
-func entries(records []*event.Record) facts {
-	out := make([]fact, len(records))
-	for i, r := range records {
+// batchOf is records as the feed gives them.
+func batchOf(t testing.TB, records []*event.Record) decode.Batch {
+	t.Helper()
+	var raw []chainlog.Raw
+	for _, r := range records {
 		value, err := proto.Marshal(r)
-		if err == nil {
-			out[i], err = decode(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
-		}
-		if err != nil {
-			panic(err) // a test's own record
-		}
+		must(t, err)
+		raw = append(raw, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Offset: int64(r.GetSeq()), Value: value})
 	}
-	return facts{out}
+	facts, err := decode.All(chainID, raw)
+	must(t, err)
+	return decode.Batch{facts}
 }
 
-// atMost bounds the state of a writer.
-func atMost(n int) func() int { return func() int { return n } }
-
-// foldOf is the independent fold of records.
-func foldOf(t testing.TB, records []*event.Record) *fold.Fold {
+// booksOf is what records come to, by the oracle.
+func booksOf(t testing.TB, records []*event.Record) *oracle.Books {
 	t.Helper()
-	f := fold.New()
+	f := oracle.New()
 	for _, r := range records {
-		if err := f.Apply(r); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.Apply(r))
 	}
-	return f
+	return f.Books(oracle.Newest)
 }
 
 type testWriter struct{ t *testing.T }
@@ -289,29 +318,10 @@ func (w testWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// quiet is a writer's metrics and log for tests that do not look at them.
-func quiet() (*metrics, *slog.Logger) {
-	return newMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler)
-}
-
 func number(t testing.TB, conn driver.Conn, question string) (n uint64) {
 	t.Helper()
 	if err := conn.QueryRow(t.Context(), question).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", question, err)
 	}
 	return n
-}
-
-// foldSampled is the books of a sample of records.
-func foldSampled(t testing.TB, s sample, records []*event.Record) *fold.Books {
-	t.Helper()
-	f := fold.Sampled(s.keeps)
-	for _, r := range records {
-		if err := f.Apply(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b := f.Books(fold.Newest)
-	s.thin(b)
-	return b
 }

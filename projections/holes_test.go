@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/navlog/navlog/projections/verify"
 )
 
 // TestHolesAreMarked: a generation that lost a part is marked bad by whoever
@@ -41,7 +43,7 @@ func TestHolesAreMarked(t *testing.T) {
 	wantError(t, o.Switch(t.Context(), 1), "generation 1 is bad and cannot be live")
 
 	w.loseAPart(t, s, 2)
-	report, err := Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, VerifyOptions{})
+	report, err := verify.Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, verify.Options{})
 	must(t, err)
 	wantError(t, report.Err(), "no row lost or doubled", "generation 2 is marked bad", "`navlog projection rebuild`")
 	wantStates(t, o, "1 bad, 2 bad")

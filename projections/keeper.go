@@ -172,7 +172,7 @@ func (k *keeper) follow(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	patient, err := k.clickhouse.OpenPatient(k.database)
+	patient, err := k.openPatient(k.database)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -41,7 +41,7 @@ func inPieces(parts []uint64) bool {
 // unmerged keeps the engine from merging a table by itself.
 func unmerged(t *testing.T, conn driver.Conn, database string) {
 	t.Helper()
-	for _, table := range readmodel.Tables {
+	for _, table := range readmodel.All {
 		must(t, conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"))
 	}
 }
@@ -50,20 +50,24 @@ func unmerged(t *testing.T, conn driver.Conn, database string) {
 // mostly in one part is left alone, and the rows stay what they were.
 func TestMergeScattered(t *testing.T) {
 	t.Parallel()
-	conn, database := newGeneration(t)
-	unmerged(t, conn, database)
-	m, log := quiet()
-	s := randomHistory(rand.New(rand.NewPCG(8, 8)), 60)
-	w, err := openWriter(t.Context(), conn, database, atMost(1000), m, log)
-	must(t, err)
-	for _, some := range units(s.Records) {
-		must(t, w.write(t.Context(), entries(some)))
+	g := newGeneration(t)
+	conn, database := g.conn, g.database
+	s := busyHistory(rand.New(rand.NewPCG(8, 8)), 40)
+	w := g.writer(t)
+	rest := units(s.Records)
+	for len(rest) > 0 {
+		must(t, w.Write(t.Context(), w.Encode(batchOf(t, rest[0]))))
+		rest = rest[1:]
+		if w.Position() > 0 && !w.Derived() && len(rest) < len(units(s.Records))-4 {
+			must(t, w.Derive(t.Context(), conn))
+			unmerged(t, conn, database)
+		}
 	}
 	must(t, conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+".navs FINAL"))
 	const least = 50
 	var want []string
 	before := map[string][]uint64{}
-	for _, table := range readmodel.Tables {
+	for _, table := range readmodel.All {
 		before[table] = partsOf(t, conn, database, table)
 		if total := number(t, conn, "SELECT count() FROM "+database+"."+table); total >= least && inPieces(before[table]) {
 			want = append(want, table)
@@ -79,9 +83,9 @@ func TestMergeScattered(t *testing.T) {
 	}
 	must(t, conn.Exec(t.Context(), "SYSTEM START MERGES "+database+"."+want[0]))
 
-	_, err = mergeScattered(t.Context(), conn, database, least)
+	_, err := mergeScattered(t.Context(), conn, database, least)
 	must(t, err)
-	for _, table := range readmodel.Tables {
+	for _, table := range readmodel.All {
 		parts := partsOf(t, conn, database, table)
 		if merged := slices.Contains(want, table); merged && len(parts) != 1 || !merged && len(parts) != len(before[table]) {
 			t.Errorf("%s had the parts %v and has %v, to be merged: %v", table, before[table], parts, merged)
@@ -95,15 +99,19 @@ func TestMergeScattered(t *testing.T) {
 	if len(again) > 0 {
 		t.Errorf("%v were merged again", again)
 	}
-	must(t, audit(t.Context(), conn, database))
-	check(t, conn, database, s.Records, fold.Newest)
+	must(t, verify.Audit(t.Context(), conn))
+	r, err := verify.Records(t.Context(), conn, s.Records, verify.Options{})
+	must(t, err)
+	if r.Err() != nil || r.Seq != s.Seq() {
+		t.Errorf("after the merges:\n%s", r)
+	}
 }
 
 // TestKeeperMerges: a projector that follows the log merges its tables, and goes
 // on writing.
 func TestKeeperMerges(t *testing.T) {
 	w := newWorld(t)
-	s := randomHistory(rand.New(rand.NewPCG(8, 9)), 40)
+	s := busyHistory(rand.New(rand.NewPCG(8, 9)), 30)
 	parts := units(s.Records)
 	p, _ := w.projector(t)
 	p.merging = merging{every: 20 * time.Millisecond, least: 1}
@@ -114,7 +122,7 @@ func TestKeeperMerges(t *testing.T) {
 	reaches(t, p, uint64(len(half)))
 	unmerged(t, w.conn, w.ch.Database(1))
 	merged := func() error {
-		for _, table := range readmodel.Tables {
+		for _, table := range readmodel.All {
 			if parts := partsOf(t, w.conn, w.ch.Database(1), table); inPieces(parts) {
 				return fmt.Errorf("%s has the parts %v", table, parts)
 			}

@@ -20,26 +20,27 @@ import (
 // Projections keeps every generation that it can write up to date with the log
 // of one chain: the live one, those in standby and those being built.
 type Projections struct {
-	config     Config
-	chainID    uint64
-	kafka      chainlog.Config
-	clickhouse readmodel.Config
-	pool       *pgxpool.Pool
-	reg        prometheus.Registerer
-	log        *slog.Logger
-	every      time.Duration // between looks at the end of the log
-	audit      time.Duration // between audits of a generation that is written
-	merging    merging
-	conn       driver.Conn
-	open       func(database string) (driver.Conn, error)
-	roster     roster
-	patient    bool
+	config      Config
+	chainID     uint64
+	kafka       chainlog.Config
+	clickhouse  readmodel.Config
+	pool        *pgxpool.Pool
+	reg         prometheus.Registerer
+	log         *slog.Logger
+	every       time.Duration // between looks at the end of the log
+	audit       time.Duration // between audits of a generation that is written
+	merging     merging
+	conn        driver.Conn
+	open        func(database string) (driver.Conn, error)
+	openPatient func(database string) (driver.Conn, error)
+	roster      roster
+	patient     bool
 }
 
 // New makes a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
-		reg: reg, log: log, every: time.Second, audit: time.Hour, merging: defaultMerging(), open: ch.Open}
+		reg: reg, log: log, every: time.Second, audit: time.Hour, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.set(Starting, nil)
 	return p
 }

@@ -105,6 +105,10 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if err != nil {
 		return out, err
 	}
+	if g.State == registry.Live { // a projector took it, for there was no other one to serve
+		out.Live = true
+		return out, nil
+	}
 	if options.NoSwitch {
 		return out, move(ctx, db.New(o.pool), id, registry.Building, registry.Standby)
 	}
@@ -114,6 +118,11 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 		}
 	}
 	err = promote(ctx, o.pool, id, registry.Building)
+	if err != nil { // a projector may have taken it since
+		if g, _, failed := o.find(ctx, id); failed == nil && g.State == registry.Live {
+			err = nil
+		}
+	}
 	out.Live = err == nil
 	return out, err
 }
@@ -152,6 +161,9 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 	defer conn.Close()
 	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, verify.Options{}); err != nil {
 		return err
+	}
+	if out.Verified.Err() != nil && g.State == registry.Live {
+		return fmt.Errorf("%w: generation %d is not a fold of the log, and a projector made it live, for there was no other one to serve; run `navlog projection rebuild` again", ErrDiffers, g.ID)
 	}
 	if out.Verified.Err() != nil {
 		return fmt.Errorf("%w: generation %d is not a fold of the log, and is not made live; drop it with `navlog projection drop %d`", ErrDiffers, g.ID, g.ID)
@@ -293,6 +305,9 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 		}
 		if live != nil && (!bytes.Equal(live.logID, g.logID) || live.Schema != g.Schema) {
 			live = nil
+		}
+		if g.State == registry.Live {
+			return g, nil, nil // nothing else was, or had all that the log says, and a projector took it
 		}
 		if g.State != registry.Building {
 			return nil, nil, fmt.Errorf("generation %d is %s now: another command or a projector changed it, look at `navlog projection list`", id, g.State)

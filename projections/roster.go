@@ -50,6 +50,16 @@ func (r *roster) all() []*keeper {
 	return out
 }
 
+// allEnded is why the newest keeper ended by itself, where none is left at work.
+func (r *roster) allEnded() (err error) {
+	for _, k := range r.all() {
+		if err = k.fault(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // supervise has one keeper for each generation that is to be written and that
 // this binary can write, until ctx ends or there is none left to write.
 func (p *Projections) supervise(ctx context.Context) error {
@@ -117,13 +127,15 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 	if err := p.hire(ctx, wanted, l.live, ended); err != nil {
 		return err
 	}
-	if err := p.succeed(ctx, origin, l, wanted); err != nil {
-		return err
+	if made, err := p.succeed(ctx, origin, l, wanted); err != nil || made {
+		return err // there is a new one to write
 	}
 	if k := p.roster.keepers[l.live]; k != nil {
 		refusal = k.fault()
 	} else if p.roster.fault != nil {
 		refusal = p.roster.fault
+	} else if refusal == nil {
+		refusal = p.roster.allEnded()
 	}
 	if refusal == nil {
 		return nil
@@ -137,11 +149,12 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 
 // succeed makes a generation the live one that is derived and follows the log, where
 // no other one is live, or where the live one cannot have all that the log says: a
-// vault joined after it was derived, or came back. Such a one gets a successor here.
-func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) error {
+// vault joined after it was derived, or came back. Such a one gets a successor here,
+// which is made then.
+func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !live.outdated()) {
-		return nil
+		return false, nil
 	}
 	var next *keeper
 	for id := range wanted {
@@ -151,21 +164,21 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 	}
 	if next == nil {
 		if l.live == 0 {
-			return nil // a building one that is not ours to write
+			return false, nil // a building one that is not ours to write
 		}
 		id := l.newest + 1
 		p.log.Info("the live generation cannot have a vault that joined, another one is made", "live", l.live, "generation", id)
-		return p.create(ctx, generation{id, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(id)})
+		return true, p.create(ctx, generation{id, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(id)})
 	}
 	status := next.board.get()
 	if status.State != Following || live != nil && status.Seq < live.board.get().Seq {
-		return nil
+		return false, nil
 	}
 	if err := promote(ctx, p.pool, next.id, registry.Building); err != nil {
-		return err
+		return false, err
 	}
 	p.log.Info("generation is live", "generation", next.id, "seq", status.Seq)
-	return nil
+	return false, nil
 }
 
 // dismiss ends the keepers of generations that are not wanted any more.

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // The histories of the tests are those of deploy/histories, under short names.
@@ -19,6 +20,58 @@ var (
 	anything        = histories.Anything
 )
 
-func newScript() *script { return histories.New(chainID) }
+// newScript is a log that tells of two vaults.
+func newScript() *script {
+	s := histories.New(chainID)
+	s.Vault(vaultA)
+	s.Vault(vaultB)
+	return s
+}
 
+// randomHistory has vaults that join late.
 func randomHistory(rng *rand.Rand, steps int) *script { return histories.Random(rng, chainID, steps) }
+
+// busyHistory is blocks and reorganisations of two vaults; its first block is in
+// unit 3.
+func busyHistory(rng *rand.Rand, steps int) *script {
+	s := newScript()
+	for range steps {
+		if depth := rng.IntN(4); depth > 0 && len(s.Blocks) > 6 {
+			s.Retract(depth)
+		}
+		var logs []said
+		for range rng.IntN(6) {
+			logs = append(logs, anything(rng, 2, 5))
+		}
+		s.Mine(logs...)
+	}
+	return s
+}
+
+// cursorOf is what ingest commits with the last of the records: every vault is
+// covered up to the head, but one whose record is the last, for its history is
+// still to come.
+func cursorOf(records []*event.Record) *event.Cursor {
+	last := records[len(records)-1]
+	origin := records[0].GetOrigin()
+	c := &event.Cursor{LogId: origin.GetLogId(), GenesisHash: origin.GetGenesisHash(), ChainId: chainID, InstanceId: []byte("test"), Seq: last.GetSeq()}
+	gone := map[uint64]bool{}
+	for _, r := range records {
+		gone[r.GetRetracts()] = true
+	}
+	for _, r := range records {
+		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 && !gone[r.GetSeq()] && b.GetNumber() >= c.GetHead().GetNumber() {
+			c.Head = b
+		}
+	}
+	for _, r := range records {
+		if v := r.GetVault(); v != nil {
+			covered := &event.Coverage{Address: v.GetAddress(), StartBlock: v.GetStartBlock(), CoveredTo: c.GetHead().GetNumber()}
+			if r == last {
+				covered.CoveredTo = 0
+			}
+			c.Vaults = append(c.Vaults, covered)
+		}
+	}
+	return c
+}

@@ -261,7 +261,13 @@ func (p *Projections) Status() Status {
 // Ready is nil while this projector follows the log with the live generation,
 // or stands by while another one writes it; otherwise it says in one sentence
 // what is missing.
-func (p *Projections) Ready() error { return p.roster.live().ready() }
+func (p *Projections) Ready() error {
+	b := p.roster.live()
+	if all := p.roster.all(); len(all) > 0 && b.get().State == Waiting { // the first generation of all is made
+		b = &all[len(all)-1].board
+	}
+	return b.ready()
+}
 
 func (b *board) ready() error {
 	switch s := b.get(); s.State {

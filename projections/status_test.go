@@ -3,17 +3,15 @@ package projections
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/navlog/navlog/projections/fold"
+	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -21,9 +19,9 @@ import (
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	b := new(board)
-	b.open(3, 100)
+	b.open(3, 100, true)
 	wrote := func(seq uint64, offset int64) {
-		b.wrote(reached(facts{{{offset: offset, seq: seq, sign: 1, kind: aBlock, log: logged{block: seq, ts: 5}}}}))
+		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: decode.BlockKind, Log: decode.Log{Block: seq, Time: 5}}}}))
 	}
 	for i, step := range []struct {
 		do    func()
@@ -60,6 +58,45 @@ func TestBoard(t *testing.T) {
 	}
 }
 
+// TestBoardOfABuilding: what is said of a generation while it is built, and that
+// it follows the log only when it is derived.
+func TestBoardOfABuilding(t *testing.T) {
+	t.Parallel()
+	b := new(board)
+	b.begin(1)
+	b.open(1, 100, false)
+	wants := func(step, state string, left int64, eta *uint64, phase string) {
+		t.Helper()
+		got := b.building()
+		if s := b.get(); s.State != state || got.Generation != 1 || got.Seq != s.Seq || got.RecordsLeft != left || got.Phase != phase || (got.ETASeconds == nil) != (eta == nil) || eta != nil && *eta != *got.ETASeconds {
+			t.Errorf("%s: %s, %+v", step, s.State, got)
+		}
+	}
+	wants("opened", Building, 0, nil, registry.PhaseFacts)
+	b.wrote(reached(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: decode.BlockKind}}}))
+	b.look(1401, time.Second)
+	eta := uint64(1000/200 + 1)
+	wants("a second later", Building, 1000, &eta, registry.PhaseFacts)
+	b.wrote(reached(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: decode.BlockKind}}}))
+	b.look(1401, time.Second)
+	if atEnd, seq := b.end(); !atEnd || seq != 1200 {
+		t.Errorf("at the end: %t, seq %d", atEnd, seq)
+	}
+	eta = 1
+	wants("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
+	b.derive(true, false)
+	wants("while it is derived", Building, 0, nil, registry.PhaseDeriving)
+	b.derive(false, true)
+	b.look(1401, time.Second)
+	if s := b.get(); s.State != Following || !s.Derived || b.ready() != nil {
+		t.Errorf("derived: %+v, ready %v", s, b.ready())
+	}
+	b.open(1, 1200, true) // the writer begins again
+	if s := b.get(); s.State != Building || !s.Derived {
+		t.Errorf("opened again: %+v", s)
+	}
+}
+
 // TestAudit: a generation that breaks while it is written is found by the next
 // proof, marked bad, and the projector stops.
 func TestAudit(t *testing.T) {
@@ -72,7 +109,7 @@ func TestAudit(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()
 	reaches(t, p, s.Seq())
-	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq, row) VALUES (2, 9)"))
+	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (2)"))
 	s.Mine()
 	w.append(t, s.Records[p.Status().Seq:])
 	select {
@@ -114,8 +151,8 @@ func TestAuditBesideTheWriter(t *testing.T) {
 	var audits atomic.Int32
 	var threads uint64
 	begun, over := make(chan struct{}), make(chan struct{})
-	p.open = func() (driver.Conn, error) {
-		conn, err := p.clickhouse.Open()
+	p.openPatient = func(database string) (driver.Conn, error) {
+		conn, err := p.clickhouse.OpenPatient(database)
 		return &auditedConn{conn, func(ctx context.Context) context.Context {
 			switch n := audits.Add(1); {
 			case n == 2: // after the one at the start
@@ -164,70 +201,4 @@ func TestAuditBesideTheWriter(t *testing.T) {
 	w.append(t, s.Records[s.Seq()-1:])
 	reaches(t, p, s.Seq())
 	w.verify(t, s.Seq())
-}
-
-// TestManyKeys: the state of many users, requests and partners is read back
-// for one batch.
-func TestManyKeys(t *testing.T) {
-	t.Parallel()
-	conn, database := newGeneration(t)
-	m, log := quiet()
-	s := newScript()
-	const users = 2000
-	for round := range int64(2) {
-		var logs []said
-		for i := range users {
-			owner := common.BigToAddress(whole(int64(1000 + i)))
-			logs = append(logs, said{vaultAt(i % 6), deposit(int64(i)+1+round*users, owner, uint32(1+i%50), whole(int64(i)))},
-				said{vaultAt(i % 6), requested(int64(i)+round, owner)})
-		}
-		s.Mine(logs...)
-	}
-	for _, unit := range units(s.Records) {
-		w, err := openWriter(t.Context(), conn, database, atMost(0), m, log)
-		must(t, err)
-		must(t, w.write(t.Context(), entries(unit)))
-		if w.state.allUsers || w.state.allRequests {
-			t.Error("the state is complete after it was trimmed")
-		}
-	}
-	check(t, conn, database, s.Records, fold.Newest)
-}
-
-// TestTrim: the state keeps what the last two batches touched, and requests
-// that are open as long as it can, and knows what it no longer has.
-func TestTrim(t *testing.T) {
-	t.Parallel()
-	s := newState(true)
-	for i := range 16 {
-		s.batch = uint64(i)
-		s.user(userAt(i))
-		r := s.request(requestKey{vaultA, uint64(i)})
-		r.claimed = uint32(i % 2)
-	}
-	if s.trim(128); len(s.users) != 16 || len(s.requests) != 16 || !s.allUsers || !s.allRequests {
-		t.Errorf("%d users, %d requests, within the bound", len(s.users), len(s.requests))
-	}
-	if s.trim(100); len(s.users) != 16 || len(s.requests) != 9 || !s.allUsers || s.allRequests {
-		t.Errorf("%d users, %d requests, want those that are open or new", len(s.users), len(s.requests))
-	}
-	if s.trim(15); len(s.users) != 2 || len(s.requests) != 2 || s.allUsers || s.users[userAt(15)] == 0 || s.users[userAt(14)] == 0 {
-		t.Errorf("%d users, %d requests, over the bound", len(s.users), len(s.requests))
-	}
-	if s.fresh(requestKey{vaultA, 3}) || !s.fresh(requestKey{vaultA, 16}) || !s.fresh(requestKey{vaultB, 0}) {
-		t.Error("what was forgotten and what never was are not told apart")
-	}
-}
-
-// TestGoneWrong: a batch that does not follow is refused.
-func TestGoneWrong(t *testing.T) {
-	t.Parallel()
-	conn, database := newGeneration(t)
-	m, log := quiet()
-	w, err := openWriter(t.Context(), conn, database, atMost(0), m, log)
-	must(t, err)
-	s := randomHistory(rand.New(rand.NewPCG(1, 1)), 5)
-	if err := w.write(t.Context(), entries(s.Records[1:])); err == nil || !strings.Contains(err.Error(), "begins at seq 2 where") {
-		t.Errorf("got %v", err)
-	}
 }

@@ -1,0 +1,170 @@
+package projections
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// TestFirstGeneration: the first generation is built, and says how far it is; it is
+// live once every vault is covered, and not before.
+func TestFirstGeneration(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine(said{vaultA, deposit(1, alice, 7, whole(5))})
+	late := vaultAt(2)
+	s.Vault(late) // its history is still to come
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	start(t, p)
+	o := w.operator(t)
+	built := func(seq uint64) {
+		t.Helper()
+		eventually(t, func() error {
+			status := p.Status()
+			b := status.Building
+			if b == nil || b.Generation != 1 || b.Seq != seq || b.RecordsLeft != 0 || b.Phase != registry.PhaseFacts || len(status.Others) != 1 || status.Others[0].State != Building {
+				return fmt.Errorf("status is %+v, building %+v; want generation 1 at seq %d", status, b, seq)
+			}
+			return nil
+		})
+		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "generation 1 is being built") {
+			t.Errorf("ready is %v while the first generation is built", err)
+		}
+		wantStates(t, o, "1 building")
+	}
+	built(s.Seq())
+	// Nobody derives however long the log stands still: here until the keeper has
+	// looked again at what it said of the end.
+	s.Decision("wait")
+	w.transaction(t, s.Records[s.Seq()-1:], kgo.TryAbort)
+	built(s.Seq() - 1)
+	s.Records = s.Records[:s.Seq()-1]
+	from := s.Seq()
+	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))})
+	w.append(t, s.Records[from:])
+	reaches(t, p, s.Seq())
+	wantStates(t, o, "1 live")
+	if b := p.Status().Building; b != nil {
+		t.Errorf("a live generation is said to be built: %+v", b)
+	}
+	w.verify(t, s.Seq())
+}
+
+// TestFirstGenerationBreaks: the only generation cannot be built, and the projector
+// ends with the reason.
+func TestFirstGenerationBreaks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	done := make(chan error, 1)
+	go func() { done <- p.Run(t.Context()) }()
+	eventually(t, func() error {
+		if b := p.Status().Building; b == nil || b.Seq != s.Seq() {
+			return fmt.Errorf("building %+v", b)
+		}
+		return nil
+	})
+	w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[2].Fact}}, kgo.TryCommit)
+	select {
+	case err := <-done:
+		wantError(t, err, "records were lost")
+	case <-time.After(patience):
+		t.Fatalf("the projector goes on with a log that is broken: %+v", p.Status())
+	}
+	wantError(t, p.Ready(), "bad: ", "records were lost")
+}
+
+// count counts the rows of a generation's table that meet a condition.
+func (w *world) count(t *testing.T, id int32, table, condition string) uint64 {
+	t.Helper()
+	return number(t, w.conn, fmt.Sprintf("SELECT count() FROM %s.%s WHERE %s", w.ch.Database(id), table, condition))
+}
+
+// TestLateVault: the live generation passes the records of a vault over that joined
+// after it was derived. The projector makes the next one by itself, which takes over
+// when the vault is covered, and not before.
+func TestLateVault(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	late := vaultAt(2)
+	of := fmt.Sprintf("vault = unhex('%x')", late[:])
+	from := s.Seq()
+	s.Vault(late)
+	w.append(t, s.Records[from:])
+	eventually(t, func() error {
+		if got := states(t, o); got != "1 live, 2 building" {
+			return fmt.Errorf("the generations are %s", got)
+		}
+		return nil
+	})
+	w.wantAt(t, 1, s.Seq())
+	w.wantAt(t, 2, s.Seq())
+	if n := w.count(t, 1, "records", "passed"); n != 1 {
+		t.Errorf("generation 1 passed %d records over, want the vault's", n)
+	}
+	w.verify(t, s.Seq())
+	wantStates(t, o, "1 live, 2 building") // the vault's history is still to come
+
+	from = s.Seq()
+	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))}, said{late, requested(1, bob)})
+	s.Mine(said{late, deposit(2, alice, 7, whole(4))}, said{vaultA, deposit(5, alice, 7, whole(4))})
+	w.append(t, s.Records[from:])
+	follows(t, p, 2, s.Seq())
+	eventually(t, func() error { // the old one goes on, and passes over
+		if got := states(t, o); got != "1 standby, 2 live" {
+			return fmt.Errorf("the generations are %s", got)
+		}
+		return nil
+	})
+	w.wantAt(t, 1, s.Seq())
+	if passed, rows := w.count(t, 1, "records", "passed"), w.count(t, 1, "deposits", of); passed != 4 || rows != 0 {
+		t.Errorf("generation 1 passed %d records over, and has %d deposits of the vault", passed, rows)
+	}
+	if passed, rows := w.count(t, 2, "records", "passed"), w.count(t, 2, "deposits", of); passed != 0 || rows != 2 {
+		t.Errorf("generation 2 passed %d records over, and has %d deposits of the vault", passed, rows)
+	}
+	w.verify(t, s.Seq())
+	w.more(t, s)
+	follows(t, p, 2, s.Seq())
+	wantStates(t, o, "1 standby, 2 live")
+}
+
+// TestVaultComesBack: a vault of the live generation comes back below the newest
+// block. That generation cannot have it and is written no more; the projector makes
+// the next one by itself.
+func TestVaultComesBack(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	position := s.Seq()
+	s.Backfill(s.First, said{vaultB, deposit(1, bob, 7, whole(3))})
+	w.append(t, s.Records[position:])
+	follows(t, p, 2, s.Seq())
+	wantStates(t, o, "1 standby, 2 live")
+	w.verify(t, s.Seq())
+	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".records"); n != position {
+		t.Errorf("generation 1 was written up to seq %d, after %d", n, position)
+	}
+	var fault error
+	for _, k := range p.roster.all() {
+		if k.id == 1 {
+			fault = k.fault()
+		}
+	}
+	wantError(t, fault, fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault came back")
+	w.more(t, s)
+	follows(t, p, 2, s.Seq())
+	w.verify(t, s.Seq())
+}
