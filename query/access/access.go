@@ -1,3 +1,13 @@
+// Package access decides who may ask, and how much: API keys, the limits of partners and
+// of addresses. It knows PostgreSQL only.
+//
+//	public route:   address ─▶ limiter of this process
+//	partner route:  address ─▶ too many failed keys? ─▶ key ─▶ partner ─▶ limit of the partner over all instances
+//
+// What the registry said of a key counts for a second; with PostgreSQL gone partner
+// routes are 503. Whatever is wrong with a key, the answer is the same, and only failed
+// keys count against an address: a valid one is never refused because of others behind
+// the same address, unless these failed too often.
 package access
 
 import (
