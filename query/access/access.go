@@ -5,9 +5,9 @@
 //	partner route:  address ─▶ too many failed keys? ─▶ key ─▶ partner ─▶ limit of the partner over all instances
 //
 // What the registry said of a key counts for a second; with PostgreSQL gone partner
-// routes are 503. Whatever is wrong with a key, the answer is the same, and only failed
-// keys count against an address: a valid one is never refused because of others behind
-// the same address, unless these failed too often.
+// routes are 503. Whatever is wrong with a key, the answer is the same. Only failed keys
+// count against an address, and one that sent too many of them is refused before its key
+// is looked at.
 package access
 
 import (

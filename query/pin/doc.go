@@ -20,12 +20,12 @@
 //
 // # How an answer is made
 //
-//	            ┌────────────────────────── made again at the newer snapshot ◀──┐
-//	            ▼                                                               │ yes
-//	 pin ─▶ questions ─▶ all fences hold? ─ no ─▶ does the snapshot get there within 300 ms?
-//	                        │ yes                        │ no: a unit stays half written
-//	                        ▼                            ├─ asOfBlock: ErrNotYet, 503
-//	                      sent                           └─ newest: as of the last block which that unit leaves as it was
+//	           ┌────────────────────────── made again at the newer snapshot ◀──┐
+//	           ▼                                                               │ yes
+//	pin ─▶ questions ─▶ all fences hold? ─ no ─▶ does the snapshot get there within 300 ms?
+//	                       │ yes                        │ no: a unit stays half written
+//	                       ▼                            ├─ asOfBlock: ErrNotYet, 503
+//	                     sent                           └─ newest: as of the last block which that unit leaves as it was
 //
 // So an answer is exact or it is not there, and never a mixture of two beliefs. An error
 // of a handler that saw such tables is not believed either. Once one answer waited in
