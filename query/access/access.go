@@ -1,3 +1,13 @@
+// Package access decides who may ask, and how much: API keys, the limits of partners and
+// of addresses. It knows PostgreSQL only.
+//
+//	public route:   address ─▶ limiter of this process
+//	partner route:  address ─▶ too many failed keys? ─▶ key ─▶ partner ─▶ limit of the partner over all instances
+//
+// What the registry said of a key counts for a second; with PostgreSQL gone partner
+// routes are 503. Whatever is wrong with a key, the answer is the same. Only failed keys
+// count against an address, and one that sent too many of them is refused before its key
+// is looked at.
 package access
 
 import (

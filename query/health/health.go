@@ -1,3 +1,6 @@
+// Package health tells how the program is: whether it lives, whether it can serve a proven
+// generation, and for everybody how far the whole of navlog is. It asks the watcher of
+// package pin what it saw, and the read models only when each vault had its newest NAV.
 package health
 
 import (

@@ -1,2 +1,33 @@
-// Package httpapi is what all endpoints have in common.
+// Package httpapi is what all endpoints have in common: it takes a request through the
+// checks, finds or makes the answer, and sends it in the form that the client takes. It
+// knows no SQL and no resource.
+//
+//	request ─▶ Admit ─▶ cache of the snapshot ─▶ slot ─▶ Handler ─▶ finished answer ─▶ 304, gzip or plain
+//	             │             │ hit                        │
+//	             └ 401 403 429 └────────────────────────────┴─▶ sent
+//
+// A Route names the handlers of a path and what is special about it; query/routes.go
+// lists them all. A handler reads its parameters (Params collects every mistake), and
+// calls Request.Pinned with the rest of its work: that reports the mistakes, reads
+// asOfBlock, pins the answer to one state (package pin), and may run the work again
+// where the tables were found to be of two beliefs.
+//
+// # The cache
+//
+// A finished answer is a function of generation, seq, request and partner. It is kept
+// with the snapshot that it is about, and all of them go when the next one is served.
+// Of two equal requests at once one is answered, and the other waits for it.
+//
+// # Under load
+//
+// So many answers are made at once as there are slots. Others wait, for two seconds and
+// sixteen to a slot, and then are 503. What comes out of the cache, and the health
+// endpoints, need no slot. A long answer is sent while it is made, on a few places of its
+// own, of which one address has half; who reads too slowly is cut off.
+//
+// # Errors
+//
+// Whatever goes wrong is a Failure with a code of the OpenAPI document: what a handler
+// returns as any other error is 500, or 503 where the engine is to blame and may be
+// better soon. The cause goes to the log with the request's id and never to the client.
 package httpapi

@@ -81,12 +81,10 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	a.t.Helper()
 	check := func(path string, want any) { a.t.Helper(); a.check(path, pinned, want) }
 	check("/api/v1/vaults", o.vaultList())
-	check("/api/v1/partner/vaults", o.vaultList())
 	for _, v := range o.vaults {
 		path := "/api/v1/vaults/" + v.address.Hex()
 		check(path, o.vaultDetail(v))
 		check(path+"/nav?pageSize=100", o.navs(v))
-		check("/api/v1/partner/vaults/"+v.address.Hex()+"/nav?pageSize=100", o.navs(v))
 		check("/api/v1/queues/withdrawals?pageSize=100&vault="+v.address.Hex(), o.withStatus("queued", inVault(v.address), false))
 		check("/api/v1/queues/deposits?vault="+v.address.Hex(), o.depositQueue(v))
 	}
@@ -127,7 +125,8 @@ func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
 }
 
 // TestAnswersEqualOracle compares every answer with the oracle, now and then while
-// random histories go on about the newest block, and in the end about every block.
+// random histories go on about the newest block, and in the end about past blocks, in
+// the first history about every one.
 func TestAnswersEqualOracle(t *testing.T) {
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -141,7 +140,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 					a.gen.Write(s.Log)
 					a.Look()
 				}
-				if steps++; steps%5 == 0 {
+				if steps++; steps%8 == 0 {
 					a.compare(At(s.Log, s.Seq(), 1<<62), "")
 				}
 			})
@@ -149,7 +148,7 @@ func TestAnswersEqualOracle(t *testing.T) {
 				t.Fatal("the story has no reorganisation")
 			}
 			a.compare(At(s.Log, s.Seq(), 1<<62), "")
-			for block := uint64(10); block < s.head; block++ {
+			for block := uint64(10); block < s.head; block += 4*seed - 3 {
 				a.compare(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
 			}
 		})

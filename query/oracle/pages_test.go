@@ -276,7 +276,7 @@ func TestTablesAhead(t *testing.T) {
 	s.backfill(readtest.VaultA, "Alpha", 1, 20)
 	s.backfill(readtest.VaultB, "Beta", 5, 20)
 	a := serve(t, s.Log)
-	for range 3 {
+	for range 2 {
 		before := At(s.Log, s.Seq(), 1<<62)
 		s.grow()
 		a.gen.WriteFacts(s.Log)

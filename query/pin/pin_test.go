@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
@@ -543,5 +544,45 @@ func TestRegistryGone(t *testing.T) {
 	w.look()
 	if s := w.Snapshot(); s.Block != 5 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestFirstBlockTakenBack: the first block is found above many that are gone, and the
+// same one that came again.
+func TestFirstBlockTakenBack(t *testing.T) {
+	w := newWorld(t)
+	for n := uint64(1); n <= 30; n++ {
+		w.chain.Append(readtest.BlockRecord(n))
+	}
+	w.g.Write(w.chain)
+	w.look()
+	if s := w.Snapshot(); s.First != 1 || s.Block != 30 {
+		t.Errorf("%+v", s)
+	}
+	w.chain.Retract(0)
+	w.chain.Append(readtest.BlockRecord(20))
+	w.g.Write(w.chain)
+	w.look()
+	if s := w.Snapshot(); s.First != 20 || s.Block != 20 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestLooksReadFewRows: what a look at the newest state reads does not grow with the log.
+func TestLooksReadFewRows(t *testing.T) {
+	w := newWorld(t)
+	const many = 100_000
+	w.g.Exec(fmt.Sprintf("INSERT INTO records (seq, sign, kind, boundary, block, ts) SELECT number + 1, 1, 'block', 1, number + 1, number FROM numbers(%d)", many))
+	w.g.Exec("OPTIMIZE TABLE records FINAL")
+	read := uint64(0)
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }))
+	if err := w.Look(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.Snapshot(); s.Seq != many || s.Block != many || s.First != 1 {
+		t.Errorf("%+v", s)
+	}
+	if read == 0 || read > many/20 {
+		t.Errorf("read %d rows of %d", read, many)
 	}
 }

@@ -138,6 +138,7 @@ func (s *Snapshot) read(ctx context.Context) error {
 type blockRow struct {
 	Block uint64 `ch:"block"`
 	Time  uint32 `ch:"ts"`
+	Seq   uint64 `ch:"seq"`
 	Sign  int8   `ch:"sign"`
 }
 
@@ -151,9 +152,10 @@ func newestBlock(ctx context.Context, s *source, seq, block uint64) (blockRow, b
 	return liveBlock(ctx, s, sqlNewestBlocks, Args{"seq": seq, "block": block})
 }
 
-// liveBlock is the first live one of the blocks that a question gives, of which it
-// looks at more until it finds one. Of one height the newest record decides, for
-// retractions come newest first: at most one is live, the last that was added.
+// liveBlock is the first live one of the blocks that a question gives, of which it looks
+// at more until it finds one. The records of a height lie together, and the newest of
+// them decides, for retractions come newest first: at most one is live, the last that
+// was added. Of the last height of a full look some may be missing.
 func liveBlock(ctx context.Context, s *source, question string, args Args) (live blockRow, ok bool, err error) {
 	for few := uint64(fewBlocks); ; few *= 64 {
 		args["few"] = few
@@ -161,12 +163,22 @@ func liveBlock(ctx context.Context, s *source, question string, args Args) (live
 		if err != nil {
 			return blockRow{}, false, err
 		}
-		for i, r := range rows {
-			if r.Sign > 0 && (i == 0 || rows[i-1].Block != r.Block) {
-				return r, true, nil
+		full := uint64(len(rows)) == few
+		for len(rows) > 0 {
+			n := slices.IndexFunc(rows, func(r blockRow) bool { return r.Block != rows[0].Block })
+			if n < 0 {
+				if full {
+					break
+				}
+				n = len(rows)
 			}
+			newest := slices.MaxFunc(rows[:n], func(a, b blockRow) int { return cmp.Compare(a.Seq, b.Seq) })
+			if newest.Sign > 0 {
+				return newest, true, nil
+			}
+			rows = rows[n:]
 		}
-		if uint64(len(rows)) < few {
+		if !full {
 			return blockRow{}, false, nil
 		}
 	}

@@ -2,4 +2,4 @@
 SELECT sumIf(sign, list != 'cursor') AS total, countIf(list != 'cursor') AS rows,
   maxIf(seq, list = 'cursor') AS cursor, maxIf((fence_seq, fence_block, fence_before), list = 'cursor') AS fence
 FROM users
-WHERE list IN ('cursor', {list:String}) AND first_block <= {block:UInt64}
+WHERE list = 'cursor' OR list = {list:String} AND first_block <= {block:UInt64}

@@ -22,4 +22,3 @@ func FuzzWebhookBody(f *testing.F) {
 		}
 	})
 }
-

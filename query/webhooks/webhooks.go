@@ -1,3 +1,7 @@
+// Package webhooks answers what partners ask about their webhooks: which URL is
+// registered, what was sent to it, and the events themselves, to be pulled. It knows
+// PostgreSQL only, where dispatch keeps what it delivers. What a partner wants dispatch
+// to do, a test or a replay, is left there as a command.
 package webhooks
 
 import (
