@@ -130,7 +130,7 @@ bench-ingest: build ## Measure the way from the chain to the API (BENCH="--logs 
 	$(BIN)/bench-ingest --navlog $(BIN)/navlog $(BENCH)
 
 .PHONY: bench-rebuild
-bench-rebuild: build ## Measure a rebuild beside a bare insert of its rows (BENCH="--events 1000000 --users 100000" for less)
+bench-rebuild: build ## Measure a rebuild beside a bare insert of its facts (BENCH="--users 5000000", "--events 1000000 --users 100000" for less)
 	go build -o $(BIN)/bench-rebuild ./deploy/bench/rebuild
 	$(BIN)/bench-rebuild --navlog $(BIN)/navlog $(BENCH)
 

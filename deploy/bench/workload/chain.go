@@ -335,7 +335,7 @@ func (c *Chain) event(v *ledger) contracts.Event {
 	case kind < 420 && len(v.open) > c.open:
 		r := take(c.rng, &v.open)
 		return contracts.WithdrawalExpired{RequestIndex: n(r.index), Owner: r.owner, Shares: r.amount}
-	case kind < 430:
+	case kind >= 420 && kind < 430:
 		v.navs++
 		price := new(big.Int).Add(big.NewInt(1e18), big.NewInt(int64(v.navs)*1e11))
 		return contracts.NavUpdated{NavID: n(v.navs), Updater: numbered(0xdd, 1), NavPerShare: price, TotalAssets: c.amount(), TotalSupply: c.amount()}

@@ -56,7 +56,7 @@ func TestUnkind(t *testing.T) {
 	if !records[len(records)-1].GetBoundary() || c.Cursor().GetHead().GetNumber() != head {
 		t.Errorf("the log ends at block %d, the cursor is %v", head, c.Cursor())
 	}
-	deposits, router, big, open, logs := 0, 0, 0, 0, 0
+	deposits, router, big, open, navs, logs := 0, 0, 0, 0, 0, 0
 	for _, r := range live {
 		if r.GetLog() == nil {
 			continue
@@ -73,6 +73,8 @@ func TestUnkind(t *testing.T) {
 			}
 		case contracts.WithdrawalRequested:
 			open++
+		case contracts.NavUpdated:
+			navs++
 		case contracts.WithdrawalClaimed, contracts.WithdrawalCancelled, contracts.WithdrawalExpired:
 			open--
 		}
@@ -90,6 +92,7 @@ func TestUnkind(t *testing.T) {
 	about("deposits of the big partner", big, deposits/6)
 	about("open requests", open, o.Events/100)
 	about("users", c.Users, o.Users)
+	about("valuations", navs, o.Events/100)
 
 	half := uint64(len(records) / 2)
 	next := half
