@@ -214,3 +214,49 @@ func TestIdleLaneEnds(t *testing.T) {
 		})
 	}
 }
+
+// The key that seals the signing secrets is changed while dispatchers run: one
+// after the other gets both keys, all is sealed again, and one after the other
+// loses the old one. Every event is signed with the partner's unchanged secret.
+func TestSealKeyRotatedWhileSending(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	const newKey = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+	sealer := func(keys string) *registry.Sealer {
+		s, err := registry.NewSealer(keys)
+		f.check(err)
+		return s
+	}
+	sent := 0
+	send := func() {
+		f.deposits(7, sent, sent+10)
+		sent += 10
+		f.eventually("delivered", f.in(registry.Delivered, sent))
+	}
+	with := func(s *registry.Sealer) (stop func()) {
+		d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = s })
+		stop = f.run(d)
+		f.eventually("it says which keys it has", func() bool {
+			return f.number("SELECT count(*) FROM dispatcher WHERE owner = $1 AND key_ids = $2", d.owner, s.KeyIDs()) == 1
+		})
+		return stop
+	}
+	old, both, renewed := f.sealer, sealer(newKey+","+sealKey), sealer(newKey)
+	stopOld := with(old)
+	send()
+	stopBoth := with(both)
+	stopOld()
+	send()
+	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 7", both.Seal(7, testSecret))
+	send()
+	with(renewed)
+	stopBoth()
+	send()
+	for _, c := range r.got() {
+		f.verify(c, testSecret)
+	}
+	if n := len(r.got()); n != sent {
+		t.Errorf("%d requests for %d events", n, sent)
+	}
+}

@@ -33,8 +33,9 @@ func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) 
 const announce = `-- name: Announce :one
 
 WITH me AS (
-  INSERT INTO dispatcher (owner, until) VALUES ($1, now() + $2::bigint * interval '1 millisecond')
-  ON CONFLICT (owner) DO UPDATE SET until = excluded.until
+  INSERT INTO dispatcher (owner, until, key_ids)
+  VALUES ($1, now() + $2::bigint * interval '1 millisecond', $3::text[])
+  ON CONFLICT (owner) DO UPDATE SET until = excluded.until, key_ids = excluded.key_ids
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> $1
 )
@@ -44,12 +45,13 @@ SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> $1
 type AnnounceParams struct {
 	Owner        uuid.UUID
 	Milliseconds int64
+	KeyIds       []string
 }
 
 // Sharing partners between dispatchers.
-// Says that this dispatcher runs, and how many do.
+// Says that this dispatcher runs and which sealing keys it has, and how many run.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
-	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.Milliseconds)
+	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.Milliseconds, arg.KeyIds)
 	var column_1 int32
 	err := row.Scan(&column_1)
 	return column_1, err

@@ -36,6 +36,17 @@ type Attempt struct {
 	FailedPartnerID *int64
 }
 
+type Audit struct {
+	ID        int64
+	At        time.Time
+	Operator  string
+	Login     string
+	Command   string
+	PartnerID *int64
+	Detail    string
+	Outcome   string
+}
+
 type Breaker struct {
 	PartnerID       int64
 	EndpointVersion int64
@@ -85,8 +96,9 @@ type Delivery struct {
 }
 
 type Dispatcher struct {
-	Owner uuid.UUID
-	Until time.Time
+	Owner  uuid.UUID
+	Until  time.Time
+	KeyIds []string
 }
 
 type Endpoint struct {

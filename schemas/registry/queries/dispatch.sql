@@ -301,10 +301,11 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 -- Sharing partners between dispatchers.
 
 -- name: Announce :one
--- Says that this dispatcher runs, and how many do.
+-- Says that this dispatcher runs and which sealing keys it has, and how many run.
 WITH me AS (
-  INSERT INTO dispatcher (owner, until) VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
-  ON CONFLICT (owner) DO UPDATE SET until = excluded.until
+  INSERT INTO dispatcher (owner, until, key_ids)
+  VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
+  ON CONFLICT (owner) DO UPDATE SET until = excluded.until, key_ids = excluded.key_ids
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
 )
