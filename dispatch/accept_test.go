@@ -256,3 +256,47 @@ func with(b []byte, n int, value byte) []byte {
 	b[n] = value
 	return b
 }
+
+// A record that this dispatcher could not read, as an older one meets a newer
+// event, becomes a delivery when a dispatcher that can is asked to try again, once,
+// with the next sequence of its partner. One that still cannot stays, with the
+// reason of today; one that was told meanwhile is known.
+func TestDeadRecordsRetried(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	older := f.dispatcher(func(d *Dispatch) { d.config.ChainID = 1 })
+	stop := f.run(older)
+	f.deposits(7, 1, 4)
+	f.produce(chainlog.ReferralDeposits, []byte{0xff})
+	f.eventually("all are buried", func() bool { return f.number("SELECT count(*) FROM dead_record") == 4 })
+	retry := func(where string) { f.exec("UPDATE dead_record SET retry_at = clock_timestamp() WHERE " + where) }
+	tried := func() bool {
+		return f.number("SELECT count(*) FROM dead_record WHERE retry_at > coalesce(retried_at, '-infinity')") == 0
+	}
+	retry("true")
+	f.eventually("the older one tries in vain", tried)
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND reason = 'poison'"); n != 4 {
+		t.Errorf("%d are kept by one that still cannot read them", n)
+	}
+	stop()
+
+	f.deposits(7, 3, 5) // the third once more
+	newer := f.start(nil)
+	f.start(nil) // and a second one, which tries nothing twice
+	f.eventually("what came since then is delivered", f.in(registry.Delivered, 2))
+	retry("true")
+	f.eventually("tried again", tried)
+	f.eventually("all are delivered", f.in(registry.Delivered, 4))
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL"); n != 3 {
+		t.Errorf("%d are resolved, want 3", n)
+	}
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND error = 'it is not a referral'"); n != 1 {
+		t.Errorf("%d stay with their reason", n)
+	}
+	if n := len(r.got()); n != 4 {
+		t.Errorf("%d requests for 4 events", n)
+	}
+	f.contiguous(7, 4)
+	f.eventually("ready", func() bool { return newer.Ready() == nil })
+}

@@ -100,7 +100,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 func TestCommandsThatChangeNothing(t *testing.T) {
 	reads := []string{
 		"audit", "config check", "faultproxy", "partner list", "partner show", "probe", "projection list", "projection show", "status", "verify", "version",
-		"webhook list", "webhook show",
+		"webhook dead list", "webhook dead show", "webhook list", "webhook show",
 	}
 	programs := []string{"up", "ingest run", "project", "serve", "dispatch"}
 	var c cli

@@ -507,34 +507,6 @@ func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error)
 	return i, err
 }
 
-const insertDeadRecord = `-- name: InsertDeadRecord :exec
-INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING
-`
-
-type InsertDeadRecordParams struct {
-	TopicID   uuid.UUID
-	Partition int32
-	Offset    int64
-	Topic     string
-	Reason    string
-	Error     string
-	Value     []byte
-}
-
-func (q *Queries) InsertDeadRecord(ctx context.Context, arg InsertDeadRecordParams) error {
-	_, err := q.db.Exec(ctx, insertDeadRecord,
-		arg.TopicID,
-		arg.Partition,
-		arg.Offset,
-		arg.Topic,
-		arg.Reason,
-		arg.Error,
-		arg.Value,
-	)
-	return err
-}
-
 const insertDeliveries = `-- name: InsertDeliveries :exec
 INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,

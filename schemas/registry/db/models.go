@@ -72,14 +72,18 @@ type Command struct {
 }
 
 type DeadRecord struct {
-	TopicID   uuid.UUID
-	Partition int32
-	Offset    int64
-	Topic     string
-	Reason    string
-	Error     string
-	Value     []byte
-	At        time.Time
+	TopicID    uuid.UUID
+	Partition  int32
+	Offset     int64
+	Topic      string
+	Reason     string
+	Error      string
+	Value      []byte
+	At         time.Time
+	ID         int64
+	RetryAt    *time.Time
+	RetriedAt  *time.Time
+	ResolvedAt *time.Time
 }
 
 type Delivery struct {

@@ -50,10 +50,6 @@ FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
 -- and logged like any other, and the pull stream does not show it.
 INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $3, $4, 'pending');
 
--- name: InsertDeadRecord :exec
-INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING;
-
 -- Sending.
 
 -- name: Endpoints :many
