@@ -35,7 +35,8 @@ type metrics struct {
 	lanes        prometheus.Gauge
 	lostLeases   prometheus.Counter
 	writeRetries prometheus.Counter
-	failedTurns  prometheus.Counter // of commands
+	failedTurns  prometheus.Counter     // of commands
+	forgotten    *prometheus.CounterVec // by what was too old
 
 	mu   sync.Mutex
 	last Status
@@ -76,6 +77,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
+		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test and command were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
 	}
 	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict} {
 		m.records.WithLabelValues(r)
@@ -84,7 +86,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.attempts.WithLabelValues(o)
 	}
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
-		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns)
+		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns, m.forgotten)
 	return m
 }
 

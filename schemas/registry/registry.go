@@ -5,7 +5,8 @@
 //
 // Each column has one writer. `navlog partner` writes partners, keys and
 // secrets; query writes webhook URLs and commands; dispatch writes everything
-// else about deliveries; project and `navlog projection` write generations.
+// else about deliveries; project and `navlog projection` write generations. Every
+// command of an operator that changes something adds to audit.
 //
 // A delivery is in one of these states:
 //

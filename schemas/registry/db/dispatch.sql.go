@@ -318,8 +318,8 @@ WITH result AS MATERIALIZED (
       unnest($15::integer[]) AS dns_us, unnest($16::integer[]) AS connect_us,
       unnest($17::integer[]) AS tls_us, unnest($18::integer[]) AS first_byte_us
   ) n, LATERAL (
-    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = n.started_at), false) AS known
-    FROM attempt a WHERE a.event_id = n.event_id
+    SELECT coalesce(max(newest.number), 0) AS last, coalesce(bool_or(newest.started_at = n.started_at), false) AS known
+    FROM (SELECT a.number, a.started_at FROM attempt a WHERE a.event_id = n.event_id ORDER BY a.number DESC LIMIT 8) newest
   ) before
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
@@ -334,6 +334,9 @@ WITH result AS MATERIALIZED (
   SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
   FROM result r WHERE NOT r.known
+), trimmed AS (
+  DELETE FROM attempt a USING result r
+  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - $20::integer AND NOT r.known
 )
 SELECT event_id FROM done
 UNION ALL
@@ -361,13 +364,15 @@ type FinishAttemptsParams struct {
 	TlsUs            []int32
 	FirstByteUs      []int32
 	Owner            uuid.UUID
+	AttemptsKept     int32
 }
 
 // Writes what came of POSTs: the attempts always, each new state only under the
 // fence. Names what was written; of what is missing another dispatcher owns the
 // partner and will send it again. Written twice, because the answer to the first
 // time was lost, an attempt is still one, and what came of its delivery since then,
-// a replay for instance, stays.
+// a replay for instance, stays. Of an event the last attempts are kept, and a written
+// one is looked for among the newest: what is read does not grow with their number.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,
@@ -389,6 +394,7 @@ func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) 
 		arg.TlsUs,
 		arg.FirstByteUs,
 		arg.Owner,
+		arg.AttemptsKept,
 	)
 	if err != nil {
 		return nil, err
@@ -976,7 +982,7 @@ func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64
 }
 
 const restoreBreaker = `-- name: RestoreBreaker :one
-SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
+SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2
 `
 
@@ -988,6 +994,7 @@ type RestoreBreakerParams struct {
 type RestoreBreakerRow struct {
 	OpenMs      int64
 	RemainingMs int64
+	Refusing    bool
 }
 
 // By URL and not by version of the endpoint: neither another secret nor the same
@@ -995,18 +1002,19 @@ type RestoreBreakerRow struct {
 func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) (RestoreBreakerRow, error) {
 	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.Url)
 	var i RestoreBreakerRow
-	err := row.Scan(&i.OpenMs, &i.RemainingMs)
+	err := row.Scan(&i.OpenMs, &i.RemainingMs, &i.Refusing)
 	return i, err
 }
 
 const saveBreaker = `-- name: SaveBreaker :exec
 
-INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
 SELECT l.partner_id, $1, $2, $3, now(),
-  now() + $4::bigint * interval '1 millisecond', $4
-FROM lease l WHERE l.partner_id = $5 AND l.owner = $6 AND l.fence = $7
+  now() + $4::bigint * interval '1 millisecond', $4, $5
+FROM lease l WHERE l.partner_id = $6 AND l.owner = $7 AND l.fence = $8
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
-  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms
+  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
+  refusing = excluded.refusing
 `
 
 type SaveBreakerParams struct {
@@ -1014,6 +1022,7 @@ type SaveBreakerParams struct {
 	Url             string
 	State           string
 	OpenMs          int64
+	Refusing        bool
 	PartnerID       int64
 	Owner           uuid.UUID
 	Fence           int64
@@ -1026,6 +1035,7 @@ func (q *Queries) SaveBreaker(ctx context.Context, arg SaveBreakerParams) error 
 		arg.Url,
 		arg.State,
 		arg.OpenMs,
+		arg.Refusing,
 		arg.PartnerID,
 		arg.Owner,
 		arg.Fence,

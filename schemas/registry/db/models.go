@@ -55,6 +55,7 @@ type Breaker struct {
 	OpenedAt        time.Time
 	OpenUntil       time.Time
 	OpenMs          int64
+	Refusing        bool
 }
 
 type Command struct {
@@ -158,6 +159,11 @@ type RateBucket struct {
 	PartnerID int64
 	Policy    string
 	FullAt    int64
+}
+
+type Retention struct {
+	What  string
+	Until time.Time
 }
 
 type Stream struct {

@@ -138,7 +138,8 @@ SELECT coalesce((
 -- fence. Names what was written; of what is missing another dispatcher owns the
 -- partner and will send it again. Written twice, because the answer to the first
 -- time was lost, an attempt is still one, and what came of its delivery since then,
--- a replay for instance, stays.
+-- a replay for instance, stays. Of an event the last attempts are kept, and a written
+-- one is looked for among the newest: what is read does not grow with their number.
 WITH result AS MATERIALIZED (
   SELECT n.*, before.last, before.known FROM (
     SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
@@ -151,8 +152,8 @@ WITH result AS MATERIALIZED (
       unnest(sqlc.arg(dns_us)::integer[]) AS dns_us, unnest(sqlc.arg(connect_us)::integer[]) AS connect_us,
       unnest(sqlc.arg(tls_us)::integer[]) AS tls_us, unnest(sqlc.arg(first_byte_us)::integer[]) AS first_byte_us
   ) n, LATERAL (
-    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = n.started_at), false) AS known
-    FROM attempt a WHERE a.event_id = n.event_id
+    SELECT coalesce(max(newest.number), 0) AS last, coalesce(bool_or(newest.started_at = n.started_at), false) AS known
+    FROM (SELECT a.number, a.started_at FROM attempt a WHERE a.event_id = n.event_id ORDER BY a.number DESC LIMIT 8) newest
   ) before
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
@@ -167,6 +168,9 @@ WITH result AS MATERIALIZED (
   SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
   FROM result r WHERE NOT r.known
+), trimmed AS (
+  DELETE FROM attempt a USING result r
+  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - sqlc.arg(attempts_kept)::integer AND NOT r.known
 )
 SELECT event_id FROM done
 UNION ALL
@@ -221,12 +225,13 @@ SELECT
 -- Breakers.
 
 -- name: SaveBreaker :exec
-INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
 SELECT l.partner_id, sqlc.arg(endpoint_version), sqlc.arg(url), sqlc.arg(state), now(),
-  now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms)
+  now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms), sqlc.arg(refusing)
 FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
-  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms;
+  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
+  refusing = excluded.refusing;
 
 -- name: ProbeBreaker :exec
 -- The open time is over and a probe is on its way.
@@ -242,7 +247,7 @@ WHERE b.partner_id = sqlc.arg(partner_id)
 -- name: RestoreBreaker :one
 -- By URL and not by version of the endpoint: neither another secret nor the same
 -- URL again makes its receiver well.
-SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
+SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: GetBreaker :one
