@@ -42,8 +42,11 @@ type dead struct {
 }
 
 // accept makes deliveries of what was read and moves the positions, in one
-// transaction. Records that cannot become one go to dead_record in the same. It
-// gives errMoved, and has done nothing, when another dispatcher was faster.
+// transaction. Records that cannot become one go to dead_record in the same. What
+// names a partner that does not exist is passed over: anybody can write any id into
+// the chain, and none is to cost us anything. The topics keep it, and adopt finds it
+// when the partner comes to be. accept gives errMoved, and has done nothing, when
+// another dispatcher was faster.
 func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 	// One order for everybody, so that dispatchers cannot deadlock.
 	slices.SortFunc(parcels, func(a, b parcel) int {
@@ -53,11 +56,8 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		return int(a.partition - b.partition)
 	})
 	arrivals, deads := d.open(parcels)
-	partners := map[int64]bool{}
-	for _, a := range arrivals {
-		partners[a.partner] = true
-	}
 	counts := map[string]int{}
+	var told []int64 // partners with something to be sent
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
 	err := pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
@@ -65,19 +65,25 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		if err := movePositions(limited, q, parcels); err != nil {
 			return err
 		}
-		conflicts, err := insert(limited, q, arrivals, slices.Sorted(maps.Keys(partners)), counts)
+		partners, err := knownPartners(limited, q, arrivals)
 		if err != nil {
 			return err
 		}
-		deads = append(deads, conflicts...)
+		inserted, err := insert(limited, q, partners, arrivals, counts)
+		if err != nil {
+			return err
+		}
+		told, deads = inserted.told, append(deads, inserted.conflicts...)
 		return bury(limited, q, deads, counts)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
 	}
-	// Also for the loser of a race: the winner's deliveries are there, and the
-	// partner may be ours.
-	for p := range partners {
+	if errors.Is(err, errMoved) {
+		// The winner's deliveries are there, and the partner may be ours.
+		told = d.endpoints.among(arrivals)
+	}
+	for _, p := range told {
 		d.wake(ctx, p)
 	}
 	if err == nil {
@@ -150,44 +156,72 @@ func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
 	return nil
 }
 
-// insert makes deliveries of the arrivals that are not known yet, each with the
-// next sequence of its partner, under the lock of the partner's counter. It
-// returns those that contradict a known one.
-func insert(ctx context.Context, q *db.Queries, arrivals []arrival, partners []int64, counts map[string]int) ([]dead, error) {
-	if len(arrivals) == 0 {
-		return nil, nil
+// knownPartners gives the partners that the arrivals name and that exist, and how
+// the deliveries of each begin.
+func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[int64]string, error) {
+	ids := map[int64]bool{}
+	for _, a := range arrivals {
+		ids[a.partner] = true
 	}
+	partners := map[int64]string{}
+	if len(ids) == 0 {
+		return partners, nil
+	}
+	rows, err := q.KnownPartners(ctx, slices.Sorted(maps.Keys(ids)))
+	for _, r := range rows {
+		partners[r.ID] = registry.NoEndpoint
+		if r.Reachable {
+			partners[r.ID] = registry.Pending
+		}
+	}
+	return partners, err
+}
+
+// insertion is what became of arrivals beside counts.
+type insertion struct {
+	told      []int64 // partners that have something to be sent
+	conflicts []dead  // what contradicts a known event
+}
+
+// insert makes deliveries of those arrivals that name one of the partners and are
+// not known yet, each in the state that its partner begins with and with the next
+// sequence of its partner, under the lock of the partner's counter.
+func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (insertion, error) {
+	of := len(arrivals)
+	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner] == "" })
+	if n := of - len(arrivals); n > 0 {
+		counts[recordUnclaimed] += n
+	}
+	if len(arrivals) == 0 {
+		return insertion{}, nil
+	}
+	var done insertion
 	last := map[int64]int64{}
-	streams, err := q.LockStreams(ctx, partners)
+	streams, err := q.LockStreams(ctx, slices.Sorted(maps.Keys(partners)))
 	if err != nil {
-		return nil, err
+		return done, err
 	}
 	for _, s := range streams {
 		last[s.PartnerID] = s.LastSequence
 	}
 	known, err := knownBodies(ctx, q, arrivals)
 	if err != nil {
-		return nil, err
+		return done, err
 	}
-	reachable, err := q.Reachable(ctx, partners)
-	if err != nil {
-		return nil, err
-	}
-	var conflicts []dead
 	var rows db.InsertDeliveriesParams
 	for _, a := range arrivals {
 		if body, ok := known[a.event]; ok {
 			if !bytes.Equal(body, a.body) {
-				conflicts = append(conflicts, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
+				done.conflicts = append(done.conflicts, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
 			} else {
 				counts[recordKnown]++
 			}
 			continue
 		}
 		known[a.event] = a.body
-		state := registry.NoEndpoint
-		if slices.Contains(reachable, a.partner) {
-			state = registry.Pending
+		state := partners[a.partner]
+		if state == registry.Pending && !slices.Contains(done.told, a.partner) {
+			done.told = append(done.told, a.partner)
 		}
 		last[a.partner]++
 		rows.EventIds = append(rows.EventIds, a.event)
@@ -198,17 +232,17 @@ func insert(ctx context.Context, q *db.Queries, arrivals []arrival, partners []i
 		rows.States = append(rows.States, state)
 	}
 	if len(rows.EventIds) == 0 {
-		return conflicts, nil
+		return done, nil
 	}
-	counts[recordInserted] = len(rows.EventIds)
+	counts[recordInserted] += len(rows.EventIds)
 	if err := q.InsertDeliveries(ctx, rows); err != nil {
-		return nil, err
+		return done, err
 	}
 	var set db.SetStreamsParams
 	for partner, sequence := range last {
 		set.PartnerIds, set.LastSequences = append(set.PartnerIds, partner), append(set.LastSequences, sequence)
 	}
-	return conflicts, q.SetStreams(ctx, set)
+	return done, q.SetStreams(ctx, set)
 }
 
 func knownBodies(ctx context.Context, q *db.Queries, arrivals []arrival) (map[uuid.UUID][]byte, error) {

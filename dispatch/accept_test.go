@@ -175,8 +175,10 @@ func TestNoEndpoint(t *testing.T) {
 	f.start(nil)
 	f.deposits(1, 0, 1)
 	f.deposits(2, 1, 2)
-	f.deposits(3, 2, 3) // unknown
-	f.eventually("none is sent", f.in(registry.NoEndpoint, 3))
+	f.deposits(3, 2, 3) // unknown, until it is created
+	f.eventually("none is sent", f.in(registry.NoEndpoint, 2))
+	f.partner(3, "")
+	f.eventually("what came before is found", f.in(registry.NoEndpoint, 3))
 	if n := f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL"); n != 3 {
 		t.Errorf("%d are finished", n)
 	}

@@ -48,8 +48,8 @@ type breaker struct {
 	refused int         // attempts in a row that were not accepted
 	// refusing: it opened because nothing was accepted. Only what is closes it.
 	refusing bool
-	window  int         // how many POSTs at a time since it closed, see permits
-	limit   int
+	window   int // how many POSTs at a time since it closed, see permits
+	limit    int
 }
 
 type attempted struct {

@@ -36,7 +36,7 @@ func (d *Dispatch) retryDead(ctx context.Context) {
 func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	var a arrival
+	var told []int64
 	counts := map[string]int{}
 	err = pgx.BeginFunc(ctx, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
@@ -49,7 +49,7 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 		}
 		tried = true
 		var still *dead
-		if a, still, err = d.revive(ctx, q, row, counts); err != nil {
+		if told, still, err = d.revive(ctx, q, row, counts); err != nil {
 			return fmt.Errorf("dead record %d: %w", row.ID, err)
 		}
 		if still == nil {
@@ -65,23 +65,28 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 	for result, n := range counts {
 		d.metrics.records.WithLabelValues(result).Add(float64(n))
 	}
-	if counts[recordInserted] > 0 {
-		d.wake(ctx, a.partner)
+	for _, p := range told {
+		d.wake(ctx, p)
 	}
 	return tried, nil
 }
 
-// revive makes a delivery of a dead record, or says why it still cannot be one.
-func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow, counts map[string]int) (arrival, *dead, error) {
+// revive makes a delivery of a dead record, or says why it still cannot be one. One
+// whose partner does not exist is found again when it does, by adopt.
+func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRecordRow, counts map[string]int) (told []int64, still *dead, err error) {
 	p := parcel{topic: row.Topic, id: row.TopicID, partition: row.Partition}
 	p.records = []*kgo.Record{{Topic: row.Topic, Partition: row.Partition, Offset: row.Offset, Value: row.Value}}
 	arrivals, deads := d.open([]parcel{p})
 	if len(deads) > 0 {
-		return arrival{}, &deads[0], nil
+		return nil, &deads[0], nil
 	}
-	conflicts, err := insert(ctx, q, arrivals, []int64{arrivals[0].partner}, counts)
-	if err != nil || len(conflicts) == 0 {
-		return arrivals[0], nil, err
+	partners, err := knownPartners(ctx, q, arrivals)
+	if err != nil {
+		return nil, nil, err
 	}
-	return arrivals[0], &conflicts[0], nil
+	done, err := insert(ctx, q, partners, arrivals, counts)
+	if err == nil && len(done.conflicts) > 0 {
+		still = &done.conflicts[0]
+	}
+	return done.told, still, err
 }

@@ -17,6 +17,10 @@
 // position moves by compare-and-set, and the loser rolls back and reads the
 // position again.
 //
+// What names a partner that does not exist is passed over without a trace, for
+// anybody can write any id into the chain. The topics keep it for ever, and when the
+// partner is created they are read again for it (adopt.go).
+//
 // # Then send
 //
 // Each partner with something to be sent has a lane: a goroutine with a bounded

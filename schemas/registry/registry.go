@@ -14,7 +14,10 @@
 //	parked       to be sent, but the breaker of its partner's URL is open
 //	delivered    answered with 2xx                                        (replayable)
 //	failed       1 attempt and 3 retries went wrong                       (replayable)
-//	no_endpoint  its partner is unknown, disabled, or has no URL          (replayable)
+//	no_endpoint  its partner is disabled, has no URL, or came later       (replayable)
+//
+// What names a partner that does not exist has no row; the referral topics keep it,
+// and it is found when the partner is created.
 package registry
 
 import (

@@ -12,6 +12,15 @@ import (
 	"github.com/google/uuid"
 )
 
+const adopt = `-- name: Adopt :exec
+INSERT INTO adopted (partner_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) Adopt(ctx context.Context, partnerIds []int64) error {
+	_, err := q.db.Exec(ctx, adopt, partnerIds)
+	return err
+}
+
 const advanceCommand = `-- name: AdvanceCommand :exec
 UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint,
   due_at = clock_timestamp()
@@ -599,6 +608,37 @@ func (q *Queries) KnownDeliveries(ctx context.Context, eventIds []uuid.UUID) ([]
 	return items, nil
 }
 
+const knownPartners = `-- name: KnownPartners :many
+SELECT p.id, (e.url IS NOT NULL AND NOT p.disabled)::boolean AS reachable
+FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY($1::bigint[]) ORDER BY p.id
+`
+
+type KnownPartnersRow struct {
+	ID        int64
+	Reachable bool
+}
+
+// Those of the ids that are partners, and whether each can be told.
+func (q *Queries) KnownPartners(ctx context.Context, ids []int64) ([]KnownPartnersRow, error) {
+	rows, err := q.db.Query(ctx, knownPartners, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []KnownPartnersRow
+	for rows.Next() {
+		var i KnownPartnersRow
+		if err := rows.Scan(&i.ID, &i.Reachable); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lastSequence = `-- name: LastSequence :one
 SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence
 `
@@ -755,6 +795,31 @@ func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) 
 	return result.RowsAffected(), nil
 }
 
+const partnersToAdopt = `-- name: PartnersToAdopt :many
+SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id
+`
+
+// Those of whom the events from before they existed were not looked for yet.
+func (q *Queries) PartnersToAdopt(ctx context.Context) ([]int64, error) {
+	rows, err := q.db.Query(ctx, partnersToAdopt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const partnersToSend = `-- name: PartnersToSend :many
 WITH RECURSIVE waiting (partner_id) AS (
   (SELECT d.partner_id FROM delivery d WHERE d.state IN ('pending', 'parked')
@@ -823,6 +888,39 @@ func (q *Queries) Positions(ctx context.Context, topicID uuid.UUID) ([]Positions
 	for rows.Next() {
 		var i PositionsRow
 		if err := rows.Scan(&i.Partition, &i.NextOffset); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const positionsPassed = `-- name: PositionsPassed :many
+SELECT topic_id, partition, next_offset FROM position
+WHERE topic_id = ANY($1::uuid[]) ORDER BY topic_id, partition FOR SHARE
+`
+
+type PositionsPassedRow struct {
+	TopicID    uuid.UUID
+	Partition  int32
+	NextOffset int64
+}
+
+// How far the topics were read, behind whoever moves the positions now: what is
+// accepted later is accepted by one who knows the partners that we know.
+func (q *Queries) PositionsPassed(ctx context.Context, topicIds []uuid.UUID) ([]PositionsPassedRow, error) {
+	rows, err := q.db.Query(ctx, positionsPassed, topicIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PositionsPassedRow
+	for rows.Next() {
+		var i PositionsPassedRow
+		if err := rows.Scan(&i.TopicID, &i.Partition, &i.NextOffset); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

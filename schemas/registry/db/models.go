@@ -10,6 +10,11 @@ import (
 	"github.com/google/uuid"
 )
 
+type Adopted struct {
+	PartnerID int64
+	At        time.Time
+}
+
 type ApiKey struct {
 	ID        int64
 	PartnerID int64

@@ -25,6 +25,24 @@ UPDATE stream s SET last_sequence = n.last_sequence
 FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(last_sequences)::bigint[]) AS last_sequence) n
 WHERE s.partner_id = n.partner_id;
 
+-- name: KnownPartners :many
+-- Those of the ids that are partners, and whether each can be told.
+SELECT p.id, (e.url IS NOT NULL AND NOT p.disabled)::boolean AS reachable
+FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY(sqlc.arg(ids)::bigint[]) ORDER BY p.id;
+
+-- name: PartnersToAdopt :many
+-- Those of whom the events from before they existed were not looked for yet.
+SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id;
+
+-- name: PositionsPassed :many
+-- How far the topics were read, behind whoever moves the positions now: what is
+-- accepted later is accepted by one who knows the partners that we know.
+SELECT topic_id, partition, next_offset FROM position
+WHERE topic_id = ANY(sqlc.arg(topic_ids)::uuid[]) ORDER BY topic_id, partition FOR SHARE;
+
+-- name: Adopt :exec
+INSERT INTO adopted (partner_id) SELECT unnest(sqlc.arg(partner_ids)::bigint[]) ON CONFLICT DO NOTHING;
+
 -- name: KnownDeliveries :many
 SELECT event_id, body FROM delivery WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]);
 
