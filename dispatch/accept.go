@@ -31,13 +31,15 @@ type arrival struct {
 	partner int64
 	kind    string
 	body    []byte
+	// quarantined says why it counts nowhere; empty where it counts.
+	quarantined string
 }
 
 // dead is a record that cannot become a delivery.
 type dead struct {
 	parcel *parcel
 	record *kgo.Record
-	reason string // recordPoison or recordConflict
+	reason string // recordPoison, recordConflict or recordQuarantined
 	why    string
 }
 
@@ -73,7 +75,7 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		if err != nil {
 			return err
 		}
-		told, deads = inserted.told, append(deads, inserted.conflicts...)
+		told, deads = inserted.told, append(deads, inserted.deads...)
 		return bury(limited, q, deads, counts)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
@@ -135,7 +137,7 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	if err != nil {
 		return arrival{}, err
 	}
-	return arrival{event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body}, nil
+	return arrival{event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body, quarantined: envelope.Quarantined}, nil
 }
 
 var kinds = map[event.Referral_Kind]string{
@@ -179,12 +181,12 @@ func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[
 
 // insertion is what became of arrivals beside counts.
 type insertion struct {
-	told      []int64 // partners that have something to be sent
-	conflicts []dead  // what contradicts a known event
+	told  []int64 // partners that have something to be sent
+	deads []dead  // what is quarantined, or contradicts a known event
 }
 
-// insert makes deliveries of those arrivals that name one of the partners and are
-// not known yet, each in the state that its partner begins with and with the next
+// insert makes deliveries of those arrivals that name one of the partners, count, and
+// are not known yet, each in the state that its partner begins with and with the next
 // sequence of its partner, under the lock of the partner's counter.
 func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (insertion, error) {
 	of := len(arrivals)
@@ -192,10 +194,16 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	if n := of - len(arrivals); n > 0 {
 		counts[recordUnclaimed] += n
 	}
-	if len(arrivals) == 0 {
-		return insertion{}, nil
-	}
 	var done insertion
+	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool {
+		if a.quarantined != "" {
+			done.deads = append(done.deads, dead{a.parcel, a.record, recordQuarantined, a.quarantined})
+		}
+		return a.quarantined != ""
+	})
+	if len(arrivals) == 0 {
+		return done, nil
+	}
 	last := map[int64]int64{}
 	streams, err := q.LockStreams(ctx, slices.Sorted(maps.Keys(partners)))
 	if err != nil {
@@ -212,7 +220,7 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	for _, a := range arrivals {
 		if body, ok := known[a.event]; ok {
 			if !bytes.Equal(body, a.body) {
-				done.conflicts = append(done.conflicts, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
+				done.deads = append(done.deads, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
 			} else {
 				counts[recordKnown]++
 			}

@@ -3,7 +3,9 @@ package dispatch
 import (
 	"flag"
 	"maps"
+	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -11,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -301,4 +304,47 @@ func TestDeadRecordsRetried(t *testing.T) {
 	}
 	f.contiguous(7, 4)
 	f.eventually("ready", func() bool { return newer.Ready() == nil })
+}
+
+// An event that counts in no read model, for one of its numbers is too large, sends
+// no webhook: its record is kept with the reason. The largest that counts is told.
+func TestQuarantinedAmounts(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(nil)
+	large := new(big.Int).Lsh(big.NewInt(1), 191)
+	small := new(big.Int).Sub(large, big.NewInt(1))
+	one, index := big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 64)
+	dep := func(partner uint32, n int, id, assets, shares *big.Int) []byte {
+		return encode(t, referral(t, event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{DepositID: id, Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: assets, Shares: shares}))
+	}
+	wd := func(n int, id, shares, assets *big.Int) []byte {
+		return encode(t, referral(t, event.Referral_KIND_WITHDRAWAL, 7, n, contracts.WithdrawalRequested{RequestIndex: id, Owner: userAddress, PartnerID: 7, Receiver: userAddress, Shares: shares, AssetsEstimate: assets}))
+	}
+	quarantined := map[string][]byte{
+		"assets is 31385508":        dep(7, 1, one, large, one),
+		"shares is 31385508":        dep(7, 2, one, one, large),
+		"depositId is 18446744":     dep(7, 3, index, one, one),
+		"shares is 313855086":       wd(4, one, large, one),
+		"assetsEstimate is 5789604": wd(5, one, one, new(big.Int).Lsh(large, 64)),
+		"requestIndex is 184467":    wd(6, index, one, one),
+	}
+	f.produce(chainlog.ReferralDeposits, slices.Concat(slices.Collect(maps.Values(quarantined)), [][]byte{dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one)})...)
+	f.eventually("those that count are delivered", f.in(registry.Delivered, 2))
+	f.eventually("the others are not", func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
+	for why, value := range quarantined {
+		if n := f.number("SELECT count(*) FROM dead_record WHERE reason = 'quarantined' AND value = $1 AND error LIKE $2 || '%'", value, why); n != 1 {
+			t.Errorf("%d dead records say %q", n, why)
+		}
+	}
+	if n := f.number("SELECT count(*) FROM dead_record"); n != int64(len(quarantined)) {
+		t.Errorf("%d dead records: one for a partner that nobody has", n)
+	}
+	for _, c := range r.got() {
+		if !strings.Contains(string(c.body), `"`+small.String()+`"`) {
+			t.Errorf("told: %s", c.body)
+		}
+	}
+	f.contiguous(7, 2)
 }

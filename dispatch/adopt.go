@@ -203,7 +203,7 @@ func (r *reader) keep(ctx context.Context, parcels []parcel, wanted map[int64]st
 			if err != nil {
 				return err
 			}
-			return bury(limited, q, done.conflicts, map[string]int{})
+			return bury(limited, q, done.deads, map[string]int{})
 		})
 		if err != nil {
 			return 0, fmt.Errorf("write the deliveries of %d earlier referrals: %w", len(arrivals), err)

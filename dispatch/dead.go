@@ -85,8 +85,8 @@ func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRe
 		return nil, nil, err
 	}
 	done, err := insert(ctx, q, partners, arrivals, counts)
-	if err == nil && len(done.conflicts) > 0 {
-		still = &done.conflicts[0]
+	if err == nil && len(done.deads) > 0 {
+		still = &done.deads[0]
 	}
 	return done.told, still, err
 }
