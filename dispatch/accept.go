@@ -29,6 +29,7 @@ type arrival struct {
 	record  *kgo.Record
 	event   uuid.UUID
 	partner int64
+	log     [16]byte // id of the log that it is of
 	kind    string
 	body    []byte
 	// quarantined says why it counts nowhere; empty where it counts.
@@ -57,12 +58,20 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		}
 		return int(a.partition - b.partition)
 	})
-	arrivals, deads := d.open(parcels)
-	counts := map[string]int{}
-	var told []int64 // partners with something to be sent
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	err := pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
+	arrivals, deads := d.open(parcels)
+	followed, err := d.followed(limited, arrivals)
+	if err != nil {
+		return err
+	}
+	parcels, arrivals, deads, refusal := ofLog(followed, parcels, arrivals, deads)
+	if len(parcels) == 0 {
+		return refusal
+	}
+	counts := map[string]int{}
+	var told []int64 // partners with something to be sent
+	err = pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
 		if err := movePositions(limited, q, parcels); err != nil {
 			return err
@@ -96,8 +105,50 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 			d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.parcel.topic,
 				"partition", b.parcel.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
 		}
+		return refusal
 	}
 	return err
+}
+
+// followed is the log that deliveries are made of: the one that they were made of so
+// far, or that of the first arrival.
+func (d *Dispatch) followed(ctx context.Context, arrivals []arrival) (logID [16]byte, err error) {
+	known, err := d.queries.FollowedLog(ctx)
+	switch {
+	case err == nil && len(known) == len(logID):
+		return [16]byte(known), nil
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return logID, fmt.Errorf("read which log deliveries are made of: %w", err)
+	case len(arrivals) > 0:
+		return arrivals[0].log, nil
+	}
+	return logID, nil
+}
+
+// ofLog cuts off each parcel at the first referral of another log than this, with an
+// error that says so: two logs are two stories, and which is true only an operator
+// can tell.
+func ofLog(logID [16]byte, parcels []parcel, arrivals []arrival, deads []dead) ([]parcel, []arrival, []dead, error) {
+	var refusal error
+	for _, a := range arrivals {
+		if a.log != logID {
+			a.parcel.to = min(a.parcel.to, a.record.Offset)
+			refusal = fmt.Errorf("%s holds referrals of the log %x, and deliveries were made of the log %x: is this the Kafka of before? Where the log was rebuilt from the same chain, `navlog webhook follow-log %x` goes on with it; known events are not told again",
+				a.parcel.topic, a.log, logID, a.log)
+		}
+	}
+	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool { return a.record.Offset >= a.parcel.to })
+	deads = slices.DeleteFunc(deads, func(b dead) bool { return b.record.Offset >= b.parcel.to })
+	for _, a := range arrivals {
+		a.parcel.log = a.log[:]
+	}
+	whole := make([]parcel, 0, len(parcels))
+	for _, p := range parcels {
+		if p.to > p.from {
+			whole = append(whole, p)
+		}
+	}
+	return whole, arrivals, deads, refusal
 }
 
 // open decodes the records.
@@ -123,6 +174,9 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	if err := proto.Unmarshal(record.Value, referral); err != nil {
 		return arrival{}, errors.New("it is not a referral")
 	}
+	if len(referral.GetLogId()) != 16 {
+		return arrival{}, fmt.Errorf("its log id has %d bytes and must have 16", len(referral.GetLogId()))
+	}
 	if referral.GetChainId() != chainID {
 		return arrival{}, fmt.Errorf("it belongs to chain %d, not to %d", referral.GetChainId(), chainID)
 	}
@@ -137,7 +191,7 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	if err != nil {
 		return arrival{}, err
 	}
-	return arrival{event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body, quarantined: envelope.Quarantined}, nil
+	return arrival{log: [16]byte(referral.GetLogId()), event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body, quarantined: envelope.Quarantined}, nil
 }
 
 var kinds = map[event.Referral_Kind]string{
@@ -147,7 +201,7 @@ var kinds = map[event.Referral_Kind]string{
 
 func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
 	for _, p := range parcels {
-		n, err := q.MovePosition(ctx, db.MovePositionParams{TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to})
+		n, err := q.MovePosition(ctx, db.MovePositionParams{TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to, LogID: p.log})
 		if err != nil {
 			return err
 		}

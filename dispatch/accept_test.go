@@ -57,7 +57,7 @@ func TestFullTopicReplay(t *testing.T) {
 	for n := events; n >= 0; n-- { // one more than before
 		again = append(again, encode(t, deposit(t, 7, n)))
 	}
-	f.produce(chainlog.ReferralDeposits, again...)
+	f.produce(chainlog.ReferralDeposits(testChain), again...)
 	f.eventually("the new topic is read", func() bool {
 		return d.recordsWere(recordKnown) == float64(2*events) && d.recordsWere(recordInserted) == 1
 	})
@@ -96,7 +96,7 @@ func TestRecordsDeletedUnread(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.deposits(7, 0, 1) // offsets: an aborted record, its marker, the record, its marker
-	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits(testChain))
 	f.check(err)
 	_, err = f.admin().DeleteRecords(t.Context(), ends.Offsets())
 	f.check(err)
@@ -127,11 +127,11 @@ func TestDeadRecords(t *testing.T) {
 		"the referral's log is neither a deposit":          change(func(x *event.Referral) { x.Log.Topics[0] = make([]byte, 32) }),
 		"the referral's log cannot be decoded":             change(func(x *event.Referral) { x.Log.Data = x.Log.Data[1:] }),
 	}
-	f.produce(chainlog.ReferralDeposits, slices.Concat([][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))})...)
+	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat([][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))})...)
 	f.eventually("the sound ones are delivered", f.in(registry.Delivered, 2))
 	f.eventually("the others are buried", func() bool { return d.recordsWere(recordPoison) == float64(len(poison)) })
 	for why, value := range poison {
-		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'referral.deposits'`, value, why) != 1 {
+		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'chain.31337.referral.deposits'`, value, why) != 1 {
 			t.Errorf("no dead record says %q", why)
 		}
 	}
@@ -143,7 +143,7 @@ func TestDeadRecords(t *testing.T) {
 	other.Log.BlockNumber++
 	other.Log.BlockHash[0]++
 	other.Log.BlockTime++
-	f.produce(chainlog.ReferralDeposits, encode(t, other))
+	f.produce(chainlog.ReferralDeposits(testChain), encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
 	if f.number("SELECT count(*) FROM dead_record WHERE reason = 'conflict' AND value = $1", encode(t, other)) != 1 {
 		t.Error("the conflict is not kept")
@@ -160,7 +160,7 @@ func TestDoubleInOneBatch(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	one := encode(t, deposit(t, 7, 1))
-	f.produce(chainlog.ReferralDeposits, one, one, one)
+	f.produce(chainlog.ReferralDeposits(testChain), one, one, one)
 	d := f.start(nil)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.eventually("all read", func() bool { return d.recordsWere(recordKnown) == 2 })
@@ -270,11 +270,12 @@ func TestDeadRecordsRetried(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
+	for n, value := range [][]byte{encode(t, deposit(t, 7, 1)), encode(t, deposit(t, 7, 2)), encode(t, deposit(t, 7, 3)), {0xff}} {
+		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
+			VALUES ('00000000-0000-0000-0000-000000000001', 0, $1, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $2)`, n, value)
+	}
 	older := f.dispatcher(func(d *Dispatch) { d.config.ChainID = 1 })
 	stop := f.run(older)
-	f.deposits(7, 1, 4)
-	f.produce(chainlog.ReferralDeposits, []byte{0xff})
-	f.eventually("all are buried", func() bool { return f.number("SELECT count(*) FROM dead_record") == 4 })
 	retry := func(where string) { f.exec("UPDATE dead_record SET retry_at = clock_timestamp() WHERE " + where) }
 	tried := func() bool {
 		return f.number("SELECT count(*) FROM dead_record WHERE retry_at > coalesce(retried_at, '-infinity')") == 0
@@ -330,7 +331,7 @@ func TestQuarantinedAmounts(t *testing.T) {
 		"assetsEstimate is 5789604": wd(5, one, one, new(big.Int).Lsh(large, 64)),
 		"requestIndex is 184467":    wd(6, index, one, one),
 	}
-	f.produce(chainlog.ReferralDeposits, slices.Concat(slices.Collect(maps.Values(quarantined)), [][]byte{dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one)})...)
+	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat(slices.Collect(maps.Values(quarantined)), [][]byte{dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one)})...)
 	f.eventually("those that count are delivered", f.in(registry.Delivered, 2))
 	f.eventually("the others are not", func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
 	for why, value := range quarantined {

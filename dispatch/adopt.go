@@ -54,6 +54,9 @@ func (d *Dispatch) adoptNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.log, err = d.followed(limited, nil); err != nil {
+		return err
+	}
 	found, err := r.again(ctx, ids, ends)
 	if err != nil {
 		return err
@@ -187,7 +190,7 @@ func (r *reader) keep(ctx context.Context, parcels []parcel, wanted map[int64]st
 			if proto.Unmarshal(record.Value, referral) != nil || wanted[int64(referral.GetPartnerId())] == "" {
 				continue
 			}
-			if a, err := decode(r.d.config.ChainID, record); err == nil {
+			if a, err := decode(r.d.config.ChainID, record); err == nil && a.log == r.log {
 				a.parcel, a.record = p, record
 				arrivals = append(arrivals, a)
 			}

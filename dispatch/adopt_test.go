@@ -23,7 +23,7 @@ func TestSpamOfUnknownPartners(t *testing.T) {
 	for n := range spam {
 		values = append(values, encode(t, deposit(t, uint32(1000+n), n)))
 	}
-	f.produce(chainlog.ReferralDeposits, values...)
+	f.produce(chainlog.ReferralDeposits(testChain), values...)
 	f.deposits(7, spam, spam+10)
 	f.eventually("the partner is told", f.in(registry.Delivered, 10))
 	f.eventually("all is read", func() bool {
@@ -52,7 +52,7 @@ func TestEarlierEventsOfANewPartner(t *testing.T) {
 	for p := range uint32(partners) {
 		f.deposits(p+1, int(p)*10_000, int(p)*10_000+earlier)
 	}
-	f.produce(chainlog.ReferralWithdrawals, encode(t, withdrawal(t, 1, 5000)))
+	f.produce(chainlog.ReferralWithdrawals(testChain), encode(t, withdrawal(t, 1, 5000)))
 	f.eventually("all is passed over", func() bool {
 		return f.number("SELECT coalesce(sum(next_offset), 0) FROM position") >= partners*earlier
 	})
@@ -119,7 +119,7 @@ func TestPartnerCreatedWhileItsEventsAreRead(t *testing.T) {
 			for p := range values {
 				values[p] = encode(t, deposit(t, uint32(p+1), 1000*p+n))
 			}
-			f.produce(chainlog.ReferralDeposits, values...)
+			f.produce(chainlog.ReferralDeposits(testChain), values...)
 		}
 	}()
 	for p := range int64(partners) {

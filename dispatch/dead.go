@@ -80,6 +80,13 @@ func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRe
 	if len(deads) > 0 {
 		return nil, &deads[0], nil
 	}
+	followed, err := d.followed(ctx, arrivals)
+	if err != nil {
+		return nil, nil, err
+	}
+	if of := arrivals[0].log; of != followed {
+		return nil, &dead{&p, p.records[0], recordPoison, fmt.Sprintf("it is of the log %x, and deliveries are made of the log %x", of, followed)}, nil
+	}
 	partners, err := knownPartners(ctx, q, arrivals)
 	if err != nil {
 		return nil, nil, err

@@ -39,7 +39,7 @@ func TestWaitsForTopics(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
 	f.check(err)
 	d := f.dispatcher(nil)
 	if d.Ready() == nil {
@@ -64,7 +64,7 @@ func TestWaitsForTopics(t *testing.T) {
 func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"more partitions": func(f *fixture) {
-			_, err := f.admin().UpdatePartitions(t.Context(), 5, chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+			_, err := f.admin().UpdatePartitions(t.Context(), 5, chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
 			f.check(err)
 		},
 		"made anew": func(f *fixture) { f.onePartition() },
@@ -101,9 +101,9 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	d := f.start(nil)
 	f.deposits(7, 100, 105)
 	f.eventually("those before it are delivered", f.in(registry.Delivered, 5))
-	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits(testChain))
 	f.check(err)
-	end, _ := ends.Lookup(chainlog.ReferralDeposits, 0)
+	end, _ := ends.Lookup(chainlog.ReferralDeposits(testChain), 0)
 	bad := end.Offset + 2 // behind an aborted record and its marker
 	f.deposits(7, 1, 2)   // depositID
 	for from := range 5 { // in transactions, and so batches, of their own

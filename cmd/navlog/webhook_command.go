@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -189,5 +190,39 @@ func (cmd webhookResumeCmd) Run(ctx context.Context, s *streams) error {
 func (f changeFlags) hold(ctx context.Context, s *streams, d deed, held bool) error {
 	return f.update(ctx, s, d, func(q *db.Queries) (int64, error) {
 		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: d.partner, Held: held})
+	})
+}
+
+type webhookFollowLogCmd struct {
+	changeFlags
+	Log string `arg:"" help:"Id of the log, 32 hex digits, as dispatch names it when it refuses another one."`
+}
+
+// Run lets dispatch go on with another log. Event ids come from the chain, so what
+// is in both logs is not told again.
+func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *streams) error {
+	id, err := hex.DecodeString(cmd.Log)
+	if err != nil || len(id) != 16 {
+		return fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			n, err := q.FollowLog(ctx, id)
+			switch {
+			case err != nil:
+				return deed{}, fmt.Errorf("follow the log %x: %w", id, err)
+			case n == 0:
+				return deed{}, fmt.Errorf("deliveries are made of no other log than %x: there is nothing to change", id)
+			}
+			return deed{command: "webhook follow-log", detail: fmt.Sprintf("log %x, at %d positions", id, n)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"log": cmd.Log})
+		}
+		_, err = fmt.Fprintf(s.out, "deliveries are made of the log %x from now on\n", id)
+		return err
 	})
 }

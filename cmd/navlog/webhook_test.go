@@ -80,7 +80,21 @@ func TestWebhookCommands(t *testing.T) {
 		t.Errorf("resume: %v, held %t", err, held())
 	}
 
+	logs := []string{strings.Repeat("0a", 16), strings.Repeat("0b", 16)}
+	if _, err := postgres.Exec(t.Context(), "INSERT INTO position (topic_id, partition, topic, next_offset, log_id) SELECT gen_random_uuid(), n, 't', 5, decode($1, 'hex') FROM generate_series(0, 1) n", logs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if out := c.mustRun("webhook", "follow-log", logs[1]); !strings.Contains(out, logs[1]) {
+		t.Errorf("follow-log: %q", out)
+	}
+	var followed int
+	if err := postgres.QueryRow(t.Context(), "SELECT count(*) FROM position WHERE log_id = decode($1, 'hex') AND next_offset = 5", logs[1]).Scan(&followed); err != nil || followed != 2 {
+		t.Errorf("%d positions follow the log, %v", followed, err)
+	}
+
 	for want, args := range map[string][]string{
+		"nothing to change":     {"follow-log", logs[1]},
+		"32 hex digits":         {"follow-log", "abc"},
 		"there is no event":     {"show", uuid.NewString()},
 		"no event":              {"replay", uuid.NewString()},
 		"there is no partner 8": {"test", "8"},

@@ -906,7 +906,7 @@ func (x *Coverage) GetConfiguredName() string {
 	return ""
 }
 
-// Referral is the value of referral.deposits and referral.withdrawals: the
+// Referral is the value of the referral topics of a chain: the
 // raw log that names a partner, once its block is deep enough.
 type Referral struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`

@@ -437,6 +437,18 @@ func (q *Queries) FinishCommand(ctx context.Context, arg FinishCommandParams) er
 	return err
 }
 
+const followedLog = `-- name: FollowedLog :one
+SELECT log_id::bytea AS log_id FROM position WHERE log_id IS NOT NULL LIMIT 1
+`
+
+// The log that deliveries were made of; no row: of none yet.
+func (q *Queries) FollowedLog(ctx context.Context) ([]byte, error) {
+	row := q.db.QueryRow(ctx, followedLog)
+	var log_id []byte
+	err := row.Scan(&log_id)
+	return log_id, err
+}
+
 const getBreaker = `-- name: GetBreaker :one
 SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2
 `
@@ -709,21 +721,25 @@ func (q *Queries) LockStreams(ctx context.Context, partnerIds []int64) ([]Stream
 }
 
 const movePosition = `-- name: MovePosition :execrows
-UPDATE position SET next_offset = $1
-WHERE topic_id = $2 AND partition = $3 AND next_offset = $4
+UPDATE position SET next_offset = $1, log_id = coalesce($2, log_id)
+WHERE topic_id = $3 AND partition = $4 AND next_offset = $5
+  AND (log_id IS NULL OR $2::bytea IS NULL OR log_id = $2)
 `
 
 type MovePositionParams struct {
 	NextOffset int64
+	LogID      []byte
 	TopicID    uuid.UUID
 	Partition  int32
 	ReadOffset int64
 }
 
-// 0 rows: another dispatcher moved it first; roll back and read again.
+// 0 rows: another dispatcher moved it first, or follows another log since; roll
+// back and read again. Of a part without referrals the log is not known.
 func (q *Queries) MovePosition(ctx context.Context, arg MovePositionParams) (int64, error) {
 	result, err := q.db.Exec(ctx, movePosition,
 		arg.NextOffset,
+		arg.LogID,
 		arg.TopicID,
 		arg.Partition,
 		arg.ReadOffset,

@@ -151,6 +151,7 @@ type Position struct {
 	Partition  int32
 	Topic      string
 	NextOffset int64
+	LogID      []byte
 }
 
 type ProgramStatus struct {

@@ -46,6 +46,20 @@ func (q *Queries) DispatchersWithoutKey(ctx context.Context, keyID string) (int6
 	return count, err
 }
 
+const followLog = `-- name: FollowLog :execrows
+UPDATE position SET log_id = $1::bytea WHERE log_id <> $1::bytea
+`
+
+// From now on deliveries are made of this log. The lock keeps positions from being
+// moved on with the one before.
+func (q *Queries) FollowLog(ctx context.Context, logID []byte) (int64, error) {
+	result, err := q.db.Exec(ctx, followLog, logID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const listAudit = `-- name: ListAudit :many
 SELECT id, at, operator, login, command, coalesce(partner_id, 0)::bigint AS partner_id, detail, outcome FROM audit a
 WHERE $1::bigint = 0 OR a.partner_id = $1::bigint

@@ -9,9 +9,15 @@ ON CONFLICT DO NOTHING;
 SELECT partition, next_offset FROM position WHERE topic_id = $1;
 
 -- name: MovePosition :execrows
--- 0 rows: another dispatcher moved it first; roll back and read again.
-UPDATE position SET next_offset = sqlc.arg(next_offset)
-WHERE topic_id = sqlc.arg(topic_id) AND partition = sqlc.arg(partition) AND next_offset = sqlc.arg(read_offset);
+-- 0 rows: another dispatcher moved it first, or follows another log since; roll
+-- back and read again. Of a part without referrals the log is not known.
+UPDATE position SET next_offset = sqlc.arg(next_offset), log_id = coalesce(sqlc.narg(log_id), log_id)
+WHERE topic_id = sqlc.arg(topic_id) AND partition = sqlc.arg(partition) AND next_offset = sqlc.arg(read_offset)
+  AND (log_id IS NULL OR sqlc.narg(log_id)::bytea IS NULL OR log_id = sqlc.narg(log_id));
+
+-- name: FollowedLog :one
+-- The log that deliveries were made of; no row: of none yet.
+SELECT log_id::bytea AS log_id FROM position WHERE log_id IS NOT NULL LIMIT 1;
 
 -- name: LockStreams :many
 -- Makes and locks the counters of these partners, in one order for everybody.

@@ -21,3 +21,8 @@ UPDATE endpoint SET secret = sqlc.arg(secret), next_secret = sqlc.narg(next_secr
 -- name: DispatchersWithoutKey :one
 -- How many running dispatchers cannot open what is sealed with this key.
 SELECT count(*) FROM dispatcher d WHERE d.until > now() AND NOT coalesce(sqlc.arg(key_id)::text = ANY(d.key_ids), false);
+
+-- name: FollowLog :execrows
+-- From now on deliveries are made of this log. The lock keeps positions from being
+-- moved on with the one before.
+UPDATE position SET log_id = sqlc.arg(log_id)::bytea WHERE log_id <> sqlc.arg(log_id)::bytea;
