@@ -26,10 +26,11 @@ func (s signature) operator() string {
 	if s.As != "" {
 		return s.As
 	}
-	name := cmp.Or(os.Getenv("SUDO_USER"), "unknown user")
-	if u, err := user.Current(); err == nil && name == "unknown user" {
-		name = u.Username
+	name := os.Getenv("SUDO_USER")
+	if u, err := user.Current(); err == nil {
+		name = cmp.Or(name, u.Username)
 	}
+	name = cmp.Or(name, fmt.Sprintf("uid %d", os.Getuid())) // a container knows no names
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown host"

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 type projectionCmd struct {
@@ -48,7 +49,7 @@ type projectionChangeFlags struct {
 // withAuditedOperator runs do with an open operator, between two rows of the audit:
 // a generation is more than rows of the registry.
 func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d deed, do func(*projections.Operator) error, sections ...section) error {
-	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+	return f.withOpened(ctx, registry.Open, func(pool *pgxpool.Pool, c config) error {
 		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
 		if err != nil {
 			return err
