@@ -142,8 +142,8 @@ func TestBreakerProbes(t *testing.T) {
 		feed(t, b, 1, good)
 	}
 	// It starts over.
-	if feed(t, b, 5, slices.Repeat([]result{bad}, 40)[:24]...) != opened && b.openTime() != 40*time.Millisecond {
-		t.Errorf("open for %s", b.openTime())
+	if last := feed(t, b, 5, slices.Repeat([]result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
+		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openTime())
 	}
 }
 
