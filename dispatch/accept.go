@@ -29,21 +29,27 @@ type arrival struct {
 	record  *kgo.Record
 	event   uuid.UUID
 	partner int64
+	log     [16]byte // id of the log that it is of
 	kind    string
 	body    []byte
+	// quarantined says why it counts nowhere; empty where it counts.
+	quarantined string
 }
 
 // dead is a record that cannot become a delivery.
 type dead struct {
 	parcel *parcel
 	record *kgo.Record
-	reason string // recordPoison or recordConflict
+	reason string // recordPoison, recordConflict or recordQuarantined
 	why    string
 }
 
 // accept makes deliveries of what was read and moves the positions, in one
-// transaction. Records that cannot become one go to dead_record in the same. It
-// gives errMoved, and has done nothing, when another dispatcher was faster.
+// transaction. Records that cannot become one go to dead_record in the same. What
+// names a partner that does not exist is passed over: anybody can write any id into
+// the chain, and none is to cost us anything. The topics keep it, and adopt finds it
+// when the partner comes to be. accept gives errMoved, and has done nothing, when
+// another dispatcher was faster.
 func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 	// One order for everybody, so that dispatchers cannot deadlock.
 	slices.SortFunc(parcels, func(a, b parcel) int {
@@ -52,32 +58,43 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		}
 		return int(a.partition - b.partition)
 	})
-	arrivals, deads := d.open(parcels)
-	partners := map[int64]bool{}
-	for _, a := range arrivals {
-		partners[a.partner] = true
-	}
-	counts := map[string]int{}
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
-	err := pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
+	arrivals, deads := d.open(parcels)
+	followed, err := d.followed(limited, arrivals)
+	if err != nil {
+		return err
+	}
+	parcels, arrivals, deads, refusal := ofLog(followed, parcels, arrivals, deads)
+	if len(parcels) == 0 {
+		return refusal
+	}
+	counts := map[string]int{}
+	var told []int64 // partners with something to be sent
+	err = pgx.BeginFunc(limited, d.pool, func(tx pgx.Tx) error {
 		q := d.queries.WithTx(tx)
 		if err := movePositions(limited, q, parcels); err != nil {
 			return err
 		}
-		conflicts, err := insert(limited, q, arrivals, slices.Sorted(maps.Keys(partners)), counts)
+		partners, err := knownPartners(limited, q, arrivals)
 		if err != nil {
 			return err
 		}
-		deads = append(deads, conflicts...)
+		inserted, err := insert(limited, q, partners, arrivals, counts)
+		if err != nil {
+			return err
+		}
+		told, deads = inserted.told, append(deads, inserted.deads...)
 		return bury(limited, q, deads, counts)
 	})
 	if err != nil && !errors.Is(err, errMoved) {
 		return fmt.Errorf("write the deliveries of %d referrals: %w", len(arrivals), err)
 	}
-	// Also for the loser of a race: the winner's deliveries are there, and the
-	// partner may be ours.
-	for p := range partners {
+	if errors.Is(err, errMoved) {
+		// The winner's deliveries are there, and the partner may be ours.
+		told = d.endpoints.among(arrivals)
+	}
+	for _, p := range told {
 		d.wake(ctx, p)
 	}
 	if err == nil {
@@ -88,8 +105,50 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 			d.log.Error("referral record cannot become a delivery, see dead_record", "topic", b.parcel.topic,
 				"partition", b.parcel.partition, "offset", b.record.Offset, "reason", b.reason, "why", b.why)
 		}
+		return refusal
 	}
 	return err
+}
+
+// followed is the log that deliveries are made of: the one that they were made of so
+// far, or that of the first arrival.
+func (d *Dispatch) followed(ctx context.Context, arrivals []arrival) (logID [16]byte, err error) {
+	known, err := d.queries.FollowedLog(ctx)
+	switch {
+	case err == nil && len(known) == len(logID):
+		return [16]byte(known), nil
+	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+		return logID, fmt.Errorf("read which log deliveries are made of: %w", err)
+	case len(arrivals) > 0:
+		return arrivals[0].log, nil
+	}
+	return logID, nil
+}
+
+// ofLog cuts off each parcel at the first referral of another log than this, with an
+// error that says so: two logs are two stories, and which is true only an operator
+// can tell.
+func ofLog(logID [16]byte, parcels []parcel, arrivals []arrival, deads []dead) ([]parcel, []arrival, []dead, error) {
+	var refusal error
+	for _, a := range arrivals {
+		if a.log != logID {
+			a.parcel.to = min(a.parcel.to, a.record.Offset)
+			refusal = fmt.Errorf("%s holds referrals of the log %x, and deliveries were made of the log %x: is this the Kafka of before? Where the log was rebuilt from the same chain, `navlog webhook follow-log %x` goes on with it; known events are not told again",
+				a.parcel.topic, a.log, logID, a.log)
+		}
+	}
+	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool { return a.record.Offset >= a.parcel.to })
+	deads = slices.DeleteFunc(deads, func(b dead) bool { return b.record.Offset >= b.parcel.to })
+	for _, a := range arrivals {
+		a.parcel.log = a.log[:]
+	}
+	whole := make([]parcel, 0, len(parcels))
+	for _, p := range parcels {
+		if p.to > p.from {
+			whole = append(whole, p)
+		}
+	}
+	return whole, arrivals, deads, refusal
 }
 
 // open decodes the records.
@@ -115,6 +174,9 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	if err := proto.Unmarshal(record.Value, referral); err != nil {
 		return arrival{}, errors.New("it is not a referral")
 	}
+	if len(referral.GetLogId()) != 16 {
+		return arrival{}, fmt.Errorf("its log id has %d bytes and must have 16", len(referral.GetLogId()))
+	}
 	if referral.GetChainId() != chainID {
 		return arrival{}, fmt.Errorf("it belongs to chain %d, not to %d", referral.GetChainId(), chainID)
 	}
@@ -129,7 +191,7 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	if err != nil {
 		return arrival{}, err
 	}
-	return arrival{event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body}, nil
+	return arrival{log: [16]byte(referral.GetLogId()), event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body, quarantined: envelope.Quarantined}, nil
 }
 
 var kinds = map[event.Referral_Kind]string{
@@ -139,7 +201,7 @@ var kinds = map[event.Referral_Kind]string{
 
 func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
 	for _, p := range parcels {
-		n, err := q.MovePosition(ctx, db.MovePositionParams{TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to})
+		n, err := q.MovePosition(ctx, db.MovePositionParams{TopicID: p.id, Partition: p.partition, ReadOffset: p.from, NextOffset: p.to, LogID: p.log})
 		if err != nil {
 			return err
 		}
@@ -150,44 +212,78 @@ func movePositions(ctx context.Context, q *db.Queries, parcels []parcel) error {
 	return nil
 }
 
-// insert makes deliveries of the arrivals that are not known yet, each with the
-// next sequence of its partner, under the lock of the partner's counter. It
-// returns those that contradict a known one.
-func insert(ctx context.Context, q *db.Queries, arrivals []arrival, partners []int64, counts map[string]int) ([]dead, error) {
+// knownPartners gives the partners that the arrivals name and that exist, and how
+// the deliveries of each begin.
+func knownPartners(ctx context.Context, q *db.Queries, arrivals []arrival) (map[int64]string, error) {
+	ids := map[int64]bool{}
+	for _, a := range arrivals {
+		ids[a.partner] = true
+	}
+	partners := map[int64]string{}
+	if len(ids) == 0 {
+		return partners, nil
+	}
+	rows, err := q.KnownPartners(ctx, slices.Sorted(maps.Keys(ids)))
+	for _, r := range rows {
+		partners[r.ID] = registry.NoEndpoint
+		if r.Reachable {
+			partners[r.ID] = registry.Pending
+		}
+	}
+	return partners, err
+}
+
+// insertion is what became of arrivals beside counts.
+type insertion struct {
+	told  []int64 // partners that have something to be sent
+	deads []dead  // what is quarantined, or contradicts a known event
+}
+
+// insert makes deliveries of those arrivals that name one of the partners, count, and
+// are not known yet, each in the state that its partner begins with and with the next
+// sequence of its partner, under the lock of the partner's counter.
+func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (insertion, error) {
+	of := len(arrivals)
+	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner] == "" })
+	if n := of - len(arrivals); n > 0 {
+		counts[recordUnclaimed] += n
+	}
+	var done insertion
+	arrivals = slices.DeleteFunc(arrivals, func(a arrival) bool {
+		if a.quarantined != "" {
+			done.deads = append(done.deads, dead{a.parcel, a.record, recordQuarantined, a.quarantined})
+		}
+		return a.quarantined != ""
+	})
 	if len(arrivals) == 0 {
-		return nil, nil
+		return done, nil
 	}
 	last := map[int64]int64{}
-	streams, err := q.LockStreams(ctx, partners)
+	streams, err := q.LockStreams(ctx, slices.Sorted(maps.Keys(partners)))
 	if err != nil {
-		return nil, err
+		return done, err
 	}
 	for _, s := range streams {
 		last[s.PartnerID] = s.LastSequence
 	}
 	known, err := knownBodies(ctx, q, arrivals)
 	if err != nil {
-		return nil, err
+		return done, err
 	}
-	reachable, err := q.Reachable(ctx, partners)
-	if err != nil {
-		return nil, err
-	}
-	var conflicts []dead
 	var rows db.InsertDeliveriesParams
 	for _, a := range arrivals {
 		if body, ok := known[a.event]; ok {
 			if !bytes.Equal(body, a.body) {
-				conflicts = append(conflicts, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
+				done.deads = append(done.deads, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
 			} else {
 				counts[recordKnown]++
 			}
 			continue
 		}
 		known[a.event] = a.body
-		state := registry.NoEndpoint
-		if slices.Contains(reachable, a.partner) {
-			state = registry.Pending
+		state := partners[a.partner]
+		if state == registry.Pending && !slices.Contains(done.told, a.partner) {
+			done.told = append(done.told, a.partner)
 		}
 		last[a.partner]++
 		rows.EventIds = append(rows.EventIds, a.event)
@@ -198,17 +294,17 @@ func insert(ctx context.Context, q *db.Queries, arrivals []arrival, partners []i
 		rows.States = append(rows.States, state)
 	}
 	if len(rows.EventIds) == 0 {
-		return conflicts, nil
+		return done, nil
 	}
-	counts[recordInserted] = len(rows.EventIds)
+	counts[recordInserted] += len(rows.EventIds)
 	if err := q.InsertDeliveries(ctx, rows); err != nil {
-		return nil, err
+		return done, err
 	}
 	var set db.SetStreamsParams
 	for partner, sequence := range last {
 		set.PartnerIds, set.LastSequences = append(set.PartnerIds, partner), append(set.LastSequences, sequence)
 	}
-	return conflicts, q.SetStreams(ctx, set)
+	return done, q.SetStreams(ctx, set)
 }
 
 func knownBodies(ctx context.Context, q *db.Queries, arrivals []arrival) (map[uuid.UUID][]byte, error) {

@@ -3,7 +3,9 @@ package dispatch
 import (
 	"flag"
 	"maps"
+	"math/big"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -11,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -54,7 +57,7 @@ func TestFullTopicReplay(t *testing.T) {
 	for n := events; n >= 0; n-- { // one more than before
 		again = append(again, encode(t, deposit(t, 7, n)))
 	}
-	f.produce(chainlog.ReferralDeposits, again...)
+	f.produce(chainlog.ReferralDeposits(testChain), again...)
 	f.eventually("the new topic is read", func() bool {
 		return d.recordsWere(recordKnown) == float64(2*events) && d.recordsWere(recordInserted) == 1
 	})
@@ -93,7 +96,7 @@ func TestRecordsDeletedUnread(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.deposits(7, 0, 1) // offsets: an aborted record, its marker, the record, its marker
-	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits(testChain))
 	f.check(err)
 	_, err = f.admin().DeleteRecords(t.Context(), ends.Offsets())
 	f.check(err)
@@ -124,11 +127,11 @@ func TestDeadRecords(t *testing.T) {
 		"the referral's log is neither a deposit":          change(func(x *event.Referral) { x.Log.Topics[0] = make([]byte, 32) }),
 		"the referral's log cannot be decoded":             change(func(x *event.Referral) { x.Log.Data = x.Log.Data[1:] }),
 	}
-	f.produce(chainlog.ReferralDeposits, slices.Concat([][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))})...)
+	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat([][]byte{encode(t, deposit(t, 7, 1))}, slices.Collect(maps.Values(poison)), [][]byte{encode(t, deposit(t, 7, 2))})...)
 	f.eventually("the sound ones are delivered", f.in(registry.Delivered, 2))
 	f.eventually("the others are buried", func() bool { return d.recordsWere(recordPoison) == float64(len(poison)) })
 	for why, value := range poison {
-		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'referral.deposits'`, value, why) != 1 {
+		if f.number(`SELECT count(*) FROM dead_record WHERE reason = 'poison' AND value = $1 AND error LIKE $2 || '%' AND topic = 'chain.31337.referral.deposits'`, value, why) != 1 {
 			t.Errorf("no dead record says %q", why)
 		}
 	}
@@ -140,7 +143,7 @@ func TestDeadRecords(t *testing.T) {
 	other.Log.BlockNumber++
 	other.Log.BlockHash[0]++
 	other.Log.BlockTime++
-	f.produce(chainlog.ReferralDeposits, encode(t, other))
+	f.produce(chainlog.ReferralDeposits(testChain), encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
 	if f.number("SELECT count(*) FROM dead_record WHERE reason = 'conflict' AND value = $1", encode(t, other)) != 1 {
 		t.Error("the conflict is not kept")
@@ -157,7 +160,7 @@ func TestDoubleInOneBatch(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	one := encode(t, deposit(t, 7, 1))
-	f.produce(chainlog.ReferralDeposits, one, one, one)
+	f.produce(chainlog.ReferralDeposits(testChain), one, one, one)
 	d := f.start(nil)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.eventually("all read", func() bool { return d.recordsWere(recordKnown) == 2 })
@@ -175,8 +178,10 @@ func TestNoEndpoint(t *testing.T) {
 	f.start(nil)
 	f.deposits(1, 0, 1)
 	f.deposits(2, 1, 2)
-	f.deposits(3, 2, 3) // unknown
-	f.eventually("none is sent", f.in(registry.NoEndpoint, 3))
+	f.deposits(3, 2, 3) // unknown, until it is created
+	f.eventually("none is sent", f.in(registry.NoEndpoint, 2))
+	f.partner(3, "")
+	f.eventually("what came before is found", f.in(registry.NoEndpoint, 3))
 	if n := f.number("SELECT count(*) FROM delivery WHERE finished_at IS NOT NULL"); n != 3 {
 		t.Errorf("%d are finished", n)
 	}
@@ -255,4 +260,92 @@ func with(b []byte, n int, value byte) []byte {
 	b = slices.Clone(b)
 	b[n] = value
 	return b
+}
+
+// A record that this dispatcher could not read, as an older one meets a newer
+// event, becomes a delivery when a dispatcher that can is asked to try again, once,
+// with the next sequence of its partner. One that still cannot stays, with the
+// reason of today; one that was told meanwhile is known.
+func TestDeadRecordsRetried(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	for n, value := range [][]byte{encode(t, deposit(t, 7, 1)), encode(t, deposit(t, 7, 2)), encode(t, deposit(t, 7, 3)), {0xff}} {
+		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
+			VALUES ('00000000-0000-0000-0000-000000000001', 0, $1, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $2)`, n, value)
+	}
+	older := f.dispatcher(func(d *Dispatch) { d.config.ChainID = 1 })
+	stop := f.run(older)
+	retry := func(where string) { f.exec("UPDATE dead_record SET retry_at = clock_timestamp() WHERE " + where) }
+	tried := func() bool {
+		return f.number("SELECT count(*) FROM dead_record WHERE retry_at > coalesce(retried_at, '-infinity')") == 0
+	}
+	retry("true")
+	f.eventually("the older one tries in vain", tried)
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND reason = 'poison'"); n != 4 {
+		t.Errorf("%d are kept by one that still cannot read them", n)
+	}
+	stop()
+
+	f.deposits(7, 3, 5) // the third once more
+	newer := f.start(nil)
+	f.start(nil) // and a second one, which tries nothing twice
+	f.eventually("what came since then is delivered", f.in(registry.Delivered, 2))
+	retry("true")
+	f.eventually("tried again", tried)
+	f.eventually("all are delivered", f.in(registry.Delivered, 4))
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL"); n != 3 {
+		t.Errorf("%d are resolved, want 3", n)
+	}
+	if n := f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NULL AND error = 'it is not a referral'"); n != 1 {
+		t.Errorf("%d stay with their reason", n)
+	}
+	if n := len(r.got()); n != 4 {
+		t.Errorf("%d requests for 4 events", n)
+	}
+	f.contiguous(7, 4)
+	f.eventually("ready", func() bool { return newer.Ready() == nil })
+}
+
+// An event that counts in no read model, for one of its numbers is too large, sends
+// no webhook: its record is kept with the reason. The largest that counts is told.
+func TestQuarantinedAmounts(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(nil)
+	large := new(big.Int).Lsh(big.NewInt(1), 191)
+	small := new(big.Int).Sub(large, big.NewInt(1))
+	one, index := big.NewInt(1), new(big.Int).Lsh(big.NewInt(1), 64)
+	dep := func(partner uint32, n int, id, assets, shares *big.Int) []byte {
+		return encode(t, referral(t, event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{DepositID: id, Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: assets, Shares: shares}))
+	}
+	wd := func(n int, id, shares, assets *big.Int) []byte {
+		return encode(t, referral(t, event.Referral_KIND_WITHDRAWAL, 7, n, contracts.WithdrawalRequested{RequestIndex: id, Owner: userAddress, PartnerID: 7, Receiver: userAddress, Shares: shares, AssetsEstimate: assets}))
+	}
+	quarantined := map[string][]byte{
+		"assets is 31385508":        dep(7, 1, one, large, one),
+		"shares is 31385508":        dep(7, 2, one, one, large),
+		"depositId is 18446744":     dep(7, 3, index, one, one),
+		"shares is 313855086":       wd(4, one, large, one),
+		"assetsEstimate is 5789604": wd(5, one, one, new(big.Int).Lsh(large, 64)),
+		"requestIndex is 184467":    wd(6, index, one, one),
+	}
+	f.produce(chainlog.ReferralDeposits(testChain), slices.Concat(slices.Collect(maps.Values(quarantined)), [][]byte{dep(7, 7, one, small, small), wd(8, one, small, small), dep(9, 9, one, large, one)})...)
+	f.eventually("those that count are delivered", f.in(registry.Delivered, 2))
+	f.eventually("the others are not", func() bool { return d.recordsWere(recordQuarantined) == float64(len(quarantined)) })
+	for why, value := range quarantined {
+		if n := f.number("SELECT count(*) FROM dead_record WHERE reason = 'quarantined' AND value = $1 AND error LIKE $2 || '%'", value, why); n != 1 {
+			t.Errorf("%d dead records say %q", n, why)
+		}
+	}
+	if n := f.number("SELECT count(*) FROM dead_record"); n != int64(len(quarantined)) {
+		t.Errorf("%d dead records: one for a partner that nobody has", n)
+	}
+	for _, c := range r.got() {
+		if !strings.Contains(string(c.body), `"`+small.String()+`"`) {
+			t.Errorf("told: %s", c.body)
+		}
+	}
+	f.contiguous(7, 2)
 }

@@ -17,6 +17,10 @@ const (
 	breakerAttempts = 20
 	breakerEvents   = 5
 	breakerPercent  = 80
+	// breakerRefusals is after how many attempts in a row a breaker opens too, when
+	// the receiver lives and has accepted none of them: each event of one that always
+	// answers 404 would otherwise cost all its attempts for ever.
+	breakerRefusals = 200
 )
 
 var errDown = errors.New("receiver down")
@@ -24,9 +28,11 @@ var errDown = errors.New("receiver down")
 // breaker is the circuit breaker of one URL of a partner.
 //
 //	closed ──too many attempts met a dead receiver──▶ open (5 s)
+//	closed ──very many in a row, and none was accepted──▶ open (5 s), refusing
 //	open ──its time is over──▶ half-open: one probe at a time
 //	half-open ──probe met a dead receiver──▶ open (twice as long, up to 15 min)
-//	half-open ──probe was answered──▶ closed
+//	half-open, refusing ──probe was not accepted──▶ open (the same)
+//	half-open ──probe was answered, or accepted──▶ closed
 //
 // The open time of a gobreaker is constant, so each opening gets a new one. What
 // an older one still hears of attempts under way does not count.
@@ -39,8 +45,11 @@ type breaker struct {
 	until   time.Time     // end of the open time
 	probing bool
 	recent  []attempted // the last breakerEvents distinct events, oldest first
-	window  int         // how many POSTs at a time since it closed, see permits
-	limit   int
+	refused int         // attempts in a row that were not accepted
+	// refusing: it opened because nothing was accepted. Only what is closes it.
+	refusing bool
+	window   int // how many POSTs at a time since it closed, see permits
+	limit    int
 }
 
 type attempted struct {
@@ -58,8 +67,9 @@ func newBreaker(t timing, limit int) *breaker {
 
 // restoreBreaker is open for the remaining time of an opening of openFor. Over
 // or not, a probe comes first.
-func restoreBreaker(t timing, limit int, openFor, remaining time.Duration) *breaker {
+func restoreBreaker(t timing, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
 	b := newBreaker(t, limit)
+	b.refusing = refusing
 	b.open(openFor, remaining)
 	return b
 }
@@ -156,15 +166,23 @@ func (b *breaker) report(report func(error), r result, probe bool) change {
 		report(nil)
 		b.window = min(b.window+1, b.limit)
 	}
+	b.refused++
+	if r.accepted() {
+		b.refused = 0
+	}
 	switch {
-	case probe && r.down():
+	case probe && (r.down() || b.refusing && !r.accepted()):
 		b.open(min(2*b.openFor, b.openMax), min(2*b.openFor, b.openMax))
 		return opened
 	case probe:
 		b.circuit, b.openFor, b.probing = b.closedCircuit(b.openMin), 0, false
-		b.window, b.recent = 1, nil
+		b.window, b.recent, b.refused, b.refusing = 1, nil, 0, false
 		return closed
 	case b.circuit.State() == gobreaker.StateOpen:
+		b.open(b.openMin, b.openMin)
+		return opened
+	case b.refused >= breakerRefusals && b.distinct() >= breakerEvents:
+		b.refusing = true
 		b.open(b.openMin, b.openMin)
 		return opened
 	}
@@ -195,6 +213,13 @@ func (b *breaker) distinct() int {
 		}
 	}
 	return n
+}
+
+// refuses tells whether it opened because nothing was accepted.
+func (b *breaker) refuses() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.refusing
 }
 
 // openTime is the length of the current opening, 0 while closed.

@@ -142,22 +142,77 @@ func TestBreakerProbes(t *testing.T) {
 		feed(t, b, 1, good)
 	}
 	// It starts over.
-	if feed(t, b, 5, slices.Repeat([]result{bad}, 40)[:24]...) != opened && b.openTime() != 40*time.Millisecond {
-		t.Errorf("open for %s", b.openTime())
+	if last := feed(t, b, 5, slices.Repeat([]result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
+		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openTime())
 	}
 }
 
 func TestBreakerRestored(t *testing.T) {
-	b := restoreBreaker(specified(), 4, time.Minute, time.Minute)
+	b := restoreBreaker(specified(), 4, time.Minute, time.Minute, false)
 	if n, shut := b.permits(); n != 0 || shut <= 0 || shut > time.Minute {
 		t.Errorf("%d permits, shut for %s", n, shut)
 	}
 	// Its time was over while nothing ran: a probe comes first, and a failed one
 	// goes on from the old open time.
-	b = restoreBreaker(specified(), 4, time.Minute, 0)
+	b = restoreBreaker(specified(), 4, time.Minute, 0, false)
 	untilHalfOpen(t, b)
 	done, probe, ok := b.allow(eventID(1))
 	if !ok || !probe || done(bad) != opened || b.openTime() != 2*time.Minute {
 		t.Errorf("allowed %v, probe %v, open for %s", ok, probe, b.openTime())
+	}
+}
+
+var refused = result{outcome: outcomeRefused}
+
+// A receiver that lives and accepts nothing is as good as dead, after very many
+// attempts in a row; one that accepts anything at all is not.
+func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
+	always := slices.Repeat([]result{refused}, breakerRefusals)
+	for _, c := range []struct {
+		what    string
+		events  int
+		results []result
+		want    change
+	}{
+		{"all refused", 5, always, opened},
+		{"one less", 5, always[1:], unchanged},
+		{"of 4 events", 4, always, unchanged},
+		{"one accepted between", 5, slices.Concat(always[:100], []result{good}, always[:150]), unchanged},
+		{"refused and redirected", 5, slices.Repeat([]result{refused, {outcome: outcomeRedirect}}, breakerRefusals/2), opened},
+		{"refused, and down at times", 5, slices.Repeat([]result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
+	} {
+		b := newBreaker(specified(), 4)
+		if got := feed(t, b, c.events, c.results...); got != c.want || b.refuses() != (c.want == opened) {
+			t.Errorf("%s: %s, refusing %t", c.what, got, b.refuses())
+		}
+	}
+}
+
+// A breaker that opened because nothing was accepted is closed by nothing else than
+// an accepted probe, also after a restart.
+func TestBreakerThatRefusesProbes(t *testing.T) {
+	timing := quick()
+	timing.openMin, timing.openMax = 10*time.Millisecond, 40*time.Millisecond
+	b := newBreaker(timing, 4)
+	if feed(t, b, 5, slices.Repeat([]result{refused}, breakerRefusals)...) != opened {
+		t.Fatal("not opened")
+	}
+	for _, b := range []*breaker{b, restoreBreaker(timing, 4, 10*time.Millisecond, 0, true)} {
+		for _, r := range []result{refused, bad, {outcome: outcomeRedirect}} {
+			untilHalfOpen(t, b)
+			if done, probe, _ := b.allow(eventID(1)); !probe || done(r) != opened {
+				t.Fatalf("a probe that was %s, probe %t", r.outcome, probe)
+			}
+		}
+		if b.openTime() != 40*time.Millisecond {
+			t.Errorf("open for %s", b.openTime())
+		}
+		untilHalfOpen(t, b)
+		if done, _, _ := b.allow(eventID(1)); done(good) != closed || b.refuses() {
+			t.Error("not closed by an accepted probe")
+		}
+		if feed(t, b, 5, slices.Repeat([]result{refused}, breakerRefusals-1)...) != unchanged {
+			t.Error("it does not start over")
+		}
 	}
 }

@@ -22,13 +22,17 @@ type Config struct {
 	// LeaseSeconds is how long a partner stays with a dispatcher that stopped
 	// renewing: 3 to 300, default 10. After a crash its partners wait as long.
 	LeaseSeconds int `yaml:"leaseSeconds" env:"LEASE_SECONDS"`
+	// RetentionDays is for how long the details of attempts, test events and finished
+	// commands are kept: 1 to 3650, default 90. Events and the last attempts of each
+	// stay for ever.
+	RetentionDays int `yaml:"retentionDays" env:"RETENTION_DAYS"`
 	// ChainID of the deployment; a referral of another chain is refused.
 	ChainID uint64 `yaml:"-" env:"-"`
 }
 
 // DefaultConfig has everything but the chain.
 func DefaultConfig() Config {
-	return Config{PerPartnerConcurrency: 4, Concurrency: 1024, LeaseSeconds: 10}
+	return Config{PerPartnerConcurrency: 4, Concurrency: 1024, LeaseSeconds: 10, RetentionDays: 90}
 }
 
 // Validate reports every mistake at once.
@@ -42,6 +46,7 @@ func (c Config) Validate() error {
 	inRange("perPartnerConcurrency", c.PerPartnerConcurrency, 1, 100)
 	inRange("concurrency", c.Concurrency, 1, 100_000)
 	inRange("leaseSeconds", c.LeaseSeconds, 3, 300)
+	inRange("retentionDays", c.RetentionDays, 1, 3650)
 	if _, err := c.roots(); err != nil {
 		faults = append(faults, err)
 	}
@@ -79,6 +84,7 @@ type timing struct {
 	topics   time.Duration // between looks whether a topic was made anew
 	command  time.Duration // that a statement of a command may take
 	database time.Duration // that PostgreSQL may take for one read of the topics, or for one turn of a lane
+	forget   time.Duration // between looks for what is older than the retention
 	proof    time.Duration // for how long one read of the topics proves that they are read: longer than the next takes
 }
 
@@ -94,6 +100,7 @@ func specified() timing {
 		topics:   5 * time.Second,
 		command:  5 * time.Second,
 		database: 10 * time.Second,
+		forget:   retentionInterval,
 		proof:    20 * time.Second,
 	}
 }

@@ -36,6 +36,8 @@ type reader struct {
 	next map[string]map[int32]int64
 	// ends are the ends of the committed records, where known.
 	ends map[string]map[int32]int64
+	// log is the one whose referrals adopt looks for.
+	log [16]byte
 }
 
 // consume reads until ctx ends. After any error it begins again from what
@@ -98,7 +100,7 @@ func (d *Dispatch) read(ctx context.Context) error {
 
 // findTopics asks Kafka for the lives of the two topics. ingest makes them.
 func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
-	details, err := r.admin.ListTopics(ctx, chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	details, err := r.admin.ListTopics(ctx, chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID))
 	if err != nil {
 		return nil, fmt.Errorf("list the referral topics: %w", err)
 	}
@@ -231,6 +233,7 @@ type parcel struct {
 	partition int32
 	from, to  int64
 	records   []*kgo.Record // without markers
+	log       []byte        // that its referrals are of; nil without any
 }
 
 func (r *reader) parcels(fetches kgo.Fetches) []parcel {

@@ -83,8 +83,11 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	group.Go(func() error { return d.consume(working) })
 	group.Go(func() error { every(working, d.timing.scan, d.look); return nil })
 	group.Go(func() error { every(working, d.timing.scan/2, d.obey); return nil })
+	group.Go(func() error { every(working, d.timing.scan, d.retryDead); return nil })
+	group.Go(func() error { every(working, d.timing.scan, d.adopt); return nil })
 	group.Go(func() error { every(working, announceInterval, d.share); return nil })
 	group.Go(func() error { every(working, statsInterval, d.measure); return nil })
+	group.Go(func() error { every(working, d.timing.forget, d.forget); return nil })
 	group.Go(func() error {
 		return registry.Report(working, d.pool, registry.Dispatch, func() any { return d.Status() })
 	})

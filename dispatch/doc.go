@@ -17,6 +17,10 @@
 // position moves by compare-and-set, and the loser rolls back and reads the
 // position again.
 //
+// What names a partner that does not exist is passed over without a trace, for
+// anybody can write any id into the chain. The topics keep it for ever, and when the
+// partner is created they are read again for it (adopt.go).
+//
 // # Then send
 //
 // Each partner with something to be sent has a lane: a goroutine with a bounded
@@ -49,7 +53,12 @@
 // partner's URL: it is not tried and loses none of its attempts. While the
 // breaker is open, one probe at a time takes the next parked delivery in turn;
 // when one is answered, the rest follows at a pace that begins with one POST at a
-// time and grows with each success (breaker.go).
+// time and grows with each success (breaker.go). A receiver that answers and has
+// accepted nothing for very many attempts in a row is treated like one that is
+// down, but that only an accepted probe closes its breaker.
+//
+// Events are kept for ever. Of the attempts of one the last are, and of old ones
+// less; what else is old goes (retention.go).
 //
 // # What a crash can do
 //

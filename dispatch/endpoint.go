@@ -57,6 +57,20 @@ func (e *endpoints) check(ctx context.Context) error {
 	return err
 }
 
+// among gives the partners of these arrivals that could be told when it was looked
+// last.
+func (e *endpoints) among(arrivals []arrival) []int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var partners []int64
+	for _, a := range arrivals {
+		if _, ok := e.rows[a.partner]; ok && !slices.Contains(partners, a.partner) {
+			partners = append(partners, a.partner)
+		}
+	}
+	return partners
+}
+
 // expire makes the next get read again.
 func (e *endpoints) expire() {
 	e.mu.Lock()

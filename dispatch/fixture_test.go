@@ -57,6 +57,7 @@ import (
 
 const (
 	testChain = 31337
+	testLog   = "the log of tests"
 	// urlToken stands for what partners hide in their URLs.
 	urlToken   = "sesame-in-the-url"
 	sealKey    = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -146,7 +147,7 @@ func (f *fixture) makeTopics() {
 // onePartition makes the topics anew, so that every record is behind every other.
 func (f *fixture) onePartition() {
 	f.Helper()
-	_, err := f.admin().DeleteTopics(f.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	_, err := f.admin().DeleteTopics(f.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
 	f.check(err)
 	f.kafka.ReferralPartitions = 1
 	f.makeTopics()
@@ -158,7 +159,7 @@ func quick() timing {
 	return timing{
 		retries: []time.Duration{ms(10), ms(50), ms(150)}, deadline: 20 * time.Second,
 		openMin: ms(50), openMax: ms(200), idle: breakerWindow, scan: ms(50), topics: ms(200), command: 5 * time.Second,
-		database: 10 * time.Second, proof: 20 * time.Second,
+		database: 10 * time.Second, forget: ms(100), proof: 20 * time.Second,
 	}
 }
 
@@ -316,7 +317,7 @@ func (f *fixture) deposits(partner uint32, from, to int) {
 	for n := from; n < to; n++ {
 		values = append(values, encode(f.T, deposit(f.T, partner, n)))
 	}
-	f.produce(chainlog.ReferralDeposits, values...)
+	f.produce(chainlog.ReferralDeposits(testChain), values...)
 }
 
 func encode(t *testing.T, r *event.Referral) []byte {
@@ -361,7 +362,7 @@ func referral(t *testing.T, kind event.Referral_Kind, partner uint32, n int, fac
 	for _, topic := range topics {
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
-	return &event.Referral{ChainId: testChain, Kind: kind, PartnerId: partner, Seq: uint64(n), Log: log}
+	return &event.Referral{ChainId: testChain, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: []byte(testLog), Log: log}
 }
 
 func txHash(n int) common.Hash { return common.BigToHash(big.NewInt(0xabc000 + int64(n))) }

@@ -58,7 +58,7 @@ func (f *fixture) depositsOfAll(n, from int) {
 	for p := range n {
 		values = append(values, encode(f.T, deposit(f.T, uint32(p+1), from+p)))
 	}
-	f.produce(chainlog.ReferralDeposits, values...)
+	f.produce(chainlog.ReferralDeposits(testChain), values...)
 }
 
 // What hostile receivers send costs no memory: the dispatcher, in a process of its

@@ -263,7 +263,7 @@ func (l *lane) restore(ctx context.Context, url string) error {
 	row, err := l.d.queries.RestoreBreaker(ctx, db.RestoreBreakerParams{PartnerID: l.partner, Url: url})
 	switch {
 	case err == nil:
-		b = restoreBreaker(l.d.timing, limit, time.Duration(row.OpenMs)*time.Millisecond, time.Duration(row.RemainingMs)*time.Millisecond)
+		b = restoreBreaker(l.d.timing, limit, time.Duration(row.OpenMs)*time.Millisecond, time.Duration(row.RemainingMs)*time.Millisecond, row.Refusing)
 	case errors.Is(err, pgx.ErrNoRows):
 		// One of an older URL, if any, is of no use any more.
 		if err := l.d.queries.DeleteBreaker(ctx, db.DeleteBreakerParams{PartnerID: l.partner, Owner: l.d.owner, Fence: l.fence}); err != nil {
@@ -287,7 +287,7 @@ func (l *lane) save(ctx context.Context) error {
 	case opened:
 		err = l.d.queries.SaveBreaker(ctx, db.SaveBreakerParams{
 			PartnerID: l.partner, EndpointVersion: l.version, Url: l.url, State: "open",
-			OpenMs: l.breaker.openTime().Milliseconds(), Owner: l.d.owner, Fence: l.fence,
+			OpenMs: l.breaker.openTime().Milliseconds(), Refusing: l.breaker.refuses(), Owner: l.d.owner, Fence: l.fence,
 		})
 	case probing:
 		err = l.d.queries.ProbeBreaker(ctx, db.ProbeBreakerParams{PartnerID: l.partner, Url: l.url, Owner: l.d.owner, Fence: l.fence})

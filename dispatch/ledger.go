@@ -119,7 +119,7 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 	slices.SortFunc(batch, func(a, b entry) int {
 		return bytes.Compare(a.attempt.delivery.EventID[:], b.attempt.delivery.EventID[:])
 	})
-	rows := db.FinishAttemptsParams{Owner: l.d.owner}
+	rows := db.FinishAttemptsParams{Owner: l.d.owner, AttemptsKept: attemptsKept}
 	for _, e := range batch {
 		appendResult(&rows, e)
 	}

@@ -16,6 +16,10 @@ const (
 	recordKnown    = "known" // a replay: nothing to do
 	recordPoison   = "poison"
 	recordConflict = "conflict" // another body under a known id: to be alarmed
+	// recordQuarantined counts in no read model, so its partner is not told.
+	recordQuarantined = "quarantined"
+	// recordUnclaimed names a partner that does not exist: nothing is kept of it.
+	recordUnclaimed = "unclaimed"
 )
 
 // metrics is what Prometheus sees.
@@ -35,7 +39,8 @@ type metrics struct {
 	lanes        prometheus.Gauge
 	lostLeases   prometheus.Counter
 	writeRetries prometheus.Counter
-	failedTurns  prometheus.Counter // of commands
+	failedTurns  prometheus.Counter     // of commands
+	forgotten    *prometheus.CounterVec // by what was too old
 
 	mu   sync.Mutex
 	last Status
@@ -50,7 +55,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
 	}
 	m := &metrics{
-		records:     prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict and poison are in dead_record."), []string{"result"}),
+		records:     prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict, poison and quarantined are in dead_record; unclaimed name partners that do not exist."), []string{"result"}),
 		lostRecords: prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
 		lag:         prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet.")),
 		attempts:    prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
@@ -76,15 +81,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
+		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test and command were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
 	}
-	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict} {
+	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordQuarantined, recordUnclaimed} {
 		m.records.WithLabelValues(r)
 	}
 	for _, o := range outcomes {
 		m.attempts.WithLabelValues(o)
 	}
 	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
-		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns)
+		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns, m.forgotten)
 	return m
 }
 

@@ -39,7 +39,7 @@ func TestWaitsForTopics(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+	_, err := f.admin().DeleteTopics(t.Context(), chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
 	f.check(err)
 	d := f.dispatcher(nil)
 	if d.Ready() == nil {
@@ -64,7 +64,7 @@ func TestWaitsForTopics(t *testing.T) {
 func TestTopicsChangeWhileTheyAreRead(t *testing.T) {
 	for name, change := range map[string]func(*fixture){
 		"more partitions": func(f *fixture) {
-			_, err := f.admin().UpdatePartitions(t.Context(), 5, chainlog.ReferralDeposits, chainlog.ReferralWithdrawals)
+			_, err := f.admin().UpdatePartitions(t.Context(), 5, chainlog.ReferralDeposits(testChain), chainlog.ReferralWithdrawals(testChain))
 			f.check(err)
 		},
 		"made anew": func(f *fixture) { f.onePartition() },
@@ -101,9 +101,9 @@ func TestOffsetPassesAFailedRecord(t *testing.T) {
 	d := f.start(nil)
 	f.deposits(7, 100, 105)
 	f.eventually("those before it are delivered", f.in(registry.Delivered, 5))
-	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits)
+	ends, err := f.admin().ListEndOffsets(t.Context(), chainlog.ReferralDeposits(testChain))
 	f.check(err)
-	end, _ := ends.Lookup(chainlog.ReferralDeposits, 0)
+	end, _ := ends.Lookup(chainlog.ReferralDeposits(testChain), 0)
 	bad := end.Offset + 2 // behind an aborted record and its marker
 	f.deposits(7, 1, 2)   // depositID
 	for from := range 5 { // in transactions, and so batches, of their own
@@ -212,5 +212,51 @@ func TestIdleLaneEnds(t *testing.T) {
 		f.eventually("the lane is gone", func() bool {
 			return d.Status().Lanes == 0 && f.number("SELECT count(*) FROM lease WHERE until > now()") == 0
 		})
+	}
+}
+
+// The key that seals the signing secrets is changed while dispatchers run: one
+// after the other gets both keys, all is sealed again, and one after the other
+// loses the old one. Every event is signed with the partner's unchanged secret.
+func TestSealKeyRotatedWhileSending(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	const newKey = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+	sealer := func(keys string) *registry.Sealer {
+		s, err := registry.NewSealer(keys)
+		f.check(err)
+		return s
+	}
+	sent := 0
+	send := func() {
+		f.deposits(7, sent, sent+10)
+		sent += 10
+		f.eventually("delivered", f.in(registry.Delivered, sent))
+	}
+	with := func(s *registry.Sealer) (stop func()) {
+		d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = s })
+		stop = f.run(d)
+		f.eventually("it says which keys it has", func() bool {
+			return f.number("SELECT count(*) FROM dispatcher WHERE owner = $1 AND key_ids = $2", d.owner, s.KeyIDs()) == 1
+		})
+		return stop
+	}
+	old, both, renewed := f.sealer, sealer(newKey+","+sealKey), sealer(newKey)
+	stopOld := with(old)
+	send()
+	stopBoth := with(both)
+	stopOld()
+	send()
+	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 7", both.Seal(7, testSecret))
+	send()
+	with(renewed)
+	stopBoth()
+	send()
+	for _, c := range r.got() {
+		f.verify(c, testSecret)
+	}
+	if n := len(r.got()); n != sent {
+		t.Errorf("%d requests for %d events", n, sent)
 	}
 }

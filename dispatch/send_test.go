@@ -69,8 +69,8 @@ func TestExactRequest(t *testing.T) {
 			r := f.receiverWith(ok, func(s *httptest.Server) { s.EnableHTTP2 = http2 })
 			f.partner(7, r.url)
 			f.start(nil)
-			f.produce(chainlog.ReferralDeposits, encode(t, deposit(t, 7, 1)))
-			f.produce(chainlog.ReferralWithdrawals, encode(t, withdrawal(t, 7, 2)))
+			f.produce(chainlog.ReferralDeposits(testChain), encode(t, deposit(t, 7, 1)))
+			f.produce(chainlog.ReferralWithdrawals(testChain), encode(t, withdrawal(t, 7, 2)))
 			f.eventually("both delivered", f.in(registry.Delivered, 2))
 
 			want := map[string][2]string{depositID: {"deposit.referral", depositBody}, withdrawalID: {"withdrawal.referral", withdrawalBody}}

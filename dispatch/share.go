@@ -20,7 +20,9 @@ const announceInterval = time.Second
 func (d *Dispatch) share(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	running, err := d.queries.Announce(limited, db.AnnounceParams{Owner: d.owner, Milliseconds: 3 * announceInterval.Milliseconds()})
+	running, err := d.queries.Announce(limited, db.AnnounceParams{
+		Owner: d.owner, Milliseconds: 3 * announceInterval.Milliseconds(), KeyIds: d.endpoints.sealer.KeyIDs(),
+	})
 	var leases int64
 	if err == nil && running > 1 {
 		leases, err = d.queries.CountLeases(limited)

@@ -283,15 +283,15 @@ type told struct {
 	topic string
 }
 
-// told reads both referral topics, this log's records only.
+// told reads both referral topics of the chain.
 func (r *rig) told() (all []told) {
 	r.t.Helper()
-	for _, topic := range []string{chainlog.ReferralDeposits, chainlog.ReferralWithdrawals} {
+	for _, topic := range []string{chainlog.ReferralDeposits(r.config.ID), chainlog.ReferralWithdrawals(r.config.ID)} {
 		for _, k := range r.topic(topic) {
 			referral := new(event.Referral)
 			r.must(proto.Unmarshal(k.Value, referral))
 			if referral.GetChainId() != r.config.ID {
-				continue
+				r.t.Fatalf("topic %s has a referral of chain %d", topic, referral.GetChainId())
 			}
 			if want := strconv.Itoa(int(referral.GetPartnerId())); string(k.Key) != want {
 				r.t.Fatalf("the key of a referral of partner %s is %q", want, k.Key)
@@ -312,10 +312,10 @@ func (r *rig) attribution(l *event.Log) (topic string, partner uint32) {
 		raw.Topics = append(raw.Topics, common.Hash(t))
 	}
 	if e, err := filterer.ParseDepositAccepted(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralDeposits, e.PartnerId
+		return chainlog.ReferralDeposits(r.config.ID), e.PartnerId
 	}
 	if e, err := filterer.ParseWithdrawalRequested(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralWithdrawals, e.PartnerId
+		return chainlog.ReferralWithdrawals(r.config.ID), e.PartnerId
 	}
 	return "", 0
 }

@@ -16,7 +16,6 @@ import (
 // attribution says that a log names a partner.
 type attribution struct {
 	kind    event.Referral_Kind
-	topic   string
 	partner uint32
 }
 
@@ -42,11 +41,11 @@ func referralOf(log *event.Log) *attribution {
 	switch e := decoded.(type) {
 	case contracts.DepositAccepted:
 		if e.PartnerID != 0 {
-			return &attribution{event.Referral_KIND_DEPOSIT, chainlog.ReferralDeposits, e.PartnerID}
+			return &attribution{event.Referral_KIND_DEPOSIT, e.PartnerID}
 		}
 	case contracts.WithdrawalRequested:
 		if e.PartnerID != 0 {
-			return &attribution{event.Referral_KIND_WITHDRAWAL, chainlog.ReferralWithdrawals, e.PartnerID}
+			return &attribution{event.Referral_KIND_WITHDRAWAL, e.PartnerID}
 		}
 	}
 	return nil
@@ -66,7 +65,7 @@ func (w *window) due(before, told, seq uint64) []*event.Record {
 	return due
 }
 
-// encodeReferral makes the Kafka record for one of the referral topics. The
+// encodeReferral makes the Kafka record for one of the chain's referral topics. The
 // key is the partner id in decimal: a partner's referrals stay in order.
 func encodeReferral(logID []byte, r *event.Record) (*kgo.Record, error) {
 	a := referralOf(r.GetLog())
@@ -76,5 +75,9 @@ func encodeReferral(logID []byte, r *event.Record) (*kgo.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)
 	}
-	return &kgo.Record{Topic: a.topic, Key: strconv.AppendUint(nil, uint64(a.partner), 10), Value: value}, nil
+	topic := chainlog.ReferralDeposits(r.GetChainId())
+	if a.kind == event.Referral_KIND_WITHDRAWAL {
+		topic = chainlog.ReferralWithdrawals(r.GetChainId())
+	}
+	return &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(a.partner), 10), Value: value}, nil
 }

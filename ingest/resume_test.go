@@ -192,7 +192,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	p.until("freeze", func(st Status) bool { return st.State == Frozen })
 
 	eventID := func(x told) string {
-		kind := map[string]string{chainlog.ReferralDeposits: webhook.DepositReferral, chainlog.ReferralWithdrawals: webhook.WithdrawalReferral}[x.topic]
+		kind := map[string]string{chainlog.ReferralDeposits(r.config.ID): webhook.DepositReferral, chainlog.ReferralWithdrawals(r.config.ID): webhook.WithdrawalReferral}[x.topic]
 		l := x.GetLog()
 		return webhook.EventID(r.config.ID, common.Hash(l.GetTxHash()), l.GetLogIndex(), kind, x.GetPartnerId()).String()
 	}

@@ -43,7 +43,8 @@ type config struct {
 	// say of the rest would be wrong.
 	unread bool
 
-	// SecretKey encrypts the signing secrets at rest; only ever from the
+	// SecretKey encrypts the signing secrets at rest, or several keys with commas
+	// between, the newest first, while one takes over; only ever from the
 	// environment.
 	SecretKey string `yaml:"-" env:"SECRET_KEY"`
 }
@@ -130,7 +131,7 @@ const envPrefix = "NAVLOG_"
 
 // notSettings are variables of that prefix that are not part of the
 // configuration.
-var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
+var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
 
 // parseEnvironment sets each variable apart, so that what is wrong with it can be
 // said with its name. They are taken in order: a list goes before its elements.

@@ -7,16 +7,20 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // ingestResumeCmd ends a freeze. It needs neither the registry nor the read
-// models: the log and the chain say everything.
+// models: the log and the chain say everything. The decision is kept in the log;
+// the audit has it too, where the registry can be reached.
 type ingestResumeCmd struct {
 	common
+	signature
 	JSON        bool `name:"json" help:"Write JSON."`
 	AcceptReorg bool `help:"Do it: take back what the chain does not hold any more, and go on with the chain. Without it, only show what that would be."`
 }
@@ -32,7 +36,16 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.logger(s.err))
-	r, err := i.Resume(ctx, cmd.AcceptReorg)
+	var r *ingest.Resumption
+	resume := func() (err error) {
+		r, err = i.Resume(ctx, cmd.AcceptReorg)
+		return err
+	}
+	if cmd.AcceptReorg {
+		err = cmd.audited(ctx, s, c, resume)
+	} else {
+		err = resume()
+	}
 	if err != nil {
 		return err
 	}
@@ -45,6 +58,23 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *streams) error {
 		err = errNotAccepted
 	}
 	return err
+}
+
+// audited resumes between two rows of the audit, and without them where the
+// registry is not there: a frozen log is not to wait for it.
+func (cmd ingestResumeCmd) audited(ctx context.Context, s *streams, c config, resume func() error) error {
+	if c.Postgres.URL == "" {
+		return resume()
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	pool, err := registry.Open(limited, c.Postgres)
+	if err != nil {
+		fmt.Fprintf(s.err, "the audit has no row of this, for it is in the registry (%v); the log has the decision\n", err)
+		return resume()
+	}
+	defer pool.Close()
+	return cmd.around(ctx, pool, deed{command: "ingest resume", detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}, resume)
 }
 
 func printResumption(out io.Writer, r *ingest.Resumption) error {

@@ -84,6 +84,10 @@ func TestIngestResume(t *testing.T) {
 	if !done.Accepted || done.Records == 0 || len(done.Referrals) == 0 || done.Ancestor.Number >= done.Head.Number {
 		t.Errorf("done %+v", done)
 	}
+	var audit []auditRow
+	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" || audit[0].Outcome != auditDone || audit[1].Outcome != auditBegun {
+		t.Errorf("audit %+v", audit)
+	}
 	reached("head of the new chain", atHead)
 	steps(2, 10)
 	reached("head with new traffic", atHead)

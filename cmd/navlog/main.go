@@ -6,8 +6,8 @@
 //	dispatch   referral topics -> signed webhooks
 //	up         all four, with embedded engines and a development chain
 //
-// The operator's commands are config, partner, projection, status, verify and
-// webhook. faultproxy is for tests.
+// The operator's commands are audit, config, migrate, partner, projection,
+// status, verify and webhook. faultproxy is for tests.
 //
 // This package only ties the programs together: it reads the configuration,
 // opens the engines, and runs what was asked for until a signal comes.
@@ -36,8 +36,10 @@ type cli struct {
 	Partner    partnerCmd    `cmd:"" help:"Create partners, their keys and their signing secrets."`
 	Webhook    webhookCmd    `cmd:"" help:"List, show and replay deliveries; test, park and resume partners' webhooks."`
 	Projection projectionCmd `cmd:"" help:"List, rebuild, switch and drop the generations of the read models."`
+	Audit      auditCmd      `cmd:"" help:"List what operators changed: who, when and by which command."`
 	Status     statusCmd     `cmd:"" help:"Show what each program says of itself."`
 	Verify     verifyCmd     `cmd:"" help:"Prove that the log is what the chain says and that the read models equal it."`
+	Migrate    migrateCmd    `cmd:"" help:"Bring the tables in PostgreSQL up to date, and grant the programs' roles their rights."`
 	Config     configCmd     `cmd:"" help:"Check a configuration."`
 	Faultproxy faultproxyCmd `cmd:"" help:"Stand in front of a node and fail like a provider, from a seed: for tests of indexers."`
 	Probe      probeCmd      `cmd:"" hidden:"" help:"Ask a /readyz and fail unless it answers 200; for container health checks."`

@@ -15,13 +15,25 @@ type registryFlags struct {
 	JSON bool `name:"json" help:"Write JSON."`
 }
 
-// withRegistry runs do on an open registry.
+// withRegistry runs do on a registry that is open for reading: a command that only
+// looks changes nothing, the tables' version neither.
 func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config) error, sections ...section) error {
+	return f.withOpened(ctx, registry.OpenAsItIs, do, sections...)
+}
+
+// withRegistry runs do on an open registry, brought up to date before like by the
+// programs.
+func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config) error, sections ...section) error {
+	return f.withOpened(ctx, registry.Open, do, sections...)
+}
+
+func (f registryFlags) withOpened(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
+	do func(*pgxpool.Pool, config) error, sections ...section) error {
 	c, err := f.load(append(sections, needPostgres)...)
 	if err != nil {
 		return err
 	}
-	pool, err := registry.Open(ctx, c.Postgres)
+	pool, err := open(ctx, c.Postgres)
 	if err != nil {
 		return err
 	}

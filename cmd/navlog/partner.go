@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +25,8 @@ type partnerCmd struct {
 	Disable      partnerDisableCmd      `cmd:"" help:"Refuse a partner's API calls and stop its webhooks."`
 	Enable       partnerEnableCmd       `cmd:"" help:"Undo disable."`
 	RotateKey    partnerRotateKeyCmd    `cmd:"" help:"Issue another API key; the oldest is revoked when two are live."`
+	RevokeKey    partnerRevokeKeyCmd    `cmd:"" help:"End an API key of a partner, everywhere within a second."`
+	Reseal       partnerResealCmd       `cmd:"" help:"Encrypt all signing secrets with the newest key of NAVLOG_SECRET_KEY; nothing changes for partners."`
 	RotateSecret partnerRotateSecretCmd `cmd:"" help:"Replace the signing secret, with a time in which attempts are signed with both."`
 	SetLimit     partnerSetLimitCmd     `cmd:"" help:"Set a partner's requests a minute (0: the default)."`
 }
@@ -37,15 +40,17 @@ type newPartner struct {
 	SigningSecret string `json:"signingSecret,omitempty"`
 }
 
-// provenSealer refuses a key other than the one that the secrets of the registry
-// were sealed with: dispatch could open either those or the next one. A registry
-// without partners takes any key.
+// provenSealer refuses keys of which none is the one that the secrets of the
+// registry were sealed with: dispatch could open either those or the next one. And
+// it refuses to seal what a running dispatcher could not open. A registry without
+// partners takes any key.
 func provenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registry.Sealer, error) {
 	sealer, err := registry.NewSealer(key)
 	if err != nil {
 		return nil, err
 	}
-	known, err := db.New(pool).AnyEndpoint(ctx)
+	q := db.New(pool)
+	known, err := q.AnyEndpoint(ctx)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return sealer, nil
 	}
@@ -55,12 +60,20 @@ func provenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*registr
 	if _, err := sealer.Open(known.PartnerID, known.Secret); err != nil {
 		return nil, fmt.Errorf("%w: give the key that dispatch has; where it is lost, give every partner a new secret with `navlog partner rotate-secret ID --lost-key`", err)
 	}
+	newest := sealer.KeyIDs()[0]
+	without, err := q.DispatchersWithoutKey(ctx, newest)
+	if err != nil {
+		return nil, fmt.Errorf("look which keys the running dispatchers have: %w", err)
+	}
+	if without > 0 {
+		return nil, fmt.Errorf("%d running dispatchers could not open what is sealed with the newest key of NAVLOG_SECRET_KEY, whose id is %s: start them again with the same NAVLOG_SECRET_KEY as here, and run this again", without, newest)
+	}
 	return sealer, nil
 }
 
 // createPartner makes partner, endpoint, key and secret in one transaction. An
 // id of 0 takes the next free one.
-func createPartner(ctx context.Context, pool *pgxpool.Pool, sealer *registry.Sealer, id int64, name string, testKey bool) (newPartner, error) {
+func createPartner(ctx context.Context, pool *pgxpool.Pool, by signature, sealer *registry.Sealer, id int64, name string, testKey bool) (newPartner, error) {
 	created := newPartner{ID: id, Name: name, APIKey: registry.NewAPIKey(testKey), SigningSecret: registry.NewSigningSecret()}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) (err error) {
 		q := db.New(tx)
@@ -75,7 +88,10 @@ func createPartner(ctx context.Context, pool *pgxpool.Pool, sealer *registry.Sea
 		if err := q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: created.ID, Secret: sealer.Seal(created.ID, created.SigningSecret)}); err != nil {
 			return err
 		}
-		return addKey(ctx, q, created.ID, created.APIKey)
+		if err := addKey(ctx, q, created.ID, created.APIKey); err != nil {
+			return err
+		}
+		return by.record(ctx, q, deed{"partner create", created.ID, fmt.Sprintf("%q, key ...%s", name, last4(created.APIKey))}, auditDone)
 	})
 	var pgErr *pgconn.PgError
 	switch {
@@ -90,8 +106,11 @@ func createPartner(ctx context.Context, pool *pgxpool.Pool, sealer *registry.Sea
 }
 
 func addKey(ctx context.Context, q *db.Queries, partnerID int64, key string) error {
-	return q.CreateKey(ctx, db.CreateKeyParams{PartnerID: partnerID, Hash: registry.HashKey(key), Last4: key[len(key)-4:]})
+	return q.CreateKey(ctx, db.CreateKeyParams{PartnerID: partnerID, Hash: registry.HashKey(key), Last4: last4(key)})
 }
+
+// last4 is by what people tell keys apart.
+func last4(key string) string { return key[len(key)-4:] }
 
 func (p newPartner) print(w io.Writer, asJSON bool) error {
 	if asJSON {
@@ -109,7 +128,7 @@ func (p newPartner) print(w io.Writer, asJSON bool) error {
 }
 
 type partnerCreateCmd struct {
-	registryFlags
+	changeFlags
 	Name string `arg:"" help:"Name shown in the partner's statistics."`
 	ID   int64  `help:"The partner id that deposits name on chain, 1 to 4294967295 (default: the next free one)."`
 	Test bool   `help:"Issue a test key (nk_test_), for a development chain."`
@@ -125,7 +144,7 @@ func (cmd partnerCreateCmd) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		created, err := createPartner(ctx, pool, sealer, cmd.ID, cmd.Name, cmd.Test)
+		created, err := createPartner(ctx, pool, cmd.signature, sealer, cmd.ID, cmd.Name, cmd.Test)
 		if err != nil {
 			return err
 		}
@@ -238,48 +257,57 @@ func noPartner(id int64) error {
 }
 
 type partnerDisableCmd struct {
-	registryFlags
+	changeFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 
 // Run disables the partner.
 func (cmd partnerDisableCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.setDisabled(ctx, s, cmd.ID, true)
+	return cmd.setDisabled(ctx, s, "partner disable", cmd.ID, true)
 }
 
 type partnerEnableCmd struct {
-	registryFlags
+	changeFlags
 	ID int64 `arg:"" help:"Partner id."`
 }
 
 // Run enables the partner.
 func (cmd partnerEnableCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.setDisabled(ctx, s, cmd.ID, false)
+	return cmd.setDisabled(ctx, s, "partner enable", cmd.ID, false)
 }
 
-func (f registryFlags) setDisabled(ctx context.Context, s *streams, id int64, disabled bool) error {
-	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		n, err := db.New(pool).SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: id, Disabled: disabled})
-		return f.changed(s, id, n, err, partnerState(disabled))
+func (f changeFlags) setDisabled(ctx context.Context, s *streams, command string, id int64, disabled bool) error {
+	return f.update(ctx, s, deed{command, id, partnerState(disabled)}, func(q *db.Queries) (int64, error) {
+		return q.SetPartnerDisabled(ctx, db.SetPartnerDisabledParams{ID: id, Disabled: disabled})
 	})
 }
 
-// changed reports the result of an update of one partner.
-func (f registryFlags) changed(s *streams, id, rows int64, err error, what string) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("change partner %d: %w", id, err)
-	case rows == 0:
-		return noPartner(id)
-	case f.JSON:
-		return json.NewEncoder(s.out).Encode(map[string]any{"id": id, "changed": what})
-	}
-	_, err = fmt.Fprintf(s.out, "partner %d: %s\n", id, what)
-	return err
+// update changes the row of one partner and says so.
+func (f changeFlags) update(ctx context.Context, s *streams, d deed, do func(*db.Queries) (int64, error)) error {
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		err := f.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			rows, err := do(q)
+			switch {
+			case err != nil:
+				return d, fmt.Errorf("change partner %d: %w", d.partner, err)
+			case rows == 0:
+				return d, noPartner(d.partner)
+			}
+			return d, nil
+		})
+		if err != nil {
+			return err
+		}
+		if f.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"id": d.partner, "changed": d.detail})
+		}
+		_, err = fmt.Fprintf(s.out, "partner %d: %s\n", d.partner, d.detail)
+		return err
+	})
 }
 
 type partnerSetLimitCmd struct {
-	registryFlags
+	changeFlags
 	ID    int64 `arg:"" help:"Partner id."`
 	Limit int32 `arg:"" help:"Requests a minute, 1 to 1000000; 0 goes back to the default."`
 }
@@ -289,13 +317,12 @@ func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *streams) error {
 	if cmd.Limit < 0 || cmd.Limit > 1_000_000 {
 		return fmt.Errorf("the limit is %d and must be 0 to 1000000 requests a minute", cmd.Limit)
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		p := db.SetPartnerRateLimitParams{ID: cmd.ID}
-		if cmd.Limit > 0 {
-			p.RateLimit = &cmd.Limit
-		}
-		n, err := db.New(pool).SetPartnerRateLimit(ctx, p)
-		return cmd.changed(s, cmd.ID, n, err, "limit "+orDefault(p.RateLimit))
+	p := db.SetPartnerRateLimitParams{ID: cmd.ID}
+	if cmd.Limit > 0 {
+		p.RateLimit = &cmd.Limit
+	}
+	return cmd.update(ctx, s, deed{"partner set-limit", cmd.ID, "limit " + orDefault(p.RateLimit)}, func(q *db.Queries) (int64, error) {
+		return q.SetPartnerRateLimit(ctx, p)
 	})
 }
 
@@ -303,7 +330,7 @@ func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *streams) error {
 const maxLiveKeys = 2
 
 type partnerRotateKeyCmd struct {
-	registryFlags
+	changeFlags
 	ID   int64 `arg:"" help:"Partner id."`
 	Test bool  `help:"Issue a test key (nk_test_), for a development chain."`
 }
@@ -313,26 +340,27 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
 		key := registry.NewAPIKey(cmd.Test)
 		var name string
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			q := db.New(tx)
+		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			d := deed{"partner rotate-key", cmd.ID, "issued ..." + last4(key)}
 			if _, err := q.LockPartner(ctx, cmd.ID); err != nil {
-				return err
+				return d, err
 			}
 			p, err := q.GetPartner(ctx, cmd.ID)
 			if err != nil {
-				return err
+				return d, err
 			}
 			name = p.Name
 			live, err := q.ListLiveKeys(ctx, cmd.ID)
 			if err != nil {
-				return err
+				return d, err
 			}
 			for ; len(live) >= maxLiveKeys; live = live[1:] {
 				if err := q.RevokeKey(ctx, live[0].ID); err != nil {
-					return err
+					return d, err
 				}
+				d.detail += ", revoked ..." + live[0].Last4
 			}
-			return addKey(ctx, q, cmd.ID, key)
+			return d, addKey(ctx, q, cmd.ID, key)
 		})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return noPartner(cmd.ID)
@@ -344,8 +372,125 @@ func (cmd partnerRotateKeyCmd) Run(ctx context.Context, s *streams) error {
 	})
 }
 
+type partnerRevokeKeyCmd struct {
+	changeFlags
+	ID    int64  `arg:"" help:"Partner id."`
+	Last4 string `arg:"" optional:"" help:"The last four characters of the key, as partner show has them."`
+	All   bool   `help:"All of the partner's keys; partner rotate-key issues another one."`
+}
+
+// revokedWithin is how long a key may still count: for as long query trusts what
+// it was told of a key.
+const revokedWithin = "a second"
+
+// Run revokes.
+func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.All != (cmd.Last4 == "") || cmd.Last4 != "" && len(cmd.Last4) != 4 {
+		return fmt.Errorf("say which key of partner %d ends: its last four characters, as `navlog partner show %d` has them, or --all", cmd.ID, cmd.ID)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		var revoked []string
+		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			var err error
+			if _, err = q.LockPartner(ctx, cmd.ID); errors.Is(err, pgx.ErrNoRows) {
+				return deed{}, noPartner(cmd.ID)
+			}
+			if err == nil {
+				revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: cmd.ID, Last4: cmd.Last4})
+			}
+			if err != nil {
+				return deed{}, fmt.Errorf("revoke keys of partner %d: %w", cmd.ID, err)
+			}
+			if len(revoked) == 0 && !cmd.All {
+				return deed{}, fmt.Errorf("partner %d has no live key that ends with %q: `navlog partner show %d` has the live ones", cmd.ID, cmd.Last4, cmd.ID)
+			}
+			return deed{"partner revoke-key", cmd.ID, "revoked " + keyNames(revoked)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"id": cmd.ID, "revoked": append([]string{}, revoked...)})
+		}
+		_, err = fmt.Fprintf(s.out, "partner %d: revoked %s; within %s no instance takes it any more\n", cmd.ID, keyNames(revoked), revokedWithin)
+		return err
+	})
+}
+
+func keyNames(ends []string) string {
+	if len(ends) == 0 {
+		return "no key, for none was live"
+	}
+	return "..." + strings.Join(ends, ", ...")
+}
+
+type partnerResealCmd struct{ changeFlags }
+
+// Run seals again whatever is not sealed with the newest key.
+func (cmd partnerResealCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+		sealer, err := provenSealer(ctx, pool, c.SecretKey)
+		if err != nil {
+			return err
+		}
+		newest, resealed, partners := sealer.KeyIDs()[0], 0, 0
+		err = cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			rows, err := q.LockSecrets(ctx)
+			if err != nil {
+				return deed{}, fmt.Errorf("read the sealed secrets: %w", err)
+			}
+			partners = len(rows)
+			for _, r := range rows {
+				n, err := reseal(ctx, q, sealer, r)
+				if err != nil {
+					return deed{}, err
+				}
+				resealed += n
+			}
+			return deed{"partner reseal", 0, fmt.Sprintf("%d secrets of %d partners sealed again, with key %s", resealed, partners, newest)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"keyId": newest, "partners": partners, "resealed": resealed})
+		}
+		_, err = fmt.Fprintf(s.out, "all secrets of %d partners are sealed with key %s, %d of them since now: the other keys can be taken out of NAVLOG_SECRET_KEY\n", partners, newest, resealed)
+		return err
+	}, needSecretKey)
+}
+
+// reseal seals a partner's secrets with the newest key, and tells how many were
+// not.
+func reseal(ctx context.Context, q *db.Queries, sealer *registry.Sealer, row db.LockSecretsRow) (int, error) {
+	resealed := 0
+	again := func(sealed []byte) ([]byte, error) {
+		if len(sealed) == 0 || sealer.Newest(sealed) {
+			return sealed, nil
+		}
+		secret, err := sealer.Open(row.PartnerID, sealed)
+		if err != nil {
+			return nil, err
+		}
+		resealed++
+		return sealer.Seal(row.PartnerID, secret), nil
+	}
+	secret, err := again(row.Secret)
+	if err != nil {
+		return 0, err
+	}
+	next, err := again(row.NextSecret)
+	if err != nil || resealed == 0 {
+		return 0, err
+	}
+	if err := q.ReplaceSealed(ctx, db.ReplaceSealedParams{PartnerID: row.PartnerID, Secret: secret, NextSecret: next}); err != nil {
+		return 0, fmt.Errorf("seal the secret of partner %d again: %w", row.PartnerID, err)
+	}
+	return resealed, nil
+}
+
 type partnerRotateSecretCmd struct {
-	registryFlags
+	changeFlags
 	ID      int64         `arg:"" help:"Partner id."`
 	Overlap time.Duration `default:"24h" help:"How long the old secret still signs, with the new signature in X-Service-Signature-Next beside it: up to 720h; 0s replaces a secret that leaked at once."`
 	LostKey bool          `help:"NAVLOG_SECRET_KEY is a new one, because the old one is lost: replace the secret at once, without opening any."`
@@ -371,17 +516,25 @@ func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *streams) error {
 		}
 		secret := registry.NewSigningSecret()
 		sealed := sealer.Seal(cmd.ID, secret)
-		var replaced int64
-		if cmd.Overlap > 0 && !cmd.LostKey {
-			replaced, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: cmd.ID, NextSecret: sealed, OverlapSeconds: int64(cmd.Overlap.Seconds())})
-		} else {
-			replaced, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealed})
-		}
-		if err == nil && replaced == 0 {
-			return rotating(ctx, q, cmd.ID)
-		}
+		err = cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			d, replaced := deed{"partner rotate-secret", cmd.ID, "at once"}, int64(0)
+			var err error
+			if cmd.Overlap > 0 && !cmd.LostKey {
+				d.detail = "with an overlap of " + cmd.Overlap.String()
+				replaced, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: cmd.ID, NextSecret: sealed, OverlapSeconds: int64(cmd.Overlap.Seconds())})
+			} else {
+				replaced, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: cmd.ID, Secret: sealed})
+			}
+			if err == nil && replaced == 0 {
+				return d, rotating(ctx, q, cmd.ID)
+			}
+			if err != nil {
+				return d, fmt.Errorf("replace the secret of partner %d: %w", cmd.ID, err)
+			}
+			return d, nil
+		})
 		if err != nil {
-			return fmt.Errorf("replace the secret of partner %d: %w", cmd.ID, err)
+			return err
 		}
 		return newPartner{ID: cmd.ID, Name: p.Name, SigningSecret: secret}.print(s.out, cmd.JSON)
 	}, needSecretKey)

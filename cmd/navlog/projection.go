@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 type projectionCmd struct {
@@ -39,8 +40,27 @@ func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.
 	}, append(sections, needClickHouse)...)
 }
 
+// projectionChangeFlags are common to those that change something.
+type projectionChangeFlags struct {
+	projectionFlags
+	signature
+}
+
+// withAuditedOperator runs do with an open operator, between two rows of the audit:
+// a generation is more than rows of the registry.
+func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d deed, do func(*projections.Operator) error, sections ...section) error {
+	return f.withOpened(ctx, registry.Open, func(pool *pgxpool.Pool, c config) error {
+		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
+		if err != nil {
+			return err
+		}
+		defer o.Close()
+		return f.around(ctx, pool, d, func() error { return do(o) })
+	}, append(sections, needClickHouse)...)
+}
+
 // did prints what a command did.
-func (f projectionFlags) did(s *streams, id int32, what string) error {
+func (f projectionChangeFlags) did(s *streams, id int32, what string) error {
 	if f.JSON {
 		return json.NewEncoder(s.out).Encode(map[string]any{"generation": id, "changed": what})
 	}
@@ -74,14 +94,15 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *streams) error {
 }
 
 type projectionRebuildCmd struct {
-	projectionFlags
+	projectionChangeFlags
 	NoSwitch   bool `help:"Leave the new generation in standby."`
 	AcceptDiff bool `help:"Switch although the new generation differs from the live one, after a change of what the log is decoded to."`
 }
 
 // Run rebuilds. Progress goes to standard error, the report to standard output.
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+	d := deed{command: "projection rebuild", detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
+	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		bar := newRebuildBar(newConsole(s.err))
 		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.show, Notice: bar.say})
 		bar.keep()
@@ -128,18 +149,19 @@ func (cmd projectionShowCmd) Run(ctx context.Context, s *streams) error {
 		if err != nil {
 			return err
 		}
-		return projectionRebuildCmd{projectionFlags: cmd.projectionFlags}.print(s.out, r, errors.New("shown"))
+		return projectionRebuildCmd{projectionChangeFlags: projectionChangeFlags{projectionFlags: cmd.projectionFlags}}.print(s.out, r, errors.New("shown"))
 	})
 }
 
 type projectionSwitchCmd struct {
-	projectionFlags
+	projectionChangeFlags
 	ID int32 `arg:"" help:"Generation id."`
 }
 
 // Run switches.
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+	d := deed{command: "projection switch", detail: fmt.Sprintf("generation %d", cmd.ID)}
+	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		if err := o.Switch(ctx, cmd.ID); err != nil {
 			return err
 		}
@@ -147,11 +169,12 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *streams) error {
 	})
 }
 
-type projectionRollbackCmd struct{ projectionFlags }
+type projectionRollbackCmd struct{ projectionChangeFlags }
 
 // Run goes back.
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+	d := deed{command: "projection rollback", detail: "the newest standby generation"}
+	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		id, err := o.Rollback(ctx)
 		if err != nil {
 			return err
@@ -161,13 +184,14 @@ func (cmd projectionRollbackCmd) Run(ctx context.Context, s *streams) error {
 }
 
 type projectionDropCmd struct {
-	projectionFlags
+	projectionChangeFlags
 	ID int32 `arg:"" help:"Generation id."`
 }
 
 // Run drops.
 func (cmd projectionDropCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withOperator(ctx, func(o *projections.Operator) error {
+	d := deed{command: "projection drop", detail: fmt.Sprintf("generation %d", cmd.ID)}
+	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		if err := o.Drop(ctx, cmd.ID); err != nil {
 			return err
 		}

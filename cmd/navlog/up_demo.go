@@ -58,7 +58,7 @@ func (u *up) ensurePartners(ctx context.Context, d *deps) (created bool, err err
 		return false, err
 	}
 	for _, name := range demoNames {
-		p, err := createPartner(ctx, d.pool, sealer, 0, name, true)
+		p, err := createPartner(ctx, d.pool, signature{As: "navlog up"}, sealer, 0, name, true)
 		if err != nil {
 			return false, err
 		}

@@ -27,6 +27,8 @@ type webhookCmd struct {
 	Test        webhookTestCmd        `cmd:"" help:"Send a partner a signed test event."`
 	Park        webhookParkCmd        `cmd:"" help:"Stop sending to a partner; its events wait."`
 	Resume      webhookResumeCmd      `cmd:"" help:"Undo park."`
+	FollowLog   webhookFollowLogCmd   `cmd:"" name:"follow-log" help:"Make deliveries of another log, where it was rebuilt from the same chain."`
+	Dead        webhookDeadCmd        `cmd:"" help:"List, show and retry the referral records that could not become a delivery."`
 }
 
 // deliveryRow is a delivery as operators see it. A test event has no sequence.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ import (
 
 // orderFlags are common to the commands that dispatch carries out.
 type orderFlags struct {
-	registryFlags
+	changeFlags
 	Wait time.Duration `default:"10s" help:"How long to wait for a dispatcher to carry it out; 0: not at all. It is carried out anyway."`
 }
 
@@ -31,6 +32,25 @@ type order struct {
 	PartnerID  int64 `json:"partnerId"`
 	Done       bool  `json:"done"`
 	Deliveries int64 `json:"deliveries"` // sent for it, so far
+}
+
+// order leaves a command for dispatch, waits for it, and says what became of it.
+func (f orderFlags) order(ctx context.Context, s *streams, pool *pgxpool.Pool, d deed, leave func(*db.Queries) (int64, error)) error {
+	var id int64
+	err := f.change(ctx, pool, func(q *db.Queries) (_ deed, err error) {
+		if id, err = leave(q); err != nil {
+			return d, created(d.partner, err)
+		}
+		return d, nil
+	})
+	if err != nil {
+		return err
+	}
+	o, err := f.await(ctx, db.New(pool), d.partner, id)
+	if err != nil {
+		return err
+	}
+	return f.report(s, o, d.detail)
 }
 
 // await waits until the command is done.
@@ -100,15 +120,9 @@ func (cmd webhookReplayCmd) Run(ctx context.Context, s *streams) error {
 		case d.State == registry.Pending || d.State == registry.Parked:
 			return fmt.Errorf("event %s is %s: it is sent anyway", cmd.Event, d.State)
 		}
-		id, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
-		if err != nil {
-			return created(d.PartnerID, err)
-		}
-		o, err := cmd.await(ctx, q, d.PartnerID, id)
-		if err != nil {
-			return err
-		}
-		return cmd.report(s, o, "replay of "+cmd.Event.String())
+		return cmd.order(ctx, s, pool, deed{"webhook replay", d.PartnerID, "replay of " + cmd.Event.String()}, func(q *db.Queries) (int64, error) {
+			return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
+		})
 	})
 }
 
@@ -129,20 +143,13 @@ func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		q := db.New(pool)
+		d := deed{"webhook replay-range", cmd.Partner, fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To)}
 		p := db.CreateReplayRangeParams{PartnerID: cmd.Partner, FirstSequence: cmd.From, LastSequence: cmd.To}
 		if cmd.State != "" {
 			p.OnlyState = &cmd.State
+			d.detail += " that are " + cmd.State
 		}
-		id, err := q.CreateReplayRange(ctx, p)
-		if err != nil {
-			return created(cmd.Partner, err)
-		}
-		o, err := cmd.await(ctx, q, cmd.Partner, id)
-		if err != nil {
-			return err
-		}
-		return cmd.report(s, o, fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To))
+		return cmd.order(ctx, s, pool, d, func(q *db.Queries) (int64, error) { return q.CreateReplayRange(ctx, p) })
 	})
 }
 
@@ -154,42 +161,68 @@ type webhookTestCmd struct {
 // Run sends a test event.
 func (cmd webhookTestCmd) Run(ctx context.Context, s *streams) error {
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		q := db.New(pool)
-		id, err := q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
-		if err != nil {
-			return created(cmd.Partner, err)
-		}
-		o, err := cmd.await(ctx, q, cmd.Partner, id)
-		if err != nil {
-			return err
-		}
-		return cmd.report(s, o, "test event")
+		return cmd.order(ctx, s, pool, deed{"webhook test", cmd.Partner, "test event"}, func(q *db.Queries) (int64, error) {
+			return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
+		})
 	})
 }
 
 type webhookParkCmd struct {
-	registryFlags
+	changeFlags
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
 // Run parks a partner.
 func (cmd webhookParkCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.hold(ctx, s, cmd.Partner, true, "parked: its events wait for `navlog webhook resume`")
+	return cmd.hold(ctx, s, deed{"webhook park", cmd.Partner, "parked: its events wait for `navlog webhook resume`"}, true)
 }
 
 type webhookResumeCmd struct {
-	registryFlags
+	changeFlags
 	Partner int64 `arg:"" help:"Partner id."`
 }
 
 // Run resumes a partner.
 func (cmd webhookResumeCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.hold(ctx, s, cmd.Partner, false, "resumed")
+	return cmd.hold(ctx, s, deed{"webhook resume", cmd.Partner, "resumed"}, false)
 }
 
-func (f registryFlags) hold(ctx context.Context, s *streams, partner int64, held bool, what string) error {
-	return f.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		n, err := db.New(pool).HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: partner, Held: held})
-		return f.changed(s, partner, n, err, what)
+func (f changeFlags) hold(ctx context.Context, s *streams, d deed, held bool) error {
+	return f.update(ctx, s, d, func(q *db.Queries) (int64, error) {
+		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: d.partner, Held: held})
+	})
+}
+
+type webhookFollowLogCmd struct {
+	changeFlags
+	Log string `arg:"" help:"Id of the log, 32 hex digits, as dispatch names it when it refuses another one."`
+}
+
+// Run lets dispatch go on with another log. Event ids come from the chain, so what
+// is in both logs is not told again.
+func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *streams) error {
+	id, err := hex.DecodeString(cmd.Log)
+	if err != nil || len(id) != 16 {
+		return fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			n, err := q.FollowLog(ctx, id)
+			switch {
+			case err != nil:
+				return deed{}, fmt.Errorf("follow the log %x: %w", id, err)
+			case n == 0:
+				return deed{}, fmt.Errorf("deliveries are made of no other log than %x: there is nothing to change", id)
+			}
+			return deed{command: "webhook follow-log", detail: fmt.Sprintf("log %x, at %d positions", id, n)}, nil
+		})
+		if err != nil {
+			return err
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"log": cmd.Log})
+		}
+		_, err = fmt.Fprintf(s.out, "deliveries are made of the log %x from now on\n", id)
+		return err
 	})
 }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"encoding/hex"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // The operator's commands against a registry in which nothing runs: what is left
@@ -76,7 +80,21 @@ func TestWebhookCommands(t *testing.T) {
 		t.Errorf("resume: %v, held %t", err, held())
 	}
 
+	logs := []string{strings.Repeat("0a", 16), strings.Repeat("0b", 16)}
+	if _, err := postgres.Exec(t.Context(), "INSERT INTO position (topic_id, partition, topic, next_offset, log_id) SELECT gen_random_uuid(), n, 't', 5, decode($1, 'hex') FROM generate_series(0, 1) n", logs[0]); err != nil {
+		t.Fatal(err)
+	}
+	if out := c.mustRun("webhook", "follow-log", logs[1]); !strings.Contains(out, logs[1]) {
+		t.Errorf("follow-log: %q", out)
+	}
+	var followed int
+	if err := postgres.QueryRow(t.Context(), "SELECT count(*) FROM position WHERE log_id = decode($1, 'hex') AND next_offset = 5", logs[1]).Scan(&followed); err != nil || followed != 2 {
+		t.Errorf("%d positions follow the log, %v", followed, err)
+	}
+
 	for want, args := range map[string][]string{
+		"nothing to change":     {"follow-log", logs[1]},
+		"32 hex digits":         {"follow-log", "abc"},
 		"there is no event":     {"show", uuid.NewString()},
 		"no event":              {"replay", uuid.NewString()},
 		"there is no partner 8": {"test", "8"},
@@ -100,4 +118,71 @@ func pending(t *testing.T, c commands) string {
 		t.Fatalf("%d pending", len(rows))
 	}
 	return rows[0].ID.String()
+}
+
+// Records that could not become a delivery are listed, shown with what can be read
+// of them, and asked for again; a dispatcher does the rest.
+func TestDeadRecordCommands(t *testing.T) {
+	c := newCommands(t)
+	pool := c.registry()
+	value, err := proto.Marshal(&event.Referral{ChainId: 5, Kind: 3, PartnerId: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for offset, value := range [][]byte{value, {0xff}} {
+		if _, err := pool.Exec(t.Context(), `INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
+			VALUES (gen_random_uuid(), 2, $1, 'referral.deposits', 'poison', 'it cannot be read', $2)`, offset, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var rows []deadRow
+	c.json(&rows, "webhook", "dead", "list")
+	if len(rows) != 2 || rows[1].ID != 1 || rows[1].Error != "it cannot be read" || rows[1].Partition != 2 {
+		t.Fatalf("listed %+v", rows)
+	}
+	if out := c.mustRun("webhook", "dead", "show", "1"); !strings.Contains(out, `"partnerId":7`) || !strings.Contains(out, hex.EncodeToString(value)) {
+		t.Errorf("shown:\n%s", out)
+	}
+	if out := c.mustRun("webhook", "dead", "show", "2"); !strings.Contains(out, "nothing that this navlog can read") || !strings.Contains(out, "ff") {
+		t.Errorf("shown:\n%s", out)
+	}
+	if out := c.mustRun("webhook", "dead", "retry", "1", "--wait", "0s"); !strings.Contains(out, "1 wait for a running dispatcher") {
+		t.Errorf("%q", out)
+	}
+	q := db.New(pool)
+	row, err := q.ClaimDeadRecord(t.Context())
+	if err != nil || row.ID != 1 {
+		t.Fatalf("left for dispatch: %+v, %v", row, err)
+	}
+	if err := q.ResolveDeadRecord(t.Context(), db.ResolveDeadRecordParams{ID: 1, RetriedAt: row.RetryAt}); err != nil {
+		t.Fatal(err)
+	}
+	if c.json(&rows, "webhook", "dead", "list"); len(rows) != 1 || rows[0].ID != 2 {
+		t.Errorf("listed after one is resolved: %+v", rows)
+	}
+	if c.json(&rows, "webhook", "dead", "list", "--all"); len(rows) != 2 || rows[1].ResolvedAt == nil {
+		t.Errorf("listed with --all: %+v", rows)
+	}
+	for want, args := range map[string][]string{
+		"no dead record 9":           {"show", "9"},
+		"dead record 9 that is not":  {"retry", "2", "9"},
+		"dead record 1 that is not":  {"retry", "1"},
+		"their ids, or --all":        {"retry"},
+		"say which dead records are": {"retry", "2", "--all"},
+	} {
+		if _, err := c.run(append([]string{"webhook", "dead"}, args...)...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, want %q", args, err, want)
+		}
+	}
+	var waiting int
+	if err := pool.QueryRow(t.Context(), "SELECT count(*) FROM dead_record WHERE id = 2 AND retry_at IS NOT NULL").Scan(&waiting); err != nil || waiting != 0 {
+		t.Errorf("a retry that was refused left something (%v)", err)
+	}
+	if _, err := c.run("webhook", "dead", "retry", "--all", "--wait", "0s"); err != nil {
+		t.Error(err)
+	}
+	var audit []auditRow
+	if c.json(&audit, "audit"); len(audit) != 2 || audit[0].Command != "webhook dead retry" {
+		t.Errorf("audit %+v", audit)
+	}
 }

@@ -54,7 +54,7 @@ func (w *world) judge() (v verdict, err error) {
 		f.next(k.Value)
 	}
 	f.end(blocks)
-	for _, topic := range []string{chainlog.ReferralDeposits, chainlog.ReferralWithdrawals} {
+	for _, topic := range []string{chainlog.ReferralDeposits(w.config.ID), chainlog.ReferralWithdrawals(w.config.ID)} {
 		records, err := committed(w.ctx, w.kafka.Brokers, topic)
 		if err != nil {
 			return v, err

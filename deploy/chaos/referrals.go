@@ -39,7 +39,7 @@ func (f *fold) noteSpans(unit []*event.Record) {
 			head = max(head, b.GetNumber())
 		}
 		if l := r.GetLog(); l != nil {
-			if topic, partner := attribution(l); topic != "" {
+			if topic, partner := attribution(f.config.ID, l); topic != "" {
 				f.told[r.GetSeq()] = &span{log: l, topic: topic, partner: partner}
 			}
 		}
@@ -52,7 +52,7 @@ func (f *fold) noteSpans(unit []*event.Record) {
 }
 
 // attribution decodes with the contract's bindings.
-func attribution(l *event.Log) (topic string, partner uint32) {
+func attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
 	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
 	if err != nil {
 		return "", 0
@@ -62,10 +62,10 @@ func attribution(l *event.Log) (topic string, partner uint32) {
 		raw.Topics = append(raw.Topics, common.Hash(t))
 	}
 	if e, err := filterer.ParseDepositAccepted(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralDeposits, e.PartnerId
+		return chainlog.ReferralDeposits(chainID), e.PartnerId
 	}
 	if e, err := filterer.ParseWithdrawalRequested(raw); err == nil && e.PartnerId != 0 {
-		return chainlog.ReferralWithdrawals, e.PartnerId
+		return chainlog.ReferralWithdrawals(chainID), e.PartnerId
 	}
 	return "", 0
 }

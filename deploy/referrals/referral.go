@@ -14,14 +14,18 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 
 // ChainID of all referrals.
 const ChainID = 31337
 
-// large makes a body of about 700 bytes.
-var large, _ = new(big.Int).SetString("90071992547409931234567890123456789012345678901234567890123456789012345678", 10)
+// logID is the id of the log that all referrals are of.
+var logID = []byte("referrals of log")
+
+// large makes a body of about 650 bytes: nearly the largest amount that counts.
+var large = new(big.Int).Sub(readmodel.MaxAmount, big.NewInt(1))
 
 // A Referral is a record and what must arrive of it.
 type Referral struct {
@@ -35,7 +39,7 @@ type Referral struct {
 // arguments give the same bytes.
 func Withdrawal(partner uint32, n int) (Referral, error) {
 	topics, data, err := contracts.Encode(contracts.WithdrawalRequested{
-		RequestIndex: new(big.Int).Add(large, big.NewInt(int64(n))), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
+		RequestIndex: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
 		Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
 	})
 	if err != nil {
@@ -49,7 +53,7 @@ func Withdrawal(partner uint32, n int) (Referral, error) {
 	for _, topic := range topics {
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
-	record := &event.Referral{ChainId: ChainID, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: partner, Seq: uint64(n), Log: log}
+	record := &event.Referral{ChainId: ChainID, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: partner, Seq: uint64(n), LogId: logID, Log: log}
 	envelope, err := webhook.FromReferral(record)
 	if err != nil {
 		return Referral{}, fmt.Errorf("withdrawal %d of partner %d: %w", n, partner, err)

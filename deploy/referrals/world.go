@@ -89,12 +89,12 @@ func (w *World) makeTopics(ctx context.Context) (err error) {
 // RemakeTopic deletes the topic of withdrawals with all that is in it, and makes
 // it anew under another id.
 func (w *World) RemakeTopic(ctx context.Context) error {
-	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, chainlog.ReferralWithdrawals)
+	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, chainlog.ReferralWithdrawals(ChainID))
 	if err == nil {
 		err = answers.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("delete topic %s: %w", chainlog.ReferralWithdrawals, err)
+		return fmt.Errorf("delete topic %s: %w", chainlog.ReferralWithdrawals(ChainID), err)
 	}
 	w.client.Close() // it writes to the old id
 	return w.makeTopics(ctx)
@@ -136,7 +136,7 @@ func (w *World) Close() error {
 func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	records := make([]*kgo.Record, len(referrals))
 	for i, r := range referrals {
-		records[i] = &kgo.Record{Topic: chainlog.ReferralWithdrawals, Key: []byte(strconv.FormatUint(uint64(r.Partner), 10)), Value: r.Value}
+		records[i] = &kgo.Record{Topic: chainlog.ReferralWithdrawals(ChainID), Key: []byte(strconv.FormatUint(uint64(r.Partner), 10)), Value: r.Value}
 	}
 	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("append %d referrals: %w", len(referrals), err)

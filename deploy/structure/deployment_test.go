@@ -56,7 +56,10 @@ func TestComposeOrder(t *testing.T) {
 		"project":  {"kafka", "clickhouse", "postgres"},
 		"serve":    {"clickhouse", "postgres"},
 		"dispatch": {"kafka", "postgres"},
+		"migrate":  {"postgres"},
+		"operate":  {"postgres"},
 	}
+	end := []string{"migrate", "operate"} // do what they are for and end
 	if len(c.Services) != len(needs) {
 		t.Errorf("compose.yaml has %d services, want %d", len(c.Services), len(needs))
 	}
@@ -66,8 +69,11 @@ func TestComposeOrder(t *testing.T) {
 			t.Errorf("compose.yaml lacks service %s", name)
 			continue
 		}
-		if len(s.Healthcheck.Test) < 2 || s.Restart == "" {
+		if (len(s.Healthcheck.Test) < 2 && !slices.Contains(end, name)) || s.Restart == "" {
 			t.Errorf("service %s has no health check or no restart policy", name)
+		}
+		if slices.Contains([]string{"ingest", "project", "serve", "dispatch", "operate"}, name) && s.DependsOn["migrate"].Condition != "service_completed_successfully" {
+			t.Errorf("service %s does not wait until the tables are up to date", name)
 		}
 		for _, engine := range engines {
 			if s.DependsOn[engine].Condition != "service_healthy" {
@@ -92,10 +98,20 @@ func TestComposeOrder(t *testing.T) {
 // nothing but the API, on loopback.
 func TestComposeIsSafe(t *testing.T) {
 	c := loadCompose(t)
-	for _, name := range []string{"ingest", "project", "serve", "dispatch"} {
+	for _, name := range []string{"ingest", "project", "serve", "dispatch", "migrate", "operate"} {
 		s := c.Services[name]
+		login := "navlog_" + name
+		if name == "operate" {
+			login = "navlog_operator"
+		}
+		if at := s.Environment["NAVLOG_POSTGRES_URL"]; !strings.HasPrefix(at, "postgres://"+login+"@") || s.Environment["NAVLOG_POSTGRES_SKIP_MIGRATIONS"] != "true" {
+			t.Errorf("service %s uses PostgreSQL as %s, or migrates by itself", name, at)
+		}
 		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") {
 			t.Errorf("service %s may write its file system or keeps capabilities", name)
+		}
+		if name == "operate" {
+			name = "status" // until another command is given
 		}
 		if s.Build["dockerfile"] != "deploy/Dockerfile" || len(s.Command) == 0 || s.Command[0] != name {
 			t.Errorf("service %s does not run `navlog %s` from deploy/Dockerfile", name, name)
@@ -122,14 +138,15 @@ func TestComposeIsSafe(t *testing.T) {
 	}
 	// Each program has its own rights, so that one that is broken into gives away
 	// no more than these.
-	for secret, holder := range map[string]string{
-		"NAVLOG_SECRET_KEY":                "dispatch",
-		"NAVLOG_CLICKHOUSE_PASSWORD":       "project",
-		"NAVLOG_CLICKHOUSE_QUERY_PASSWORD": "serve",
+	for secret, holders := range map[string][]string{
+		"NAVLOG_SECRET_KEY":                {"dispatch", "operate"},
+		"NAVLOG_CLICKHOUSE_PASSWORD":       {"project"},
+		"NAVLOG_CLICKHOUSE_QUERY_PASSWORD": {"serve"},
+		"POSTGRES_PASSWORD":                {"postgres"},
 	} {
 		for name, s := range c.Services {
-			if _, ok := s.Environment[secret]; ok != (name == holder) {
-				t.Errorf("service %s: has %s: %v; only %s needs it and must get it", name, secret, ok, holder)
+			if _, ok := s.Environment[secret]; ok != slices.Contains(holders, name) {
+				t.Errorf("service %s: has %s: %v; only %v need it and must get it", name, secret, ok, holders)
 			}
 		}
 	}

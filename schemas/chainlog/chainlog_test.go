@@ -405,7 +405,7 @@ func TestEnsureTopics(t *testing.T) {
 	b.must(EnsureTopics(b.ctx, b.adm, chain, topology)) // again
 	topics, err := b.adm.ListTopics(b.ctx)
 	b.must(err)
-	for name, partitions := range map[string]int{LogTopic(chain): 1, CursorTopic(chain): 1, ReferralDeposits: 8, ReferralWithdrawals: 8} {
+	for name, partitions := range map[string]int{LogTopic(chain): 1, CursorTopic(chain): 1, ReferralDeposits(chain): 8, ReferralWithdrawals(chain): 8} {
 		if got := len(topics[name].Partitions); got != partitions {
 			t.Errorf("topic %s has %d partitions, want %d", name, got, partitions)
 		}
@@ -418,7 +418,7 @@ func TestEnsureTopics(t *testing.T) {
 		b.must(err)
 	}
 	alter(LogTopic(chain), "retention.ms", "604800000")
-	alter(ReferralDeposits, "retention.bytes", "1000")
+	alter(ReferralDeposits(chain), "retention.bytes", "1000")
 	alter(CursorTopic(chain), "cleanup.policy", "delete")
 	_, err = b.adm.CreatePartitions(b.ctx, 1, LogTopic(chain))
 	b.must(err)
@@ -427,7 +427,7 @@ func TestEnsureTopics(t *testing.T) {
 		t.Fatal("topics whose records expire are accepted")
 	}
 	for _, want := range []string{
-		`topic chain.1.log has retention.ms="604800000" and must have "-1"`, `topic referral.deposits has retention.bytes="1000"`,
+		`topic chain.1.log has retention.ms="604800000" and must have "-1"`, `topic chain.1.referral.deposits has retention.bytes="1000"`,
 		`topic chain.1.cursor has cleanup.policy="delete" and must have "compact"`, "topic chain.1.log has 2 partitions", "kafka-configs --alter",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -2,10 +2,13 @@
 // they must be configured, how a record becomes bytes, and how the log is read
 // so that a reader can prove that it missed nothing.
 //
-//	chain.<id>.log          one partition, kept for ever; event.Record, seq contiguous from 1
-//	chain.<id>.cursor       one partition, compacted; event.Cursor, committed with the records
-//	referral.deposits       event.Referral, keyed by partner id, kept for ever
-//	referral.withdrawals    event.Referral, keyed by partner id, kept for ever
+//	chain.<id>.log                   one partition, kept for ever; event.Record, seq contiguous from 1
+//	chain.<id>.cursor                one partition, compacted; event.Cursor, committed with the records
+//	chain.<id>.referral.deposits     event.Referral, keyed by partner id, kept for ever
+//	chain.<id>.referral.withdrawals  event.Referral, keyed by partner id, kept for ever
+//
+// The chain's id is in every name: deployments of several chains may share a
+// cluster and never meet.
 //
 // Offsets have gaps (transaction markers, aborted records); seq has none. A
 // position is therefore a seq, with an offset beside it as a hint.

@@ -309,7 +309,7 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 	}
 	defer client.Close()
 	adm := kadm.NewClient(client)
-	topics := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits, ReferralWithdrawals}
+	topics := []string{LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID)}
 	list := func(ask func(context.Context, ...string) (kadm.ListedOffsets, error)) (kadm.ListedOffsets, error) {
 		offsets, err := ask(ctx, topics...)
 		if err == nil {

@@ -13,13 +13,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-// ReferralDeposits and ReferralWithdrawals carry one event.Referral per
-// deposit or withdrawal request that names a partner, keyed by partner id.
-const (
-	ReferralDeposits    = "referral.deposits"
-	ReferralWithdrawals = "referral.withdrawals"
-)
-
 // MaxBatchBytes bounds a produced record batch: brokers refuse above 1 MB
 // unless told otherwise, the embedded one included.
 const MaxBatchBytes = 1_000_000
@@ -29,6 +22,18 @@ func LogTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.log", chainI
 
 // CursorTopic is the name of the compacted topic with the cursor of a chain.
 func CursorTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.cursor", chainID) }
+
+// ReferralDeposits and ReferralWithdrawals are the names of the topics of a chain
+// that carry one event.Referral per deposit or withdrawal request that names a
+// partner, keyed by partner id.
+func ReferralDeposits(chainID uint64) string {
+	return fmt.Sprintf("chain.%d.referral.deposits", chainID)
+}
+
+// ReferralWithdrawals: see ReferralDeposits.
+func ReferralWithdrawals(chainID uint64) string {
+	return fmt.Sprintf("chain.%d.referral.withdrawals", chainID)
+}
 
 // Topology is how the topics are made where they do not exist yet.
 type Topology struct {
@@ -67,8 +72,8 @@ func topics(chainID uint64, t Topology) []topic {
 			"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1",
 			"min.insync.replicas": minISR,
 		}, compact},
-		keep(ReferralDeposits, t.ReferralPartitions, false),
-		keep(ReferralWithdrawals, t.ReferralPartitions, false),
+		keep(ReferralDeposits(chainID), t.ReferralPartitions, false),
+		keep(ReferralWithdrawals(chainID), t.ReferralPartitions, false),
 	}
 }
 

@@ -916,7 +916,7 @@ func (x *Coverage) GetRemoved() bool {
 	return false
 }
 
-// Referral is the value of referral.deposits and referral.withdrawals: the
+// Referral is the value of the referral topics of a chain: the
 // raw log that names a partner, once its block is deep enough.
 type Referral struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`

@@ -5,7 +5,8 @@
 //
 // Each column has one writer. `navlog partner` writes partners, keys and
 // secrets; query writes webhook URLs and commands; dispatch writes everything
-// else about deliveries; project and `navlog projection` write generations.
+// else about deliveries; project and `navlog projection` write generations. Every
+// command of an operator that changes something adds to audit.
 //
 // A delivery is in one of these states:
 //
@@ -13,7 +14,10 @@
 //	parked       to be sent, but the breaker of its partner's URL is open
 //	delivered    answered with 2xx                                        (replayable)
 //	failed       1 attempt and 3 retries went wrong                       (replayable)
-//	no_endpoint  its partner is unknown, disabled, or has no URL          (replayable)
+//	no_endpoint  its partner is disabled, has no URL, or came later       (replayable)
+//
+// What names a partner that does not exist has no row; the referral topics keep it,
+// and it is found when the partner is created.
 package registry
 
 import (
@@ -30,6 +34,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -65,6 +70,9 @@ type Config struct {
 	URL string `yaml:"url" env:"URL"`
 	// MaxConns of the pool of one program: 1 to 1000, default 10.
 	MaxConns int32 `yaml:"maxConns" env:"MAX_CONNS"`
+	// SkipMigrations: only `navlog migrate` brings the tables up to date, with a login
+	// of its own; a program that finds older ones refuses them. Default false.
+	SkipMigrations bool `yaml:"skipMigrations" env:"SKIP_MIGRATIONS"`
 }
 
 // DefaultConfig has everything but the URL.
@@ -83,8 +91,37 @@ func (c Config) Validate() error {
 }
 
 // Open makes a pool, checks that the server answers and brings the tables up
-// to date. Several programs may do so at once.
+// to date, unless that is left to others. Several programs may do so at once.
 func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
+	pool, err := Connect(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	version, err := Version(ctx, pool)
+	switch {
+	case err != nil:
+	case version >= newest():
+	case c.SkipMigrations:
+		err = outdated(version)
+	default:
+		err = Migrate(ctx, pool)
+	}
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return pool, nil
+}
+
+// OpenAsItIs is Open for who only reads: it changes nothing, and refuses tables
+// that are older than what it would ask them.
+func OpenAsItIs(ctx context.Context, c Config) (*pgxpool.Pool, error) {
+	c.SkipMigrations = true
+	return Open(ctx, c)
+}
+
+// Connect makes a pool and checks that the server answers, and nothing more.
+func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, errors.New("postgres.url cannot be parsed: it must look like postgres://user:password@host:5432/navlog")
@@ -110,14 +147,57 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		reason := strings.Join(strings.Fields(err.Error()), " ")
 		return nil, fmt.Errorf("reach PostgreSQL at %s:%d: %s; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, reason)
 	}
-	if err := migrate(ctx, pool); err != nil {
-		pool.Close()
-		return nil, err
-	}
 	return pool, nil
 }
 
-func migrate(ctx context.Context, pool *pgxpool.Pool) error {
+// Version is that of the tables: 0 where there are none.
+func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
+	var version int64
+	err := pool.QueryRow(ctx, "SELECT coalesce(max(version_id), 0) FROM goose_db_version WHERE is_applied").Scan(&version)
+	var refusal *pgconn.PgError
+	if errors.As(err, &refusal) && refusal.Code == "42P01" {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the version of the tables in PostgreSQL: %w", err)
+	}
+	return version, nil
+}
+
+// newest is the version that this program knows.
+func newest() int64 {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil || len(names) == 0 {
+		panic("the registry has no migrations") // they are embedded
+	}
+	version, err := goose.NumericComponent(names[len(names)-1]) // sorted
+	if err != nil {
+		panic(err)
+	}
+	return version
+}
+
+func outdated(version int64) error {
+	if version == 0 {
+		return errors.New("the registry in PostgreSQL has no tables yet: `navlog migrate` makes them")
+	}
+	return fmt.Errorf("the tables in PostgreSQL are of version %d, and this navlog needs %d: run `navlog migrate` of this version, with the login that owns them", version, newest())
+}
+
+//go:embed roles.sql
+var roles string
+
+// GrantRoles gives each program's role the rights that its work takes, and no other.
+// The login must own the tables, and make roles where some are missing.
+func GrantRoles(ctx context.Context, pool *pgxpool.Pool) error {
+	if _, err := pool.Exec(ctx, roles); err != nil {
+		return fmt.Errorf("grant the rights of the programs' roles: %w", err)
+	}
+	return nil
+}
+
+// Migrate brings the tables up to date.
+func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err
@@ -128,7 +208,12 @@ func migrate(ctx context.Context, pool *pgxpool.Pool) error {
 	if err != nil {
 		return fmt.Errorf("prepare the migrations of PostgreSQL: %w", err)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	_, err = provider.Up(ctx)
+	var refusal *pgconn.PgError
+	switch {
+	case errors.As(err, &refusal) && refusal.Code == "42501":
+		return fmt.Errorf("migrate PostgreSQL: %w: run `navlog migrate` with the login that owns the tables, before this", err)
+	case err != nil:
 		return fmt.Errorf("migrate PostgreSQL: %w", err)
 	}
 	return nil

@@ -570,3 +570,36 @@ func TestAnnounceWritten(t *testing.T) {
 		t.Errorf("announced in a closed pool: %v", err)
 	}
 }
+
+// Writing what came of a POST looks at the newest attempts of its event alone: it
+// costs the same for the first attempt and for the twenty thousandth.
+func TestResultIsWrittenWithoutTheLog(t *testing.T) {
+	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	few, many := uuid.New(), uuid.New()
+	for _, statement := range []string{
+		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 't', '', 'pending'), ('%s', 7, 2, 't', '', 'pending')`, few, many),
+		fmt.Sprintf(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+			SELECT '%s', n, 'u', 1, timestamptz '2024-01-01' + n * interval '1 second', 5, 200 FROM generate_series(1, 20000) n`, many),
+		"ANALYZE attempt",
+	} {
+		if _, err := pool.Exec(ctx, statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := &explained{Pool: pool, t: t}
+	queries := db.New(e)
+	for _, id := range []uuid.UUID{few, many} {
+		p := db.FinishAttemptsParams{
+			EventIds: []uuid.UUID{id}, PartnerIds: []int64{7}, Fences: []int64{1}, States: []string{"delivered"}, Attempts: []int32{1}, WaitMs: []int64{0},
+			Finished: []bool{true}, Urls: []string{"u"}, EndpointVersions: []int64{1}, StartedAt: []time.Time{time.Now()}, DurationMs: []int32{1},
+			Statuses: []int32{200}, Errors: []string{""}, Responses: [][]byte{nil}, DnsUs: []int32{-1}, ConnectUs: []int32{-1}, TlsUs: []int32{-1}, FirstByteUs: []int32{-1},
+			Owner: uuid.New(), AttemptsKept: 1 << 30,
+		}
+		if _, err := queries.FinishAttempts(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+		if e.blocks > 60 {
+			t.Errorf("a result is written with %d blocks looked at", e.blocks)
+		}
+	}
+}

@@ -1,16 +1,19 @@
 package registry
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/big"
+	"slices"
 	"strings"
 )
 
@@ -77,47 +80,135 @@ func NewSigningSecret() string {
 	return "whsec_" + base64.StdEncoding.EncodeToString(b)
 }
 
-// Sealer encrypts signing secrets at rest with AES-256-GCM. The partner id is
-// authenticated with the text, so that a row copied to another partner fails.
-type Sealer struct{ aead cipher.AEAD }
+// Sealer encrypts signing secrets at rest with AES-256-GCM. What it seals is
+//
+//	sealMagic, id of the key, nonce, ciphertext
+//
+// of which all that is before the nonce is authenticated with the text, and the
+// partner id too, so that a row copied to another partner fails. What was sealed
+// before keys had ids is nonce and ciphertext alone; every key is tried at it.
+type Sealer struct{ keys []sealKey } // the newest first
 
-// NewSealer reads the key: 32 bytes in standard base64, from the environment.
-func NewSealer(key string) (*Sealer, error) {
-	b, err := base64.StdEncoding.DecodeString(key)
-	if err != nil || len(b) != 32 {
-		return nil, errors.New("NAVLOG_SECRET_KEY must be the base64 of 32 bytes: make one with `openssl rand -base64 32` and keep it, the stored signing secrets cannot be read without it")
+type sealKey struct {
+	id   [keyIDLen]byte
+	aead cipher.AEAD
+}
+
+const (
+	sealMagic = "nvk1"
+	keyIDLen  = 8
+)
+
+// NewSealer reads NAVLOG_SECRET_KEY: 32 bytes in standard base64, or several such
+// keys with commas between them while one takes over from another. The first one
+// seals, each of them opens.
+func NewSealer(keys string) (*Sealer, error) {
+	s := new(Sealer)
+	for _, text := range strings.Split(keys, ",") {
+		b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		if err != nil || len(b) != 32 {
+			return nil, errors.New("NAVLOG_SECRET_KEY must be the base64 of 32 bytes, or several of them with commas between, the newest first: make one with `openssl rand -base64 32` and keep it, the stored signing secrets cannot be read without it")
+		}
+		key, err := newSealKey(b)
+		if err != nil {
+			return nil, fmt.Errorf("make the cipher of NAVLOG_SECRET_KEY: %w", err)
+		}
+		if s.has(key.id) {
+			return nil, errors.New("NAVLOG_SECRET_KEY names one key twice: give each once, the newest first")
+		}
+		s.keys = append(s.keys, key)
 	}
-	block, err := aes.NewCipher(b)
+	return s, nil
+}
+
+func newSealKey(key []byte) (sealKey, error) {
+	block, err := aes.NewCipher(key)
 	if err != nil {
-		return nil, fmt.Errorf("make the cipher of NAVLOG_SECRET_KEY: %w", err)
+		return sealKey{}, err
 	}
 	aead, err := cipher.NewGCM(block)
 	if err != nil {
-		return nil, fmt.Errorf("make the cipher of NAVLOG_SECRET_KEY: %w", err)
+		return sealKey{}, err
 	}
-	return &Sealer{aead}, nil
+	// A key is 256 random bits: a part of its hash gives nothing of it away.
+	sum := sha256.Sum256(append([]byte("navlog secret key id:"), key...))
+	return sealKey{id: [keyIDLen]byte(sum[:]), aead: aead}, nil
 }
 
-// Seal encrypts the secret of a partner.
+// KeyIDs names the keys, the one that seals first. Ids are no secret.
+func (s *Sealer) KeyIDs() []string {
+	ids := make([]string, len(s.keys))
+	for i, k := range s.keys {
+		ids[i] = hex.EncodeToString(k.id[:])
+	}
+	return ids
+}
+
+func (s *Sealer) has(id [keyIDLen]byte) bool {
+	return slices.ContainsFunc(s.keys, func(k sealKey) bool { return k.id == id })
+}
+
+// Newest tells whether a value was sealed with the newest key.
+func (s *Sealer) Newest(sealed []byte) bool {
+	id, ok := sealedWith(sealed)
+	return ok && id == s.keys[0].id
+}
+
+// sealedWith is the id of the key in a sealed value; false: it has none.
+func sealedWith(sealed []byte) (id [keyIDLen]byte, ok bool) {
+	rest, ok := bytes.CutPrefix(sealed, []byte(sealMagic))
+	if !ok || len(rest) < keyIDLen {
+		return id, false
+	}
+	return [keyIDLen]byte(rest), true
+}
+
+// Seal encrypts the secret of a partner with the newest key.
 func (s *Sealer) Seal(partnerID int64, secret string) []byte {
-	nonce := make([]byte, s.aead.NonceSize())
+	key := s.keys[0]
+	sealed := append([]byte(sealMagic), key.id[:]...)
+	nonce := make([]byte, key.aead.NonceSize())
 	if _, err := rand.Read(nonce); err != nil {
 		panic(err) // crypto/rand does not fail on any supported system
 	}
-	return s.aead.Seal(nonce, nonce, []byte(secret), partnerBytes(partnerID))
+	bound := append(bytes.Clone(sealed), partnerBytes(partnerID)...)
+	return key.aead.Seal(append(sealed, nonce...), nonce, []byte(secret), bound)
 }
 
-// Open decrypts what Seal made for the same partner.
+// Open decrypts what Seal made for the same partner with one of the keys.
 func (s *Sealer) Open(partnerID int64, sealed []byte) (string, error) {
-	n := s.aead.NonceSize()
-	if len(sealed) < n {
+	id, named := sealedWith(sealed)
+	const header = len(sealMagic) + keyIDLen
+	for _, k := range s.keys {
+		if named && k.id == id {
+			if secret, ok := k.open(sealed[header:], append(bytes.Clone(sealed[:header]), partnerBytes(partnerID)...)); ok {
+				return secret, nil
+			}
+		}
+	}
+	// Without an id, or with random bytes that look like one.
+	for _, k := range s.keys {
+		if secret, ok := k.open(sealed, partnerBytes(partnerID)); ok {
+			return secret, nil
+		}
+	}
+	switch {
+	case len(sealed) < s.keys[0].aead.NonceSize():
 		return "", fmt.Errorf("the signing secret of partner %d is cut short in the registry: rotate it with `navlog partner rotate-secret %d`", partnerID, partnerID)
+	case named && !s.has(id):
+		return "", fmt.Errorf("the signing secret of partner %d, sealed with key %x where %s was given, cannot be decrypted: NAVLOG_SECRET_KEY is not the key it was stored with",
+			partnerID, id, strings.Join(s.KeyIDs(), " and "))
 	}
-	secret, err := s.aead.Open(nil, sealed[:n], sealed[n:], partnerBytes(partnerID))
-	if err != nil {
-		return "", fmt.Errorf("the signing secret of partner %d cannot be decrypted: NAVLOG_SECRET_KEY is not the key it was stored with", partnerID)
+	return "", fmt.Errorf("the signing secret of partner %d cannot be decrypted: NAVLOG_SECRET_KEY is not the key it was stored with", partnerID)
+}
+
+func (k sealKey) open(sealed, bound []byte) (string, bool) {
+	n := k.aead.NonceSize()
+	if len(sealed) < n {
+		return "", false
 	}
-	return string(secret), nil
+	secret, err := k.aead.Open(nil, sealed[:n], sealed[n:], bound)
+	return string(secret), err == nil
 }
 
 func partnerBytes(id int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(id)) }

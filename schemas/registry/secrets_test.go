@@ -114,3 +114,52 @@ func TestSealer(t *testing.T) {
 		}
 	}
 }
+
+// While one key takes over from another, what either sealed is opened and the
+// newest seals; what was sealed before keys had ids is opened too.
+func TestSealerOfSeveralKeys(t *testing.T) {
+	first, second := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32)), base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
+	sealer := func(keys string) *Sealer {
+		s, err := NewSealer(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	before, between, after := sealer(first), sealer(second+", "+first), sealer(second)
+	secret := NewSigningSecret()
+	old, fresh := before.Seal(7, secret), between.Seal(7, secret)
+	nonce := bytes.Repeat([]byte{1}, 12)
+	plain := before.keys[0].aead.Seal(bytes.Clone(nonce), nonce, []byte(secret), partnerBytes(7))
+	// Random bytes of a nonce may look like the beginning of a value with an id.
+	copy(nonce, sealMagic)
+	lookalike := before.keys[0].aead.Seal(bytes.Clone(nonce), nonce, []byte(secret), partnerBytes(7))
+	for name, sealed := range map[string][]byte{"the old key": old, "the new key": fresh, "a key without id": plain, "a nonce like an id": lookalike} {
+		if got, err := between.Open(7, sealed); err != nil || got != secret {
+			t.Errorf("sealed with %s: %v", name, err)
+		}
+		if between.Newest(sealed) != (name == "the new key") {
+			t.Errorf("sealed with %s: Newest says %t", name, between.Newest(sealed))
+		}
+	}
+	if _, err := after.Open(7, fresh); err != nil {
+		t.Errorf("the new key alone: %v", err)
+	}
+	_, err := after.Open(7, old)
+	if err == nil || !strings.Contains(err.Error(), before.KeyIDs()[0]) || !strings.Contains(err.Error(), after.KeyIDs()[0]) {
+		t.Errorf("without the old key: %v", err)
+	}
+	// The id belongs to what is sealed: another one in its place opens nothing.
+	forged := append(append([]byte(sealMagic), between.keys[1].id[:]...), fresh[len(sealMagic)+keyIDLen:]...)
+	if _, err := between.Open(7, forged); err == nil {
+		t.Error("a value with the id of another key is opened")
+	}
+	if ids := between.KeyIDs(); len(ids) != 2 || ids[0] != after.KeyIDs()[0] || strings.Contains(first+second, ids[0]) {
+		t.Errorf("ids %v", ids)
+	}
+	for _, bad := range []string{first + "," + first, first + ",", "," + first, first + " " + second} {
+		if _, err := NewSealer(bad); err == nil || strings.Contains(err.Error(), first) {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}

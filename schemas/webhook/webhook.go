@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // Event types.
@@ -70,6 +72,10 @@ type Envelope struct {
 	CreatedAt string    `json:"createdAt"`
 	PartnerID uint32    `json:"partnerId"`
 	Data      any       `json:"data"`
+
+	// Quarantined says why the event counts in no sum, count or list of the read
+	// models, so that its partner is not told of it either; empty where it counts.
+	Quarantined string `json:"-"`
 }
 
 // DepositData is the data of deposit.referral; amounts in native units.
@@ -127,12 +133,14 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 	switch e := decoded.(type) {
 	case contracts.DepositAccepted:
 		envelope.Type, partner = DepositReferral, e.PartnerID
+		envelope.Quarantined = quarantined(number{"depositId", e.DepositID}, number{"assets", e.Assets}, number{"shares", e.Shares})
 		envelope.Data = DepositData{
 			VaultAddress: vault, UserAddress: e.Owner.Hex(), Assets: e.Assets.String(), Shares: e.Shares.String(),
 			TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
 		}
 	case contracts.WithdrawalRequested:
 		envelope.Type, partner = WithdrawalReferral, e.PartnerID
+		envelope.Quarantined = quarantined(number{"requestIndex", e.RequestIndex}, number{"shares", e.Shares}, number{"assetsEstimate", e.AssetsEstimate})
 		envelope.Data = WithdrawalData{
 			VaultAddress: vault, UserAddress: e.Owner.Hex(), Shares: e.Shares.String(), AssetsEstimate: e.AssetsEstimate.String(),
 			RequestIndex: e.RequestIndex.String(), TxHash: tx.Hex(), BlockNumber: block, LogIndex: log.GetLogIndex(), Timestamp: at,
@@ -145,6 +153,25 @@ func FromReferral(r *event.Referral) (*Envelope, error) {
 	}
 	envelope.ID = EventID(r.GetChainId(), tx, log.GetLogIndex(), envelope.Type, partner)
 	return envelope, nil
+}
+
+type number struct {
+	name  string
+	value *big.Int
+}
+
+// quarantined judges by the rule of the read models: the number of a deposit or
+// request has at most 64 bits, and an amount is below readmodel.MaxAmount.
+func quarantined(index number, amounts ...number) string {
+	if !index.value.IsUint64() {
+		return fmt.Sprintf("%s is %s, and the read models hold 64 bits of it", index.name, index.value)
+	}
+	for _, a := range amounts {
+		if a.value.CmpAbs(readmodel.MaxAmount) >= 0 {
+			return fmt.Sprintf("%s is %s, and an amount of 2^191 or more cannot be summed", a.name, a.value)
+		}
+	}
+	return ""
 }
 
 // Body gives the bytes that are stored, signed and sent.

@@ -12,6 +12,15 @@ import (
 	"github.com/google/uuid"
 )
 
+const adopt = `-- name: Adopt :exec
+INSERT INTO adopted (partner_id) SELECT unnest($1::bigint[]) ON CONFLICT DO NOTHING
+`
+
+func (q *Queries) Adopt(ctx context.Context, partnerIds []int64) error {
+	_, err := q.db.Exec(ctx, adopt, partnerIds)
+	return err
+}
+
 const advanceCommand = `-- name: AdvanceCommand :exec
 UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint,
   due_at = clock_timestamp()
@@ -33,8 +42,9 @@ func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) 
 const announce = `-- name: Announce :one
 
 WITH me AS (
-  INSERT INTO dispatcher (owner, until) VALUES ($1, now() + $2::bigint * interval '1 millisecond')
-  ON CONFLICT (owner) DO UPDATE SET until = excluded.until
+  INSERT INTO dispatcher (owner, until, key_ids)
+  VALUES ($1, now() + $2::bigint * interval '1 millisecond', $3::text[])
+  ON CONFLICT (owner) DO UPDATE SET until = excluded.until, key_ids = excluded.key_ids
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> $1
 )
@@ -44,12 +54,13 @@ SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> $1
 type AnnounceParams struct {
 	Owner        uuid.UUID
 	Milliseconds int64
+	KeyIds       []string
 }
 
 // Sharing partners between dispatchers.
-// Says that this dispatcher runs, and how many do.
+// Says that this dispatcher runs and which sealing keys it has, and how many run.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
-	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.Milliseconds)
+	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.Milliseconds, arg.KeyIds)
 	var column_1 int32
 	err := row.Scan(&column_1)
 	return column_1, err
@@ -316,8 +327,8 @@ WITH result AS MATERIALIZED (
       unnest($15::integer[]) AS dns_us, unnest($16::integer[]) AS connect_us,
       unnest($17::integer[]) AS tls_us, unnest($18::integer[]) AS first_byte_us
   ) n, LATERAL (
-    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = n.started_at), false) AS known
-    FROM attempt a WHERE a.event_id = n.event_id
+    SELECT coalesce(max(newest.number), 0) AS last, coalesce(bool_or(newest.started_at = n.started_at), false) AS known
+    FROM (SELECT a.number, a.started_at FROM attempt a WHERE a.event_id = n.event_id ORDER BY a.number DESC LIMIT 8) newest
   ) before
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
@@ -332,6 +343,9 @@ WITH result AS MATERIALIZED (
   SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
   FROM result r WHERE NOT r.known
+), trimmed AS (
+  DELETE FROM attempt a USING result r
+  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - $20::integer AND NOT r.known
 )
 SELECT event_id FROM done
 UNION ALL
@@ -359,13 +373,15 @@ type FinishAttemptsParams struct {
 	TlsUs            []int32
 	FirstByteUs      []int32
 	Owner            uuid.UUID
+	AttemptsKept     int32
 }
 
 // Writes what came of POSTs: the attempts always, each new state only under the
 // fence. Names what was written; of what is missing another dispatcher owns the
 // partner and will send it again. Written twice, because the answer to the first
 // time was lost, an attempt is still one, and what came of its delivery since then,
-// a replay for instance, stays.
+// a replay for instance, stays. Of an event the last attempts are kept, and a written
+// one is looked for among the newest: what is read does not grow with their number.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,
@@ -387,6 +403,7 @@ func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) 
 		arg.TlsUs,
 		arg.FirstByteUs,
 		arg.Owner,
+		arg.AttemptsKept,
 	)
 	if err != nil {
 		return nil, err
@@ -418,6 +435,18 @@ type FinishCommandParams struct {
 func (q *Queries) FinishCommand(ctx context.Context, arg FinishCommandParams) error {
 	_, err := q.db.Exec(ctx, finishCommand, arg.Deliveries, arg.ID)
 	return err
+}
+
+const followedLog = `-- name: FollowedLog :one
+SELECT log_id::bytea AS log_id FROM position WHERE log_id IS NOT NULL LIMIT 1
+`
+
+// The log that deliveries were made of; no row: of none yet.
+func (q *Queries) FollowedLog(ctx context.Context) ([]byte, error) {
+	row := q.db.QueryRow(ctx, followedLog)
+	var log_id []byte
+	err := row.Scan(&log_id)
+	return log_id, err
 }
 
 const getBreaker = `-- name: GetBreaker :one
@@ -503,34 +532,6 @@ func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error)
 	var i GivenUpRow
 	err := row.Scan(&i.Failed, &i.NoEndpoint)
 	return i, err
-}
-
-const insertDeadRecord = `-- name: InsertDeadRecord :exec
-INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING
-`
-
-type InsertDeadRecordParams struct {
-	TopicID   uuid.UUID
-	Partition int32
-	Offset    int64
-	Topic     string
-	Reason    string
-	Error     string
-	Value     []byte
-}
-
-func (q *Queries) InsertDeadRecord(ctx context.Context, arg InsertDeadRecordParams) error {
-	_, err := q.db.Exec(ctx, insertDeadRecord,
-		arg.TopicID,
-		arg.Partition,
-		arg.Offset,
-		arg.Topic,
-		arg.Reason,
-		arg.Error,
-		arg.Value,
-	)
-	return err
 }
 
 const insertDeliveries = `-- name: InsertDeliveries :exec
@@ -619,6 +620,37 @@ func (q *Queries) KnownDeliveries(ctx context.Context, eventIds []uuid.UUID) ([]
 	return items, nil
 }
 
+const knownPartners = `-- name: KnownPartners :many
+SELECT p.id, (e.url IS NOT NULL AND NOT p.disabled)::boolean AS reachable
+FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY($1::bigint[]) ORDER BY p.id
+`
+
+type KnownPartnersRow struct {
+	ID        int64
+	Reachable bool
+}
+
+// Those of the ids that are partners, and whether each can be told.
+func (q *Queries) KnownPartners(ctx context.Context, ids []int64) ([]KnownPartnersRow, error) {
+	rows, err := q.db.Query(ctx, knownPartners, ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []KnownPartnersRow
+	for rows.Next() {
+		var i KnownPartnersRow
+		if err := rows.Scan(&i.ID, &i.Reachable); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const lastSequence = `-- name: LastSequence :one
 SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 0)::bigint AS last_sequence
 `
@@ -689,21 +721,25 @@ func (q *Queries) LockStreams(ctx context.Context, partnerIds []int64) ([]Stream
 }
 
 const movePosition = `-- name: MovePosition :execrows
-UPDATE position SET next_offset = $1
-WHERE topic_id = $2 AND partition = $3 AND next_offset = $4
+UPDATE position SET next_offset = $1, log_id = coalesce($2, log_id)
+WHERE topic_id = $3 AND partition = $4 AND next_offset = $5
+  AND (log_id IS NULL OR $2::bytea IS NULL OR log_id = $2)
 `
 
 type MovePositionParams struct {
 	NextOffset int64
+	LogID      []byte
 	TopicID    uuid.UUID
 	Partition  int32
 	ReadOffset int64
 }
 
-// 0 rows: another dispatcher moved it first; roll back and read again.
+// 0 rows: another dispatcher moved it first, or follows another log since; roll
+// back and read again. Of a part without referrals the log is not known.
 func (q *Queries) MovePosition(ctx context.Context, arg MovePositionParams) (int64, error) {
 	result, err := q.db.Exec(ctx, movePosition,
 		arg.NextOffset,
+		arg.LogID,
 		arg.TopicID,
 		arg.Partition,
 		arg.ReadOffset,
@@ -775,6 +811,31 @@ func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) 
 	return result.RowsAffected(), nil
 }
 
+const partnersToAdopt = `-- name: PartnersToAdopt :many
+SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id
+`
+
+// Those of whom the events from before they existed were not looked for yet.
+func (q *Queries) PartnersToAdopt(ctx context.Context) ([]int64, error) {
+	rows, err := q.db.Query(ctx, partnersToAdopt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const partnersToSend = `-- name: PartnersToSend :many
 WITH RECURSIVE waiting (partner_id) AS (
   (SELECT d.partner_id FROM delivery d WHERE d.state IN ('pending', 'parked')
@@ -843,6 +904,39 @@ func (q *Queries) Positions(ctx context.Context, topicID uuid.UUID) ([]Positions
 	for rows.Next() {
 		var i PositionsRow
 		if err := rows.Scan(&i.Partition, &i.NextOffset); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const positionsPassed = `-- name: PositionsPassed :many
+SELECT topic_id, partition, next_offset FROM position
+WHERE topic_id = ANY($1::uuid[]) ORDER BY topic_id, partition FOR SHARE
+`
+
+type PositionsPassedRow struct {
+	TopicID    uuid.UUID
+	Partition  int32
+	NextOffset int64
+}
+
+// How far the topics were read, behind whoever moves the positions now: what is
+// accepted later is accepted by one who knows the partners that we know.
+func (q *Queries) PositionsPassed(ctx context.Context, topicIds []uuid.UUID) ([]PositionsPassedRow, error) {
+	rows, err := q.db.Query(ctx, positionsPassed, topicIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PositionsPassedRow
+	for rows.Next() {
+		var i PositionsPassedRow
+		if err := rows.Scan(&i.TopicID, &i.Partition, &i.NextOffset); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -1002,7 +1096,7 @@ func (q *Queries) ReplayRange(ctx context.Context, arg ReplayRangeParams) (int64
 }
 
 const restoreBreaker = `-- name: RestoreBreaker :one
-SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
+SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2
 `
 
@@ -1014,6 +1108,7 @@ type RestoreBreakerParams struct {
 type RestoreBreakerRow struct {
 	OpenMs      int64
 	RemainingMs int64
+	Refusing    bool
 }
 
 // By URL and not by version of the endpoint: neither another secret nor the same
@@ -1021,18 +1116,19 @@ type RestoreBreakerRow struct {
 func (q *Queries) RestoreBreaker(ctx context.Context, arg RestoreBreakerParams) (RestoreBreakerRow, error) {
 	row := q.db.QueryRow(ctx, restoreBreaker, arg.PartnerID, arg.Url)
 	var i RestoreBreakerRow
-	err := row.Scan(&i.OpenMs, &i.RemainingMs)
+	err := row.Scan(&i.OpenMs, &i.RemainingMs, &i.Refusing)
 	return i, err
 }
 
 const saveBreaker = `-- name: SaveBreaker :exec
 
-INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
 SELECT l.partner_id, $1, $2, $3, now(),
-  now() + $4::bigint * interval '1 millisecond', $4
-FROM lease l WHERE l.partner_id = $5 AND l.owner = $6 AND l.fence = $7
+  now() + $4::bigint * interval '1 millisecond', $4, $5
+FROM lease l WHERE l.partner_id = $6 AND l.owner = $7 AND l.fence = $8
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
-  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms
+  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
+  refusing = excluded.refusing
 `
 
 type SaveBreakerParams struct {
@@ -1040,6 +1136,7 @@ type SaveBreakerParams struct {
 	Url             string
 	State           string
 	OpenMs          int64
+	Refusing        bool
 	PartnerID       int64
 	Owner           uuid.UUID
 	Fence           int64
@@ -1052,6 +1149,7 @@ func (q *Queries) SaveBreaker(ctx context.Context, arg SaveBreakerParams) error 
 		arg.Url,
 		arg.State,
 		arg.OpenMs,
+		arg.Refusing,
 		arg.PartnerID,
 		arg.Owner,
 		arg.Fence,

@@ -10,6 +10,11 @@ import (
 	"github.com/google/uuid"
 )
 
+type Adopted struct {
+	PartnerID int64
+	At        time.Time
+}
+
 type ApiKey struct {
 	ID        int64
 	PartnerID int64
@@ -36,6 +41,17 @@ type Attempt struct {
 	FailedPartnerID *int64
 }
 
+type Audit struct {
+	ID        int64
+	At        time.Time
+	Operator  string
+	Login     string
+	Command   string
+	PartnerID *int64
+	Detail    string
+	Outcome   string
+}
+
 type Breaker struct {
 	PartnerID       int64
 	EndpointVersion int64
@@ -44,6 +60,7 @@ type Breaker struct {
 	OpenedAt        time.Time
 	OpenUntil       time.Time
 	OpenMs          int64
+	Refusing        bool
 }
 
 type Command struct {
@@ -61,14 +78,18 @@ type Command struct {
 }
 
 type DeadRecord struct {
-	TopicID   uuid.UUID
-	Partition int32
-	Offset    int64
-	Topic     string
-	Reason    string
-	Error     string
-	Value     []byte
-	At        time.Time
+	TopicID    uuid.UUID
+	Partition  int32
+	Offset     int64
+	Topic      string
+	Reason     string
+	Error      string
+	Value      []byte
+	At         time.Time
+	ID         int64
+	RetryAt    *time.Time
+	RetriedAt  *time.Time
+	ResolvedAt *time.Time
 }
 
 type Delivery struct {
@@ -85,8 +106,9 @@ type Delivery struct {
 }
 
 type Dispatcher struct {
-	Owner uuid.UUID
-	Until time.Time
+	Owner  uuid.UUID
+	Until  time.Time
+	KeyIds []string
 }
 
 type Endpoint struct {
@@ -129,6 +151,7 @@ type Position struct {
 	Partition  int32
 	Topic      string
 	NextOffset int64
+	LogID      []byte
 }
 
 type ProgramStatus struct {
@@ -142,6 +165,11 @@ type RateBucket struct {
 	PartnerID int64
 	Policy    string
 	FullAt    int64
+}
+
+type Retention struct {
+	What  string
+	Until time.Time
 }
 
 type Stream struct {

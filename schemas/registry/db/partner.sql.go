@@ -383,6 +383,38 @@ func (q *Queries) RevokeKey(ctx context.Context, id int64) error {
 	return err
 }
 
+const revokeKeys = `-- name: RevokeKeys :many
+UPDATE api_key SET revoked_at = now()
+WHERE partner_id = $1 AND revoked_at IS NULL AND $2::text IN ('', last4)
+RETURNING last4
+`
+
+type RevokeKeysParams struct {
+	PartnerID int64
+	Last4     string
+}
+
+// The live keys of a partner that end so; ” for all of them.
+func (q *Queries) RevokeKeys(ctx context.Context, arg RevokeKeysParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, revokeKeys, arg.PartnerID, arg.Last4)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var last4 string
+		if err := rows.Scan(&last4); err != nil {
+			return nil, err
+		}
+		items = append(items, last4)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const rotateSecret = `-- name: RotateSecret :execrows
 UPDATE endpoint SET secret = CASE WHEN next_at <= now() THEN next_secret ELSE secret END,
   next_secret = $1::bytea, next_at = now() + $2::bigint * interval '1 second',

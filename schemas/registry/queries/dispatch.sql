@@ -9,9 +9,15 @@ ON CONFLICT DO NOTHING;
 SELECT partition, next_offset FROM position WHERE topic_id = $1;
 
 -- name: MovePosition :execrows
--- 0 rows: another dispatcher moved it first; roll back and read again.
-UPDATE position SET next_offset = sqlc.arg(next_offset)
-WHERE topic_id = sqlc.arg(topic_id) AND partition = sqlc.arg(partition) AND next_offset = sqlc.arg(read_offset);
+-- 0 rows: another dispatcher moved it first, or follows another log since; roll
+-- back and read again. Of a part without referrals the log is not known.
+UPDATE position SET next_offset = sqlc.arg(next_offset), log_id = coalesce(sqlc.narg(log_id), log_id)
+WHERE topic_id = sqlc.arg(topic_id) AND partition = sqlc.arg(partition) AND next_offset = sqlc.arg(read_offset)
+  AND (log_id IS NULL OR sqlc.narg(log_id)::bytea IS NULL OR log_id = sqlc.narg(log_id));
+
+-- name: FollowedLog :one
+-- The log that deliveries were made of; no row: of none yet.
+SELECT log_id::bytea AS log_id FROM position WHERE log_id IS NOT NULL LIMIT 1;
 
 -- name: LockStreams :many
 -- Makes and locks the counters of these partners, in one order for everybody.
@@ -24,6 +30,24 @@ RETURNING partner_id, last_sequence;
 UPDATE stream s SET last_sequence = n.last_sequence
 FROM (SELECT unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id, unnest(sqlc.arg(last_sequences)::bigint[]) AS last_sequence) n
 WHERE s.partner_id = n.partner_id;
+
+-- name: KnownPartners :many
+-- Those of the ids that are partners, and whether each can be told.
+SELECT p.id, (e.url IS NOT NULL AND NOT p.disabled)::boolean AS reachable
+FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY(sqlc.arg(ids)::bigint[]) ORDER BY p.id;
+
+-- name: PartnersToAdopt :many
+-- Those of whom the events from before they existed were not looked for yet.
+SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id;
+
+-- name: PositionsPassed :many
+-- How far the topics were read, behind whoever moves the positions now: what is
+-- accepted later is accepted by one who knows the partners that we know.
+SELECT topic_id, partition, next_offset FROM position
+WHERE topic_id = ANY(sqlc.arg(topic_ids)::uuid[]) ORDER BY topic_id, partition FOR SHARE;
+
+-- name: Adopt :exec
+INSERT INTO adopted (partner_id) SELECT unnest(sqlc.arg(partner_ids)::bigint[]) ON CONFLICT DO NOTHING;
 
 -- name: KnownDeliveries :many
 SELECT event_id, body FROM delivery WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]);
@@ -49,10 +73,6 @@ FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
 -- A test event is a delivery without a sequence: it is sent, retried, parked
 -- and logged like any other, and the pull stream does not show it.
 INSERT INTO delivery (event_id, partner_id, type, body, state) VALUES ($1, $2, $3, $4, 'pending');
-
--- name: InsertDeadRecord :exec
-INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING;
 
 -- Sending.
 
@@ -142,7 +162,8 @@ SELECT coalesce((
 -- fence. Names what was written; of what is missing another dispatcher owns the
 -- partner and will send it again. Written twice, because the answer to the first
 -- time was lost, an attempt is still one, and what came of its delivery since then,
--- a replay for instance, stays.
+-- a replay for instance, stays. Of an event the last attempts are kept, and a written
+-- one is looked for among the newest: what is read does not grow with their number.
 WITH result AS MATERIALIZED (
   SELECT n.*, before.last, before.known FROM (
     SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
@@ -155,8 +176,8 @@ WITH result AS MATERIALIZED (
       unnest(sqlc.arg(dns_us)::integer[]) AS dns_us, unnest(sqlc.arg(connect_us)::integer[]) AS connect_us,
       unnest(sqlc.arg(tls_us)::integer[]) AS tls_us, unnest(sqlc.arg(first_byte_us)::integer[]) AS first_byte_us
   ) n, LATERAL (
-    SELECT coalesce(max(a.number), 0) AS last, coalesce(bool_or(a.started_at = n.started_at), false) AS known
-    FROM attempt a WHERE a.event_id = n.event_id
+    SELECT coalesce(max(newest.number), 0) AS last, coalesce(bool_or(newest.started_at = n.started_at), false) AS known
+    FROM (SELECT a.number, a.started_at FROM attempt a WHERE a.event_id = n.event_id ORDER BY a.number DESC LIMIT 8) newest
   ) before
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
@@ -171,6 +192,9 @@ WITH result AS MATERIALIZED (
   SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
   FROM result r WHERE NOT r.known
+), trimmed AS (
+  DELETE FROM attempt a USING result r
+  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - sqlc.arg(attempts_kept)::integer AND NOT r.known
 )
 SELECT event_id FROM done
 UNION ALL
@@ -225,12 +249,13 @@ SELECT
 -- Breakers.
 
 -- name: SaveBreaker :exec
-INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms)
+INSERT INTO breaker (partner_id, endpoint_version, url, state, opened_at, open_until, open_ms, refusing)
 SELECT l.partner_id, sqlc.arg(endpoint_version), sqlc.arg(url), sqlc.arg(state), now(),
-  now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms)
+  now() + sqlc.arg(open_ms)::bigint * interval '1 millisecond', sqlc.arg(open_ms), sqlc.arg(refusing)
 FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence)
 ON CONFLICT (partner_id) DO UPDATE SET endpoint_version = excluded.endpoint_version, url = excluded.url,
-  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms;
+  state = excluded.state, opened_at = excluded.opened_at, open_until = excluded.open_until, open_ms = excluded.open_ms,
+  refusing = excluded.refusing;
 
 -- name: ProbeBreaker :exec
 -- The open time is over and a probe is on its way.
@@ -246,7 +271,7 @@ WHERE b.partner_id = sqlc.arg(partner_id)
 -- name: RestoreBreaker :one
 -- By URL and not by version of the endpoint: neither another secret nor the same
 -- URL again makes its receiver well.
-SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms
+SELECT open_ms, greatest(0, extract(epoch FROM open_until - now()) * 1000)::bigint AS remaining_ms, refusing
 FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: GetBreaker :one
@@ -301,10 +326,11 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 -- Sharing partners between dispatchers.
 
 -- name: Announce :one
--- Says that this dispatcher runs, and how many do.
+-- Says that this dispatcher runs and which sealing keys it has, and how many run.
 WITH me AS (
-  INSERT INTO dispatcher (owner, until) VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
-  ON CONFLICT (owner) DO UPDATE SET until = excluded.until
+  INSERT INTO dispatcher (owner, until, key_ids)
+  VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
+  ON CONFLICT (owner) DO UPDATE SET until = excluded.until, key_ids = excluded.key_ids
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
 )

@@ -39,6 +39,12 @@ SELECT id, last4, created_at FROM api_key WHERE partner_id = $1 AND revoked_at I
 -- name: RevokeKey :exec
 UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL;
 
+-- name: RevokeKeys :many
+-- The live keys of a partner that end so; '' for all of them.
+UPDATE api_key SET revoked_at = now()
+WHERE partner_id = sqlc.arg(partner_id) AND revoked_at IS NULL AND sqlc.arg(last4)::text IN ('', last4)
+RETURNING last4;
+
 -- name: PartnerByKey :one
 -- The caller of the API: one row for a live key, whatever the partner's state.
 SELECT p.id, p.name, p.disabled, p.rate_limit

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/user"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// signature says who gives a command that changes something.
+type signature struct {
+	As string `name:"as" env:"NAVLOG_OPERATOR" placeholder:"NAME" help:"Who does this, for the audit (default: user and host, which in a container say little)."`
+}
+
+// operator names who gives the command.
+func (s signature) operator() string {
+	if s.As != "" {
+		return s.As
+	}
+	name := os.Getenv("SUDO_USER")
+	if u, err := user.Current(); err == nil {
+		name = cmp.Or(name, u.Username)
+	}
+	name = cmp.Or(name, fmt.Sprintf("uid %d", os.Getuid())) // a container knows no names
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	return name + "@" + host
+}
+
+// What the audit says of how a deed ended.
+const (
+	auditDone   = "done"
+	auditBegun  = "begun"
+	auditFailed = "failed"
+)
+
+// deed is what an operator changes. Its detail holds no key and no secret.
+type deed struct {
+	command string
+	partner int64 // 0: it is not about a partner
+	detail  string
+}
+
+// record adds a deed to the audit; q may be of the transaction that does it.
+func (s signature) record(ctx context.Context, q *db.Queries, d deed, outcome string) error {
+	p := db.AuditParams{Operator: s.operator(), Command: d.command, Detail: d.detail, Outcome: outcome}
+	if d.partner != 0 {
+		p.PartnerID = &d.partner
+	}
+	if err := q.Audit(ctx, p); err != nil {
+		return fmt.Errorf("record `navlog %s` in the audit: %w", d.command, err)
+	}
+	return nil
+}
+
+// changeFlags are common to the commands that change the registry.
+type changeFlags struct {
+	registryFlags
+	signature
+}
+
+// change runs do in a transaction, and keeps in the same one what it did.
+func (f changeFlags) change(ctx context.Context, pool *pgxpool.Pool, do func(*db.Queries) (deed, error)) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		d, err := do(q)
+		if err != nil {
+			return err
+		}
+		return f.record(ctx, q, d, auditDone)
+	})
+}
+
+// around runs what changes another store than the registry. Its row is there
+// before: what may have been done is known, whatever ends the command.
+func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d deed, do func() error) error {
+	q := db.New(pool)
+	if err := s.record(ctx, q, d, auditBegun); err != nil {
+		return err
+	}
+	failed := do()
+	outcome := auditDone
+	if failed != nil {
+		outcome = auditFailed
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // also of one that was interrupted
+	defer cancel()
+	if err := s.record(ctx, q, d, outcome); failed == nil {
+		return err
+	}
+	return failed
+}
+
+type auditCmd struct {
+	registryFlags
+	Partner int64 `help:"Only what was done about this partner (default: everything)."`
+	Limit   int32 `default:"50" help:"At most so many, 1 to 10000."`
+}
+
+type auditRow struct {
+	ID        int64     `json:"id"`
+	At        time.Time `json:"at"`
+	Operator  string    `json:"operator"`
+	Login     string    `json:"login"`
+	Command   string    `json:"command"`
+	PartnerID int64     `json:"partnerId,omitempty"`
+	Detail    string    `json:"detail"`
+	Outcome   string    `json:"outcome"`
+}
+
+// Run lists what operators did, newest first.
+func (cmd auditCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.Limit < 1 || cmd.Limit > 10_000 {
+		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		found, err := db.New(pool).ListAudit(ctx, db.ListAuditParams{PartnerID: cmd.Partner, Limit: cmd.Limit})
+		if err != nil {
+			return fmt.Errorf("list the audit: %w", err)
+		}
+		rows := make([]auditRow, len(found))
+		for i, r := range found {
+			rows[i] = auditRow(r)
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(rows)
+		}
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%s\t%q\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), r.Operator, r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)
+		}
+		return w.Flush()
+	})
+}

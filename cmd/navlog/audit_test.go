@@ -1,0 +1,257 @@
+package main
+
+import (
+	"encoding/base64"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+func (c commands) registry() *pgxpool.Pool {
+	c.t.Helper()
+	pool, err := registry.Open(c.t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(pool.Close)
+	return pool
+}
+
+func (c commands) mustRun(args ...string) string {
+	c.t.Helper()
+	out, err := c.run(args...)
+	if err != nil {
+		c.t.Fatalf("navlog %s: %v", strings.Join(args, " "), err)
+	}
+	return out
+}
+
+// Whatever an operator changes has a row, in the transaction of the change: who,
+// which command, what; and neither keys nor secrets are in any. A command that
+// changed nothing has none.
+func TestEveryChangeIsAudited(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_OPERATOR", "alice")
+	var created, second, third, rotated newPartner
+	c.json(&created, "partner", "create", "Acme", "--id", "7")
+	pool := c.registry()
+	event := uuid.NewString()
+	if _, err := pool.Exec(t.Context(), `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'failed')`, event); err != nil {
+		t.Fatal(err)
+	}
+	c.json(&second, "partner", "rotate-key", "7")
+	c.json(&third, "partner", "rotate-key", "7", "--as", "bob")
+	c.json(&rotated, "partner", "rotate-secret", "7", "--overlap", "0s")
+	for _, args := range [][]string{
+		{"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"}, {"partner", "revoke-key", "7", last4(second.APIKey)},
+		{"partner", "reseal"}, {"webhook", "park", "7"}, {"webhook", "resume", "7"},
+		{"webhook", "test", "7", "--wait", "0s"}, {"webhook", "replay", event, "--wait", "0s"}, {"webhook", "replay-range", "7", "1", "2", "--state", "failed", "--wait", "0s"},
+	} {
+		c.mustRun(args...)
+	}
+	for _, args := range [][]string{{"partner", "disable", "9"}, {"partner", "rotate-secret", "9"}, {"webhook", "park", "9"}, {"webhook", "test", "9"}, {"partner", "list"}, {"webhook", "list"}, {"audit"}} {
+		c.run(args...)
+	}
+	var rows []auditRow
+	c.json(&rows, "audit")
+	slices.Reverse(rows)
+	var commands []string
+	for _, r := range rows {
+		commands = append(commands, r.Command)
+		who := "alice"
+		if r.ID == rows[2].ID {
+			who = "bob"
+		}
+		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != auditDone || r.PartnerID != 7 && r.Command != "partner reseal" {
+			t.Errorf("row %+v", r)
+		}
+	}
+	want := []string{
+		"partner create", "partner rotate-key", "partner rotate-key", "partner rotate-secret", "partner disable", "partner enable", "partner set-limit",
+		"partner revoke-key", "partner reseal", "webhook park", "webhook resume", "webhook test", "webhook replay", "webhook replay-range",
+	}
+	if !slices.Equal(commands, want) {
+		t.Errorf("audited %q, want %q", commands, want)
+	}
+	out := c.mustRun("audit", "--partner", "7", "--limit", "20")
+	for _, shown := range []string{"revoked ..." + last4(second.APIKey), "revoked ..." + last4(created.APIKey), `"bob"`, "limit 30", event} {
+		if !strings.Contains(out, shown) {
+			t.Errorf("the audit does not show %q:\n%s", shown, out)
+		}
+	}
+	for _, secret := range []string{created.APIKey, third.APIKey, created.SigningSecret, rotated.SigningSecret, "whsec_", "nk_"} {
+		if strings.Contains(out, secret) {
+			t.Errorf("the audit shows %q:\n%s", secret, out)
+		}
+	}
+}
+
+// A command is in this list or leaves a row: who adds one has to say which.
+func TestCommandsThatChangeNothing(t *testing.T) {
+	reads := []string{
+		"audit", "config check", "faultproxy", "partner list", "partner show", "probe", "projection list", "projection show", "status", "verify", "version",
+		"webhook dead list", "webhook dead show", "webhook list", "webhook show",
+	}
+	programs := []string{"up", "ingest run", "project", "serve", "dispatch"}
+	var c cli
+	parser, err := kong.New(&c, kong.Vars{"faults": faultNames()}, kong.Writers(io.Discard, io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range parser.Model.Leaves(false) {
+		path := leaf.Name
+		for above := leaf.Parent; above.Parent != nil; above = above.Parent {
+			path = above.Name + " " + path
+		}
+		signed := leaf.Target.FieldByName("As").IsValid() && leaf.Target.FieldByName("As").Kind() == reflect.String
+		if known := slices.Contains(reads, path) || slices.Contains(programs, path); known == signed {
+			t.Errorf("navlog %s: in the list of those that change nothing %t, and takes --as %t", path, known, signed)
+		}
+	}
+}
+
+// A change of another store than the registry is told of before it begins, so that
+// also one that fails has its rows.
+func TestAuditAroundOtherStores(t *testing.T) {
+	c := newCommands(t)
+	pool, by := c.registry(), signature{As: "carol"}
+	d := deed{command: "projection drop", detail: "generation 3"}
+	if err := by.around(t.Context(), pool, d, func() error {
+		var rows []auditRow
+		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != auditBegun {
+			t.Errorf("while it is done: %+v", rows)
+		}
+		return os.ErrPermission
+	}); err != os.ErrPermission {
+		t.Errorf("its error is %v", err)
+	}
+	if err := by.around(t.Context(), pool, d, func() error { return nil }); err != nil {
+		t.Error(err)
+	}
+	var rows []auditRow
+	c.json(&rows, "audit")
+	var outcomes []string
+	for _, r := range rows {
+		outcomes = append(outcomes, r.Outcome)
+	}
+	if !slices.Equal(outcomes, []string{auditDone, auditBegun, auditFailed, auditBegun}) {
+		t.Errorf("%+v", rows)
+	}
+}
+
+func TestRevokeKey(t *testing.T) {
+	c := newCommands(t)
+	var one, two, other newPartner
+	c.json(&one, "partner", "create", "Acme", "--id", "7")
+	c.json(&two, "partner", "rotate-key", "7")
+	c.json(&other, "partner", "create", "Other", "--id", "8")
+	q := db.New(c.registry())
+	live := func(key string) bool {
+		_, err := q.PartnerByKey(t.Context(), registry.HashKey(key))
+		return err == nil
+	}
+	for _, args := range [][]string{{"7"}, {"7", "abc"}, {"7", last4(one.APIKey), "--all"}, {"7", last4(other.APIKey)}, {"9", "--all"}} {
+		if _, err := c.run(append([]string{"partner", "revoke-key"}, args...)...); err == nil {
+			t.Errorf("revoke-key %v is taken", args)
+		}
+	}
+	if out := c.mustRun("partner", "revoke-key", "7", last4(one.APIKey)); !strings.Contains(out, "within a second") || strings.Contains(out, one.APIKey) {
+		t.Errorf("%q", out)
+	}
+	if live(one.APIKey) || !live(two.APIKey) || !live(other.APIKey) {
+		t.Error("not the key that was named is revoked")
+	}
+	if _, err := c.run("partner", "revoke-key", "7", last4(one.APIKey)); err == nil || !strings.Contains(err.Error(), "no live key") {
+		t.Errorf("again: %v", err)
+	}
+	c.mustRun("partner", "revoke-key", "7", "--all")
+	if live(two.APIKey) || !live(other.APIKey) {
+		t.Error("--all does not revoke all of the partner's keys and no other's")
+	}
+}
+
+// The key of the signing secrets is changed for another without a secret being
+// changed, in steps at which each secret can be opened; a step that is left out is
+// refused.
+func TestSecretKeyIsRotated(t *testing.T) {
+	c := newCommands(t)
+	first := os.Getenv("NAVLOG_SECRET_KEY")
+	second := base64.StdEncoding.EncodeToString([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"))
+	var one, next newPartner
+	c.json(&one, "partner", "create", "Acme", "--id", "7")
+	c.json(&next, "partner", "rotate-secret", "7", "--overlap", "24h")
+	c.mustRun("partner", "create", "Without rotation", "--id", "8")
+	pool := c.registry()
+	q := db.New(pool)
+	if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: 7, Url: ptr("https://acme.example/hook")}); err != nil {
+		t.Fatal(err)
+	}
+	opens := func(keys string) {
+		t.Helper()
+		sealer, err := registry.NewSealer(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows, err := q.Endpoints(t.Context())
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("%d endpoints, %v", len(rows), err)
+		}
+		if secret, err := sealer.Open(7, rows[0].Secret); err != nil || secret != one.SigningSecret {
+			t.Errorf("the secret: %v", err)
+		}
+		if secret, err := sealer.Open(7, rows[0].NextSecret); err != nil || secret != next.SigningSecret {
+			t.Errorf("the next secret: %v", err)
+		}
+	}
+	announce := func(keys string) {
+		t.Helper()
+		sealer, err := registry.NewSealer(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := uuid.MustParse("11111111-1111-1111-1111-111111111111")
+		if _, err := q.Announce(t.Context(), db.AnnounceParams{Owner: owner, Milliseconds: 3_600_000, KeyIds: sealer.KeyIDs()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	announce(first)
+	t.Setenv("NAVLOG_SECRET_KEY", second+","+first)
+	for _, args := range [][]string{{"partner", "reseal"}, {"partner", "create", "Third"}, {"partner", "rotate-secret", "8"}} {
+		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "start them again") {
+			t.Errorf("navlog %s while a dispatcher cannot open it: %v", strings.Join(args, " "), err)
+		}
+	}
+	opens(first)
+	announce(second + "," + first)
+	var done struct {
+		KeyID              string
+		Partners, Resealed int
+	}
+	if c.json(&done, "partner", "reseal"); done.Partners != 2 || done.Resealed != 3 {
+		t.Errorf("resealed %+v", done)
+	}
+	opens(second)
+	if c.json(&done, "partner", "reseal"); done.Resealed != 0 {
+		t.Errorf("again: %+v", done)
+	}
+	var version int64
+	if err := pool.QueryRow(t.Context(), "SELECT version FROM endpoint WHERE partner_id = 7").Scan(&version); err != nil || version != 3 {
+		t.Errorf("version %d, want 3: creation, rotation, URL (%v)", version, err)
+	}
+	t.Setenv("NAVLOG_SECRET_KEY", second)
+	c.mustRun("partner", "create", "Fourth")
+	t.Setenv("NAVLOG_SECRET_KEY", first)
+	if _, err := c.run("partner", "create", "Fifth"); err == nil || !strings.Contains(err.Error(), "NAVLOG_SECRET_KEY is not the key it was stored with") {
+		t.Errorf("with the old key alone: %v", err)
+	}
+}

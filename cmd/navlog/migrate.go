@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+type migrateCmd struct {
+	changeFlags
+	Roles bool `help:"Also grant each program's database role the rights that its work takes, and take back all others; roles that are missing are made."`
+}
+
+// Run brings the tables of the registry up to date, with the login that owns them.
+// postgres.skipMigrations is for everybody else.
+func (cmd migrateCmd) Run(ctx context.Context, s *streams) error {
+	var before int64
+	open := func(ctx context.Context, c registry.Config) (*pgxpool.Pool, error) {
+		pool, err := registry.Connect(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		if before, err = registry.Version(ctx, pool); err == nil {
+			err = registry.Migrate(ctx, pool)
+		}
+		if err != nil {
+			pool.Close()
+			return nil, err
+		}
+		return pool, nil
+	}
+	return cmd.withOpened(ctx, open, func(pool *pgxpool.Pool, _ config) error {
+		after, err := registry.Version(ctx, pool)
+		if err != nil {
+			return err
+		}
+		if cmd.Roles {
+			if err := registry.GrantRoles(ctx, pool); err != nil {
+				return err
+			}
+		}
+		d := deed{command: "migrate", detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, cmd.Roles)}
+		if before != after || cmd.Roles {
+			if err := cmd.record(ctx, db.New(pool), d, auditDone); err != nil {
+				return err
+			}
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"before": before, "version": after, "roles": cmd.Roles})
+		}
+		_, err = fmt.Fprintf(s.out, "%s\n", d.detail)
+		return err
+	})
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// asRole makes the registry's URL that of a role, for what runs from here on.
+func (c commands) asRole(owner, role string) {
+	c.t.Helper()
+	c.t.Setenv("NAVLOG_POSTGRES_URL", owner+"&role="+role)
+}
+
+// A database that is migrated and shared out by `navlog migrate --roles` alone: the
+// operator's commands, project and serve do their work with the rights of their
+// roles, and a command that only reads makes no tables before.
+func TestProgramsWorkAsTheirRoles(t *testing.T) {
+	c := newCommands(t)
+	owner := os.Getenv("NAVLOG_POSTGRES_URL")
+	for _, args := range [][]string{{"partner", "list"}, {"webhook", "list"}, {"webhook", "dead", "list"}, {"audit"}, {"status"}} {
+		if _, err := c.run(args...); err == nil || !strings.Contains(err.Error(), "`navlog migrate`") {
+			t.Errorf("navlog %s in an empty database: %v", strings.Join(args, " "), err)
+		}
+	}
+	if out := c.mustRun("migrate", "--roles"); !strings.Contains(out, "from version 0 to") {
+		t.Errorf("migrate: %q", out)
+	}
+	t.Setenv("NAVLOG_POSTGRES_SKIP_MIGRATIONS", "true")
+
+	c.asRole(owner, "navlog_operator")
+	var partner, second newPartner
+	c.json(&partner, "partner", "create", "Acme", "--id", "7")
+	c.json(&second, "partner", "rotate-key", "7")
+	for _, args := range [][]string{
+		{"partner", "list"}, {"partner", "show", "7"}, {"partner", "disable", "7"}, {"partner", "enable", "7"}, {"partner", "set-limit", "7", "30"}, {"partner", "rotate-secret", "7"},
+		{"partner", "reseal"}, {"partner", "revoke-key", "7", last4(second.APIKey)}, {"webhook", "list"}, {"webhook", "test", "7", "--wait", "0s"},
+		{"webhook", "replay-range", "7", "1", "2", "--wait", "0s"}, {"webhook", "park", "7"}, {"webhook", "resume", "7"}, {"webhook", "dead", "list"},
+		{"webhook", "dead", "retry", "--all", "--wait", "0s"}, {"status"}, {"audit"},
+	} {
+		if _, err := c.run(args...); err != nil {
+			t.Errorf("navlog %s: %v", strings.Join(args, " "), err)
+		}
+	}
+
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(localtest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", localtest.ClickHouse(t))
+	t.Setenv("NAVLOG_CLICKHOUSE_PREFIX", fmt.Sprintf("roles%d", os.Getpid()))
+	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:0")
+	api := c.startAsRoles(owner)
+	for _, request := range []struct{ method, path, body string }{
+		{"POST", "/api/v1/partner/webhooks", `{"url":"https://example.com/hook"}`}, {"GET", "/api/v1/partner/webhooks", ""}, {"POST", "/api/v1/partner/webhooks/test", ""},
+		{"GET", "/api/v1/partner/webhooks/deliveries", ""}, {"GET", "/api/v1/partner/events", ""}, {"GET", "/api/v1/partner/stats", ""}, {"GET", "/api/v1/partner/router", ""},
+		{"GET", "/api/v1/vaults", ""}, {"GET", "/status", ""},
+	} {
+		code, answer := send(t, request.method, api+request.path, partner.APIKey, request.body)
+		// Whether example.com resolves here is not ours to say.
+		if code != http.StatusOK && code != http.StatusAccepted && !strings.Contains(answer, "INVALID_WEBHOOK_URL") && !strings.Contains(answer, "webhook URL") {
+			t.Errorf("%s %s: %d %s", request.method, request.path, code, answer)
+		}
+	}
+	c.asRole(owner, "navlog_project")
+	if _, err := c.run("projection", "list"); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.run("projection", "drop", "9"); err == nil || strings.Contains(err.Error(), "permission") {
+		t.Errorf("projection drop: %v", err)
+	}
+	c.asRole(owner, "navlog_operator")
+	var audit []auditRow
+	if c.json(&audit, "audit"); audit[0].Command != "projection drop" || audit[0].Outcome != auditFailed {
+		t.Errorf("audit %+v", audit[0])
+	}
+}
+
+func send(t *testing.T, method, url, key, body string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader([]byte(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("x-api-key", key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(answer)
+}
+
+// startAsRoles runs project and serve, each with a pool of its role, and gives the
+// API's URL.
+func (c commands) startAsRoles(owner string) string {
+	t := c.t
+	t.Helper()
+	running := newServices(slog.New(slog.DiscardHandler))
+	part := func(role string) *deps {
+		c.asRole(owner, role)
+		loaded, err := loadConfig(c.file, os.Environ())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := newDeps(t.Context(), loaded, running.log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.pool.Close)
+		return d
+	}
+	projecting, serving := part("navlog_project"), part("navlog_serve")
+	conn, err := projecting.config.ClickHouse.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+projecting.config.ClickHouse.Database(1)); err != nil {
+			t.Error(err)
+		}
+		conn.Close()
+	})
+	writeLog(t, projecting.config.Kafka, 40)
+	project := projecting.project()
+	serve, err := serving.serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := running.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	running.start(t.Context(), "project", project.Run)
+	running.start(t.Context(), "serve", serve.Run)
+	eventually(t, project.Ready)
+	eventually(t, serve.Ready)
+	eventually(t, func() error { // both say what they do
+		out := c.mustRunAs(owner, "navlog_operator", "status", "--json")
+		var status struct{ Programs []statusRow }
+		if err := json.Unmarshal([]byte(out), &status); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, p := range status.Programs {
+			seen[p.Program] = true
+		}
+		if !seen[registry.Project] || !seen[registry.Serve] {
+			return fmt.Errorf("status of %v", seen)
+		}
+		return nil
+	})
+	return "http://" + serve.Addr()
+}
+
+func (c commands) mustRunAs(owner, role string, args ...string) string {
+	c.t.Helper()
+	c.asRole(owner, role)
+	return c.mustRun(args...)
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+type webhookDeadCmd struct {
+	List  deadListCmd  `cmd:"" help:"List the referral records that could not become a delivery, newest first."`
+	Show  deadShowCmd  `cmd:"" help:"Show one of them and what is in it."`
+	Retry deadRetryCmd `cmd:"" help:"Have a dispatcher try them again, after an upgrade for instance."`
+}
+
+// deadRow is a record that could not become a delivery.
+type deadRow struct {
+	ID         int64           `json:"id"`
+	Topic      string          `json:"topic"`
+	Partition  int32           `json:"partition"`
+	Offset     int64           `json:"offset"`
+	Reason     string          `json:"reason"`
+	Error      string          `json:"error"`
+	At         time.Time       `json:"at"`
+	RetriedAt  *time.Time      `json:"retriedAt"`
+	ResolvedAt *time.Time      `json:"resolvedAt"`
+	Value      string          `json:"value,omitempty"`    // hex, where one is shown
+	Referral   json.RawMessage `json:"referral,omitempty"` // of what it holds, what this navlog knows
+}
+
+type deadListCmd struct {
+	registryFlags
+	All   bool  `help:"Also those that have become deliveries meanwhile."`
+	Limit int32 `default:"50" help:"At most so many, 1 to 10000."`
+}
+
+// Run lists them.
+func (cmd deadListCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.Limit < 1 || cmd.Limit > 10_000 {
+		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		found, err := db.New(pool).ListDeadRecords(ctx, db.ListDeadRecordsParams{ResolvedToo: cmd.All, Limit: cmd.Limit})
+		if err != nil {
+			return fmt.Errorf("list dead records: %w", err)
+		}
+		rows := make([]deadRow, len(found))
+		for i, r := range found {
+			rows[i] = deadRow{ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error, At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt}
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(rows)
+		}
+		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
+		for _, r := range rows {
+			fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
+		}
+		return w.Flush()
+	})
+}
+
+type deadShowCmd struct {
+	registryFlags
+	ID int64 `arg:"" help:"Id of the record, as webhook dead list has it."`
+}
+
+// Run shows one.
+func (cmd deadShowCmd) Run(ctx context.Context, s *streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		r, err := db.New(pool).GetDeadRecord(ctx, cmd.ID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return noDeadRecord(cmd.ID)
+		}
+		if err != nil {
+			return fmt.Errorf("read dead record %d: %w", cmd.ID, err)
+		}
+		row := deadRow{
+			ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error,
+			At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt, Value: hex.EncodeToString(r.Value), Referral: readReferral(r.Value),
+		}
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(row)
+		}
+		held := "nothing that this navlog can read"
+		if row.Referral != nil {
+			held = string(row.Referral)
+		}
+		_, err = fmt.Fprintf(s.out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     met %s, tried again %s, resolved %s\nholds     %s\nbytes     %s\n",
+			row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
+		return err
+	})
+}
+
+// readReferral gives what can be read of a record as JSON, nil where nothing can.
+func readReferral(value []byte) json.RawMessage {
+	referral := new(event.Referral)
+	if proto.Unmarshal(value, referral) != nil {
+		return nil
+	}
+	b, err := protojson.Marshal(referral)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+func noDeadRecord(id int64) error {
+	return fmt.Errorf("there is no dead record %d: `navlog webhook dead list --all` shows them", id)
+}
+
+type deadRetryCmd struct {
+	changeFlags
+	Wait time.Duration `default:"10s" help:"How long to wait for a dispatcher to try them; 0: not at all. They are tried anyway."`
+	IDs  []int64       `arg:"" optional:"" name:"id" help:"Ids of the records, as webhook dead list has them."`
+	All  bool          `help:"All that are not resolved."`
+}
+
+// Run asks for it, waits, and says what became of them.
+func (cmd deadRetryCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.All != (len(cmd.IDs) == 0) {
+		return errors.New("say which dead records are to be tried again: their ids, or --all")
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+		var asked []int64
+		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+			var err error
+			if asked, err = q.RetryDeadRecords(ctx, append([]int64{}, cmd.IDs...)); err != nil {
+				return deed{}, fmt.Errorf("ask for dead records to be tried again: %w", err)
+			}
+			for _, id := range cmd.IDs {
+				if !slices.Contains(asked, id) {
+					return deed{}, fmt.Errorf("there is no dead record %d that is not resolved: `navlog webhook dead list` shows those that are not", id)
+				}
+			}
+			return deed{command: "webhook dead retry", detail: fmt.Sprintf("%d records, all %t: %s", len(asked), cmd.All, firstOf(asked))}, nil
+		})
+		if err != nil {
+			return err
+		}
+		found, err := cmd.await(ctx, db.New(pool), asked)
+		if err != nil {
+			return err
+		}
+		still := int64(len(asked)) - found.Waiting - found.Resolved
+		if cmd.JSON {
+			return json.NewEncoder(s.out).Encode(map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting})
+		}
+		_, err = fmt.Fprintf(s.out, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
+			len(asked), found.Resolved, still, found.Waiting)
+		return err
+	})
+}
+
+// firstOf names ids, not too many of them.
+func firstOf(ids []int64) string {
+	const most = 20
+	if len(ids) > most {
+		return fmt.Sprintf("%v and %d more", ids[:most], len(ids)-most)
+	}
+	return fmt.Sprint(ids)
+}
+
+// await waits until each was tried.
+func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64) (db.RetriedDeadRecordsRow, error) {
+	waiting, cancel := context.WithTimeout(ctx, cmd.Wait)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		found, err := q.RetriedDeadRecords(ctx, ids)
+		if err != nil {
+			return found, fmt.Errorf("read what became of %d dead records: %w", len(ids), err)
+		}
+		if found.Waiting == 0 {
+			return found, nil
+		}
+		select {
+		case <-waiting.Done():
+			return found, ctx.Err()
+		case <-tick.C:
+		}
+	}
+}

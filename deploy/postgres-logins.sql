@@ -1,0 +1,31 @@
+-- A login for each program of navlog, and one that owns the tables, for `navlog
+-- migrate` alone; none is a superuser. psql runs it, as the server's own login, when
+-- compose.yaml makes the database. On a database from before, run it once:
+--   docker compose -f deploy/compose.yaml exec postgres \
+--     psql -v ON_ERROR_STOP=1 -U navlog -d navlog -f /docker-entrypoint-initdb.d/navlog-logins.sql
+-- and again whenever a password has changed. What each may do: `navlog migrate --roles`.
+\getenv migrate POSTGRES_MIGRATE_PASSWORD
+\getenv ingest POSTGRES_INGEST_PASSWORD
+\getenv project POSTGRES_PROJECT_PASSWORD
+\getenv serve POSTGRES_SERVE_PASSWORD
+\getenv dispatch POSTGRES_DISPATCH_PASSWORD
+\getenv operator POSTGRES_OPERATOR_PASSWORD
+
+SELECT format('CREATE ROLE %I', name)
+FROM unnest(ARRAY['navlog_migrate', 'navlog_ingest', 'navlog_project', 'navlog_serve', 'navlog_dispatch', 'navlog_operator']) AS name
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) \gexec
+
+ALTER ROLE navlog_migrate LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'migrate';
+ALTER ROLE navlog_ingest LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'ingest';
+ALTER ROLE navlog_project LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'project';
+ALTER ROLE navlog_serve LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'serve';
+ALTER ROLE navlog_dispatch LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'dispatch';
+ALTER ROLE navlog_operator LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE PASSWORD :'operator';
+
+-- Who owns the database may make tables in it, and what is there from before is
+-- handed over.
+SELECT format('ALTER DATABASE %I OWNER TO navlog_migrate', current_database()) \gexec
+SELECT format('ALTER TABLE %I.%I OWNER TO navlog_migrate', n.nspname, c.relname)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'public' AND c.relkind = 'r' \gexec
+SELECT format('ALTER FUNCTION %s OWNER TO navlog_migrate', p.oid::regprocedure)
+FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = 'public' \gexec

@@ -1,0 +1,142 @@
+package dispatch
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Referrals of another log than the one that deliveries were made of are refused
+// with a sentence that says what to do; what is before them is delivered, in each
+// partition. When an operator says so, the other log is gone on with, and what is
+// in both is not told again.
+func TestAnotherLogIsRefused(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	const other = "another log, new"
+	of := func(log string, n int) []byte {
+		x := deposit(t, 7, n)
+		x.LogId = []byte(log)
+		return encode(t, x)
+	}
+	d := f.start(nil)
+	f.produce(chainlog.ReferralDeposits(testChain), of(testLog, 0))
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	var mixed [][]byte
+	for n := 1; n < 10; n++ { // in every partition, one behind the other
+		mixed = append(mixed, of(testLog, n))
+	}
+	for n := 5; n < 20; n++ { // some of them again
+		mixed = append(mixed, of(other, n))
+	}
+	f.produce(chainlog.ReferralDeposits(testChain), mixed...)
+	f.produce(chainlog.ReferralDeposits(testChain), []byte("poison behind it"))
+	f.eventually("what is of the log is delivered", f.in(registry.Delivered, 10))
+	f.eventually("the other is refused", func() bool {
+		reason := d.Status().Reason
+		return d.Ready() != nil && strings.Contains(reason, fmt.Sprintf("navlog webhook follow-log %x", other)) && strings.Contains(reason, fmt.Sprintf("made of the log %x", testLog))
+	})
+	if n := f.number("SELECT count(*) FROM position WHERE log_id <> $1", []byte(testLog)); n != 0 {
+		t.Errorf("%d positions are of another log", n)
+	}
+	if n := f.number("SELECT count(*) FROM delivery"); n != 10 {
+		t.Errorf("%d deliveries", n)
+	}
+	if _, err := f.queries.FollowLog(t.Context(), []byte(other)); err != nil {
+		t.Fatal(err)
+	}
+	f.eventually("the rest is delivered", f.in(registry.Delivered, 20))
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	if n := len(r.got()); n != 20 {
+		t.Errorf("%d requests for 20 events", n)
+	}
+	f.contiguous(7, 20)
+	f.eventually("the poison is found", func() bool { return f.number("SELECT count(*) FROM dead_record") == 1 })
+}
+
+// Partners that are created later find what is in the log that is followed.
+func TestEarlierEventsAreOfTheFollowedLog(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(8, r.url)
+	f.start(nil)
+	x := deposit(t, 7, 1)
+	x.LogId = []byte("an abandoned log")
+	f.produce(chainlog.ReferralDeposits(testChain), encode(t, x))
+	f.eventually("read", func() bool { return f.number("SELECT count(*) FROM position WHERE log_id = $1", x.LogId) == 1 })
+	if _, err := f.queries.FollowLog(t.Context(), []byte(testLog)); err != nil {
+		t.Fatal(err)
+	}
+	f.deposits(7, 2, 4)
+	f.deposits(8, 4, 5)
+	f.eventually("gone on", f.in(registry.Delivered, 1))
+	f.eventually("all is read", func() bool { return f.number("SELECT count(*) FROM position WHERE log_id = $1", []byte(testLog)) >= 1 })
+	f.partner(7, r.url)
+	f.eventually("found", func() bool { return f.number("SELECT count(*) FROM adopted WHERE partner_id = 7") == 1 })
+	f.eventually("those of the followed log", func() bool { return f.number("SELECT count(*) FROM delivery WHERE partner_id = 7") == 2 })
+	f.contiguous(7, 2)
+}
+
+// Two chains on one Kafka cluster never meet: each dispatcher reads its own chain's
+// topics, and nothing of the other's is dead to it.
+func TestTwoChainsOnOneCluster(t *testing.T) {
+	brokers := localtest.Kafka(t)
+	one, two := newFixtureIn(t, brokers, localtest.Postgres(t)), newFixtureIn(t, brokers, localtest.Postgres(t))
+	const secondChain = 1
+	if err := chainlog.EnsureTopics(t.Context(), two.admin(), secondChain, two.kafka.Topology()); err != nil {
+		t.Fatal(err)
+	}
+	events := map[*fixture]int{one: 20, two: 30}
+	receivers := map[*fixture]*receiver{}
+	for _, f := range slices.Collect(maps.Keys(events)) {
+		receivers[f] = f.receiver(ok)
+		f.partner(7, receivers[f].url)
+	}
+	one.start(nil)
+	two.start(func(d *Dispatch) { d.config.ChainID = secondChain })
+	one.deposits(7, 0, events[one])
+	var values [][]byte
+	for n := range events[two] {
+		x := deposit(t, 7, n)
+		x.ChainId, x.LogId = secondChain, []byte("the second's log")
+		values = append(values, encode(t, x))
+	}
+	two.produce(chainlog.ReferralDeposits(secondChain), values...)
+	for f, n := range events {
+		f.eventually("its own are delivered", f.in(registry.Delivered, n))
+		if dead := f.number("SELECT count(*) FROM dead_record"); dead != 0 || len(receivers[f].got()) != n {
+			t.Errorf("%d dead records, %d requests for %d events", dead, len(receivers[f].got()), n)
+		}
+	}
+}
+
+// An operator's word for another log moves no position, and what was read before it
+// moves none either.
+func TestFollowLogMovesNothing(t *testing.T) {
+	f := newFixture(t)
+	topic := uuid.New()
+	f.exec("INSERT INTO position (topic_id, partition, topic, next_offset, log_id) VALUES ($1, 0, 't', 5, $2), ($1, 1, 't', 6, NULL)", topic, []byte(testLog))
+	if n, err := f.queries.FollowLog(t.Context(), []byte("another log, new")); err != nil || n != 1 {
+		t.Errorf("%d positions, %v", n, err)
+	}
+	id := f.number("SELECT count(*) FROM position WHERE partition = 0 AND log_id = $1 AND next_offset = 5", []byte("another log, new"))
+	none := f.number("SELECT count(*) FROM position WHERE partition = 1 AND log_id IS NULL AND next_offset = 6")
+	if id != 1 || none != 1 {
+		t.Error("positions moved, or one of no log is of one now")
+	}
+	// What was read before the word is not accepted behind it.
+	n, err := f.queries.MovePosition(t.Context(), db.MovePositionParams{TopicID: topic, Partition: 0, ReadOffset: 5, NextOffset: 9, LogID: []byte(testLog)})
+	if err != nil || n != 0 {
+		t.Errorf("a position was moved with the log before: %d, %v", n, err)
+	}
+}

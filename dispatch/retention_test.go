@@ -1,0 +1,120 @@
+package dispatch
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// However often an event is replayed, its last attempts are kept and no more; they
+// are numbered on.
+func TestAttemptsOfAnEventAreBounded(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(func(w http.ResponseWriter, _, _ int) {
+		w.WriteHeader(http.StatusOK)
+		_, _ = w.Write([]byte(strings.Repeat("x", 3*maxResponseKept)))
+	})
+	f.partner(7, r.url)
+	f.start(nil)
+	f.deposits(7, 1, 2)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	const replays = attemptsKept + 5
+	for n := range replays {
+		f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+		f.eventually("delivered again", func() bool { return f.in(registry.Delivered, 1)() && len(r.got()) == n+2 })
+	}
+	if n := f.number("SELECT count(*) FROM attempt"); n != attemptsKept {
+		t.Errorf("%d attempts are kept, want %d", n, attemptsKept)
+	}
+	if first, last := f.number("SELECT min(number) FROM attempt"), f.number("SELECT max(number) FROM attempt"); last != replays+1 || first != last-attemptsKept+1 {
+		t.Errorf("attempts %d to %d are kept of %d", first, last, replays+1)
+	}
+	if n := f.number("SELECT sum(octet_length(response)) FROM attempt"); n > attemptsKept*maxResponseKept {
+		t.Errorf("%d bytes of answers are kept", n)
+	}
+}
+
+// A receiver that answers each POST and accepts none costs no more than one that is
+// down: what comes waits for the probes to be accepted, and is delivered then.
+func TestReceiverThatNeverAccepts(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(status(http.StatusNotFound))
+	f.partner(7, r.url)
+	d := f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+	const events = 400
+	f.deposits(7, 0, events)
+	f.eventually("it waits", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
+	most := breakerRefusals + d.config.PerPartnerConcurrency // those under way when it opens
+	if n := len(r.got()); n > most {
+		t.Errorf("%d requests, want %d at most", n, most)
+	}
+	f.deposits(7, events, 2*events)
+	f.eventually("what comes waits too", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == 2*events })
+	if n := len(r.got()); n > most {
+		t.Errorf("%d requests, want %d at most", n, most)
+	}
+	if n := f.number("SELECT count(*) FROM breaker WHERE refusing AND state = 'open'"); n != 1 {
+		t.Error("the breaker is not written down as one that refuses")
+	}
+	// Its time is over, and the receiver takes what comes.
+	f.exec("UPDATE breaker SET open_until = now()")
+	failed := f.states()[registry.Failed]
+	f.exec("UPDATE lease SET fence = fence + 1, owner = gen_random_uuid(), until = now()") // the lane begins anew
+	r.script(ok)
+	f.eventually("delivered", f.in(registry.Delivered, 2*events-failed))
+}
+
+// What is older than the retention goes, but for the events themselves and the last
+// attempts of each, which lose the answers' bodies.
+func TestRetention(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	now := time.Now()
+	event := func(sequence any, finished string, attempts int, age time.Duration) uuid.UUID {
+		id := uuid.New()
+		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, $2, 't', 'b', 'delivered', "+finished+")", id, sequence)
+		for n := range attempts {
+			f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, response, first_byte_us)
+				VALUES ($1, $2, 'u', 1, $3, 5, 200, 'hello', 7)`, id, n+1, now.Add(-age+time.Duration(n)*time.Minute))
+		}
+		return id
+	}
+	const day = 24 * time.Hour
+	old := event(1, "now() - interval '100 days'", 9, 100*day)
+	few := event(2, "now() - interval '100 days'", 2, 100*day)
+	young := event(3, "now()", 9, 80*day)
+	oldTest := event(nil, "now() - interval '100 days'", 2, 100*day)
+	youngTest := event(nil, "now() - interval '80 days'", 2, 80*day)
+	openTest := event(nil, "NULL", 2, 100*day)
+	f.exec("UPDATE delivery SET state = 'pending' WHERE event_id = $1", openTest)
+	for _, done := range []string{"now() - interval '100 days'", "now() - interval '80 days'", "NULL"} {
+		f.exec("INSERT INTO command (partner_id, kind, done_at) VALUES (7, 'test', " + done + ")")
+	}
+	f.exec("UPDATE retention SET until = now() - interval '120 days'")
+	first, second := f.dispatcher(nil), f.dispatcher(nil)
+	f.run(first)
+	f.run(second)
+	f.eventually("all of it is looked at", func() bool {
+		return f.number("SELECT count(*) FROM retention WHERE until > now() - interval '91 days'") == 1
+	})
+	f.eventually("old tests and commands are gone", func() bool {
+		return f.number("SELECT count(*) FROM delivery WHERE event_id = $1", oldTest) == 0 && f.number("SELECT count(*) FROM command") == 2
+	})
+	for id, want := range map[uuid.UUID][3]int64{old: {1, 4, 0}, few: {1, 2, 0}, young: {1, 9, 9}, oldTest: {0, 0, 0}, youngTest: {1, 2, 2}, openTest: {1, 2, 0}} {
+		got := [3]int64{
+			f.number("SELECT count(*) FROM delivery WHERE event_id = $1 AND body = 'b'", id), f.number("SELECT count(*) FROM attempt WHERE event_id = $1", id),
+			f.number("SELECT count(*) FROM attempt WHERE event_id = $1 AND response IS NOT NULL AND first_byte_us IS NOT NULL", id),
+		}
+		if got != want {
+			t.Errorf("event, attempts, and those with all details: %v, want %v", got, want)
+		}
+	}
+	if n := f.number("SELECT min(number) FROM attempt WHERE event_id = $1", old); n != 6 {
+		t.Errorf("the oldest attempt that is kept is %d", n)
+	}
+}

@@ -1,0 +1,127 @@
+package registry
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+)
+
+// psql runs a file as psql does, as far as deploy/postgres-logins.sql goes: \getenv,
+// :'variable', and \gexec, which runs what a question answers.
+func psql(t *testing.T, pool *pgxpool.Pool, file string, environment map[string]string) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := regexp.MustCompile(`(?m)--.*$`).ReplaceAllString(string(text), "")
+	variables := map[string]string{}
+	getenv := regexp.MustCompile(`(?m)^\\getenv (\w+) (\w+)$`)
+	for _, m := range getenv.FindAllStringSubmatch(script, -1) {
+		variables[m[1]] = environment[m[2]]
+	}
+	script = getenv.ReplaceAllString(script, "")
+	script = regexp.MustCompile(`:'(\w+)'`).ReplaceAllStringFunc(script, func(m string) string {
+		value := variables[strings.Trim(m, ":'")]
+		if value == "" {
+			t.Fatalf("%s is not set", m)
+		}
+		return "'" + strings.ReplaceAll(value, "'", "''") + "'"
+	})
+	for _, part := range regexp.MustCompile(`(?s)[^;\\]+(;|\\gexec)`).FindAllString(script, -1) {
+		question, generates := strings.CutSuffix(part, `\gexec`)
+		if !generates {
+			if _, err := pool.Exec(t.Context(), part); err != nil {
+				t.Fatalf("%s: %v", part, err)
+			}
+			continue
+		}
+		rows, err := pool.Query(t.Context(), question)
+		if err != nil {
+			t.Fatalf("%s: %v", question, err)
+		}
+		commands, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			t.Fatalf("%s: %v", question, err)
+		}
+		for _, command := range commands {
+			if _, err := pool.Exec(t.Context(), command); err != nil {
+				t.Fatalf("%s: %v", command, err)
+			}
+		}
+	}
+}
+
+// The logins of compose.yaml, on a new database and on one whose tables another
+// owns: none is a superuser, migrate alone changes tables, and each of the others
+// gets in and no further than its role goes.
+func TestLoginsOfCompose(t *testing.T) {
+	ctx := context.Background()
+	environment := map[string]string{}
+	for _, name := range []string{"MIGRATE", "INGEST", "PROJECT", "SERVE", "DISPATCH", "OPERATOR"} {
+		environment["POSTGRES_"+name+"_PASSWORD"] = "it's " + name
+	}
+	for what, prepare := range map[string]func(*pgxpool.Pool) error{
+		"new":         func(*pgxpool.Pool) error { return nil },
+		"from before": func(pool *pgxpool.Pool) error { return Migrate(ctx, pool) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			at := localtest.Postgres(t)
+			superuser, err := Connect(ctx, Config{URL: at, MaxConns: 2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer superuser.Close()
+			if err := prepare(superuser); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				psql(t, superuser, "../../deploy/postgres-logins.sql", environment)
+			}
+			login := func(name string) Config {
+				u, err := url.Parse(at)
+				if err != nil {
+					t.Fatal("parse the test's URL")
+				}
+				u.User = url.UserPassword("navlog_"+name, "it's "+strings.ToUpper(name))
+				return Config{URL: u.String(), MaxConns: 2}
+			}
+			owner := open(t, login("migrate").URL)
+			if err := GrantRoles(ctx, owner); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"migrate", "ingest", "project", "serve", "dispatch", "operator"} {
+				c := login(name)
+				c.SkipMigrations = true
+				pool, err := Open(ctx, c)
+				if err != nil {
+					t.Errorf("%s: %v", name, err)
+					continue
+				}
+				var powers int
+				if err := pool.QueryRow(ctx, "SELECT count(*) FROM pg_roles WHERE rolname = session_user AND (rolsuper OR rolcreaterole OR rolcreatedb OR rolbypassrls)").Scan(&powers); err != nil || powers != 0 {
+					t.Errorf("%s can do more than a program has to (%v)", name, err)
+				}
+				_, err = pool.Exec(ctx, "CREATE TABLE made_by_"+name+" (n int)")
+				if (err == nil) != (name == "migrate") {
+					t.Errorf("%s makes a table: %v", name, err)
+				}
+				pool.Close()
+			}
+			if _, err := owner.Exec(ctx, "DROP TABLE made_by_migrate"); err != nil {
+				t.Error(err)
+			}
+			if _, err := owner.Exec(ctx, "ALTER TABLE delivery ADD COLUMN later text"); err != nil {
+				t.Errorf("the next migration: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,27 @@
+-- +goose Up
+
+-- What operators changed, by which command: only ever added to. A change of the
+-- registry has one row, in its own transaction; one of another store has a row
+-- before it, begun, and one after it.
+CREATE TABLE audit (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  -- Who, as the command says, and as PostgreSQL knows it.
+  operator text NOT NULL CHECK (operator <> ''),
+  login text NOT NULL DEFAULT session_user,
+  command text NOT NULL,
+  partner_id bigint,
+  -- Names and numbers; never a key or a secret.
+  detail text NOT NULL,
+  outcome text NOT NULL CHECK (outcome IN ('done', 'begun', 'failed'))
+);
+CREATE INDEX audit_partner ON audit (partner_id, id);
+
+-- Which sealing keys a running dispatcher opens with, the ids in hex, so that
+-- nothing is sealed that one of them could not open. NULL: one from before keys
+-- had ids.
+ALTER TABLE dispatcher ADD COLUMN key_ids text[];
+
+-- +goose Down
+ALTER TABLE dispatcher DROP COLUMN key_ids;
+DROP TABLE audit;

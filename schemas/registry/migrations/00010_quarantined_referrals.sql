@@ -1,0 +1,13 @@
+-- +goose Up
+
+-- A referral that counts nowhere, because one of its amounts cannot be summed, is
+-- told to nobody and kept here.
+ALTER TABLE dead_record
+  DROP CONSTRAINT dead_record_reason_check,
+  ADD CONSTRAINT dead_record_reason_check CHECK (reason IN ('poison', 'conflict', 'quarantined'));
+
+-- +goose Down
+DELETE FROM dead_record WHERE reason = 'quarantined';
+ALTER TABLE dead_record
+  DROP CONSTRAINT dead_record_reason_check,
+  ADD CONSTRAINT dead_record_reason_check CHECK (reason IN ('poison', 'conflict'));

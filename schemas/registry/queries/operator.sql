@@ -1,0 +1,28 @@
+-- name: Audit :exec
+INSERT INTO audit (operator, command, partner_id, detail, outcome)
+VALUES (sqlc.arg(operator), sqlc.arg(command), sqlc.narg(partner_id), sqlc.arg(detail), sqlc.arg(outcome));
+
+-- name: ListAudit :many
+-- Newest first: about one partner or (0) everything.
+SELECT id, at, operator, login, command, coalesce(partner_id, 0)::bigint AS partner_id, detail, outcome FROM audit a
+WHERE sqlc.arg(partner_id)::bigint = 0 OR a.partner_id = sqlc.arg(partner_id)::bigint
+ORDER BY a.id DESC LIMIT sqlc.arg('limit');
+
+-- name: LockSecrets :many
+-- Everything that is sealed. The lock is so that no rotation comes between what
+-- is read here and what ReplaceSealed writes.
+SELECT partner_id, secret, next_secret FROM endpoint ORDER BY partner_id FOR UPDATE;
+
+-- name: ReplaceSealed :exec
+-- The same secrets under another key: for receivers nothing changes, so neither
+-- does the version.
+UPDATE endpoint SET secret = sqlc.arg(secret), next_secret = sqlc.narg(next_secret) WHERE partner_id = sqlc.arg(partner_id);
+
+-- name: DispatchersWithoutKey :one
+-- How many running dispatchers cannot open what is sealed with this key.
+SELECT count(*) FROM dispatcher d WHERE d.until > now() AND NOT coalesce(sqlc.arg(key_id)::text = ANY(d.key_ids), false);
+
+-- name: FollowLog :execrows
+-- From now on deliveries are made of this log. The lock keeps positions from being
+-- moved on with the one before.
+UPDATE position SET log_id = sqlc.arg(log_id)::bytea WHERE log_id <> sqlc.arg(log_id)::bytea;
