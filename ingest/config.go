@@ -3,7 +3,9 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +48,10 @@ type Config struct {
 	// RangesInFlight is how many ranges of final blocks are read at the same time:
 	// 1 to 16, default 4.
 	RangesInFlight int `yaml:"rangesInFlight" env:"RANGES_IN_FLIGHT"`
+	// Prices are the units that the provider counts for one call of a method, such
+	// as eth_getLogs: 75; nil for none. With them the units that are spent are told
+	// beside the calls. A method that it does not name counts none.
+	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
 	// Proof says what logs are proven by; default "head".
 	Proof Proof `yaml:"proof" env:"PROOF"`
 }
@@ -168,6 +174,11 @@ func (c Confirmations) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(c), 10), nil
 }
 
+// maxPrice keeps sums of units within 64 bits.
+const maxPrice = 1_000_000_000
+
+var methodText = regexp.MustCompile(`^[a-z]+_[a-zA-Z0-9]+$`)
+
 var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
 
 // Validate reports every mistake at once.
@@ -193,6 +204,11 @@ func (c Config) Validate() error {
 	}
 	if c.RangesInFlight < 1 || c.RangesInFlight > 16 {
 		fault("chain.rangesInFlight is %d and must be 1 to 16", c.RangesInFlight)
+	}
+	for _, method := range slices.Sorted(maps.Keys(c.Prices)) {
+		if price := c.Prices[method]; !methodText.MatchString(method) || price > maxPrice {
+			fault("chain.prices has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", method, price, uint64(maxPrice))
+		}
 	}
 	switch c.Proof {
 	case ProofNone, ProofBloom, ProofHead, ProofFull:

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
-		Finality: Finality{Depth: 2000}, PollInterval: time.Hour,
+		Finality: Finality{Depth: 2000}, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60},
 	}
 	err := c.Validate()
 	if err == nil {
@@ -46,6 +47,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
 		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,
+		`chain.prices has "getLogs": 75`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -119,7 +121,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	c := DefaultConfig()
 	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{
 		"ID": "5", "RPC": "https://a.example,https://b.example", "FINALITY": "depth: 9", "CONFIRMATIONS": "2", "POLL_INTERVAL": "250ms",
-		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2",
+		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2", "PRICES": "eth_getLogs:75,eth_call:26",
 		"VAULTS_0_ADDRESS": vaultA, "VAULTS_0_START_BLOCK": "7", "VAULTS_1_ADDRESS": vaultB,
 	}})
 	if err != nil {
@@ -127,6 +129,9 @@ func TestConfigFromEnvironment(t *testing.T) {
 	}
 	if want := []Endpoint{{URL: "https://a.example"}, {"https://b.example", "wss://b.example", 2.5, 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the environment gives %+v, want %+v", c.RPC, want)
+	}
+	if want := map[string]uint64{"eth_getLogs": 75, "eth_call": 26}; !maps.Equal(c.Prices, want) {
+		t.Errorf("the environment gives the prices %v, want %v", c.Prices, want)
 	}
 	if c.ID != 5 || len(c.RPC) != 2 || c.Finality.Depth != 9 || c.Confirmations != 2 || c.PollInterval != 250*time.Millisecond ||
 		len(c.Vaults) != 2 || c.Vaults[0].StartBlock != 7 || c.Vaults[1].Address != vaultB || c.Window != 1024 {

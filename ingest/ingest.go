@@ -66,6 +66,7 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
+	i.metrics.spent.prices = config.Prices
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = newNodes(config, i.metrics, log)
 	reg.MustRegister(i.nodes)
