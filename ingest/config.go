@@ -43,7 +43,7 @@ type Config struct {
 	// deepest reorganisation that can be followed: 1 to 100,000, default 1024.
 	Window uint64 `yaml:"window" env:"WINDOW"`
 	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
-	// 1,000,000, default 2000. It is halved when a node refuses.
+	// 1,000,000, default 10,000. It is halved when a node refuses.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
 	// RangesInFlight is how many ranges of final blocks are read at the same time:
 	// 1 to 16, default 4.
@@ -58,7 +58,8 @@ type Config struct {
 
 // Proof says how far a node's answers about logs are compared with the blooms
 // of the blocks' headers before they are believed. Each level does what the
-// ones before it do.
+// ones before it do. Of final blocks further below the head than the window only
+// full reads the headers: a provider bills each of them.
 type Proof string
 
 // The levels of proof.
@@ -71,7 +72,8 @@ const (
 	// ProofHead reads all logs of a block at the head, whoever has emitted them, and
 	// believes them when they make up its bloom.
 	ProofHead Proof = "head"
-	// ProofFull does so for every block that may have logs of a vault.
+	// ProofFull does so for every block that may have logs of a vault, and reads the
+	// headers of all blocks to know which these are.
 	ProofFull Proof = "full"
 )
 
@@ -88,7 +90,7 @@ type VaultConfig struct {
 
 // DefaultConfig has everything but the chain id, the nodes and the vaults.
 func DefaultConfig() Config {
-	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 2000, RangesInFlight: 4, Proof: ProofHead}
+	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 10_000, RangesInFlight: 4, Proof: ProofHead}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`

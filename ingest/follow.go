@@ -59,7 +59,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	if from, far := s.farBehind(final); far {
 		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })
-		return true, s.backfill(ctx, n, tip, from, final)
+		_, err := s.backfill(ctx, n, tip, from, final)
+		return true, err
 	}
 	return s.atHead(ctx, n, tip, final)
 }
