@@ -125,17 +125,17 @@ func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vault
 	if err != nil {
 		return err
 	}
-	c, before := &change{final: final}, s.appended
+	c, before, believed := &change{final: final}, s.appended, uint64(0)
 	for _, p := range sealed {
 		if err := s.continues(p, before); err != nil {
 			s.readAgain()
 			return err
 		}
-		c.units, before = append(c.units, p.unit()), p.end()
+		c.units, before, believed = append(c.units, p.unit()), p.end(), max(believed, p.believed)
 	}
 	for _, address := range vaults {
 		have := *s.coverageOf(address)
-		have.to = before.Number
+		have.to, have.believed = before.Number, max(have.believed, believed)
 		c.covered = append(c.covered, have)
 	}
 	if s.head == nil || before.Number > s.head.Number {
@@ -165,7 +165,7 @@ func (s *session) seal(ctx context.Context, n *node, parts []*part) (sealed []*p
 				s.readAgain()
 				return nil, err
 			}
-			p = &part{from: open.from, to: p.to, parent: open.parent, blocks: p.blocks, logs: slices.Concat(open.logs, p.logs), bytes: open.bytes + p.bytes}
+			p = &part{from: open.from, to: p.to, parent: open.parent, blocks: p.blocks, logs: slices.Concat(open.logs, p.logs), bytes: open.bytes + p.bytes, believed: max(open.believed, p.believed)}
 		}
 		if open = p; p.end() != nil {
 			sealed, open = append(sealed, p), nil

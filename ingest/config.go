@@ -52,6 +52,10 @@ type Config struct {
 	// as eth_getLogs: 75; nil for none. With them the units that are spent are told
 	// beside the calls. A method that it does not name counts none.
 	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
+	// Prove is how many headers a second are compared afterwards with the logs that a
+	// backfill has believed: above 0, to 10,000 (text "50/s"); 0 (text "off") for none,
+	// which is the default.
+	Prove ProvePace `yaml:"prove" env:"PROVE"`
 	// Proof says what logs are proven by; default "head".
 	Proof Proof `yaml:"proof" env:"PROOF"`
 }
@@ -176,6 +180,40 @@ func (c Confirmations) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(c), 10), nil
 }
 
+// ProvePace is a number of headers a second.
+type ProvePace float64
+
+const maxProvePace = 10_000
+
+// UnmarshalText reads "50/s", "0.5/s" and "off".
+func (p *ProvePace) UnmarshalText(text []byte) error {
+	s := string(text)
+	if s == "off" || s == "" {
+		*p = 0
+		return nil
+	}
+	number, perSecond := strings.CutSuffix(s, "/s")
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !perSecond || !(n > 0) {
+		return fmt.Errorf("prove %q must be off or a number of headers a second such as 50/s", s)
+	}
+	*p = ProvePace(n)
+	return nil
+}
+
+// UnmarshalYAML reads the same.
+func (p *ProvePace) UnmarshalYAML(node *yaml.Node) error {
+	return mistake(node, p.UnmarshalText([]byte(node.Value)))
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (p ProvePace) MarshalText() ([]byte, error) {
+	if p == 0 {
+		return []byte("off"), nil
+	}
+	return fmt.Appendf(nil, "%v/s", float64(p)), nil
+}
+
 // maxPrice keeps sums of units within 64 bits.
 const maxPrice = 1_000_000_000
 
@@ -211,6 +249,12 @@ func (c Config) Validate() error {
 		if price := c.Prices[method]; !methodText.MatchString(method) || price > maxPrice {
 			fault("chain.prices has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", method, price, uint64(maxPrice))
 		}
+	}
+	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // NaN too
+		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
+	}
+	if c.Prove > 0 && c.Proof == ProofNone {
+		fault("chain.prove compares blooms, which chain.proof none says that the chain does not fill: remove one of them")
 	}
 	switch c.Proof {
 	case ProofNone, ProofBloom, ProofHead, ProofFull:

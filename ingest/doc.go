@@ -66,7 +66,9 @@
 // must agree with the question and with itself, an answer of a round number of logs
 // is taken for cut, the block that a commit ends with is compared, and a node is
 // asked once whether it has old logs at all (reader.vouch); that it loses single
-// logs there is not seen. A
+// logs there is not seen, but by the pass that chain.prove asks for (prover): it
+// compares these blocks with what the log has of them afterwards, at a pace, and
+// the cursor says of each vault up to which block logs were believed, and proven. A
 // block is proven when all its logs, whoever has emitted them, are numbered from
 // 0 and together set every bit of its bloom. That is not a cryptographic proof: a
 // last log whose address and topics all occur in earlier logs of its block could

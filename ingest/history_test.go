@@ -39,6 +39,7 @@ type history struct {
 	mu    sync.Mutex
 	calls map[string]int
 	near  int // of them about blocks in the window
+	old   int // of them about the headers of blocks below it
 	start int // of them about the node, the chain and the vault
 	// spoil, where set, changes the result of a question.
 	spoil func(method string, params []json.RawMessage, result any) any
@@ -133,6 +134,8 @@ func (h *history) count(method string, number uint64, known bool) {
 		h.near++
 	case known && number == 0, strings.HasPrefix(method, "eth_c"), method == "eth_getCode":
 		h.start++
+	case known && method != "eth_getLogs":
+		h.old++
 	}
 	h.mu.Unlock()
 }

@@ -14,7 +14,7 @@ import (
 
 type metrics struct {
 	head, indexed, final, referral, seq prometheus.Gauge
-	frozen                              prometheus.Gauge
+	frozen, proven, disproven           prometheus.Gauge
 	logs, referrals                     *prometheus.CounterVec
 	transactions, reorgs                prometheus.Counter
 	appended                            atomic.Uint64 // logs, retractions not counted
@@ -42,6 +42,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		referral:     gauge("referral_block", "Last block whose referrals were told."),
 		seq:          gauge("seq", "Seq of the last record in the log."),
 		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
+		proven:       gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks."),
+		disproven:    gauge("disproven", "1 when the log was found not to be what the chain has; the status says where."),
 		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
 		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
@@ -63,7 +65,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"endpoint", "method"}),
 	}
 	reg.MustRegister(m.rpcErrors, m.rpcCalls, m.rpcBytes, m.rpcUnits, m.limited, m.announcements, m.disagreements, m.rpcSeconds)
-	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
+	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
 	return m
 }
 

@@ -53,6 +53,7 @@ type part struct {
 	blocks   []*header   // that are to be recorded, the last of them block to; none where headers were not read
 	logs     []*event.Log
 	bytes    int
+	believed uint64 // the last of the blocks whose logs were taken without headers; 0 for none
 }
 
 // reader reads final blocks.
@@ -452,7 +453,7 @@ func (r *reader) believe(ctx context.Context, n *node, j *job, to uint64, a *ans
 			a.logs = a.logs[:len(a.logs)-1]
 		}
 	}
-	p := &part{from: j.at, to: to, logs: a.logs, bytes: a.bytes}
+	p := &part{from: j.at, to: to, logs: a.logs, bytes: a.bytes, believed: to}
 	if j.recordFrom <= to {
 		var err error
 		if p.blocks, err = n.headers(ctx, max(j.at, j.recordFrom), to, l); err != nil {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -110,4 +111,24 @@ func (st *Status) indexed(s *state) {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}
 	st.pace.committed(s.covered)
+}
+
+// noteProven notes how far vaults are proven: what counts is the one that is
+// furthest behind.
+func (i *Ingest) noteProven(covered []coverage) {
+	lowest := uint64(math.MaxUint64)
+	for _, v := range i.vaults {
+		to := uint64(0)
+		for _, have := range covered {
+			if have.address == v.address {
+				to = have.provenTo()
+			}
+		}
+		lowest = min(lowest, to)
+	}
+	if i.config.Proof == ProofNone {
+		lowest = 0
+	}
+	i.metrics.proven.Set(float64(lowest))
+	i.note(func(st *Status) { st.ProvenTo = lowest })
 }

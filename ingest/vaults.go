@@ -59,10 +59,11 @@ func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error 
 	c := &change{}
 	var unit []*event.Record
 	for _, v := range vaults {
-		known := coverage{v.address, v.start, v.start - 1, v.name}
+		known := coverage{address: v.address, start: v.start, to: v.start - 1}
 		if have := s.coverageOf(v.address); have != nil {
-			known.start, known.to = have.start, have.to
+			known = *have
 		}
+		known.name = v.name
 		fact, err := s.describe(ctx, n, v, known.start)
 		if err != nil {
 			return err

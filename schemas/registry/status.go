@@ -39,6 +39,11 @@ type ChainStatus struct {
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
 	// Backfill is there while final blocks are read.
 	Backfill *BackfillStatus `json:"backfill,omitempty"`
+	// ProvenTo is the block up to which the logs of every vault were compared with
+	// the headers of their blocks; 0 where nothing was. Disproven says what of the
+	// log was found not to be the chain's; empty where nothing was.
+	ProvenTo  uint64 `json:"provenTo,omitempty"`
+	Disproven string `json:"disproven,omitempty"`
 	// Calls are what the nodes were asked since the process began, the most called
 	// method first.
 	Calls []MethodCalls `json:"calls,omitempty"`
