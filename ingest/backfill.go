@@ -1,9 +1,12 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,9 +16,11 @@ import (
 )
 
 const (
-	// lookAgain is how long final blocks are appended before the chain's head is
-	// looked at again.
-	lookAgain = 250 * time.Millisecond
+	// lookAgain is how long final blocks of late vaults are appended before the
+	// chain's head is looked at again, which others follow; lookAgainFar is how long
+	// they are where nobody follows it yet, and each look is only a few calls more.
+	lookAgain    = 250 * time.Millisecond
+	lookAgainFar = 30 * time.Second
 	// commitBytes is about how much of nodes' answers one transaction holds.
 	commitBytes = 8 << 20
 	// doubtsEnough is how often in a row each endpoint may fail to prove the logs
@@ -33,19 +38,20 @@ func (s *session) lowest() uint64 {
 }
 
 // backfill appends the logs of final blocks from `from` on, of all vaults that
-// are covered up to there, and a block record behind each range; of the blocks
-// that move the head and are less than a window below tip, every one, so that a
-// read as of a recent block knows its time however late ingest came to it. It
-// returns after a while, so that the head is looked at again; the ranges in
-// flight wait for the next call. Behind a head that others follow it makes one
-// commit at most, and does not wait for a slow node.
-func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) error {
+// are covered up to there, and a block record behind them; of the blocks that move
+// the head and are less than a window below tip, every one, so that a read as of a
+// recent block knows its time however late ingest came to it. It returns after a
+// while, so that the head is looked at again; what is read ahead waits for the
+// next call. Behind a head that others follow it makes one commit at most, and does
+// not wait for a slow node. It says whether anything was read.
+func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) (more bool, err error) {
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
-	late, wait := s.head != nil && from <= s.head.Number, ctx
+	headersFrom := s.ingest.config.Proof.headersFrom(recordFrom)
+	late, wait, long := s.head != nil && from <= s.head.Number, ctx, lookAgainFar
 	if late {
-		recordFrom = to + 1
-		bounded, cancel := context.WithTimeout(ctx, lookAgain)
+		recordFrom, long = to+1, lookAgain
+		bounded, cancel := context.WithTimeout(ctx, long)
 		defer cancel()
 		wait = bounded
 	}
@@ -53,29 +59,43 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		s.ranges.close()
 		s.ranges = newPipeline(ctx, s.ingest.reader(vaults), s.ingest.config.RangesInFlight, from)
 	}
-	for began := time.Now(); time.Since(began) < lookAgain && s.ranges.at <= to; {
-		s.ranges.fill(n, to, recordFrom)
-		parts, err := s.ranges.take(wait, commitBytes)
+	for began := time.Now(); time.Since(began) < long && s.ranges.at <= to; {
+		s.ranges.fill(n, to, recordFrom, headersFrom)
+		err := s.ranges.gather(wait)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
-			return nil
+			return more, nil
 		}
+		more = true
 		if err == nil {
-			s.ranges.fill(n, to, recordFrom) // meanwhile
+			s.ranges.fill(n, to, recordFrom, headersFrom) // meanwhile
 		}
-		if len(parts) > 0 {
+		if committing := s.ranges.due(to) || err != nil && len(s.ranges.ready) > 0; committing {
+			if err := s.appendParts(ctx, n, s.ranges.ready, vaults, final); err != nil {
+				return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
+			}
+			s.ranges.committed()
 			s.doubts.settle()
-			if err := s.appendParts(ctx, parts, vaults, final); err != nil {
-				return err
+			if late && err == nil {
+				return true, nil
 			}
 		}
 		if err != nil {
-			return s.doubts.weigh(err, len(s.ingest.config.RPC))
-		}
-		if late {
-			return nil
+			return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
 		}
 	}
-	return nil
+	return more, nil
+}
+
+// headersFrom is the first block whose headers are compared with its logs in a
+// backfill, where the window begins with recordFrom.
+func (p Proof) headersFrom(recordFrom uint64) uint64 {
+	switch p {
+	case ProofNone:
+		return math.MaxUint64
+	case ProofFull:
+		return 0
+	}
+	return recordFrom
 }
 
 // reach gives the vaults that are covered up to the block before from, and how
@@ -97,23 +117,25 @@ func (s *session) reach(from, final uint64) (to uint64, behind []common.Address)
 	return to, behind
 }
 
-// appendParts commits what was read of blocks in a row, each part as a unit. The
-// parts may come from several endpoints, so each must go on where the one before
-// it ends; otherwise all that is read ahead is read again.
-func (s *session) appendParts(ctx context.Context, parts []*part, vaults []common.Address, final uint64) error {
-	c, before := &change{final: final}, s.appended
-	for _, p := range parts {
+// appendParts commits what was read of blocks in a row, as units that each end
+// with a block. The parts may come from several endpoints, so each must go on where
+// the one before it ends; otherwise all that is read ahead is read again.
+func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vaults []common.Address, final uint64) error {
+	sealed, err := s.seal(ctx, n, parts)
+	if err != nil {
+		return err
+	}
+	c, before, believed := &change{final: final}, s.appended, uint64(0)
+	for _, p := range sealed {
 		if err := s.continues(p, before); err != nil {
-			s.ranges.close()
-			s.ranges = nil
+			s.readAgain()
 			return err
 		}
-		c.units, before = append(c.units, p.unit()), p.end()
+		c.units, before, believed = append(c.units, p.unit()), p.end(), max(believed, p.believed)
 	}
-	last := parts[len(parts)-1]
 	for _, address := range vaults {
 		have := *s.coverageOf(address)
-		have.to = last.to
+		have.to, have.believed = before.Number, max(have.believed, believed)
 		c.covered = append(c.covered, have)
 	}
 	if s.head == nil || before.Number > s.head.Number {
@@ -123,6 +145,62 @@ func (s *session) appendParts(ctx context.Context, parts []*part, vaults []commo
 		return err
 	}
 	s.appended = before
+	return nil
+}
+
+// readAgain gives up all that was read ahead.
+func (s *session) readAgain() {
+	s.ranges.close()
+	s.ranges = nil
+}
+
+// seal joins parts that have no block to the next one that has. The last of them
+// is given its block: the only header that a commit of old blocks needs. Having it,
+// the logs of that one block are compared with it.
+func (s *session) seal(ctx context.Context, n *node, parts []*part) (sealed []*part, err error) {
+	var open *part
+	for _, p := range parts {
+		if open != nil {
+			if err := open.precedes(p); err != nil {
+				s.readAgain()
+				return nil, err
+			}
+			p = &part{from: open.from, to: p.to, parent: open.parent, blocks: p.blocks, logs: slices.Concat(open.logs, p.logs), bytes: open.bytes + p.bytes, believed: max(open.believed, p.believed)}
+		}
+		if open = p; p.end() != nil {
+			sealed, open = append(sealed, p), nil
+		}
+	}
+	if open == nil {
+		return sealed, nil
+	}
+	h, err := n.byNumber(ctx, open.to)
+	if err != nil {
+		return nil, err
+	}
+	before, _ := slices.BinarySearchFunc(open.logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
+	own := slices.Clip(open.logs[before:])
+	if own, err = s.ranges.reader.compare(ctx, n, h, own); err != nil {
+		var unproven *unprovenError
+		if !errors.As(err, &unproven) { // one of the two was of another chain
+			s.readAgain()
+		}
+		return nil, err
+	}
+	last := *open // what is ready stays as it is until it is committed
+	last.logs, last.blocks = append(slices.Clip(open.logs[:before]), own...), []*header{h}
+	return append(sealed, &last), nil
+}
+
+// precedes compares the last logs of a part with the block that the next one goes
+// on from, where both are of the same block.
+func (p *part) precedes(next *part) error {
+	if len(p.logs) == 0 || next.parent == (common.Hash{}) {
+		return nil
+	}
+	if last := p.logs[len(p.logs)-1]; last.BlockNumber+1 == next.from && common.Hash(last.BlockHash) != next.parent {
+		return fmt.Errorf("the final block %d was given with the parent %s, but a log of block %d with the hash 0x%x: the nodes of chain.rpc are not of one chain; the blocks are read again", next.from, next.parent, last.BlockNumber, last.BlockHash)
+	}
 	return nil
 }
 
@@ -144,8 +222,13 @@ func (s *session) continues(p *part, before *header) error {
 	return nil
 }
 
-// end is the last block of the part.
-func (p *part) end() *header { return p.blocks[len(p.blocks)-1] }
+// end is the last block of the part, nil where it was not read.
+func (p *part) end() *header {
+	if len(p.blocks) == 0 {
+		return nil
+	}
+	return p.blocks[len(p.blocks)-1]
+}
 
 // unit puts each block that is recorded behind its logs.
 func (p *part) unit() []*event.Record {
@@ -186,7 +269,7 @@ func (d *doubts) weigh(err error, endpoints int) error {
 // reader reads the logs of some vaults.
 func (i *Ingest) reader(vaults []common.Address) *reader {
 	return &reader{
-		watched: watch(vaults), proof: i.config.Proof, most: i.config.BatchBlocks,
+		watched: watch(vaults), proof: i.config.Proof, most: i.config.BatchBlocks, atOnce: i.partsAtOnce,
 		wanted: min(wantedAnswer, budget/i.config.RangesInFlight), limits: i.learned.of, giant: &i.giant,
 	}
 }

@@ -123,7 +123,7 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 
 	// A commit with such a part is not begun: this session could not make one.
 	s := &session{state: &state{}}
-	if err := s.appendParts(t.Context(), []*part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
+	if err := s.appendParts(t.Context(), nil, []*part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
 		t.Errorf("parts of two chains give %v", err)
 	}
 }

@@ -51,11 +51,14 @@ func (s *session) commit(ctx context.Context, c *change) error {
 	defer cancel()
 	s.number(c)
 	due := s.apply(c, s.ingest.config.Confirmations)
+	s.prover.merge(s.state)
 	if err := s.transact(ctx, c, due); err != nil {
 		return &commitError{err}
 	}
+	s.prover.committed(s.state)
 	s.ingest.metrics.committed(c, due, s.state)
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
+	s.ingest.noteProven(s.covered)
 	return nil
 }
 

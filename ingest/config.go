@@ -3,7 +3,9 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,18 +43,27 @@ type Config struct {
 	// deepest reorganisation that can be followed: 1 to 100,000, default 1024.
 	Window uint64 `yaml:"window" env:"WINDOW"`
 	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
-	// 1,000,000, default 2000. It is halved when a node refuses.
+	// 1,000,000, default 10,000. It is halved when a node refuses.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
 	// RangesInFlight is how many ranges of final blocks are read at the same time:
 	// 1 to 16, default 4.
 	RangesInFlight int `yaml:"rangesInFlight" env:"RANGES_IN_FLIGHT"`
+	// Prices are the units that the provider counts for one call of a method, such
+	// as eth_getLogs: 75; nil for none. With them the units that are spent are told
+	// beside the calls. A method that it does not name counts none.
+	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
+	// Prove is how many headers a second are compared afterwards with the logs that a
+	// backfill has believed: above 0, to 10,000 (text "50/s"); 0 (text "off") for none,
+	// which is the default.
+	Prove ProvePace `yaml:"prove" env:"PROVE"`
 	// Proof says what logs are proven by; default "head".
 	Proof Proof `yaml:"proof" env:"PROOF"`
 }
 
 // Proof says how far a node's answers about logs are compared with the blooms
 // of the blocks' headers before they are believed. Each level does what the
-// ones before it do.
+// ones before it do. Of final blocks further below the head than the window only
+// full reads the headers: a provider bills each of them.
 type Proof string
 
 // The levels of proof.
@@ -65,7 +76,8 @@ const (
 	// ProofHead reads all logs of a block at the head, whoever has emitted them, and
 	// believes them when they make up its bloom.
 	ProofHead Proof = "head"
-	// ProofFull does so for every block that may have logs of a vault.
+	// ProofFull does so for every block that may have logs of a vault, and reads the
+	// headers of all blocks to know which these are.
 	ProofFull Proof = "full"
 )
 
@@ -82,7 +94,7 @@ type VaultConfig struct {
 
 // DefaultConfig has everything but the chain id, the nodes and the vaults.
 func DefaultConfig() Config {
-	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 2000, RangesInFlight: 4, Proof: ProofHead}
+	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 10_000, RangesInFlight: 4, Proof: ProofHead}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -168,6 +180,45 @@ func (c Confirmations) MarshalText() ([]byte, error) {
 	return strconv.AppendUint(nil, uint64(c), 10), nil
 }
 
+// ProvePace is a number of headers a second.
+type ProvePace float64
+
+const maxProvePace = 10_000
+
+// UnmarshalText reads "50/s", "0.5/s" and "off".
+func (p *ProvePace) UnmarshalText(text []byte) error {
+	s := string(text)
+	if s == "off" || s == "" {
+		*p = 0
+		return nil
+	}
+	number, perSecond := strings.CutSuffix(s, "/s")
+	n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !perSecond || !(n > 0) {
+		return fmt.Errorf("prove %q must be off or a number of headers a second such as 50/s", s)
+	}
+	*p = ProvePace(n)
+	return nil
+}
+
+// UnmarshalYAML reads the same.
+func (p *ProvePace) UnmarshalYAML(node *yaml.Node) error {
+	return mistake(node, p.UnmarshalText([]byte(node.Value)))
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (p ProvePace) MarshalText() ([]byte, error) {
+	if p == 0 {
+		return []byte("off"), nil
+	}
+	return fmt.Appendf(nil, "%v/s", float64(p)), nil
+}
+
+// maxPrice keeps sums of units within 64 bits.
+const maxPrice = 1_000_000_000
+
+var methodText = regexp.MustCompile(`^[a-z]+_[a-zA-Z0-9]+$`)
+
 var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
 
 // Validate reports every mistake at once.
@@ -193,6 +244,17 @@ func (c Config) Validate() error {
 	}
 	if c.RangesInFlight < 1 || c.RangesInFlight > 16 {
 		fault("chain.rangesInFlight is %d and must be 1 to 16", c.RangesInFlight)
+	}
+	for _, method := range slices.Sorted(maps.Keys(c.Prices)) {
+		if price := c.Prices[method]; !methodText.MatchString(method) || price > maxPrice {
+			fault("chain.prices has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", method, price, uint64(maxPrice))
+		}
+	}
+	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // NaN too
+		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
+	}
+	if c.Prove > 0 && c.Proof == ProofNone {
+		fault("chain.prove compares blooms, which chain.proof none says that the chain does not fill: remove one of them")
 	}
 	switch c.Proof {
 	case ProofNone, ProofBloom, ProofHead, ProofFull:

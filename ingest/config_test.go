@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
-		Finality: Finality{Depth: 2000}, PollInterval: time.Hour,
+		Finality: Finality{Depth: 2000}, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, Prove: 20_000,
 	}
 	err := c.Validate()
 	if err == nil {
@@ -46,6 +47,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
 		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,
+		"chain.prove is 20000/s and must be", `chain.prices has "getLogs": 75`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -61,6 +63,11 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	lonely.Agreement = 2
 	if err := lonely.Validate(); err == nil || !strings.Contains(err.Error(), "chain.agreement is 2, but chain.rpc has 1 endpoint") {
 		t.Errorf("one endpoint that is to agree with another gives %v", err)
+	}
+	bloomless := validConfig()
+	bloomless.Proof, bloomless.Prove = ProofNone, 1
+	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.prove compares blooms") {
+		t.Errorf("a proof without blooms gives %v", err)
 	}
 	if err := (Config{}).Validate(); err == nil || !strings.Contains(err.Error(), "chain.rpc is empty") {
 		t.Errorf("an empty configuration gives %v", err)
@@ -82,7 +89,13 @@ func TestConfigFromYAML(t *testing.T) {
 			t.Errorf("%q gives %d and %v, want %d", text, c.Confirmations, err, want)
 		}
 	}
-	for _, text := range []string{"finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
+	for text, want := range map[string]ProvePace{"prove: off": 0, "prove: 50/s": 50, "prove: 0.5/s": 0.5} {
+		c := DefaultConfig()
+		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Prove != want {
+			t.Errorf("%q gives %v and %v, want %v", text, c.Prove, err, want)
+		}
+	}
+	for _, text := range []string{"prove: 50", "prove: 0/s", "prove: -1/s", "prove: fast", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
 		c := DefaultConfig()
 		if err := yaml.Unmarshal([]byte(text), &c); err == nil {
 			t.Errorf("%q is accepted as %+v", text, c)
@@ -119,7 +132,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	c := DefaultConfig()
 	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{
 		"ID": "5", "RPC": "https://a.example,https://b.example", "FINALITY": "depth: 9", "CONFIRMATIONS": "2", "POLL_INTERVAL": "250ms",
-		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2",
+		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2", "PRICES": "eth_getLogs:75,eth_call:26",
 		"VAULTS_0_ADDRESS": vaultA, "VAULTS_0_START_BLOCK": "7", "VAULTS_1_ADDRESS": vaultB,
 	}})
 	if err != nil {
@@ -127,6 +140,9 @@ func TestConfigFromEnvironment(t *testing.T) {
 	}
 	if want := []Endpoint{{URL: "https://a.example"}, {"https://b.example", "wss://b.example", 2.5, 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the environment gives %+v, want %+v", c.RPC, want)
+	}
+	if want := map[string]uint64{"eth_getLogs": 75, "eth_call": 26}; !maps.Equal(c.Prices, want) {
+		t.Errorf("the environment gives the prices %v, want %v", c.Prices, want)
 	}
 	if c.ID != 5 || len(c.RPC) != 2 || c.Finality.Depth != 9 || c.Confirmations != 2 || c.PollInterval != 250*time.Millisecond ||
 		len(c.Vaults) != 2 || c.Vaults[0].StartBlock != 7 || c.Vaults[1].Address != vaultB || c.Window != 1024 {
@@ -141,6 +157,13 @@ func TestTextForms(t *testing.T) {
 		back := Finality{99}
 		if err := back.UnmarshalText(text); err != nil || back != f {
 			t.Errorf("%+v becomes %q and then %+v, %v", f, text, back, err)
+		}
+	}
+	for _, p := range []ProvePace{0, 0.5, 50} {
+		text, _ := p.MarshalText()
+		back := ProvePace(99)
+		if err := back.UnmarshalText(text); err != nil || back != p {
+			t.Errorf("%v becomes %q and then %v, %v", p, text, back, err)
 		}
 	}
 	for _, c := range []Confirmations{0, 1, 12} {

@@ -48,15 +48,27 @@
 // one begins a new session.
 //
 // Of final blocks further below the head than the window, only the last one of
-// each range is recorded; nearer to it, every block is, so that a read as of a
+// each commit is recorded; nearer to it, every block is, so that a read as of a
 // recent block knows what time it was there, however late ingest came to it.
 //
+// Calls are money. A history is asked for by ranges of logs and by next to nothing
+// else: a node that dates its logs needs one header for each commit, which holds
+// many ranges (pipeline.due), another one a header more for each block that has a
+// log. Everything that is asked is counted (spending).
+//
 // Nodes lag, prune, cut and lose logs, and say nothing. What they answer is
-// compared with the blooms of the blocks' headers (chain.proof). In a range of
+// compared with the blooms of the blocks' headers (chain.proof), from one window
+// below the head on, and with proof full everywhere. In a range of
 // final blocks the headers must be a chain, which goes on from the range before,
 // and the logs theirs, and a block whose bloom holds a vault or an event that the
 // answer has not is proven; at the head (with proof full, everywhere) every block
-// is that may have logs of a vault. A
+// is that may have logs of a vault. Below the window, without headers, an answer
+// must agree with the question and with itself, an answer of a round number of logs
+// is taken for cut, the block that a commit ends with is compared, and a node is
+// asked once whether it has old logs at all (reader.vouch); that it loses single
+// logs there is not seen, but by the pass that chain.prove asks for (prover): it
+// compares these blocks with what the log has of them afterwards, at a pace, and
+// the cursor says of each vault up to which block logs were believed, and proven. A
 // block is proven when all its logs, whoever has emitted them, are numbered from
 // 0 and together set every bit of its bloom. That is not a cryptographic proof: a
 // last log whose address and topics all occur in earlier logs of its block could

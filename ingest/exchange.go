@@ -85,7 +85,7 @@ func (n *node) attempt(ctx context.Context, method string, questions int, exchan
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		err = exchange(bounded)
 		cancel()
-		n.metrics.asked(n.name, method, n.health.now().Sub(began))
+		n.metrics.asked(n.name, method, questions, n.health.now().Sub(began))
 		err = n.health.end(ctx, began, contracts.Discreet(plain(err), n.url))
 		if err == nil {
 			return nil
@@ -111,6 +111,7 @@ func (n *node) askOnce(ctx context.Context, method string, params []any) ([]byte
 	}
 	var raw json.RawMessage
 	err = client.CallContext(ctx, &raw, method, params...)
+	n.metrics.answered(n.name, method, len(raw))
 	return raw, err
 }
 
@@ -136,6 +137,7 @@ func (n *node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 			return nil, batch[i].Error
 		}
 		raw[i] = results[i]
+		n.metrics.answered(n.name, method, len(raw[i]))
 	}
 	return raw, nil
 }
@@ -183,7 +185,7 @@ func newQuestion(id uint64, method string, params []any) question {
 
 func (t *transport) ask(ctx context.Context, method string, params []any) ([]byte, error) {
 	q := newQuestion(t.ids.Add(1), method, params)
-	body, err := t.post(ctx, q)
+	body, err := t.post(ctx, method, q)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +203,7 @@ func (t *transport) askAll(ctx context.Context, method string, params [][]any) (
 		questions[i] = newQuestion(t.ids.Add(1), method, params[i])
 		place[string(questions[i].ID)] = i
 	}
-	body, err := t.post(ctx, questions)
+	body, err := t.post(ctx, method, questions)
 	if err != nil {
 		return nil, err
 	}

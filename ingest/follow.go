@@ -59,7 +59,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	if from, far := s.farBehind(final); far {
 		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })
-		return true, s.backfill(ctx, n, tip, from, final)
+		_, err := s.backfill(ctx, n, tip, from, final)
+		return true, err
 	}
 	return s.atHead(ctx, n, tip, final)
 }
@@ -110,7 +111,7 @@ func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64
 	}
 	next := *s.state
 	next.final = max(s.final, final)
-	if next.final > s.final || next.toldTarget(s.ingest.config.Confirmations) > s.told {
+	if next.final > s.final || next.toldTarget(s.ingest.config.Confirmations) > s.told || s.prover.ended() {
 		return more, s.commit(ctx, &change{final: final})
 	}
 	return more, nil
@@ -217,6 +218,9 @@ func (s *session) moved(number uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
 		have := *s.coverageOf(address)
 		have.to = number
+		if s.ingest.config.Proof == ProofNone {
+			have.believed = number
+		}
 		moved = append(moved, have)
 	}
 	return moved

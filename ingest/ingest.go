@@ -52,6 +52,8 @@ type Ingest struct {
 	// takeBack is how many records a resumption takes back in one transaction and
 	// in one unit, about.
 	takeBack struct{ atOnce, asUnit int }
+	// partsAtOnce is how many parts without a block a commit waits for.
+	partsAtOnce int
 
 	mu     sync.Mutex
 	status Status
@@ -66,6 +68,8 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
+	i.metrics.spent.prices = config.Prices
+	i.partsAtOnce = partsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = newNodes(config, i.metrics, log)
 	reg.MustRegister(i.nodes)

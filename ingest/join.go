@@ -56,18 +56,17 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 	if time.Now().Before(s.lateness.again) {
 		return false, nil
 	}
-	before := s.seq
 	if from := s.lowest() + 1; from <= final {
-		err = s.backfill(ctx, n, tip, from, final)
+		more, err = s.backfill(ctx, n, tip, from, final)
 	} else {
-		err = s.join(ctx, n, late, final)
+		more, err = true, s.join(ctx, n, late, final)
 	}
 	var failed *commitError
 	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
-		if s.seq > before { // a node that only lets us wait has not succeeded
+		if more { // a node that only lets us wait has not succeeded
 			s.lateness.wait, s.lateness.reason = newBackoff(), ""
 		}
-		return s.seq > before, err
+		return more, err
 	}
 	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.pause()), err.Error()
 	s.ingest.log.Warn("late vaults try again, the others go on", "error", err)

@@ -155,12 +155,19 @@ type limits struct {
 	full         int          // ranges as wide as allowed since the last refusal or relaxation
 	counts       map[int]bool // numbers of logs at which answers may be cut
 	uncut        int          // the most logs of an answer that was not cut
+	known        bool         // something holds the width: what is asked for, a limit, or how much the blocks hold
 	batch        int          // headers to ask for at once
 	batches      int          // of headers, as long as allowed, since the last refusal or relaxation
+
+	vouching sync.Mutex // held while the node is asked whether it has old logs
+	vouches  int        // how often it may still be asked, 0 when that is known
 }
 
 const (
+	// The first range is short. While the answers have next to nothing the next is up
+	// to leap times as long: of a sparse history two calls are enough to learn that.
 	firstWidth = 8
+	leap       = 64
 	// relaxAfter ranges in a row that were as wide as allowed, a little more is tried.
 	relaxAfter = 64
 	// slow is how long an answer may take before shorter ranges are asked for.
@@ -168,7 +175,7 @@ const (
 )
 
 func newLimits() *limits {
-	return &limits{width: firstWidth, counts: map[int]bool{}, batch: headersAtOnce}
+	return &limits{width: firstWidth, counts: map[int]bool{}, batch: headersAtOnce, vouches: vouchTries}
 }
 
 // next is how many blocks to ask for, most at most.
@@ -188,13 +195,22 @@ func (l *limits) bound(blocks uint64) uint64 {
 	return blocks
 }
 
+// settled says that it is known how wide a range may be, most at most. Until then
+// one range is asked for after the other, so that what it teaches is used.
+func (l *limits) settled(most uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known || l.width >= most
+}
+
 // gave learns from an answer with so many logs and bytes: the width moves, at
-// most twofold in a step, towards the one whose answers have as many bytes as
+// most twofold in a step once something has held it, towards the one whose answers have as many bytes as
 // wanted and stay below what the endpoint refuses.
 func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if took > slow {
+		l.known = true
 		l.width = max(1, min(l.width, blocks/2))
 		return
 	}
@@ -203,6 +219,9 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 		ideal = min(ideal, 0.9*float64(l.results)/float64(logs))
 	}
 	grown, held := 2*blocks, l.named > 0 && blocks >= l.named
+	if l.known = l.known || ideal < 4; !l.known {
+		grown = blocks * uint64(min(leap, ideal/2))
+	}
 	if l.above > 0 {
 		grown = min(grown, (blocks+l.above)/2)
 		held = held || l.above-min(blocks, l.above) <= max(1, l.above/8)
@@ -231,7 +250,7 @@ func (l *limits) gave(blocks uint64, logs, bytes, wanted int, took time.Duration
 func (l *limits) refused(blocks, from uint64, r refusal) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.full = 0
+	l.full, l.known = 0, true
 	if r.results > 0 {
 		l.results, l.counts[r.results] = r.results, true
 	}

@@ -14,15 +14,18 @@ import (
 
 type metrics struct {
 	head, indexed, final, referral, seq prometheus.Gauge
-	frozen                              prometheus.Gauge
+	frozen, proven, disproven           prometheus.Gauge
 	logs, referrals                     *prometheus.CounterVec
 	transactions, reorgs                prometheus.Counter
 	appended                            atomic.Uint64 // logs, retractions not counted
 
+	spent spending
+	// By endpoint and method.
+	rpcErrors, rpcCalls, rpcBytes, rpcUnits *prometheus.CounterVec
+	rpcSeconds                              *prometheus.HistogramVec
 	// By endpoint.
-	rpcErrors, rpcBytes, limited, announcements, disagreements *prometheus.CounterVec
-	rpcSeconds                                                 *prometheus.HistogramVec
-	reorgDepth                                                 prometheus.Histogram
+	limited, announcements, disagreements *prometheus.CounterVec
+	reorgDepth                            prometheus.Histogram
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -39,6 +42,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		referral:     gauge("referral_block", "Last block whose referrals were told."),
 		seq:          gauge("seq", "Seq of the last record in the log."),
 		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
+		proven:       gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks."),
+		disproven:    gauge("disproven", "1 when the log was found not to be what the chain has; the status says where."),
 		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
 		transactions: prometheus.NewCounter(counter("transactions_total", "Committed Kafka transactions.")),
@@ -48,7 +53,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: []float64{1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 1024},
 		}),
 		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
-		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of answers over HTTP, after decompression."), []string{"endpoint"}),
+		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of answers, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
+		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Questions that were sent to a node; each one of a batch counts."), []string{"endpoint", "method"}),
+		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Those questions at the prices of chain.prices."), []string{"endpoint", "method"}),
 		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint put off because it is asked too often."), []string{"endpoint"}),
 		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
 		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Blocks at the head that another endpoint contradicted, by that endpoint."), []string{"endpoint"}),
@@ -57,14 +64,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
 		}, []string{"endpoint", "method"}),
 	}
-	reg.MustRegister(m.rpcErrors, m.rpcBytes, m.limited, m.announcements, m.disagreements, m.rpcSeconds)
-	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
+	reg.MustRegister(m.rpcErrors, m.rpcCalls, m.rpcBytes, m.rpcUnits, m.limited, m.announcements, m.disagreements, m.rpcSeconds)
+	reg.MustRegister(m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
 	return m
 }
 
-// asked counts a call of a node.
-func (m *metrics) asked(endpoint, method string, took time.Duration) {
+// asked counts an exchange with a node, of one or more questions.
+func (m *metrics) asked(endpoint, method string, questions int, took time.Duration) {
 	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
+	m.rpcCalls.WithLabelValues(endpoint, method).Add(float64(questions))
+	if units := m.spent.add(method, questions); units > 0 {
+		m.rpcUnits.WithLabelValues(endpoint, method).Add(float64(units))
+	}
+}
+
+// answered counts the bytes of an answer.
+func (m *metrics) answered(endpoint, method string, bytes int) {
+	m.rpcBytes.WithLabelValues(endpoint, method).Add(float64(bytes))
+	m.spent.received(method, bytes)
 }
 
 // committed counts what a transaction did.

@@ -36,7 +36,7 @@ func newNode(e Endpoint, name string, c clock, m *metrics) *node {
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
-		n.http = newTransport(u, m.rpcBytes.WithLabelValues(name))
+		n.http = newTransport(u, func(method string, bytes int) { m.answered(name, method, bytes) })
 	}
 	return n
 }

@@ -15,7 +15,7 @@ func TestPace(t *testing.T) {
 	if st, eta := p.backfill(now, vaults, 1100, 0); st != nil || eta != nil {
 		t.Errorf("before anything is known it is %+v, %v", st, eta)
 	}
-	p.committed([]coverage{{a, 101, 100, ""}, {b, 501, 500, ""}})
+	p.committed([]coverage{{address: a, start: 101, to: 100}, {address: b, start: 501, to: 500}})
 	st, eta := p.backfill(now, vaults, 1100, 0)
 	if st == nil || st.FromBlock != 101 || st.Block != 100 || st.ToBlock != 1100 || st.Part() != 0 || eta != nil {
 		t.Fatalf("at the start it is %+v, %v", st, eta)
@@ -23,7 +23,7 @@ func TestPace(t *testing.T) {
 	// 10 blocks and 30 logs a second for a minute.
 	for i := uint64(1); i <= 60; i++ {
 		now = now.Add(time.Second)
-		p.committed([]coverage{{a, 101, 100 + 10*i, ""}, {b, 501, max(500, 100+10*i), ""}})
+		p.committed([]coverage{{address: a, start: 101, to: 100 + 10*i}, {address: b, start: 501, to: max(500, 100+10*i)}})
 		st, eta = p.backfill(now, vaults, 1100, 30*i)
 		if st.BlocksPerSecond != 10 || st.LogsPerSecond != 30 || eta == nil || *eta != 100-i || st.Part() != float64(10*i)/1000 {
 			t.Fatalf("after %d s it is %+v with an ETA of %v", i, st, eta)
@@ -45,7 +45,7 @@ func TestPace(t *testing.T) {
 	if st, eta = p.backfill(now, vaults, 1100, 1800); st.FromBlock != 51 || st.Block != 50 || eta != nil {
 		t.Errorf("with a vault that is further behind it is %+v, %v", st, eta)
 	}
-	p.committed([]coverage{{a, 101, 1100, ""}, {b, 501, 1100, ""}, {common.HexToAddress("0xc"), 51, 1200, ""}})
+	p.committed([]coverage{{address: a, start: 101, to: 1100}, {address: b, start: 501, to: 1100}, {address: common.HexToAddress("0xc"), start: 51, to: 1200}})
 	if st, eta = p.backfill(now, vaults, 1100, 1800); st != nil || eta != nil {
 		t.Errorf("when all is read it is %+v, %v", st, eta)
 	}

@@ -4,8 +4,18 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+)
+
+const (
+	// A commit of parts without a block costs the header of its last block, so it
+	// waits for about as many parts as make that no matter, but not for ever: what
+	// was read and not committed is asked for again after a crash, and a read as of
+	// an old block goes by the time of the last recorded one.
+	partsAtOnce = 16
+	commitEvery = 20 * time.Second
 )
 
 // pipeline reads ranges of final blocks ahead of their commit. Only the session
@@ -17,13 +27,18 @@ type pipeline struct {
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 
-	at   uint64 // the block that comes out next
+	from uint64 // where it began
+	at   uint64 // the first block that was not committed
 	next uint64 // the first block that no job has
 	jobs []*job // in the order of their blocks
+
+	ready []*part // read in a row from block at on, and not committed
+	held  int     // bytes in them
+	since time.Time
 }
 
 func newPipeline(ctx context.Context, r *reader, flight int, from uint64) *pipeline {
-	p := &pipeline{reader: r, flight: flight, at: from, next: from}
+	p := &pipeline{reader: r, flight: flight, from: from, at: from, next: from}
 	p.ctx, p.stop = context.WithCancel(ctx)
 	return p
 }
@@ -43,16 +58,21 @@ func (p *pipeline) close() {
 }
 
 // fill lets every place in flight have a job, as far as there are blocks up to
-// to, and the jobs that have stopped go on, with this node.
-func (p *pipeline) fill(n *node, to, recordFrom uint64) {
+// to, and the jobs that have stopped go on, with this node. Blocks from recordFrom
+// on are recorded, and those from headersFrom on compared with their headers.
+func (p *pipeline) fill(n *node, to, recordFrom, headersFrom uint64) {
 	for _, j := range p.jobs {
 		if j.running == nil && !j.done() {
 			p.start(n, j)
 		}
 	}
-	for len(p.jobs) < p.flight && p.next <= to {
-		width := p.reader.limits(n).next(p.reader.most)
-		j := &job{at: p.next, to: min(to, p.next+width-1), recordFrom: recordFrom}
+	l, flight := p.reader.limits(n), p.flight
+	if !l.settled(p.reader.most) {
+		flight = 1
+	}
+	for len(p.jobs) < flight && p.next <= to {
+		width := l.next(p.reader.most)
+		j := &job{at: p.next, to: min(to, p.next+width-1), recordFrom: recordFrom, headersFrom: headersFrom}
 		p.next = j.to + 1
 		p.jobs = append(p.jobs, j)
 		p.start(n, j)
@@ -68,31 +88,50 @@ func (p *pipeline) start(n *node, j *job) {
 	})
 }
 
-// take waits for the first job and gives what the jobs have read in a row, up
-// to about most bytes. With an error come the parts before it. A job that is
-// not done goes on with the next fill.
-func (p *pipeline) take(ctx context.Context, most int) (parts []*part, err error) {
-	for held := 0; len(p.jobs) > 0 && held < most; {
+// gather waits for the first job, and makes ready what the jobs have read in a
+// row, up to about a commit's worth. With an error comes what was read before it.
+// A job that is not done goes on with the next fill.
+func (p *pipeline) gather(ctx context.Context) (err error) {
+	for waited := false; len(p.jobs) > 0 && p.held < commitBytes && len(p.ready) < p.reader.atOnce; waited = true {
 		j := p.jobs[0]
-		if len(parts) == 0 {
+		if !waited {
 			select {
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return ctx.Err()
 			case <-j.running:
 			}
 		}
 		select {
 		case <-j.running:
 		default:
-			return parts, nil
+			return nil
 		}
-		j.running = nil
-		parts, held, err = append(parts, j.parts...), held+j.held, j.err
-		j.parts, j.held, j.err, p.at = nil, 0, nil, j.at
+		if len(p.ready) == 0 {
+			p.since = time.Now()
+		}
+		p.ready, p.held, err = append(p.ready, j.parts...), p.held+j.held, j.err
+		j.running, j.parts, j.held, j.err = nil, nil, 0, nil
 		if !j.done() {
-			return parts, err
+			return err
 		}
 		p.jobs = p.jobs[1:]
 	}
-	return parts, nil
+	return nil
+}
+
+// due says that what is ready is worth a commit: where its last block was read
+// with it, where it is large or old enough, at to, the end of what can be read, and
+// at the beginning, since of blocks before the first recorded one nothing is known.
+func (p *pipeline) due(to uint64) bool {
+	if len(p.ready) == 0 {
+		return false
+	}
+	last := p.ready[len(p.ready)-1]
+	return last.end() != nil || last.to >= to || p.at == p.from || p.held >= commitBytes || len(p.ready) >= p.reader.atOnce || time.Since(p.since) >= commitEvery
+}
+
+// committed forgets what was ready.
+func (p *pipeline) committed() {
+	p.at = p.ready[len(p.ready)-1].to + 1
+	p.ready, p.held = nil, 0
 }

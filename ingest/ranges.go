@@ -1,15 +1,16 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -26,6 +27,12 @@ import (
 //	                  │            └─ one block ──▶ by hash, receipts, vault by vault
 //	                  ▼                                │
 //	      blooms, round numbers ──▶ doubt ──▶ all logs of the block make up its bloom? ──▶ part
+//
+// A provider bills each header, and a history has thousands of blocks for each
+// that has a log of ours. So only blocks that are nearer to the head than the
+// window have their headers read, and with proof full all; of older ones an answer
+// is believed that agrees with the question and with itself. Such a part has no
+// block: the one that a commit ends with is read when it is known (seal).
 const (
 	// wantedAnswer is how many bytes an answer should have, and so a part of the
 	// log; budget is what all jobs in flight may want at once.
@@ -43,9 +50,10 @@ const (
 type part struct {
 	from, to uint64
 	parent   common.Hash // of block from, where it is known
-	blocks   []*header   // that are to be recorded: the last one, and all that are near the head
+	blocks   []*header   // that are to be recorded, the last of them block to; none where headers were not read
 	logs     []*event.Log
 	bytes    int
+	believed uint64 // the last of the blocks whose logs were taken without headers; 0 for none
 }
 
 // reader reads final blocks.
@@ -54,19 +62,21 @@ type reader struct {
 	proof  Proof
 	most   uint64 // blocks of a range
 	wanted int    // bytes of an answer
+	atOnce int    // parts without a block in a commit
 	limits func(*node) *limits
 	giant  *sync.Mutex // held while an answer of unusual length is in memory
 }
 
 // job is a range of blocks that is being read.
 type job struct {
-	at, to     uint64 // blocks that are still to be read
-	recordFrom uint64 // blocks from this one on are recorded, each
-	step       uint64 // how many to ask for next, 0 for what the limits say
-	failures   int    // in a row, of the single block at
-	headers    []*header
-	parts      []*part
-	held       int // bytes in parts
+	at, to      uint64 // blocks that are still to be read
+	recordFrom  uint64 // blocks from this one on are recorded, each
+	headersFrom uint64 // the logs of blocks from this one on are compared with their headers
+	step        uint64 // how many to ask for next, 0 for what the limits say
+	failures    int    // in a row, of the single block at
+	headers     []*header
+	parts       []*part
+	held        int // bytes in parts
 
 	running chan struct{} // closed when the reading ended; nil before it began
 	err     error         // after that
@@ -98,7 +108,14 @@ func (r *reader) run(ctx context.Context, n *node, j *job) error {
 // refuses and a shorter range comes next.
 func (r *reader) read(ctx context.Context, n *node, j *job) (*part, error) {
 	l := r.limits(n)
-	if r.proof != ProofNone && len(j.headers) == 0 {
+	compared := j.at >= j.headersFrom
+	end := j.to
+	if !compared {
+		end = min(end, j.headersFrom-1)
+		if err := r.vouch(ctx, n, j.at); err != nil {
+			return nil, err
+		}
+	} else if len(j.headers) == 0 {
 		var err error
 		if j.headers, err = n.headers(ctx, j.at, j.to, l); err != nil {
 			return nil, err
@@ -108,7 +125,7 @@ func (r *reader) read(ctx context.Context, n *node, j *job) (*part, error) {
 	if width == 0 {
 		width = l.next(r.most)
 	}
-	to := min(j.to, j.at+width-1)
+	to := min(end, j.at+width-1)
 	addresses := r.addresses
 	if r.proof == ProofFull && r.dense(j.headers[:to-j.at+1]) {
 		addresses = nil // all logs, which prove themselves
@@ -120,7 +137,50 @@ func (r *reader) read(ctx context.Context, n *node, j *job) (*part, error) {
 	}
 	l.gave(to-j.at+1, len(a.logs), a.bytes, r.wanted, time.Since(began))
 	j.step = 0
+	if !compared {
+		return r.believe(ctx, n, j, to, a)
+	}
 	return r.accept(ctx, n, j, to, a)
+}
+
+// vouchTries is how many headers are read at most to find a block that has logs.
+const vouchTries = 4
+
+// vouch refuses a node that has the headers of old blocks and has pruned their
+// logs: it answers every range with nothing, and no header would tell. The first
+// block with a bloom that a range begins with must have some log, whoever has
+// emitted it. That is asked once of each node, and costs two calls.
+func (r *reader) vouch(ctx context.Context, n *node, at uint64) error {
+	if r.proof == ProofNone {
+		return nil
+	}
+	l := r.limits(n)
+	l.vouching.Lock()
+	defer l.vouching.Unlock()
+	if l.vouches == 0 {
+		return nil
+	}
+	h, err := n.byNumber(ctx, at)
+	if err != nil {
+		return err
+	}
+	if h.Bloom == (types.Bloom{}) {
+		l.vouches--
+		return nil
+	}
+	logs, err := n.logsByHash(ctx, h, nil)
+	switch refusal := refusalOf(ctx, err, at).kind; {
+	case refusal == tooMuch: // so there are some
+	case refusal == unclear: // whatever it is, the range will show it
+		l.vouches--
+		return nil
+	case err != nil:
+		return err
+	case len(logs) == 0:
+		return &unprovenError{h.Number, h.Hash, n.name, "it has none at all"}
+	}
+	l.vouches = 0
+	return nil
 }
 
 // ask asks for the logs of a range. Its answer is bounded, so that all that are
@@ -168,6 +228,11 @@ func (r *reader) less(ctx context.Context, n *node, j *job, to uint64, err error
 			return nil, err
 		}
 	}
+	return r.alone(ctx, n, j)
+}
+
+// alone reads the next block of a job by its hash.
+func (r *reader) alone(ctx context.Context, n *node, j *job) (_ *part, err error) {
 	h := (*header)(nil)
 	if len(j.headers) > 0 {
 		h = j.headers[0]
@@ -192,9 +257,6 @@ func wire(logs []*event.Log) (bytes int) {
 // accept makes a part of an answer about the next blocks of a job up to to, once
 // nothing speaks against it.
 func (r *reader) accept(ctx context.Context, n *node, j *job, to uint64, a *answer) (*part, error) {
-	if r.proof == ProofNone {
-		return r.believe(ctx, n, j, to, a)
-	}
 	l := r.limits(n)
 	cut := l.cut(len(a.logs))
 	asked := to
@@ -352,51 +414,103 @@ func (r *reader) resolve(ctx context.Context, n *node, headers []*header, byBloc
 	return nil
 }
 
-// believe makes a part of an answer where blooms prove nothing: it agrees with
-// itself and with the headers that are needed anyway.
+// compare compares the logs that the vaults were said to have in a block with its
+// header, and gives what they have.
+func (r *reader) compare(ctx context.Context, n *node, h *header, logs []*event.Log) ([]*event.Log, error) {
+	if err := n.belong(logs, h); err != nil || r.proof == ProofNone {
+		return logs, err
+	}
+	if _, err := n.native(h, logs); err != nil {
+		return nil, err
+	}
+	if r.lacks(&h.Bloom, logs) && telling(&h.Bloom) {
+		if _, err := r.prove(ctx, n, h, &logs); err != nil {
+			return nil, err
+		}
+	}
+	return logs, nil
+}
+
+// believe makes a part of an answer about blocks whose headers are not read: it
+// agrees with itself, and with the headers that are needed anyway, those of the
+// blocks that are recorded and of blocks whose logs came without their time.
 func (r *reader) believe(ctx context.Context, n *node, j *job, to uint64, a *answer) (*part, error) {
 	l := r.limits(n)
-	if logs := a.logs; l.cut(len(logs)) && logs[len(logs)-1].BlockNumber > j.at {
+	if !l.cut(len(a.logs)) {
+		l.whole(len(a.logs))
+	} else {
 		// The last block may be cut, and those after it missing: they come next.
-		to = logs[len(logs)-1].BlockNumber - 1
+		last := a.logs[len(a.logs)-1].BlockNumber
+		if last == j.at && to > last {
+			j.step = 1
+			return nil, nil
+		}
+		if last == j.at {
+			return r.alone(ctx, n, j)
+		}
+		to = last - 1
 		for len(a.logs) > 0 && a.logs[len(a.logs)-1].BlockNumber > to {
 			a.logs = a.logs[:len(a.logs)-1]
 		}
-	} else {
-		l.whole(len(logs))
 	}
-	blocks, err := n.headers(ctx, min(to, max(j.at, j.recordFrom)), to, l)
-	if err != nil {
+	p := &part{from: j.at, to: to, logs: a.logs, bytes: a.bytes, believed: to}
+	if j.recordFrom <= to {
+		var err error
+		if p.blocks, err = n.headers(ctx, max(j.at, j.recordFrom), to, l); err != nil {
+			return nil, err
+		}
+		if p.blocks[0].Number == p.from {
+			p.parent = p.blocks[0].Parent
+		}
+	}
+	if err := r.date(ctx, n, p); err != nil {
 		return nil, err
 	}
-	times := map[common.Hash]*header{}
-	for _, h := range blocks {
-		times[h.Hash] = h
+	return p, nil
+}
+
+// date gives the logs of a part their times, and compares them with the headers
+// that were read for that or are recorded.
+func (r *reader) date(ctx context.Context, n *node, p *part) error {
+	headers := make(map[common.Hash]*header, len(p.blocks))
+	for _, h := range p.blocks {
+		headers[h.Hash] = h
 	}
 	var missing []common.Hash
-	for _, g := range a.logs {
-		if hash := common.Hash(g.BlockHash); g.BlockTime == noTime && times[hash] == nil {
-			times[hash] = &header{}
+	for _, g := range p.logs {
+		if hash := common.Hash(g.BlockHash); g.BlockTime == noTime && headers[hash] == nil {
+			headers[hash] = &header{}
 			missing = append(missing, hash)
 		}
 	}
-	found, err := n.headersByHash(ctx, missing, l)
+	found, err := n.headersByHash(ctx, missing, r.limits(n))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, g := range a.logs {
-		if h := found[common.Hash(g.BlockHash)]; h != nil {
-			g.BlockTime = h.Time
-		} else if h := times[common.Hash(g.BlockHash)]; h != nil {
-			g.BlockTime = h.Time
+	maps.Copy(headers, found)
+	known := marks{}
+	for i, g := range p.logs {
+		h := headers[common.Hash(g.BlockHash)]
+		if h == nil && len(p.blocks) > 0 && g.BlockNumber >= p.blocks[0].Number {
+			h = p.blocks[g.BlockNumber-p.blocks[0].Number]
 		}
-		if first := blocks[0].Number; g.BlockNumber >= first && !bytes.Equal(g.BlockHash, blocks[g.BlockNumber-first].Hash[:]) {
-			return nil, fmt.Errorf("%s answers a log of block %d with hash 0x%x, but the block's hash is %s", n.name, g.BlockNumber, g.BlockHash, blocks[g.BlockNumber-first].Hash)
+		if h != nil {
+			if err := n.belong(p.logs[i:i+1], h); err != nil {
+				return err
+			}
+			if r.proof != ProofNone {
+				if err := n.foreign(h, g, known); err != nil {
+					return err
+				}
+			}
+		}
+		if i == 0 {
+			continue
+		}
+		before := p.logs[i-1]
+		if g.BlockTime < before.BlockTime || g.BlockTime != before.BlockTime && g.BlockNumber == before.BlockNumber {
+			return fmt.Errorf("%s answers logs whose times contradict each other: %d in block %d after %d in block %d", n.name, g.BlockTime, g.BlockNumber, before.BlockTime, before.BlockNumber)
 		}
 	}
-	p := &part{from: j.at, to: to, blocks: blocks, logs: a.logs, bytes: a.bytes}
-	if blocks[0].Number == p.from {
-		p.parent = blocks[0].Parent
-	}
-	return p, nil
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -21,15 +22,26 @@ import (
 type reading struct {
 	*fakeChain
 	reader *reader
-	errs   int // errors that were overcome
+	from   uint64 // blocks from here on are compared with their headers
+	errs   int    // errors that were overcome
 	parts  []*part
 }
 
+// reading compares every block with its header, as near the head, where the
+// proof has any use for them.
 func (c *fakeChain) reading(proof Proof) *reading {
 	var known learned
-	return &reading{fakeChain: c, reader: &reader{
-		watched: watch(fakeVaults), proof: proof, most: 2000, wanted: wantedAnswer, limits: known.of, giant: new(sync.Mutex),
+	return &reading{fakeChain: c, from: proof.headersFrom(0), reader: &reader{
+		watched: watch(fakeVaults), proof: proof, most: 2000, wanted: wantedAnswer, atOnce: partsAtOnce, limits: known.of, giant: new(sync.Mutex),
 	}}
+}
+
+// believing is reading as it is further below the head: with no headers but those
+// that are needed.
+func (c *fakeChain) believing(proof Proof) *reading {
+	r := c.reading(proof)
+	r.from = math.MaxUint64
+	return r
 }
 
 // errsEnough is when a test stops trying again.
@@ -45,9 +57,12 @@ func (r *reading) all(flight int, enough func(error) bool) error {
 	p := newPipeline(ctx, r.reader, flight, 1)
 	defer p.close()
 	for p.at <= last {
-		p.fill(n, last, last+1)
-		parts, err := p.take(ctx, commitBytes)
-		r.parts = append(r.parts, parts...)
+		p.fill(n, last, last+1, r.from)
+		err := p.gather(ctx)
+		if len(p.ready) > 0 {
+			r.parts = append(r.parts, p.ready...)
+			p.committed()
+		}
 		if err == nil {
 			continue
 		}
@@ -64,8 +79,8 @@ func (r *reading) whole() {
 	r.t.Helper()
 	next, logs := uint64(1), []*event.Log(nil)
 	for _, p := range r.parts {
-		if p.from != next || p.to < p.from || p.blocks[len(p.blocks)-1].Number != p.to {
-			r.t.Fatalf("blocks %d to %d (header %d) come after block %d", p.from, p.to, p.blocks[len(p.blocks)-1].Number, next-1)
+		if end := p.end(); p.from != next || p.to < p.from || end != nil && end.Number != p.to || end == nil && r.from <= p.to {
+			r.t.Fatalf("blocks %d to %d (header %+v) come after block %d", p.from, p.to, end, next-1)
 		}
 		next, logs = p.to+1, append(logs, p.logs...)
 	}
@@ -162,6 +177,9 @@ func TestRangesUnderAnyLimit(t *testing.T) {
 				return c.say(q, max(q.from, fits-1))
 			}
 			r := chain.reading(ProofHead)
+			if i%2 == 1 {
+				r = chain.believing(ProofHead)
+			}
 			if err := r.all(1+i%5, nil); err != nil {
 				t.Fatal(err)
 			}
@@ -200,8 +218,8 @@ func TestBlockOverTheLimit(t *testing.T) {
 		"in no way":       {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
 		"unclear wording": {func(q fakeQuestion) bool { return q.logs > 100 }, true},
 	} {
-		for _, proof := range []Proof{ProofNone, ProofBloom, ProofHead} {
-			t.Run(name+" "+string(proof), func(t *testing.T) {
+		for read, proof := range map[string]Proof{"none": ProofNone, "bloom": ProofBloom, "head": ProofHead, "bloom, far below the head": ProofBloom, "head, far below the head": ProofHead} {
+			t.Run(name+" "+read, func(t *testing.T) {
 				chain := newFakeChain(t, 11, 40, heavy)
 				chain.refuse = func(q fakeQuestion) *fakeRefusal {
 					if q.logs > 100 && !q.byHash || q.byHash && c.refuse(q) {
@@ -213,6 +231,9 @@ func TestBlockOverTheLimit(t *testing.T) {
 					return nil
 				}
 				r := chain.reading(proof)
+				if read != string(proof) {
+					r = chain.believing(proof)
+				}
 				var limit *overLimitError
 				err := r.all(3, func(err error) bool { return errors.As(err, &limit) })
 				if c.works {
@@ -322,6 +343,98 @@ func TestPrunedHistory(t *testing.T) {
 	}
 }
 
+// Further below the head than the window nothing is compared with headers, and a
+// node that has pruned its logs is found out all the same, before anything of it
+// is believed.
+func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
+	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int {
+				if i < 3 {
+					return 0 // the first blocks have no logs at all
+				}
+				return perBlock
+			})
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
+			}
+			var d doubts
+			var refused *RefusedError
+			r := chain.believing(ProofHead)
+			r.reader.most = 2
+			err := r.all(2, func(err error) bool { return errors.As(d.weigh(err, 1), &refused) })
+			if err == nil || refused == nil || d.count != doubtsEnough {
+				t.Fatalf("after %d tries: %v", d.count, err)
+			}
+			for _, p := range r.parts {
+				if p.to >= 3 {
+					t.Errorf("blocks %d to %d were believed", p.from, p.to)
+				}
+			}
+			if !containsWords(refused.Error(), "pruned or lost") || !containsWords(refused.Error(), "archive node") {
+				t.Errorf("the refusal is %v", refused)
+			}
+		})
+	}
+}
+
+// An answer that is cut at a round number is seen, in whatever block that is.
+func TestCutFarBelowTheHead(t *testing.T) {
+	for name, perBlock := range map[string]func(rng *rand.Rand, i int) int{
+		"between blocks":         func(rng *rand.Rand, _ int) int { return rng.IntN(140) },
+		"within a block":         func(_ *rand.Rand, i int) int { return 300 * (i % 2) },
+		"within the first block": func(_ *rand.Rand, i int) int { return 2500 * (i % 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 13, 60, perBlock)
+			told := 0
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				if q.byHash {
+					return logs
+				}
+				told += max(0, len(logs)-1000)
+				return logs[:min(len(logs), 1000)]
+			}
+			for _, proof := range []Proof{ProofBloom, ProofHead} {
+				r := chain.believing(proof)
+				if err := r.all(2, nil); err != nil {
+					t.Fatal(err)
+				}
+				r.whole()
+			}
+			if told == 0 {
+				t.Error("nothing was left out")
+			}
+		})
+	}
+}
+
+// Logs whose times contradict each other are not believed, where no header is
+// read that would tell.
+func TestTimesFarBelowTheHead(t *testing.T) {
+	chain := newFakeChain(t, 43, 60, func(*rand.Rand, int) int { return 6 })
+	for name, late := range map[string]func(l *types.Log) bool{
+		"in one block":   func(l *types.Log) bool { return l.Index == 1 },
+		"before a block": func(l *types.Log) bool { return l.BlockNumber == 20 },
+	} {
+		chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			spoiled := slices.Clone(logs)
+			for i, l := range logs {
+				if late(l) && !q.byHash {
+					other := *l
+					other.BlockTimestamp += 1_000_000
+					spoiled[i] = &other
+				}
+			}
+			return spoiled
+		}
+		err := chain.believing(ProofHead).all(1, func(error) bool { return true })
+		if err == nil || !containsWords(err.Error(), "times contradict each other") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // A chain that does not fill its blooms is said to be one, and is read without
 // them.
 func TestEmptyBlooms(t *testing.T) {
@@ -335,11 +448,12 @@ func TestEmptyBlooms(t *testing.T) {
 			t.Errorf("with proof %s: %v", proof, err)
 		}
 	}
-	r := chain.reading(ProofNone)
-	if err := r.all(1, nil); err != nil {
-		t.Fatal(err)
+	for _, r := range []*reading{chain.reading(ProofNone), chain.believing(ProofHead)} {
+		if err := r.all(1, nil); err != nil {
+			t.Fatal(err)
+		}
+		r.whole()
 	}
-	r.whole()
 }
 
 // What is in memory is bounded, whatever the blocks hold.
@@ -369,7 +483,7 @@ func TestNoAnswerInTime(t *testing.T) {
 	chain := newFakeChain(t, 41, 100, sparse)
 	r, n := chain.reading(ProofHead).reader, chain.dial()
 	hung := fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
-	j := &job{at: 1, to: 64}
+	j := &job{at: 1, to: 64} // compared with headers
 	for asked := uint64(64); asked > 1; asked /= 2 {
 		p, err := r.less(t.Context(), n, j, asked, hung)
 		if p != nil || !errors.Is(err, context.DeadlineExceeded) || j.step != asked/2 {

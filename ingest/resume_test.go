@@ -122,6 +122,7 @@ func TestResume(t *testing.T) {
 		"below the window":      {func(uint64) uint64 { return 6 }, func(r *rig) { r.config.Window = 4 }},
 		"below sparse records": {func(height uint64) uint64 { return height / 2 }, func(r *rig) {
 			r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
+			r.partsAtOnce = 1
 		}},
 		"below every record": {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
 	} {

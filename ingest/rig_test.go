@@ -43,6 +43,9 @@ type rig struct {
 	traffic   *scenario.Scenario
 	kafka     chainlog.Config
 	config    Config
+	// partsAtOnce, where it is not 0, is how many ranges of old blocks lie between
+	// two records of blocks.
+	partsAtOnce int
 }
 
 // partners that the traffic is attributed to.
@@ -163,6 +166,9 @@ func (r *rig) start(prepare ...func(*Ingest)) *process {
 	p := &process{
 		Ingest: New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)),
 		rig:    r, done: make(chan struct{}),
+	}
+	if r.partsAtOnce > 0 {
+		p.partsAtOnce = r.partsAtOnce
 	}
 	for _, f := range prepare {
 		f(p.Ingest)

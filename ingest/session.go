@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -23,6 +24,7 @@ type session struct {
 	nodes  *nodes
 	client *kgo.Client
 
+	prover       *prover   // nil where nothing is proven afterwards
 	ranges       *pipeline // of final blocks, read ahead; nil while there are none
 	appended     *header   // the last of them that was appended; nil before the first
 	doubts       doubts
@@ -62,6 +64,12 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		if err := s.commit(ctx, &change{claim: true, frozen: s.frozen}); err != nil {
 			return err
 		}
+	}
+	if s.prover = i.newProver(s.state); s.prover != nil && s.frozen == "" {
+		proving, stop := context.WithCancel(ctx)
+		var stopped sync.WaitGroup
+		stopped.Go(func() { s.prover.run(proving) })
+		defer func() { stop(); stopped.Wait() }()
 	}
 	return s.follow(ctx, wait)
 }
@@ -132,6 +140,7 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 		return nil, s.ingest.unlessMoved(ctx, cursor, err)
 	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
+	s.ingest.noteProven(s.covered)
 	s.ingest.metrics.position(s.state)
 	return cursor, nil
 }

@@ -34,6 +34,18 @@ type coverage struct {
 	start   uint64
 	to      uint64 // the last block that is in the log; start-1 before the first
 	name    string // the configured display name in its newest record, empty for the contract's own
+	// believed is the last block whose logs were taken without its header, proven the
+	// last one up to which these have been compared since; 0 for none.
+	believed, proven uint64
+}
+
+// provenTo is the last block up to which the vault's logs were compared with the
+// headers of their blocks.
+func (c coverage) provenTo() uint64 {
+	if c.proven >= c.believed {
+		return c.to
+	}
+	return max(c.proven, c.start-1)
 }
 
 func (s *state) coverageOf(address common.Address) *coverage {
@@ -87,6 +99,7 @@ func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 		s.head = c.head
 	}
 	for _, moved := range c.covered {
+		moved.believed, moved.proven = min(moved.believed, moved.to), min(moved.proven, moved.to)
 		if have := s.coverageOf(moved.address); have != nil {
 			*have = moved
 		} else {
@@ -153,7 +166,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 		c.Head = s.head.record()
 	}
 	for _, v := range s.covered {
-		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name})
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven})
 	}
 	return c
 }
@@ -172,7 +185,10 @@ func stateOf(c *event.Cursor) (*state, error) {
 		s.head = headerOf(c.GetHead())
 	}
 	for _, v := range c.GetVaults() {
-		s.covered = append(s.covered, coverage{common.Address(v.GetAddress()), v.GetStartBlock(), v.GetCoveredTo(), v.GetConfiguredName()})
+		s.covered = append(s.covered, coverage{
+			address: common.Address(v.GetAddress()), start: v.GetStartBlock(), to: v.GetCoveredTo(), name: v.GetConfiguredName(),
+			believed: v.GetBelievedTo(), proven: v.GetProvenTo(),
+		})
 	}
 	return s, nil
 }

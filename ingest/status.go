@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -59,6 +60,7 @@ func (i *Ingest) Status() Status {
 	st := i.status
 	st.Time = time.Now().UTC()
 	st.Endpoints = i.nodes.status()
+	st.Calls = i.metrics.spent.calls()
 	st.Logs = i.metrics.appended.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
 	if st.headTime > 0 && st.indexedTime > 0 {
@@ -109,4 +111,24 @@ func (st *Status) indexed(s *state) {
 		st.IndexedBlock, st.indexedTime = s.head.Number, s.head.Time
 	}
 	st.pace.committed(s.covered)
+}
+
+// noteProven notes how far vaults are proven: what counts is the one that is
+// furthest behind.
+func (i *Ingest) noteProven(covered []coverage) {
+	lowest := uint64(math.MaxUint64)
+	for _, v := range i.vaults {
+		to := uint64(0)
+		for _, have := range covered {
+			if have.address == v.address {
+				to = have.provenTo()
+			}
+		}
+		lowest = min(lowest, to)
+	}
+	if i.config.Proof == ProofNone {
+		lowest = 0
+	}
+	i.metrics.proven.Set(float64(lowest))
+	i.note(func(st *Status) { st.ProvenTo = lowest })
 }

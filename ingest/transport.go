@@ -13,8 +13,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 )
 
 // maxAnswer bounds the memory that one answer of a node takes, in bytes after
@@ -23,15 +21,15 @@ const maxAnswer = 64 << 20
 
 // transport posts JSON to one URL.
 type transport struct {
-	url    string
-	client *http.Client
-	ids    atomic.Uint64 // of questions
-	bytes  prometheus.Counter
+	url      string
+	client   *http.Client
+	ids      atomic.Uint64                  // of questions
+	received func(method string, bytes int) // told of every answer
 }
 
-func newTransport(u *url.URL, bytes prometheus.Counter) *transport {
+func newTransport(u *url.URL, received func(method string, bytes int)) *transport {
 	return &transport{
-		url: u.String(), bytes: bytes,
+		url: u.String(), received: received,
 		client: &http.Client{
 			Transport: &http.Transport{
 				Proxy:       http.ProxyFromEnvironment,
@@ -84,8 +82,8 @@ func (e *httpError) Unwrap() error {
 	return e.answer
 }
 
-// post sends a question and gives the body of the answer.
-func (t *transport) post(ctx context.Context, question any) ([]byte, error) {
+// post sends a question, or a batch of them, and gives the body of the answer.
+func (t *transport) post(ctx context.Context, method string, question any) ([]byte, error) {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return nil, fmt.Errorf("encode the question: %w", err)
@@ -108,7 +106,7 @@ func (t *transport) post(ctx context.Context, question any) ([]byte, error) {
 		return nil, httpErrorOf(response)
 	}
 	answer, err := readAnswer(response)
-	t.bytes.Add(float64(len(answer)))
+	t.received(method, len(answer))
 	return answer, err
 }
 

@@ -19,24 +19,28 @@ import (
 
 // checkVaults sees that every configured vault is a contract.
 func (i *Ingest) checkVaults(ctx context.Context, n *node) error {
-	tip, err := n.latest(ctx)
-	if err != nil {
-		return err
-	}
-	var faults []error
+	var missing []vault
 	for _, v := range i.vaults {
 		found, err := n.hasCode(ctx, v.address)
 		if err != nil {
 			return fmt.Errorf("look for the code of vault %s: %w", v.address, err)
 		}
 		if !found {
-			faults = append(faults, fmt.Errorf("vault %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", v.address, i.config.ID, tip.Number))
+			missing = append(missing, v)
 		}
 	}
-	if len(faults) > 0 {
-		return refuse("%s", errors.Join(faults...).Error())
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	tip, err := n.latest(ctx)
+	if err != nil {
+		return err
+	}
+	var faults []error
+	for _, v := range missing {
+		faults = append(faults, fmt.Errorf("vault %s has no code on chain %d at block %d: check chain.vaults and chain.rpc", v.address, i.config.ID, tip.Number))
+	}
+	return refuse("%s", errors.Join(faults...).Error())
 }
 
 // undescribed are the configured vaults that the log does not know, or knows
@@ -64,10 +68,11 @@ func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error 
 	c := &change{}
 	var unit []*event.Record
 	for _, v := range vaults {
-		known := coverage{v.address, v.start, v.start - 1, v.name}
+		known := coverage{address: v.address, start: v.start, to: v.start - 1}
 		if have := s.coverageOf(v.address); have != nil {
-			known.start, known.to = have.start, have.to
+			known = *have
 		}
+		known.name = v.name
 		fact, err := s.describe(ctx, n, v, known.start)
 		if err != nil {
 			return err

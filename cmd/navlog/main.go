@@ -29,7 +29,7 @@ import (
 
 type cli struct {
 	Up         upCmd         `cmd:"" help:"Run everything on this machine: embedded engines, a development chain, the four programs."`
-	Ingest     ingestCmd     `cmd:"" help:"Follow the chain and append its logs to the Kafka log; go on after a freeze."`
+	Ingest     ingestCmd     `cmd:"" help:"Follow the chain and append its logs to the Kafka log; say what that will cost; go on after a freeze."`
 	Project    projectCmd    `cmd:"" help:"Build the ClickHouse read models from the log."`
 	Serve      serveCmd      `cmd:"" help:"Answer the HTTP API from the read models."`
 	Dispatch   dispatchCmd   `cmd:"" help:"Send signed webhooks to partners."`

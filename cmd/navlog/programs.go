@@ -124,8 +124,9 @@ func (cmd common) start(ctx context.Context, s *streams, name string, build func
 }
 
 type ingestCmd struct {
-	Run    ingestRunCmd    `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
-	Resume ingestResumeCmd `cmd:"" help:"End a freeze: show what going on with the reorganised chain takes, and do it with --accept-reorg."`
+	Run      ingestRunCmd      `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
+	Estimate ingestEstimateCmd `cmd:"" help:"Say what a backfill will cost, in calls, price units, bytes and time, by samples of the chain; write nothing."`
+	Resume   ingestResumeCmd   `cmd:"" help:"End a freeze: show what going on with the reorganised chain takes, and do it with --accept-reorg."`
 }
 
 type ingestRunCmd struct{ common }

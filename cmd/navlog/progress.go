@@ -119,24 +119,59 @@ func (c *console) watch(ctx context.Context, status func() ingest.Status, log *s
 			}
 			last = b
 			if c.width != nil {
-				c.show(backfillBar(b, st.ETASeconds))
+				c.show(backfillBar(b, st.ETASeconds, st.Calls))
 			} else {
-				log.Info("backfilling", "done", percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
-					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", left(st.ETASeconds))
+				log.Info("backfilling", append([]any{"done", percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
+					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", left(st.ETASeconds)}, spentFields(st.Calls)...)...)
 			}
 		case last != nil:
 			if c.width != nil {
 				c.show("")
 			}
-			log.Info("backfill done", "block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second))
+			log.Info("backfill done", append([]any{"block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second)}, spentFields(st.Calls)...)...)
 			last = nil
 		}
 	}
 }
 
-func backfillBar(b *registry.BackfillStatus, eta *uint64) string {
-	return fmt.Sprintf("backfill %s %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
+func backfillBar(b *registry.BackfillStatus, eta *uint64, calls []registry.MethodCalls) string {
+	line := fmt.Sprintf("backfill %s %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
 		bar(b.Part()), percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(eta))
+	if len(calls) > 0 {
+		line += "  " + spent(calls)
+	}
+	return line
+}
+
+// spent says what the nodes were asked: calls, and units where they have prices.
+func spent(calls []registry.MethodCalls) string {
+	all := registry.Spent(calls)
+	text := fmt.Sprintf("%d calls", all.Calls)
+	if all.Units > 0 {
+		text += fmt.Sprintf(", %d units", all.Units)
+	}
+	return text
+}
+
+// spentFields are the same for a log line, by method.
+func spentFields(calls []registry.MethodCalls) []any {
+	if len(calls) == 0 {
+		return nil
+	}
+	all := registry.Spent(calls)
+	fields := []any{"calls", all.Calls, "callsByMethod", byMethod(calls), "answerBytes", all.Bytes}
+	if all.Units > 0 {
+		fields = append(fields, "units", all.Units)
+	}
+	return fields
+}
+
+func byMethod(calls []registry.MethodCalls) string {
+	words := make([]string, len(calls))
+	for i, m := range calls {
+		words[i] = fmt.Sprintf("%s: %d", m.Method, m.Calls)
+	}
+	return strings.Join(words, ", ")
 }
 
 // bar draws a part of a whole, 0 to 1.

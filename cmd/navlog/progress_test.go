@@ -53,6 +53,7 @@ func backfilling() func() ingest.Status {
 		if block <= 100 {
 			eta := 10 - block/10
 			st.ETASeconds = &eta
+			st.Calls = []registry.MethodCalls{{Method: "eth_getLogs", Calls: block / 10, Bytes: 100, Units: 75 * block / 10}, {Method: "eth_call", Calls: 1, Bytes: 10}}
 			st.Backfill = &registry.BackfillStatus{FromBlock: 1, Block: block, ToBlock: 100, Logs: 3 * block, BlocksPerSecond: 10, LogsPerSecond: 30}
 		}
 		return st
@@ -82,8 +83,8 @@ func TestBackfillIsShown(t *testing.T) {
 		width func() int
 		want  string
 	}{
-		"on a terminal": {func() int { return 200 }, "backfill [######........................] 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left"},
-		"in a log":      {nil, "msg=backfilling done=20.0% block=20 of=100 logs=60 blocksPerSecond=10 logsPerSecond=30 left=8s"},
+		"on a terminal": {func() int { return 200 }, "backfill [######........................] 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left  3 calls, 150 units"},
+		"in a log":      {nil, "msg=backfilling done=20.0% block=20 of=100 logs=60 blocksPerSecond=10 logsPerSecond=30 left=8s calls=3 callsByMethod=\"eth_getLogs: 2, eth_call: 1\" answerBytes=110 units=150"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := new(lockedBuffer)
@@ -122,6 +123,7 @@ func TestBackfillIsShown(t *testing.T) {
 func TestStatusForPeople(t *testing.T) {
 	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
 		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
+		"calls":[{"method":"eth_getLogs","calls":7,"bytes":900,"units":525},{"method":"eth_getBlockByNumber","calls":2,"bytes":100}],
 		"endpoints":[{"name":"https://a.example","state":"up","inUse":true,"subscribed":true,"latencyMs":12.345,"headBlock":125},
 			{"name":"https://b.example","state":"rate-limited","limitedUntil":"2026-01-02T03:04:05Z","lastError":"HTTP 429 Too Many Requests","lastErrorAt":"2026-01-02T03:03:05Z"}]}`
 	rows := []statusRow{
@@ -138,7 +140,7 @@ func TestStatusForPeople(t *testing.T) {
 	for _, want := range []string{
 		"ingest host:1 300ms frozen", "project host:2 400ms writing lag=0 seq=9007199254740993 serve", "host:3 6s unknown (last: serving)", "host:4 100ms unreadable",
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
-		"frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
+		"asked 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
 		"https://b.example rate-limited until 03:04:05 - - 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
 	} {
 		if !strings.Contains(text, want) {

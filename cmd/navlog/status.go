@@ -119,6 +119,15 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 		fmt.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
 			percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(st.ETASeconds))
 	}
+	if st.ProvenTo > 0 {
+		fmt.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)
+	}
+	if st.Disproven != "" {
+		fmt.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
+	}
+	if len(st.Calls) > 0 {
+		fmt.Fprintf(w, "asked\t%s, %d bytes (%s)\n", spent(st.Calls), registry.Spent(st.Calls).Bytes, byMethod(st.Calls))
+	}
 	if st.Reason != "" {
 		fmt.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
 	}

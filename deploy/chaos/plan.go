@@ -111,13 +111,20 @@ func (o Op) String() string {
 // steps of a transaction at which a process can die.
 var steps = ingest.Steps()
 
+// wholeWindow is a window that no chain of a plan outgrows.
+const wholeWindow = 1024
+
 // survivable are the faults that ingest promises to see through at a level of proof. Below full proof a range of final
-// blocks is believed when it has logs of all vaults and events that the blooms name: some of them may be missing.
-func survivable(proof ingest.Proof) []faultproxy.Fault {
-	if proof == ingest.ProofFull {
+// blocks is believed when it has logs of all vaults and events that the blooms name: some of them may be missing. Further
+// below the head than the window it is believed without the blooms; a stale backend is not so far behind.
+func survivable(proof ingest.Proof, window uint64) []faultproxy.Fault {
+	switch {
+	case proof == ingest.ProofFull:
 		return faultproxy.All()
+	case window == wholeWindow:
+		return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
 	}
-	return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
+	return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.EmptyLogs, faultproxy.WrongHash)
 }
 
 // PlanOf makes the plan of a seed.
@@ -137,10 +144,10 @@ func PlanOf(seed uint64) Plan {
 		Before:         8 + d.IntN(30),
 		FreshEnd:       d.one(2),
 	}
-	p.Window = pick[uint64](d, 32, 64, 1024)
+	p.Window = pick[uint64](d, 32, 64, wholeWindow)
 	p.Window = max(p.Window, p.Finality)
 	for range pick(d, 1, 2) {
-		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Proof)))
+		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Proof, p.Window)))
 	}
 	p.Agreement = pick(d, 1, len(p.Endpoints))
 	for range 4 + d.IntN(5) {

@@ -60,6 +60,10 @@ func Child() {
 		fmt.Fprintln(os.Stderr, "ingest ends:", err)
 	}
 	var refused *ingest.RefusedError
+	if wrong := i.Status().Disproven; wrong != "" { // no fault of a plan makes the log wrong
+		fmt.Fprintln(os.Stderr, "ingest has disproven its own log:", wrong)
+		os.Exit(exitRefused)
+	}
 	switch {
 	case err == nil:
 		os.Exit(exitDone)

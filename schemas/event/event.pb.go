@@ -844,9 +844,14 @@ type Coverage struct {
 	// The configured display name in its newest vault record; empty where that
 	// has the contract's name().
 	ConfiguredName string `protobuf:"bytes,4,opt,name=configured_name,json=configuredName,proto3" json:"configured_name,omitempty"`
+	// The last block whose logs were believed without its header; 0 for none.
+	BelievedTo uint64 `protobuf:"varint,5,opt,name=believed_to,json=believedTo,proto3" json:"believed_to,omitempty"`
+	// The last block up to which the logs that were believed have been compared with
+	// the headers since; 0 for none.
+	ProvenTo uint64 `protobuf:"varint,6,opt,name=proven_to,json=provenTo,proto3" json:"proven_to,omitempty"`
 	// The vault is not configured any more: nothing is read for it, and covered_to
 	// stays where it was.
-	Removed       bool `protobuf:"varint,5,opt,name=removed,proto3" json:"removed,omitempty"`
+	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -907,6 +912,20 @@ func (x *Coverage) GetConfiguredName() string {
 		return x.ConfiguredName
 	}
 	return ""
+}
+
+func (x *Coverage) GetBelievedTo() uint64 {
+	if x != nil {
+		return x.BelievedTo
+	}
+	return 0
+}
+
+func (x *Coverage) GetProvenTo() uint64 {
+	if x != nil {
+		return x.ProvenTo
+	}
+	return 0
 }
 
 func (x *Coverage) GetRemoved() bool {
@@ -1074,15 +1093,18 @@ const file_event_event_proto_rawDesc = "" +
 	" \x01(\x04R\twindowSeq\x12#\n" +
 	"\rwindow_offset\x18\v \x01(\x03R\fwindowOffset\x12\x16\n" +
 	"\x06frozen\x18\f \x01(\tR\x06frozen\x12!\n" +
-	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\xa7\x01\n" +
+	"\fwindow_block\x18\r \x01(\x04R\vwindowBlock\"\xe5\x01\n" +
 	"\bCoverage\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
 	"startBlock\x12\x1d\n" +
 	"\n" +
 	"covered_to\x18\x03 \x01(\x04R\tcoveredTo\x12'\n" +
-	"\x0fconfigured_name\x18\x04 \x01(\tR\x0econfiguredName\x12\x18\n" +
-	"\aremoved\x18\x05 \x01(\bR\aremoved\"\x8e\x02\n" +
+	"\x0fconfigured_name\x18\x04 \x01(\tR\x0econfiguredName\x12\x1f\n" +
+	"\vbelieved_to\x18\x05 \x01(\x04R\n" +
+	"believedTo\x12\x1b\n" +
+	"\tproven_to\x18\x06 \x01(\x04R\bprovenTo\x12\x18\n" +
+	"\aremoved\x18\a \x01(\bR\aremoved\"\x8e\x02\n" +
 	"\bReferral\x12\x19\n" +
 	"\bchain_id\x18\x01 \x01(\x04R\achainId\x122\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1e.navlog.event.v1.Referral.KindR\x04kind\x12\x1d\n" +

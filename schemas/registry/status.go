@@ -59,6 +59,14 @@ type ChainStatus struct {
 	ETASeconds *uint64 `json:"etaSeconds,omitempty"`
 	// Backfill is there while final blocks are read.
 	Backfill *BackfillStatus `json:"backfill,omitempty"`
+	// ProvenTo is the block up to which the logs of every vault were compared with
+	// the headers of their blocks; 0 where nothing was. Disproven says what of the
+	// log was found not to be the chain's; empty where nothing was.
+	ProvenTo  uint64 `json:"provenTo,omitempty"`
+	Disproven string `json:"disproven,omitempty"`
+	// Calls are what the nodes were asked since the process began, the most called
+	// method first.
+	Calls []MethodCalls `json:"calls,omitempty"`
 	// Endpoints are the nodes, in the order of chain.rpc.
 	Endpoints []EndpointStatus `json:"endpoints,omitempty"`
 }
@@ -72,6 +80,24 @@ type BackfillStatus struct {
 	Logs            uint64  `json:"logs"`    // appended by this process
 	BlocksPerSecond float64 `json:"blocksPerSecond"`
 	LogsPerSecond   float64 `json:"logsPerSecond"`
+}
+
+// MethodCalls is what one RPC method was called for.
+type MethodCalls struct {
+	Method string `json:"method"`
+	Calls  uint64 `json:"calls"` // each question of a batch is one
+	Bytes  uint64 `json:"bytes"` // of the answers, after decompression
+	// Units are the calls at the price that chain.prices has for the method; 0 where
+	// it has none.
+	Units uint64 `json:"units,omitempty"`
+}
+
+// Spent adds up calls, bytes and units of all methods.
+func Spent(methods []MethodCalls) (all MethodCalls) {
+	for _, m := range methods {
+		all.Calls, all.Bytes, all.Units = all.Calls+m.Calls, all.Bytes+m.Bytes, all.Units+m.Units
+	}
+	return all
 }
 
 // Part is how much is done, from 0 to 1.

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// ingestEstimateCmd asks the first endpoint of the chain that answers, and
+// nobody else.
+type ingestEstimateCmd struct {
+	common
+	JSON    bool `name:"json" help:"Write JSON."`
+	Samples int  `default:"10" help:"How many places of the chain are sampled: 1 to 1000."`
+}
+
+// Run says what a backfill into a new log costs.
+func (cmd ingestEstimateCmd) Run(ctx context.Context, s *streams) error {
+	if cmd.Samples < 1 || cmd.Samples > 1000 {
+		return fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples)
+	}
+	c, err := cmd.load(needChain)
+	if err != nil {
+		return err
+	}
+	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.logger(s.err)).Estimate(ctx, cmd.Samples)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.out).Encode(e)
+	}
+	return printEstimate(s.out, e, len(c.Chain.Prices) > 0)
+}
+
+func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if e.FromBlock > e.ToBlock {
+		fmt.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID, e.Endpoint, e.FromBlock)
+	} else {
+		fmt.Fprintf(w, "A backfill of chain %d from %s reads blocks %d to %d in ranges of up to %d, about %d logs, in about %s.\n",
+			e.ChainID, e.Endpoint, e.FromBlock, e.ToBlock, e.RangeBlocks, e.Logs, time.Duration(e.Seconds)*time.Second)
+		switch {
+		case e.DatesLogs == nil:
+			fmt.Fprintln(w, "No sample has a log, so it is not known whether the node dates its logs: take more --samples.")
+		case !*e.DatesLogs:
+			fmt.Fprintln(w, "The node does not date its logs (blockTimestamp): each block that has one costs a header.")
+		}
+		fmt.Fprintln(w)
+	}
+	bill(w, "BACKFILL", e.Calls, e.Total, priced)
+	bill(w, "A DAY AT THE HEAD", e.FollowingPerDay, e.FollowingTotal, priced)
+	if len(e.Unpriced) > 0 {
+		fmt.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
+	}
+	fmt.Fprintf(w, "This estimate asked the node %d times (%d samples).\n", registry.Spent(e.Sampling).Calls, e.Samples)
+	return w.Flush()
+}
+
+// bill lists calls by method. The bytes of a day are not known.
+func bill(w io.Writer, title string, calls []registry.MethodCalls, total registry.MethodCalls, priced bool) {
+	row := func(name string, m registry.MethodCalls) {
+		fmt.Fprintf(w, "%s\t%d\t%d", name, m.Calls, m.Bytes)
+		if priced {
+			fmt.Fprintf(w, "\t%d", m.Units)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "%s\tCALLS\tBYTES", title)
+	if priced {
+		fmt.Fprint(w, "\tUNITS")
+	}
+	fmt.Fprintln(w)
+	for _, m := range calls {
+		row(m.Method, m)
+	}
+	row("in all", total)
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+func TestEstimateForPeople(t *testing.T) {
+	undated := false
+	e := &ingest.Estimate{
+		ChainID: 1, Endpoint: "https://a.example", FromBlock: 10, ToBlock: 1_000_009, RangeBlocks: 10_000, Samples: 12, Logs: 700, Seconds: 75, DatesLogs: &undated,
+		Calls:           []registry.MethodCalls{{Method: "eth_getBlockByHash", Calls: 600, Bytes: 9000}, {Method: "eth_getLogs", Calls: 103, Bytes: 500, Units: 7725}},
+		Total:           registry.MethodCalls{Calls: 703, Bytes: 9500, Units: 7725},
+		FollowingPerDay: []registry.MethodCalls{{Method: "eth_getBlockByNumber", Calls: 172_800}}, FollowingTotal: registry.MethodCalls{Calls: 172_800},
+		Unpriced: []string{"eth_getBlockByHash"}, Sampling: []registry.MethodCalls{{Method: "eth_getLogs", Calls: 12}, {Method: "eth_chainId", Calls: 1}},
+	}
+	text := func(e *ingest.Estimate, priced bool) string {
+		var out bytes.Buffer
+		if err := printEstimate(&out, e, priced); err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	for _, want := range []string{
+		"chain 1 from https://a.example reads blocks 10 to 1000009 in ranges of up to 10000, about 700 logs, in about 1m15s.", "does not date its logs",
+		"BACKFILL CALLS BYTES UNITS eth_getBlockByHash 600 9000 0 eth_getLogs 103 500 7725 in all 703 9500 7725",
+		"A DAY AT THE HEAD CALLS BYTES UNITS eth_getBlockByNumber 172800 0 0", "no price for eth_getBlockByHash", "asked the node 13 times (12 samples)",
+	} {
+		if got := text(e, true); !strings.Contains(got, want) {
+			t.Errorf("the estimate does not say %q: %s", want, got)
+		}
+	}
+	if got := text(e, false); strings.Contains(got, "UNITS") {
+		t.Errorf("without prices it says %s", got)
+	}
+	e.FromBlock = 2_000_000
+	if got := text(e, false); !strings.Contains(got, "there is no history to read") {
+		t.Errorf("without a history it says %s", got)
+	}
+	for _, wrong := range []string{"0", "1001"} {
+		if err := run(t.Context(), []string{"ingest", "estimate", "--samples", wrong}, new(bytes.Buffer), new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), "--samples is "+wrong) {
+			t.Errorf("%s samples give %v", wrong, err)
+		}
+	}
+}

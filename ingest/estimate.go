@@ -1,0 +1,286 @@
+package ingest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Estimate is what a backfill into a new log will cost, as far as samples of the
+// chain tell. Density differs along a chain, so logs, bytes and time are rough; the
+// calls of a sparse history are not, since they follow from the blocks.
+type Estimate struct {
+	ChainID  uint64 `json:"chainId"`
+	Endpoint string `json:"endpoint"`
+	// FromBlock is the lowest start block, ToBlock the final block, HeadBlock the
+	// newest one. From CompareFrom on headers are read and compared.
+	FromBlock   uint64 `json:"fromBlock"`
+	ToBlock     uint64 `json:"toBlock"`
+	HeadBlock   uint64 `json:"headBlock"`
+	CompareFrom uint64 `json:"compareFrom"`
+	Samples     int    `json:"samples"` // ranges that were asked for
+	// RangeBlocks is the longest range that a sample was given for.
+	RangeBlocks uint64 `json:"rangeBlocks"`
+	// DatesLogs says that the logs have their time; nil where no sample had a log,
+	// and then it is assumed that they have not.
+	DatesLogs *bool   `json:"datesLogs,omitempty"`
+	Logs      uint64  `json:"logs"`
+	Seconds   float64 `json:"seconds"`
+	// Calls of the backfill, up to the head, and what they come to.
+	Calls []registry.MethodCalls `json:"calls"`
+	Total registry.MethodCalls   `json:"total"`
+	// FollowingPerDay is what it costs to follow the head for a day afterwards.
+	FollowingPerDay []registry.MethodCalls `json:"followingPerDay"`
+	FollowingTotal  registry.MethodCalls   `json:"followingTotal"`
+	// Unpriced are the methods that are called and that chain.prices does not name,
+	// where it names any.
+	Unpriced []string `json:"unpriced,omitempty"`
+	// Sampling is what the estimate itself has cost.
+	Sampling []registry.MethodCalls `json:"sampling"`
+}
+
+// sampled is what one range of a chain has.
+type sampled struct {
+	blocks, withLogs uint64
+	logs, bytes      int
+	took             time.Duration
+}
+
+// Estimate samples so many ranges of the chain, 1 or more, and says what a
+// backfill costs. It must be the only use of this ingest; it needs no Kafka and
+// writes nothing.
+func (i *Ingest) Estimate(ctx context.Context, samples int) (*Estimate, error) {
+	defer i.nodes.close()
+	n, err := i.nodes.first(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	tip, err := n.latest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	latency := time.Since(began)
+	final, err := i.finalOf(ctx, n, tip)
+	if err != nil {
+		return nil, err
+	}
+	e := &Estimate{ChainID: i.config.ID, Endpoint: n.name, FromBlock: i.vaults[0].start, ToBlock: final, HeadBlock: tip.Number}
+	var vaults []common.Address
+	for _, v := range i.vaults {
+		e.FromBlock, vaults = min(e.FromBlock, v.start), append(vaults, v.address)
+	}
+	first, err := n.byNumber(ctx, min(e.FromBlock, tip.Number))
+	if err != nil {
+		return nil, err
+	}
+	recordFrom := tip.Number + 1 - min(tip.Number+1, i.config.Window)
+	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.headersFrom(recordFrom), final+1))
+	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), bill: spending{prices: i.config.Prices}}
+	if e.FromBlock <= final {
+		if err := m.sample(ctx, n, i.reader(vaults), samples); err != nil {
+			return nil, err
+		}
+	}
+	e.Sampling = i.metrics.spent.calls()
+	m.headerBytes = bytesOf(e.Sampling, "eth_getBlockByNumber")
+	m.backfill(recordFrom)
+	m.following(first, tip)
+	return e, nil
+}
+
+// finalOf is the final block. Where the chain names none nothing is read by range,
+// and what that costs is no matter of samples.
+func (i *Ingest) finalOf(ctx context.Context, n *node, tip *header) (uint64, error) {
+	if depth := i.config.Finality.Depth; depth > 0 {
+		return tip.Number - min(tip.Number, depth), nil
+	}
+	h, err := n.finalized(ctx)
+	if err != nil && namesNoFinal(err) {
+		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.name)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return min(h.Number, tip.Number), nil
+}
+
+func bytesOf(calls []registry.MethodCalls, method string) float64 {
+	for _, m := range calls {
+		if m.Method == method && m.Calls > 0 {
+			return float64(m.Bytes) / float64(m.Calls)
+		}
+	}
+	return 0
+}
+
+// estimator makes an estimate of samples.
+type estimator struct {
+	config      Config
+	e           *Estimate
+	reader      *reader
+	limits      *limits
+	strata      []stratum
+	latency     float64 // seconds of a small call
+	headerBytes float64
+	bill        spending
+}
+
+// stratum is a stretch of the chain, and the sample that stands for it.
+type stratum struct {
+	from, to uint64
+	sampled
+}
+
+// sample takes one range out of the middle of each of so many stretches.
+func (m *estimator) sample(ctx context.Context, n *node, r *reader, samples int) error {
+	m.reader, m.limits = r, newLimits()
+	blocks := m.e.ToBlock - m.e.FromBlock + 1
+	count := uint64(max(1, min(uint64(samples), blocks)))
+	for s := range count {
+		at := stratum{from: m.e.FromBlock + blocks*s/count, to: m.e.FromBlock + blocks*(s+1)/count - 1}
+		middle := at.from + (at.to-at.from)/2
+		for taken := false; !taken || !m.limits.settled(r.most) && at.blocks < at.to-middle+1; {
+			some, err := m.ask(ctx, n, middle, at.to)
+			if err != nil {
+				return fmt.Errorf("sample the logs of blocks %d to %d: %w", at.from, at.to, err)
+			}
+			if taken = some != nil; taken {
+				at.sampled = *some
+			}
+		}
+		m.strata = append(m.strata, at)
+	}
+	return nil
+}
+
+// ask asks for one range as a backfill does, and gives nil where less is to be
+// asked for.
+func (m *estimator) ask(ctx context.Context, n *node, from, to uint64) (*sampled, error) {
+	to = min(to, from+m.limits.next(m.reader.most)-1)
+	asked := to - from + 1
+	began := time.Now()
+	a, err := n.logsOfRange(upTo(ctx, 3*m.reader.wanted), from, to, m.reader.addresses)
+	m.e.Samples++
+	if err != nil {
+		refusal := refusalOf(ctx, err, from)
+		if asked == 1 || refusal.kind == notRefused || refusal.kind == unanswered {
+			return nil, err
+		}
+		m.limits.refused(asked, from, refusal)
+		return nil, nil
+	}
+	some := &sampled{blocks: asked, logs: len(a.logs), bytes: a.bytes, took: time.Since(began)}
+	m.limits.gave(asked, len(a.logs), a.bytes, m.reader.wanted, some.took)
+	m.e.RangeBlocks = max(m.e.RangeBlocks, asked)
+	for i, l := range a.logs {
+		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
+			some.withLogs++
+		}
+		if dates := l.BlockTime != noTime; m.e.DatesLogs == nil || !dates {
+			m.e.DatesLogs = &dates
+		}
+	}
+	return some, nil
+}
+
+// width is how many blocks a range of a stretch will have.
+func (m *estimator) width(s *stratum) float64 {
+	m.limits.mu.Lock()
+	defer m.limits.mu.Unlock()
+	blocks := float64(s.blocks)
+	width := min(float64(m.limits.bound(m.reader.most)), blocks*float64(m.reader.wanted)/float64(s.bytes+1))
+	if m.limits.results > 0 && s.logs > 0 {
+		width = min(width, 0.9*blocks*float64(m.limits.results)/float64(s.logs))
+	}
+	return max(1, width)
+}
+
+func (m *estimator) add(method string, calls, bytes float64) {
+	if n := int(math.Ceil(calls)); n > 0 {
+		m.bill.add(method, n)
+		m.bill.received(method, int(bytes))
+	}
+}
+
+func (m *estimator) headers(method string, count float64) { m.add(method, count, count*m.headerBytes) }
+
+// backfill adds up what the steps of a backfill ask for.
+func (m *estimator) backfill(recordFrom uint64) {
+	e, vaults, endpoints := m.e, float64(len(m.config.Vaults)), float64(len(m.config.RPC))
+	var ranges, bytes, logs, withLogs, dated, seconds float64
+	for i := range m.strata {
+		s := &m.strata[i]
+		blocks := float64(s.to - s.from + 1)
+		part := blocks / float64(s.blocks)
+		some := math.Ceil(blocks / m.width(s))
+		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.bytes), logs+part*float64(s.logs), withLogs+part*float64(s.withLogs)
+		seconds += some * s.took.Seconds()
+		if below := min(s.to+1, max(s.from, e.CompareFrom)) - s.from; below > 0 { // blocks whose logs no header dates
+			dated += part * float64(s.withLogs) * float64(below) / blocks
+		}
+	}
+	e.Logs = uint64(logs)
+	compared := float64(max(e.ToBlock+1, e.CompareFrom) - e.CompareFrom)
+	recorded := float64(e.ToBlock + 1 - min(e.ToBlock+1, max(recordFrom, e.FromBlock)))
+	headers := max(compared, recorded)
+	unfinal := float64(e.HeadBlock - max(min(e.ToBlock, e.HeadBlock), min(e.FromBlock, e.HeadBlock+1)-1))
+	far := float64(0)
+	if e.CompareFrom > e.FromBlock {
+		far = 1
+	}
+	commits := far + max(ranges/partsAtOnce, bytes/commitBytes)
+	if e.DatesLogs != nil && *e.DatesLogs {
+		dated = 0
+	}
+	proofs := float64(0) // with proof full, blocks that are read again by their hash
+	if m.config.Proof == ProofFull {
+		proofs = withLogs
+	}
+	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+proofs/float64(m.config.RangesInFlight)+(headers+dated)/headersAtOnce)
+	calls := ranges + headers + dated + commits + 2*unfinal + proofs
+	if limit := m.config.RPC[0].RequestsPerSecond; limit > 0 {
+		seconds = max(seconds, calls/limit)
+	}
+	e.Seconds = math.Ceil(seconds)
+	looks := 3 + math.Floor(seconds/lookAgainFar.Seconds())
+	vouches := far // one header and the logs of its block
+	if m.config.Proof == ProofNone {
+		vouches = 0
+	}
+	learning := 2 * far // short ranges at the beginning
+	m.add("eth_getLogs", ranges+learning+vouches+unfinal+proofs, bytes)
+	m.headers("eth_getBlockByNumber", headers+commits+vouches+unfinal+3*looks+endpoints)
+	m.headers("eth_getBlockByHash", dated)
+	m.add("eth_chainId", endpoints, 0)
+	m.add("eth_getCode", vaults, 0)
+	m.add("eth_call", 6*vaults, 0)
+	e.Calls = m.bill.calls()
+	e.Total = registry.Spent(e.Calls)
+	for _, c := range e.Calls {
+		if _, priced := m.config.Prices[c.Method]; !priced && len(m.config.Prices) > 0 {
+			e.Unpriced = append(e.Unpriced, c.Method)
+		}
+	}
+}
+
+// following adds up what a day at the head asks for: two calls at each look, and
+// the logs of each block, since its bloom may hold ours by chance.
+func (m *estimator) following(first, tip *header) {
+	const day = 24 * 60 * 60
+	m.bill = spending{prices: m.config.Prices}
+	looks := day / m.config.PollInterval.Seconds()
+	m.headers("eth_getBlockByNumber", 2*looks)
+	if blocks := tip.Number - min(tip.Number, first.Number); blocks > 0 && tip.Time > first.Time {
+		perDay := day * float64(blocks) / float64(tip.Time-first.Time)
+		m.add("eth_getLogs", perDay, 0)
+		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two looks
+	}
+	m.e.FollowingPerDay = m.bill.calls()
+	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)
+}

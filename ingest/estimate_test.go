@@ -1,0 +1,100 @@
+package ingest
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// estimate asks the node alone.
+func (h *history) estimate(change func(*Config)) (*Estimate, error) {
+	h.t.Helper()
+	c := h.config()
+	change(&c)
+	if err := c.Validate(); err != nil {
+		h.t.Fatal(err)
+	}
+	return New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10)
+}
+
+func callsOf(calls []registry.MethodCalls, method string) int {
+	for _, m := range calls {
+		if m.Method == method {
+			return int(m.Calls)
+		}
+	}
+	return 0
+}
+
+// What an estimate says a backfill asks for is what it then asks for, about, on
+// whatever node; and it asks little itself.
+func TestEstimateIsWhatABackfillCosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		dated bool
+		most  uint64
+	}{"the node dates its logs": {true, 0}, "it does not": {false, 0}, "it limits ranges": {true, 3000}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, c.dated)
+			h.most = c.most
+			e, err := h.estimate(func(c *Config) { c.Prices = map[string]uint64{"eth_getLogs": 75} })
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := 0
+			for _, n := range h.calls {
+				asked += n
+			}
+			if spent := registry.Spent(e.Sampling); asked > 25 || int(spent.Calls) != asked {
+				t.Errorf("the estimate asked the node %d times and says %d", asked, spent.Calls)
+			}
+			if e.DatesLogs == nil || *e.DatesLogs != c.dated || e.FromBlock != 1 || e.ToBlock != h.final || e.Logs < 900 || e.Logs > 1100 {
+				t.Errorf("the estimate is %+v", e)
+			}
+			if e.Total.Units != uint64(75*callsOf(e.Calls, "eth_getLogs")) || len(e.Unpriced) == 0 {
+				t.Errorf("the units are %d, without a price are %v", e.Total.Units, e.Unpriced)
+			}
+			h.mu.Lock()
+			clear(h.calls)
+			h.mu.Unlock()
+			r := h.rig()
+			p := r.start()
+			h.caughtUp(p)
+			p.halt()
+			for method, n := range h.calls {
+				if said := callsOf(e.Calls, method); said < n*9/10-3 || said > n*11/10+3 {
+					t.Errorf("the estimate says %d calls of %s, the backfill made %d", said, method, n)
+				}
+			}
+			if bytes := registry.Spent(p.Status().Calls).Bytes; e.Total.Bytes < bytes*8/10 || e.Total.Bytes > bytes*12/10 {
+				t.Errorf("the estimate says %d bytes, the backfill took %d", e.Total.Bytes, bytes)
+			}
+		})
+	}
+}
+
+// With full proof every header is part of the price; where the chain names no
+// final block, or a vault begins above it, there is no history.
+func TestEstimateOfOtherChains(t *testing.T) {
+	h := newHistory(t, true)
+	e, err := h.estimate(func(c *Config) { c.Proof = ProofFull })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := callsOf(e.Calls, "eth_getBlockByNumber"); n < 1_000_000 || n > 1_010_000 {
+		t.Errorf("with full proof %d headers are read", n)
+	}
+	if e, err = h.estimate(func(c *Config) { c.Vaults[0].StartBlock = h.tip }); err != nil {
+		t.Fatal(err)
+	}
+	if e.Samples != 0 || e.Total.Calls > 30 || e.FromBlock <= e.ToBlock {
+		t.Errorf("where there is no history the estimate is %+v", e)
+	}
+	h.final = h.tip + 10
+	if _, err = h.estimate(func(*Config) {}); err == nil || !strings.Contains(err.Error(), "set chain.finality to a depth") {
+		t.Errorf("without a final block: %v", err)
+	}
+}

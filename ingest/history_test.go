@@ -1,0 +1,450 @@
+package ingest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+// history is a node with a long chain of which no block exists before it is
+// asked for: every so many blocks have one log of the vault, and a few of those
+// in between a log of somebody else.
+type history struct {
+	t       *testing.T
+	url     string
+	chainID uint64
+	tip     uint64
+	final   uint64
+	every   uint64 // blocks from one log of the vault to the next
+	dated   bool   // the node gives blockTimestamp
+	most    uint64 // blocks of a range that it gives, 0 for any
+
+	mu    sync.Mutex
+	calls map[string]int
+	near  int // of them about blocks in the window
+	old   int // of them about the headers of blocks below it
+	start int // of them about the node, the chain and the vault
+	// spoil, where set, changes the result of a question.
+	spoil func(method string, params []json.RawMessage, result any) any
+}
+
+func newHistory(t *testing.T, dated bool) *history {
+	h := &history{t: t, chainID: 31_337 + chainIDs.Add(1), tip: 1_001_024, final: 1_000_960, every: 1000, dated: dated, calls: map[string]int{}}
+	server := httptest.NewServer(http.HandlerFunc(h.serve))
+	t.Cleanup(server.Close)
+	h.url = server.URL
+	return h
+}
+
+// config is that of an ingest with ranges of 10,000 blocks.
+func (h *history) config() Config {
+	c := DefaultConfig()
+	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, Endpoints(h.url), 10_000, time.Minute
+	c.Vaults = []VaultConfig{{Address: fakeVaults[0].Hex(), StartBlock: 1}}
+	return c
+}
+
+// The hash of a block holds its number, so that a block is found by its hash.
+func (h *history) hash(number uint64) common.Hash {
+	return common.BigToHash(new(big.Int).SetUint64(1<<63 + number))
+}
+
+func (h *history) time(number uint64) uint64 { return 1_700_000_000 + 12*number }
+
+func (h *history) logsOf(number uint64) (logs []*types.Log) {
+	log := func(address common.Address) {
+		logs = append(logs, &types.Log{
+			Address: address, Topics: []common.Hash{crypto32("Other()")}, Data: []byte{}, BlockNumber: number, BlockHash: h.hash(number),
+			BlockTimestamp: h.time(number), TxHash: crypto32(fmt.Sprint(number)), Index: uint(len(logs)),
+		})
+	}
+	if number%7 == 1 {
+		log(fakeStarter)
+	}
+	if number%h.every == 0 && number > 0 {
+		log(fakeVaults[0])
+	}
+	return logs
+}
+
+func crypto32(text string) common.Hash { return common.BytesToHash(fmt.Appendf(nil, "%32s", text)) }
+
+func (h *history) header(number uint64) any {
+	if number > h.tip {
+		return nil
+	}
+	parent := common.Hash{}
+	if number > 0 {
+		parent = h.hash(number - 1)
+	}
+	return map[string]any{
+		"number": hexutil.Uint64(number), "hash": h.hash(number), "parentHash": parent, "timestamp": hexutil.Uint64(h.time(number)),
+		"logsBloom": types.CreateBloom(&types.Receipt{Logs: h.logsOf(number)}),
+	}
+}
+
+type historyQuestion struct {
+	ID     json.RawMessage
+	Method string
+	Params []json.RawMessage
+}
+
+func (h *history) serve(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return
+	}
+	var many []historyQuestion
+	if json.Unmarshal(body, &many) == nil {
+		answers := make([]any, len(many))
+		for i, q := range many {
+			answers[i] = h.answer(q)
+		}
+		_ = json.NewEncoder(w).Encode(answers)
+		return
+	}
+	var one historyQuestion
+	_ = json.Unmarshal(body, &one)
+	_ = json.NewEncoder(w).Encode(h.answer(one))
+}
+
+// count notes a question, about a block where it has one.
+func (h *history) count(method string, number uint64, known bool) {
+	h.mu.Lock()
+	h.calls[method]++
+	switch {
+	case known && number+DefaultConfig().Window > h.tip:
+		h.near++
+	case known && number == 0, strings.HasPrefix(method, "eth_c"), method == "eth_getCode":
+		h.start++
+	case known && method != "eth_getLogs":
+		h.old++
+	}
+	h.mu.Unlock()
+}
+
+func (h *history) answer(q historyQuestion) any {
+	text := ""
+	if len(q.Params) > 0 {
+		_ = json.Unmarshal(q.Params[0], &text)
+	}
+	answer := map[string]any{"jsonrpc": "2.0", "id": q.ID}
+	switch q.Method {
+	case "eth_chainId":
+		h.count(q.Method, 0, false)
+		answer["result"] = hexutil.Uint64(h.chainID)
+	case "eth_getCode":
+		h.count(q.Method, 0, false)
+		answer["result"] = "0x01"
+	case "eth_call":
+		h.count(q.Method, 0, false)
+		answer["result"] = h.call(q.Params[0])
+	case "eth_getBlockByNumber":
+		number, err := hexutil.DecodeUint64(text)
+		switch text {
+		case "latest":
+			number = h.tip
+		case "finalized":
+			number = h.final
+		}
+		h.count(q.Method, number, err == nil)
+		answer["result"] = h.header(number)
+	case "eth_getBlockByHash":
+		number := common.HexToHash(text).Big().Uint64() - 1<<63
+		h.count(q.Method, number, true)
+		answer["result"] = h.header(number)
+	case "eth_getLogs":
+		result, refusal := h.logs(q.Params[0])
+		if answer["result"] = result; refusal != "" {
+			delete(answer, "result")
+			answer["error"] = map[string]any{"code": -32000, "message": refusal}
+		}
+	}
+	h.mu.Lock()
+	spoil := h.spoil
+	h.mu.Unlock()
+	if result, ok := answer["result"]; ok && spoil != nil {
+		answer["result"] = spoil(q.Method, q.Params, result)
+	}
+	return answer
+}
+
+func (h *history) logs(raw json.RawMessage) (any, string) {
+	var filter struct {
+		FromBlock, ToBlock hexutil.Uint64
+		BlockHash          *common.Hash
+		Address            []common.Address
+	}
+	_ = json.Unmarshal(raw, &filter)
+	from, to := uint64(filter.FromBlock), uint64(filter.ToBlock)
+	if filter.BlockHash != nil {
+		from = filter.BlockHash.Big().Uint64() - 1<<63
+		to = from
+	}
+	h.count("eth_getLogs", from, true)
+	if h.most > 0 && to-from+1 > h.most {
+		return nil, fmt.Sprintf("eth_getLogs is limited to a %d block range", h.most)
+	}
+	logs := []map[string]any{}
+	for number := from; number <= to; number++ {
+		for _, l := range h.logsOf(number) {
+			if len(filter.Address) > 0 && l.Address != filter.Address[0] {
+				continue
+			}
+			one := map[string]any{}
+			encoded, _ := json.Marshal(l)
+			_ = json.Unmarshal(encoded, &one)
+			if !h.dated {
+				delete(one, "blockTimestamp")
+			}
+			logs = append(logs, one)
+		}
+	}
+	return logs, ""
+}
+
+// call answers as the vault, and as its asset.
+func (h *history) call(raw json.RawMessage) any {
+	var call struct{ Data hexutil.Bytes }
+	_ = json.Unmarshal(raw, &call)
+	parsed, err := reference.ReferenceVaultMetaData.GetAbi()
+	if err != nil {
+		h.t.Error(err)
+		return nil
+	}
+	method, err := parsed.MethodById(call.Data)
+	if err != nil {
+		h.t.Error(err)
+		return nil
+	}
+	value := any("A vault")
+	switch method.Name {
+	case "decimals":
+		value = uint8(18)
+	case "asset":
+		value = fakeStarter
+	}
+	packed, err := method.Outputs.Pack(value)
+	if err != nil {
+		h.t.Error(err)
+	}
+	return hexutil.Bytes(packed)
+}
+
+// rig is one without a development chain.
+func (h *history) rig() *rig {
+	h.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	h.t.Cleanup(cancel)
+	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config()}
+	r.kafka.Brokers = localtest.Kafka(h.t)
+	return r
+}
+
+// whole proves that the log has each log of the vault up to the head once, dated,
+// and that of old blocks no more than most are recorded.
+func (h *history) whole(r *rig, most int) {
+	h.t.Helper()
+	r.settle()
+	_, live := r.log()
+	logs, blocks, old := uint64(0), 0, 0
+	for _, record := range live {
+		if b := record.GetBlock(); b != nil {
+			if blocks++; b.GetNumber()+r.config.Window <= h.tip {
+				old++
+			}
+			if common.Hash(b.GetHash()) != h.hash(b.GetNumber()) || b.GetTime() != h.time(b.GetNumber()) {
+				h.t.Fatalf("a block is recorded as %v", b)
+			}
+		}
+		if l := record.GetLog(); l != nil {
+			if logs++; l.GetBlockNumber() != logs*h.every || l.GetBlockTime() != h.time(l.GetBlockNumber()) {
+				h.t.Fatalf("log %d is of block %d at %d", logs, l.GetBlockNumber(), l.GetBlockTime())
+			}
+		}
+	}
+	if want := h.tip / h.every; logs != want {
+		h.t.Errorf("there are %d logs, the chain has %d", logs, want)
+	}
+	if uint64(blocks-old) != r.config.Window {
+		h.t.Errorf("%d blocks of the window are recorded", blocks-old)
+	}
+	if old > most {
+		h.t.Errorf("%d blocks are recorded that are below the window, want at most %d", old, most)
+	}
+}
+
+func (h *history) caughtUp(p *process) {
+	h.t.Helper()
+	p.until("log that reaches the head", func(st Status) bool { return st.State == Following && st.IndexedBlock == h.tip })
+}
+
+// A sparse history of a million blocks costs little more than one call for each
+// range of ten thousand, and where the node does not date its logs one more for
+// each block that has one.
+func TestCallsOfASparseHistory(t *testing.T) {
+	for name, dated := range map[string]bool{"the node dates its logs": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, dated)
+			r := h.rig()
+			p := r.start()
+			h.caughtUp(p)
+			p.halt()
+			h.whole(r, 10)
+			total := 0
+			for _, n := range h.calls {
+				total += n
+			}
+			most := 120
+			if !dated {
+				most += int(h.tip / h.every)
+			}
+			history := total - h.near - h.start
+			if history > most {
+				t.Errorf("a million blocks cost %d calls, want at most %d: %v", history, most, h.calls)
+			}
+			if h.near > int(r.config.Window+h.tip-h.final)+5 { // each header, and the logs of each block that is not final
+				t.Errorf("the window of %d blocks costs %d calls", r.config.Window, h.near)
+			}
+			t.Logf("%d calls of the history, %d of the window, %d of the start: %v", history, h.near, h.start, h.calls)
+			for _, m := range p.Status().Calls {
+				if int(m.Calls) != h.calls[m.Method] {
+					t.Errorf("the status says that %s was called %d times, the node that it was %d times", m.Method, m.Calls, h.calls[m.Method])
+				}
+			}
+		})
+	}
+}
+
+// An ingest that dies in the middle of a history, at whatever step of a commit,
+// goes on where the log ends.
+func TestDeathsInASparseHistory(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t, true)
+	h.most = 2_000
+	r := h.rig()
+	for i, at := range steps {
+		commits := 0
+		p := r.start(func(ingest *Ingest) {
+			ingest.hook = func(s step) error {
+				if s == beforeProduce {
+					commits++
+				}
+				if commits == 2+i && s == at {
+					panic(errKilled)
+				}
+				return nil
+			}
+		})
+		if err := p.wait(); err != errKilled {
+			t.Fatalf("the process that dies %q ends with %v", at, err)
+		}
+	}
+	p := r.start()
+	h.caughtUp(p)
+	p.halt()
+	h.whole(r, 50)
+}
+
+// The block that a commit ends with is compared with what is to be committed:
+// where it is of another chain, or holds a log that the range had not, all that
+// was read ahead is read again, or the log is found.
+func TestEndsOfCommits(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(h *history, method string, params []json.RawMessage, result any) any
+		says  string
+	}{
+		"a block of another chain": {func(h *history, method string, params []json.RawMessage, result any) any {
+			if b, ok := result.(map[string]any); ok && method == "eth_getBlockByNumber" && string(params[0]) == `"0xf4240"` {
+				b["hash"] = common.HexToHash("0xdead")
+			}
+			return result
+		}, "when asked for block 1000000"},
+		"the log of the last block is lost": {func(h *history, method string, params []json.RawMessage, result any) any {
+			logs, ok := result.([]map[string]any)
+			if !ok || method != "eth_getLogs" || strings.Contains(string(params[0]), "blockHash") {
+				return result
+			}
+			return slices.DeleteFunc(logs, func(l map[string]any) bool { return l["blockNumber"] == "0xf4240" })
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, true)
+			h.final = 1_000_000 // so the last commit of the history ends with it
+			r := h.rig()
+			r.config.Window = 512
+			h.spoil = func(method string, params []json.RawMessage, result any) any {
+				return c.spoil(h, method, params, result)
+			}
+			p := r.start()
+			if c.says != "" {
+				p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, c.says) })
+				h.mu.Lock()
+				h.spoil = nil
+				h.mu.Unlock()
+			}
+			h.caughtUp(p)
+			p.halt()
+			h.whole(r, 530)
+		})
+	}
+}
+
+// A vault that comes later reads its history beside the head, at the same price.
+func TestCallsOfALateVault(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t, true)
+	r := h.rig()
+	late := r.config.Vaults[0]
+	r.config.Vaults = []VaultConfig{{Address: fakeVaults[1].Hex(), StartBlock: h.tip}}
+	r.config.PollInterval = 10 * time.Millisecond
+	p := r.start()
+	h.caughtUp(p)
+	p.halt()
+	before := h.asked("eth_getLogs")
+	r.config.Vaults = append(r.config.Vaults, late)
+	p = r.start()
+	p.until("history of the late vault", func(st Status) bool {
+		return len(st.LateVaults) == 0 && st.Backfill == nil && st.State == Following && st.Logs == h.tip/h.every
+	})
+	p.halt()
+	if calls := h.asked("eth_getLogs") - before; calls > 200 { // its unfinalised blocks are asked for by hash
+		t.Errorf("the history of a late vault costs %d calls of eth_getLogs", calls)
+	}
+	r.settle()
+	_, live := r.log()
+	logs := uint64(0)
+	for _, record := range live {
+		if record.GetLog() != nil {
+			logs++
+		}
+	}
+	if logs != h.tip/h.every {
+		t.Errorf("there are %d logs, the chain has %d", logs, h.tip/h.every)
+	}
+}
+
+func (h *history) asked(method string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.calls[method]
+}

@@ -1,0 +1,353 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/time/rate"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// prover compares the logs that were believed with the headers of their blocks,
+// at the operator's pace and beside everything else: block after block of the
+// vaults that are furthest behind, with what the log has of them. A block whose
+// bloom holds more than the log has is read again and proven. How far it came is
+// in the cursor of the next commit (coverage.proven). What it finds it says and
+// stops there: the log is append-only, and only a new one can be made better.
+type prover struct {
+	ingest  *Ingest
+	pace    *rate.Limiter
+	atOnce  uint64 // headers in a batch
+	index   index
+	readFor map[common.Address]uint64 // the index has all logs that the vault has up to this block
+	last    *header                   // that was compared, nil where the next does not go on from it
+
+	mu      sync.Mutex
+	covered []coverage // as it was committed last, when the log ended with seq
+	seq     uint64
+	proven  map[common.Address]uint64 // since then
+}
+
+// index is what the log has of each block, as far as a comparison needs it.
+type index struct {
+	blocks map[uint64]*held
+	last   chainlog.Position // of the last record that was read
+}
+
+// held is a block that has logs in the log.
+type held struct {
+	hash common.Hash // of the newest record
+	logs []digest
+}
+
+// digest stands for a log.
+type digest struct {
+	address common.Address
+	kind    contracts.Kind
+	index   uint32
+	sum     uint64 // of everything else that is in it
+}
+
+func digestOf(l *event.Log) digest {
+	h := fnv.New64a()
+	for _, topic := range l.GetTopics() {
+		h.Write(topic)
+	}
+	h.Write(l.GetData())
+	h.Write(l.GetTxHash())
+	_ = binary.Write(h, binary.BigEndian, l.GetBlockTime())
+	return digest{common.Address(l.GetAddress()), kindOf(l), l.GetLogIndex(), h.Sum64()}
+}
+
+// disprovenError says that the log is not what the chain has.
+type disprovenError struct {
+	block uint64
+	hash  common.Hash
+	node  string
+	why   string
+}
+
+func (e *disprovenError) Error() string {
+	return fmt.Sprintf("block %d (%s) at %s: %s; an endpoint of chain.rpc answered wrongly when the history was read: index the chain into a new log from another endpoint, or with chain.proof full", e.block, e.hash, e.node, e.why)
+}
+
+// newProver makes one where chain.prove asks for it and there are blooms.
+func (i *Ingest) newProver(s *state) *prover {
+	perSecond := float64(i.config.Prove)
+	if perSecond == 0 || i.config.Proof == ProofNone {
+		return nil
+	}
+	p := &prover{ingest: i, atOnce: uint64(min(headersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{}, readFor: map[common.Address]uint64{}}
+	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(p.atOnce))
+	p.index.blocks = map[uint64]*held{}
+	p.committed(s)
+	return p
+}
+
+// run proves until ctx ends or something is disproven.
+func (p *prover) run(ctx context.Context) {
+	for wait := newBackoff(); ctx.Err() == nil; {
+		did, err := p.step(ctx)
+		var disproven *disprovenError
+		switch {
+		case errors.As(err, &disproven):
+			p.ingest.log.Error("the log is not what the chain has", "error", err)
+			p.ingest.metrics.disproven.Set(1)
+			p.ingest.note(func(st *Status) { st.Disproven = err.Error() })
+			return
+		case err != nil && ctx.Err() == nil:
+			p.ingest.log.Warn("the proof of old blocks tries again", "error", err)
+			p.last = nil
+			_ = wait.sleep(ctx)
+		case did:
+			wait.reset()
+		default:
+			_ = sleep(ctx, time.Second)
+		}
+	}
+}
+
+// known is the coverage of the configured vaults, as it is now.
+func (p *prover) known() []coverage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var known []coverage
+	for _, v := range p.ingest.vaults {
+		for _, have := range p.covered {
+			if have.address == v.address {
+				have.proven = max(have.proven, p.proven[v.address])
+				known = append(known, have)
+			}
+		}
+	}
+	return known
+}
+
+// next gives the vaults that are furthest behind, and the blocks to prove of
+// them: until they meet the next one, or to the end of what was believed.
+func (p *prover) next() (vaults []common.Address, from, to uint64) {
+	known := slices.DeleteFunc(p.known(), func(c coverage) bool { return c.proven >= c.believed })
+	from, to = math.MaxUint64, math.MaxUint64
+	for _, c := range known {
+		from = min(from, c.provenTo()+1)
+	}
+	for _, c := range known {
+		if c.provenTo()+1 == from {
+			vaults, to = append(vaults, c.address), min(to, c.believed)
+		} else {
+			to = min(to, c.provenTo())
+		}
+	}
+	return vaults, from, to
+}
+
+// step proves a few blocks, and says whether there were any.
+func (p *prover) step(ctx context.Context) (did bool, err error) {
+	vaults, from, to := p.next()
+	if len(vaults) == 0 {
+		return false, nil
+	}
+	to = min(to, from+p.atOnce-1)
+	if slices.ContainsFunc(vaults, func(v common.Address) bool { return p.readFor[v] < to }) {
+		if err := p.read(ctx); err != nil {
+			return false, err
+		}
+	}
+	if err := p.pace.WaitN(ctx, int(to-from+1)); err != nil {
+		return false, err
+	}
+	n, err := p.ingest.nodes.current(ctx)
+	if err != nil {
+		return false, err
+	}
+	headers, err := n.headers(ctx, from, to, p.ingest.learned.of(n))
+	if err != nil {
+		return false, err
+	}
+	if p.last != nil && p.last.Number+1 == from && headers[0].Parent != p.last.Hash {
+		return false, fmt.Errorf("block %d at %s has the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain", from, n.name, headers[0].Parent, p.last.Number, p.last.Hash)
+	}
+	for _, h := range headers {
+		if err := p.compare(ctx, n, h, vaults); err != nil {
+			return false, err
+		}
+		p.last = h
+		p.advance(vaults, h.Number)
+	}
+	return true, nil
+}
+
+// advance notes that a block of some vaults is proven, and forgets it.
+func (p *prover) advance(vaults []common.Address, number uint64) {
+	p.mu.Lock()
+	for _, address := range vaults {
+		p.proven[address] = number
+	}
+	p.mu.Unlock()
+	if have := p.index.blocks[number]; have != nil {
+		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool { return slices.Contains(vaults, d.address) })
+		if len(have.logs) == 0 {
+			delete(p.index.blocks, number)
+		}
+	}
+	p.ingest.noteProven(p.known())
+}
+
+// compare compares what the log has of a block with its header, and where that
+// tells too little with the logs of the block.
+func (p *prover) compare(ctx context.Context, n *node, h *header, vaults []common.Address) error {
+	var ours []digest
+	if have := p.index.blocks[h.Number]; have != nil {
+		if have.hash != h.Hash {
+			return &disprovenError{h.Number, h.Hash, n.name, fmt.Sprintf("the log has it with the hash %s", have.hash)}
+		}
+		for _, d := range have.logs {
+			if slices.Contains(vaults, d.address) {
+				ours = append(ours, d)
+			}
+		}
+	}
+	shapes := make([]*event.Log, len(ours))
+	for i, d := range ours {
+		topic := d.kind.Topic()
+		shapes[i] = &event.Log{Address: d.address[:], Topics: [][]byte{topic[:]}}
+	}
+	w := watch(vaults)
+	if !w.lacks(&h.Bloom, shapes) || !telling(&h.Bloom) {
+		return nil
+	}
+	if err := p.pace.Wait(ctx); err != nil {
+		return err
+	}
+	logs, err := n.oneBlock(ctx, h, w, p.ingest.config.Proof)
+	if err != nil {
+		return err
+	}
+	theirs := make([]digest, len(logs))
+	for i, l := range logs {
+		theirs[i] = digestOf(l)
+	}
+	byIndex := func(a, b digest) int { return cmp.Compare(a.index, b.index) }
+	slices.SortFunc(ours, byIndex)
+	slices.SortFunc(theirs, byIndex)
+	if !slices.Equal(ours, theirs) {
+		return &disprovenError{h.Number, h.Hash, n.name, fmt.Sprintf("it has %d logs of the vaults, the log has %d, and they are not the same", len(theirs), len(ours))}
+	}
+	return nil
+}
+
+// read reads the log up to its end. What was believed before it began is in the
+// index then; what came meanwhile may be in it by halves.
+func (p *prover) read(ctx context.Context) error {
+	before := p.known()
+	from := p.index.last
+	if from.Seq > 0 {
+		from.Seq-- // its offset is known, that of the next one is not
+	}
+	err := chainlog.ReadAfter(ctx, p.ingest.config.ID, from, func(e chainlog.Entry) error {
+		if e.GetSeq() > p.index.last.Seq {
+			p.index.apply(e)
+			p.index.last = chainlog.Position{Seq: e.GetSeq(), Offset: e.Offset}
+		}
+		return nil
+	}, p.ingest.kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("read the log for the proof of old blocks: %w", err)
+	}
+	for _, c := range before {
+		p.readFor[c.address] = c.believed
+	}
+	p.forget()
+	return nil
+}
+
+// forget drops what was compared when it was read. Of records that are newer than
+// the coverage that we know it cannot be said.
+func (p *prover) forget() {
+	p.mu.Lock()
+	newer := p.index.last.Seq > p.seq
+	p.mu.Unlock()
+	if newer {
+		return
+	}
+	known := map[common.Address]coverage{}
+	for _, c := range p.known() {
+		known[c.address] = c
+	}
+	for number, have := range p.index.blocks {
+		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool {
+			return number > known[d.address].believed
+		})
+		if len(have.logs) == 0 {
+			delete(p.index.blocks, number)
+		}
+	}
+}
+
+func (x *index) apply(e chainlog.Entry) {
+	l := e.GetLog()
+	if l == nil {
+		return
+	}
+	number, d := l.GetBlockNumber(), digestOf(l)
+	have := x.blocks[number]
+	if original := e.GetRetracts(); original != 0 {
+		if have != nil {
+			if i := slices.Index(have.logs, d); i >= 0 {
+				have.logs = slices.Delete(have.logs, i, i+1)
+			}
+		}
+		return
+	}
+	if have == nil {
+		have = &held{}
+		x.blocks[number] = have
+	}
+	have.hash, have.logs = common.Hash(l.GetBlockHash()), append(have.logs, d)
+}
+
+// merge puts what is proven into a state that is about to be committed.
+func (p *prover) merge(s *state) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range s.covered {
+		c := &s.covered[i]
+		c.proven = max(c.proven, min(p.proven[c.address], c.believed))
+	}
+}
+
+// committed notes a committed state.
+func (p *prover) committed(s *state) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.covered, p.seq = slices.Clone(s.covered), s.seq
+}
+
+// ended says that a vault's proof came to its end since the last commit, which
+// is worth a cursor of its own.
+func (p *prover) ended() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.covered, func(c coverage) bool { return c.proven < c.believed && p.proven[c.address] >= c.believed })
+}

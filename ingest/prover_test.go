@@ -1,0 +1,173 @@
+package ingest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// shortHistory has a few thousand blocks below the window.
+func shortHistory(t *testing.T) *history {
+	h := newHistory(t, true)
+	h.tip, h.final, h.every = 6_000, 5_990, 50
+	return h
+}
+
+// Without a pass that proves them, the blocks below the window are believed, and
+// the status says so.
+func TestBelievedBlocksAreNotProven(t *testing.T) {
+	t.Parallel()
+	h := shortHistory(t)
+	r := h.rig()
+	r.config.Vaults[0].StartBlock = 10
+	p := r.start()
+	h.caughtUp(p)
+	if got := p.Status().ProvenTo; got != 9 {
+		t.Errorf("the status says that blocks up to %d are proven", got)
+	}
+	believed := r.cursor().GetVaults()[0].GetBelievedTo()
+	if want := h.tip - r.config.Window; believed != want {
+		t.Errorf("blocks up to %d were believed, want %d", believed, want)
+	}
+	p.halt()
+
+	full := shortHistory(t)
+	r = full.rig()
+	r.config.Proof = ProofFull
+	p = r.start()
+	full.caughtUp(p)
+	if got := p.Status().ProvenTo; got != full.tip {
+		t.Errorf("with full proof the status says that blocks up to %d are proven", got)
+	}
+}
+
+// The pass compares every header once, whatever dies meanwhile, and then the
+// log is proven up to its end.
+func TestBelievedBlocksAreProvenLater(t *testing.T) {
+	t.Parallel()
+	h := shortHistory(t)
+	r := h.rig()
+	r.config.Prove = 5_000
+	r.config.PollInterval = 10 * time.Millisecond
+	p := r.start()
+	h.caughtUp(p)
+	p.until("proof", func(st Status) bool { return st.ProvenTo == h.tip })
+	p.until("cursor that says so", func(Status) bool { v := r.cursor().GetVaults()[0]; return v.GetProvenTo() >= v.GetBelievedTo() })
+	p.halt()
+	if old := h.oldHeaders(); old < int(h.tip-r.config.Window) {
+		t.Errorf("%d headers of old blocks were compared", old)
+	}
+	before := h.oldHeaders()
+	p = r.start()
+	h.caughtUp(p)
+	if st := p.Status(); st.ProvenTo != h.tip || st.Disproven != "" {
+		t.Errorf("after a restart blocks up to %d are proven, %s", st.ProvenTo, st.Disproven)
+	}
+	p.halt()
+	if again := h.oldHeaders() - before; again > 5 {
+		t.Errorf("after a restart %d headers of old blocks were asked for again", again)
+	}
+
+	// A vault that comes later is proven for itself.
+	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: fakeVaults[1].Hex(), StartBlock: 3_000})
+	p = r.start()
+	p.until("proof of the late vault", func(st Status) bool {
+		return st.State == Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.tip
+	})
+}
+
+// A node that leaves a log out when the history is read, or changes one, is
+// found out by the pass, which names the block and proves nothing beyond it.
+func TestDisprovenBlocksAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(logs []map[string]any) []map[string]any
+		says  string
+	}{
+		"a log is left out": {func(logs []map[string]any) []map[string]any {
+			var kept []map[string]any
+			for _, l := range logs {
+				if l["blockNumber"] != "0x7d0" {
+					kept = append(kept, l)
+				}
+			}
+			return kept
+		}, "it has 1 logs of the vaults, the log has 0"},
+		"a log is of another block": {func(logs []map[string]any) []map[string]any {
+			for _, l := range logs {
+				if l["blockNumber"] == "0x7d0" {
+					l["blockHash"] = common.HexToHash("0xdead")
+				}
+			}
+			return logs
+		}, "the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := shortHistory(t)
+			h.spoil = func(method string, params []json.RawMessage, result any) any {
+				logs, ok := result.([]map[string]any)
+				if !ok || method != "eth_getLogs" || strings.Contains(string(params[0]), "blockHash") {
+					return result
+				}
+				return append([]map[string]any{}, c.spoil(logs)...)
+			}
+			r := h.rig()
+			r.config.Prove = 5_000
+			p := r.start()
+			p.until("finding", func(st Status) bool { return st.Disproven != "" })
+			st := p.Status()
+			if !strings.Contains(st.Disproven, fmt.Sprintf("block 2000 (%s)", h.hash(2000))) || !strings.Contains(st.Disproven, c.says) || st.ProvenTo != 1999 {
+				t.Errorf("found is %q, proven are the blocks up to %d", st.Disproven, st.ProvenTo)
+			}
+			if counterValue(t, p.metrics.disproven) != 1 || counterValue(t, p.metrics.proven) != 1999 {
+				t.Error("the metrics do not say so")
+			}
+			h.caughtUp(p) // the head is followed all the same
+		})
+	}
+}
+
+// oldHeaders is how many blocks below the window were asked for.
+func (h *history) oldHeaders() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.old
+}
+
+// What reorganisations, and the resumption of a freeze, take back and put in its
+// place is not taken for a fault.
+func TestProofBesideReorganisations(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, kfake)
+	r.config.Finality, r.config.Window, r.config.BatchBlocks, r.config.Prove = Finality{Depth: 4}, 8, 7, 10_000
+	r.steps(60)
+	p := r.start()
+	p.caughtUp()
+	proven := func() {
+		t.Helper()
+		p.until("proof", func(st Status) bool { return st.ProvenTo == st.IndexedBlock || st.Disproven != "" })
+		if st := p.Status(); st.Disproven != "" {
+			t.Fatalf("found is %s", st.Disproven)
+		}
+	}
+	proven()
+	for depth := range uint64(3) {
+		r.steps(5)
+		p.caughtUp()
+		r.reorg(depth + 1)
+		p.caughtUp()
+		proven()
+	}
+	r.verify()
+	r.reorg(r.height() / 2)
+	p.until("freeze", func(st Status) bool { return st.State == Frozen })
+	_, err := r.resume(true)
+	r.must(err)
+	r.steps(40)
+	p.caughtUp()
+	proven()
+}
