@@ -123,7 +123,7 @@ func (c commands) startAsRoles(owner string) string {
 		return d
 	}
 	projecting, serving := part("navlog_project"), part("navlog_serve")
-	conn, err := projecting.config.ClickHouse.Open()
+	conn, err := projecting.config.ClickHouse.Open("")
 	if err != nil {
 		t.Fatal(err)
 	}

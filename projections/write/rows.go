@@ -252,7 +252,7 @@ func (r *rows) partnerTotal(p *derive.PartnerTotal, sign int8) {
 func (r *rows) cursor(c readmodel.Cursor, sign int8) {
 	switch r.table { // what readmodel says of the place of cursor rows
 	case readmodel.Withdrawals:
-		r.withdrawal(&derive.Withdrawal{ClosedBlock: readmodel.Never}, sign)
+		r.withdrawal(&derive.Withdrawal{FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}, sign)
 	case readmodel.Users:
 		r.user(&derive.User{}, sign)
 	case readmodel.PartnerTotals:
