@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/projections"
@@ -77,6 +78,17 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 			}
 		})
 	}
+	head := records[len(records)-1]
+	cursor, err := proto.Marshal(&event.Cursor{LogId: records[0].GetOrigin().GetLogId(), ChainId: 31337, Seq: head.GetSeq(), Head: head.GetBlock(),
+		Vaults: []*event.Coverage{{Address: address, StartBlock: 1, CoveredTo: head.GetBlock().GetNumber()}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	client.Produce(t.Context(), &kgo.Record{Topic: chainlog.CursorTopic(31337), Key: []byte("31337"), Value: cursor}, func(_ *kgo.Record, err error) {
+		if err != nil {
+			t.Errorf("produce: %v", err)
+		}
+	})
 	if err := client.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
