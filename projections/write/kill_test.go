@@ -246,13 +246,14 @@ func TestStalledWriter(t *testing.T) {
 				if more {
 					s.Mine(deposit(6, bob, 1), request(5, bob), nav(2), sweep(3, 3))
 				}
-				var stalled sync.WaitGroup
-				stalled.Add(len(readmodel.All) - 1) // the spine comes after them
-				woken := make(chan struct{})
+				arrived, woken := make(chan string, len(readmodel.All)), make(chan struct{})
 				conn := newFaultyConn(g.conn, func(_ *faultyConn, table string, n int, send func() error) error {
 					if n == 1 {
-						stalled.Done()
-						<-woken
+						arrived <- table
+						select {
+						case <-woken:
+						case <-t.Context().Done():
+						}
 					}
 					return send()
 				})
@@ -261,7 +262,16 @@ func TestStalledWriter(t *testing.T) {
 				go func() {
 					answer <- late.Write(t.Context(), late.Encode(batchOf(t, s.Records[late.Position():stalledAt])))
 				}()
-				stalled.Wait()
+				for range len(readmodel.All) - 1 { // the spine comes after them
+					select {
+					case table := <-arrived:
+						if table == readmodel.Spine {
+							t.Fatal("the spine is written before the other tables have their rows")
+						}
+					case <-time.After(patience):
+						t.Fatal("not all tables are written at once")
+					}
+				}
 				g.write(t, g.writer(t), s.Records)
 				before := map[string]uint64{}
 				for _, table := range readmodel.All {
