@@ -56,7 +56,7 @@ func TestRandomHistories(t *testing.T) {
 // TestMovingWriter: a generation is equal to the log at any moment of its writer.
 func TestMovingWriter(t *testing.T) {
 	t.Parallel()
-	s := histories.Random(rand.New(rand.NewPCG(5, 1)), chainID, 60)
+	s := histories.Random(rand.New(rand.NewPCG(5, 1)), chainID, 40)
 	units := histories.Units(s.Records)
 	begin := len(slices.Concat(units[:10]...))
 	g := filled(t, s.Records[:begin])
