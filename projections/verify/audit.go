@@ -91,7 +91,8 @@ func Audit(ctx context.Context, conn driver.Conn) error {
 	return nil
 }
 
-// auditDerived compares sums over a derived table with those over the facts. One
+// auditDerived compares sums over a derived table with those over the facts up to
+// its cursor: a table that is behind lost nothing, and its writer sees to it. One
 // that is ahead of the spine, as it is for a moment at every unit and after a crash
 // until the unit is ended, is left to the next audit.
 func auditDerived(ctx context.Context, conn driver.Conn, table string) error {
@@ -102,7 +103,7 @@ func auditDerived(ctx context.Context, conn driver.Conn, table string) error {
 	var written uint64
 	var cursors int64
 	var found, wanted string
-	if err := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), question("audit_"+table)).Scan(&written, &cursors, &found, &wanted); err != nil {
+	if err := conn.QueryRow(readmodel.Parameters(ctx, nil), question("audit_"+table)).Scan(&written, &cursors, &found, &wanted); err != nil {
 		return fmt.Errorf("audit %s: %w", table, err)
 	}
 	switch {
@@ -111,7 +112,7 @@ func auditDerived(ctx context.Context, conn driver.Conn, table string) error {
 	case cursors != 1:
 		return &BrokenError{fmt.Sprintf("%s has %d live cursor rows, and must have one", table, cursors)}
 	case found != wanted:
-		return &BrokenError{fmt.Sprintf("%s comes to %s up to seq %d, and must come to %s", table, found, seq, wanted)}
+		return &BrokenError{fmt.Sprintf("%s comes to %s up to seq %d, and must come to %s", table, found, written, wanted)}
 	}
 	return nil
 }

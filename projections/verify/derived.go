@@ -33,31 +33,53 @@ func ahead(ctx context.Context, table string, since time.Time, written, seq uint
 	return pause(ctx, askAgain)
 }
 
+// pieceRows is how many rows of a derived table are held beside those of its
+// definition at once: several hundred bytes each, which must fit into the memory
+// of a patient question.
+const pieceRows = 2 << 20
+
 // defined compares a derived table with its definition in SQL over the facts: what
 // is live in the one and not in the other, and what is live twice, both ways in
 // one question. And it must have one live cursor row, and no fence elsewhere.
 func defined(ctx context.Context, conn driver.Conn, table string) (Check, error) {
+	var rows uint64
+	if err := conn.QueryRow(ctx, question("count", "{table}", table)).Scan(&rows); err != nil {
+		return Check{}, fmt.Errorf("count the rows of %s: %w", table, err)
+	}
+	return inPieces(ctx, conn, table, 1+rows/pieceRows)
+}
+
+func inPieces(ctx context.Context, conn driver.Conn, table string, pieces uint64) (Check, error) {
 	check := Check{Name: table + ": its definition"}
+	for piece := uint64(0); piece < pieces && check.Difference == ""; piece++ {
+		if err := comparePiece(ctx, conn, table, piece, pieces, &check); err != nil {
+			return check, err
+		}
+	}
+	return check, nil
+}
+
+func comparePiece(ctx context.Context, conn driver.Conn, table string, piece, pieces uint64, check *Check) error {
 	ask := question("defined_"+table, "{definition}", readmodel.Definition(table))
 	for began := time.Now(); ; {
 		seq, err := readmodel.LastSeq(ctx, conn, readmodel.Spine)
 		if err != nil {
-			return check, err
+			return err
 		}
 		var written, stray, equal, different uint64
 		var cursors, found, wanted int64
 		var first string
-		row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq}), ask)
+		row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq, "piece": piece, "pieces": pieces}), ask)
 		if err := row.Scan(&cursors, &written, &stray, &equal, &different, &first, &found, &wanted); err != nil {
-			return check, fmt.Errorf("compare %s with its definition at seq %d: %w", table, seq, err)
+			return fmt.Errorf("compare %s with its definition at seq %d: %w", table, seq, err)
 		}
 		if written > seq {
 			if err := ahead(ctx, table, began, written, seq); err != nil {
-				return check, err
+				return err
 			}
 			continue
 		}
-		check.Compared = equal
+		check.Compared += equal
 		switch {
 		case cursors != 1:
 			check.Difference = fmt.Sprintf("it has %d live cursor rows, and must have one", cursors)
@@ -66,7 +88,7 @@ func defined(ctx context.Context, conn driver.Conn, table string) (Check, error)
 		case different != 0:
 			check.Difference = fmt.Sprintf("%d rows differ as of seq %d, first %q, which the table has %d times and its definition %d", different, seq, first, found, wanted)
 		}
-		return check, nil
+		return nil
 	}
 }
 

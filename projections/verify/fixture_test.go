@@ -43,9 +43,9 @@ const (
 type said = histories.Said
 
 var (
-	vaultA, vaultB = histories.VaultAt(1), histories.VaultAt(2)
-	alice, bob     = histories.UserAt(1), histories.UserAt(2)
-	whole          = histories.Whole
+	vaultA     = histories.VaultAt(1)
+	alice, bob = histories.UserAt(1), histories.UserAt(2)
+	whole      = histories.Whole
 )
 
 func must(t testing.TB, err error) {

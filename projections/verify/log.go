@@ -164,7 +164,7 @@ func (v *verifier) said(ctx context.Context, table string) error {
 func (v *verifier) printsOf(ctx context.Context, table string) (map[uint64]fingerprint, error) {
 	found := map[uint64]fingerprint{}
 	ask := question("prints", "{lines}", question("lines_"+table))
-	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"after": 0, "to": v.report.Seq}), ask)
+	rows, err := v.conn.Query(readmodel.Parameters(ctx, numbers{"to": v.report.Seq}), ask)
 	if err != nil {
 		return nil, fmt.Errorf("take the fingerprints of %s: %w", table, err)
 	}
@@ -197,13 +197,22 @@ func (v *verifier) tellApart(ctx context.Context, table string, thousand uint64,
 		return fmt.Errorf("read the log from seq %d to %d again: %w", from+1, to, err)
 	}
 	ask := question("lines", "{lines}", question("lines_"+table))
-	if err := check.compareLines(texts(ctx, v.conn, ask, numbers{"after": from, "to": to}), slices.Values(want)); err != nil {
+	if err := check.compareLines(texts(ctx, v.conn, ask, numbers{"from": following(from), "to": to}), slices.Values(want)); err != nil {
 		return err
 	}
 	if check.Difference == "" {
 		check.Difference = fmt.Sprintf("the rows of seq %d to %d changed while they were compared; compare again", from+1, to)
 	}
 	return nil
+}
+
+// following is the seq after one. The first is 0, which no record has, so that a row
+// that has it is found.
+func following(seq uint64) uint64 {
+	if seq == 0 {
+		return 0
+	}
+	return seq + 1
 }
 
 // rowsSpan is the seqs whose rows are told apart at once: one of 8 bytes each in
@@ -217,7 +226,7 @@ func (v *verifier) unique(ctx context.Context, table string) error {
 	for after := uint64(0); after < v.report.Seq; after += v.span {
 		to := min(after+v.span, v.report.Seq)
 		var r, s uint64
-		if err := v.conn.QueryRow(readmodel.Parameters(ctx, numbers{"after": after, "to": to}), question("unique", "{table}", table)).Scan(&r, &s); err != nil {
+		if err := v.conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), question("unique", "{table}", table)).Scan(&r, &s); err != nil {
 			return fmt.Errorf("count the rows of %s from seq %d to %d: %w", table, after+1, to, err)
 		}
 		rows, seqs = rows+r, seqs+s

@@ -115,7 +115,7 @@ func (c *comparer) fingerprints(ctx context.Context, table string, after, to uin
 	}
 	ask := question("rows", "{table}", table, "{unsaid}", unsaid, "{both}", where)
 	for i, s := range c.sides {
-		if err := s.Conn.QueryRow(readmodel.Parameters(ctx, numbers{"after": after, "to": to}), ask).Scan(&both[i].rows, &both[i].hash); err != nil {
+		if err := s.Conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), ask).Scan(&both[i].rows, &both[i].hash); err != nil {
 			return both, fmt.Errorf("compare the rows of %s of generation %d: %w", table, s.ID, err)
 		}
 	}

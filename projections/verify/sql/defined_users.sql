@@ -1,5 +1,6 @@
 -- The live rows of users against those of its definition: cursor rows and the seq up to which the table is written, the highest fence
 -- that stands elsewhere, how many rows are equal and different, and the first of those, with how often it is in the table and in the definition.
+-- Of one piece of so many, for all rows are held side by side.
 SELECT cursors, written, stray, equal, different,
   if(different = 0, '', concatWithSeparator(' ', toString(first.1), lower(hex(first.2)), toString(first.3), toString(first.4), lower(hex(first.5)),
     toString(first.6), toString(first.7), toString(first.8), toString(first.9))), first.10, first.11
@@ -14,9 +15,11 @@ FROM (
       SELECT toLowCardinality(toString(list)) AS list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn,
         list = 'cursor' AS is_cursor, toInt64(sign) AS held, toInt64(0) AS given, seq, fence_seq AS fence
       FROM users
+      WHERE is_cursor OR cityHash64(user) % {pieces:UInt64} = {piece:UInt64}
       UNION ALL
       SELECT toLowCardinality(toString(list)), vault, partner, key, user, first_block, first_ts, deposited, withdrawn, 0, 0, 1, 0, 0
       FROM ({definition})
+      WHERE cityHash64(user) % {pieces:UInt64} = {piece:UInt64}
     )
     GROUP BY list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn, is_cursor
   )

@@ -1,5 +1,6 @@
 -- The live rows of withdrawals against those of its definition: cursor rows and the seq up to which the table is written, the highest fence
 -- that stands elsewhere, how many rows are equal and different, and the first of those, with how often it is in the table and in the definition.
+-- Of one piece of so many, for all rows are held side by side.
 SELECT cursors, written, stray, equal, different,
   if(different = 0, '', concatWithSeparator(' ', lower(hex(first.1)), toString(first.2), toString(first.3), toString(first.4),
     toString(first.5), toString(first.6), toString(first.7), toString(first.8))), first.9, first.10
@@ -14,9 +15,11 @@ FROM (
       SELECT vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block,
         closed_block = {never:UInt64} AND vault = toFixedString('', 20) AS is_cursor, toInt64(sign) AS held, toInt64(0) AS given, seq, fence_seq AS fence
       FROM withdrawals
+      WHERE is_cursor OR cityHash64(vault, request_index) % {pieces:UInt64} = {piece:UInt64}
       UNION ALL
       SELECT vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, 0, 0, 1, 0, 0
       FROM ({definition})
+      WHERE cityHash64(vault, request_index) % {pieces:UInt64} = {piece:UInt64}
     )
     GROUP BY vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, is_cursor
   )

@@ -5,4 +5,5 @@ FROM partner_totals
 WHERE is_cursor OR partner % {n:UInt64} = {k:UInt64}
 GROUP BY partner, vault, from_block, until_block, deposits, volume, partner = 0 AS is_cursor
 HAVING sum(sign) != 0
-ORDER BY is_cursor DESC, partner, vault, from_block
+ORDER BY partner, vault, until_block, from_block, deposits, volume
+SETTINGS optimize_aggregation_in_order = 1

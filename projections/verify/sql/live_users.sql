@@ -5,4 +5,5 @@ FROM users
 WHERE is_cursor OR reinterpretAsUInt64(reverse(substring(user, 13, 8))) % {n:UInt64} = {k:UInt64}
 GROUP BY list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn, list = 'cursor' AS is_cursor
 HAVING sum(sign) != 0
-ORDER BY is_cursor DESC, list, vault, partner, key, user
+ORDER BY list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn
+SETTINGS optimize_aggregation_in_order = 1

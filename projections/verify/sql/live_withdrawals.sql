@@ -6,4 +6,5 @@ WHERE is_cursor OR request_index % {n:UInt64} = {k:UInt64}
 GROUP BY vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block,
   closed_block = {never:UInt64} AND vault = toFixedString('', 20) AS is_cursor
 HAVING sum(sign) != 0
-ORDER BY is_cursor DESC, vault, request_index
+ORDER BY is_cursor DESC, vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block
+SETTINGS optimize_aggregation_in_order = 1

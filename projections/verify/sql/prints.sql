@@ -2,6 +2,6 @@
 -- says in words, hashed, and added up (the sum wraps).
 SELECT toUInt64(intDiv(seq - 1, 1000)) AS thousand, count(), sum(reinterpretAsUInt64(SHA256(line)))
 FROM ({lines})
-WHERE seq > {after:UInt64} AND seq <= {to:UInt64}
+WHERE seq <= {to:UInt64}
 GROUP BY thousand
 ORDER BY thousand

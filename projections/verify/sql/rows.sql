@@ -2,4 +2,4 @@
 -- their order does not count, nor who wrote them.
 SELECT count(), sum(cityHash64(* EXCEPT ({unsaid})))
 FROM {table}
-WHERE seq > {after:UInt64} AND seq <= {to:UInt64} AND {both}
+WHERE seq >= {from:UInt64} AND seq <= {to:UInt64} AND {both}

@@ -1,0 +1,2 @@
+-- All rows of a table, live or not.
+SELECT count() FROM {table}
