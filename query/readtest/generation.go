@@ -114,9 +114,7 @@ func (g *Generation) WriteDerived(l *Log) {
 		}
 	}
 	for _, table := range readmodel.Derived {
-		g.deriveTable(table, seq)
-		g.writeCursor(table, -1, g.written["derived"], was)
-		g.writeCursor(table, 1, seq, g.fence)
+		g.deriveTable(table, seq, readmodel.Cursor{Seq: g.written["derived"], Fence: was}, readmodel.Cursor{Seq: seq, Fence: g.fence})
 	}
 	g.written["derived"] = seq
 }
@@ -128,8 +126,8 @@ func (g *Generation) WriteSpine(l *Log) {
 	for _, e := range l.Entries[g.written[readmodel.Spine]:] {
 		rows = append(rows, spineRow(e, l.ChainID))
 	}
-	for part := range slices.Chunk(rows, max(1, (len(rows)+4)/5)) {
-		g.Insert(readmodel.Spine, columns[readmodel.Spine], part)
+	if len(rows) > 0 {
+		g.Insert(readmodel.Spine, columns[readmodel.Spine], rows)
 	}
 	g.written[readmodel.Spine] = l.Seq()
 }
@@ -173,19 +171,29 @@ var isCursor = map[string]string{
 	readmodel.PartnerTotals: "partner = 0",
 }
 
-// deriveTable brings a table to what its definition says at a seq: rows that are no
-// longer true are taken back first, then those that are true now are added.
-func (g *Generation) deriveTable(table string, seq uint64) {
+// deriveTable brings a table to what its definition says at a seq, with its cursor, in
+// one insert that is one part: what is no longer true is taken back before what is true
+// now is added.
+func (g *Generation) deriveTable(table string, seq uint64, was, now readmodel.Cursor) {
 	g.t.Helper()
 	ctx := readmodel.Parameters(context.Background(), map[string]uint64{"seq": seq})
 	held, wanted := g.held(table), wanted(table)
-	for _, step := range []struct {
-		sign         int
-		rows, except string
-	}{{-1, held, wanted}, {1, wanted, held}} {
-		g.must(g.Conn.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s (sign, seq, writer, %[2]s) SELECT %[3]d, {seq:UInt64}, %[4]d, %[2]s FROM (%[5]s EXCEPT %[6]s)",
-			table, shown[table], step.sign, Writer, step.rows, step.except)))
+	rows := func(sign int, rows, except string) string {
+		return fmt.Sprintf("SELECT %d AS sign, {seq:UInt64} AS seq, 0 AS fence_seq, 0 AS fence_block, 0 AS fence_before, %s FROM (%s EXCEPT %s)", sign, shown[table], rows, except)
 	}
+	cursor := func(sign int, c readmodel.Cursor) string {
+		return fmt.Sprintf("SELECT %d, %d, %d, %d, %d, %s", sign, c.Seq, c.Fence.Seq, c.Fence.Block, c.Fence.Before, cursorRow[table])
+	}
+	g.must(g.Conn.Exec(ctx, fmt.Sprintf(`INSERT INTO %s (sign, seq, fence_seq, fence_block, fence_before, %s, writer)
+		SELECT *, %d FROM (%s) ORDER BY sign SETTINGS max_threads = 1, min_insert_block_size_rows = 1000000, min_insert_block_size_bytes = 1000000000`,
+		table, shown[table], Writer, strings.Join([]string{rows(-1, held, wanted), cursor(-1, was), rows(1, wanted, held), cursor(1, now)}, " UNION ALL "))))
+}
+
+// cursorRow is what a cursor row has in the columns of shown.
+var cursorRow = map[string]string{
+	readmodel.Withdrawals:   "toFixedString('', 20), 0, toInt256(0), 0, 0, 0, 0, {never:UInt64}",
+	readmodel.Users:         "'cursor', toFixedString('', 20), toUInt32(0), toInt256(0), toFixedString('', 20), 0, 0, toInt256(0), toInt256(0)",
+	readmodel.PartnerTotals: "toUInt32(0), toFixedString('', 20), 0, {never:UInt64}, 0, toInt256(0)",
 }
 
 // held are the live rows of a derived table, and wanted what its definition says.
