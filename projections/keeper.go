@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -263,15 +265,17 @@ type batch struct {
 const lookToDerive = 100 * time.Millisecond
 
 func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch, patient driver.Conn) error {
-	var look <-chan time.Time
+	look := time.NewTicker(lookToDerive)
+	defer look.Stop()
+	var whole *event.Cursor
 	for {
-		if !w.Derived() {
-			look = time.After(lookToDerive)
+		if w.Derived() {
+			look.Stop()
 		}
 		select {
-		case <-look:
-			look = nil
-			if err := k.derive(ctx, w, patient); err != nil {
+		case <-look.C:
+			var err error
+			if whole, err = k.derive(ctx, w, whole, patient); err != nil {
 				return err
 			}
 			continue
@@ -294,48 +298,60 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 	}
 }
 
-// derive makes the derived tables where the generation is at the end of the log and
-// the log has all that there is of each vault: from then on what is appended lies
-// above the newest block, or says what it takes back.
-func (k *keeper) derive(ctx context.Context, w *write.Writer, patient driver.Conn) error {
-	if atEnd, seq := k.board.end(); !atEnd || seq != w.Position() || w.Position() == 0 {
-		return nil
+// derive makes the derived tables where the generation has reached a cursor of
+// ingest's at which the log had all that there is of each vault: from then on what
+// is appended lies above the newest block, or says what it takes back. whole is such
+// a cursor that was seen before, or nil; the next call is to be given what this one
+// gives.
+func (k *keeper) derive(ctx context.Context, w *write.Writer, whole *event.Cursor, patient driver.Conn) (*event.Cursor, error) {
+	if whole == nil {
+		cursor, err := chainlog.ReadCursor(ctx, k.chainID, k.kafka.Options()...)
+		if err != nil || !covered(cursor) {
+			return nil, err
+		}
+		whole = cursor
 	}
-	covered, err := k.covered(ctx, w)
-	if err != nil || !covered {
-		return err
+	if w.Position() < whole.GetSeq() {
+		return whole, nil
+	}
+	known, err := k.names(ctx, w, whole)
+	if err != nil || !known {
+		return nil, err
 	}
 	began := time.Now()
 	k.board.derive(true, false)
 	if err := w.Derive(ctx, patient); err != nil {
-		return err
+		return nil, err
 	}
 	k.board.derive(false, true)
 	k.log.Info("derived", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
-	return nil
+	return nil, nil
 }
 
-// covered tells whether a cursor of ingest that is no newer than the position says
-// that the log has every vault up to the head.
-func (k *keeper) covered(ctx context.Context, w *write.Writer) (bool, error) {
-	cursor, err := chainlog.ReadCursor(ctx, k.chainID, k.kafka.Options()...)
-	if err != nil || cursor == nil || cursor.GetSeq() > w.Position() || cursor.GetHead() == nil || cursor.GetHead().GetNumber() < cursor.GetFinalBlock() {
-		return false, err
+// covered tells whether the log has all of every vault at a cursor: up to the head,
+// which is past the history.
+func covered(cursor *event.Cursor) bool {
+	if cursor == nil || cursor.GetHead() == nil || cursor.GetHead().GetNumber() < cursor.GetFinalBlock() {
+		return false
 	}
-	known := map[common.Address]bool{}
 	for _, v := range cursor.GetVaults() {
 		if v.GetCoveredTo() < cursor.GetHead().GetNumber() && !v.GetRemoved() {
-			return false, nil
+			return false
 		}
-		known[common.BytesToAddress(v.GetAddress())] = true
 	}
+	return true
+}
+
+// names tells whether a cursor names every vault that the log tells of up to the
+// position: one that it does not came after it, and its history with it.
+func (k *keeper) names(ctx context.Context, w *write.Writer, cursor *event.Cursor) (bool, error) {
 	vaults, err := w.LogVaults(ctx)
 	if err != nil {
 		return false, err
 	}
 	for _, a := range vaults {
-		if !known[a] {
-			return false, nil // it came after the cursor
+		if !slices.ContainsFunc(cursor.GetVaults(), func(v *event.Coverage) bool { return common.BytesToAddress(v.GetAddress()) == a }) {
+			return false, nil
 		}
 	}
 	return true, nil

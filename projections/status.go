@@ -62,8 +62,6 @@ type board struct {
 	busy int
 	// Whether the derived tables are being made.
 	deriving bool
-	// Whether the generation is at the end of the log, whatever its tables.
-	atEnd bool
 	// Seq at the last look, for the speed.
 	seen uint64
 	// When the engines last answered.
@@ -99,7 +97,7 @@ func (b *board) open(generation int32, seq uint64, derived bool) {
 	defer b.mu.Unlock()
 	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Derived: derived}
 	b.offset, b.moved, b.busy, b.seen, b.answered = -1, true, 0, seq, time.Now()
-	b.deriving, b.atEnd = false, false
+	b.deriving = false
 }
 
 // derive tells that the derived tables are being made, or that they are there.
@@ -107,13 +105,6 @@ func (b *board) derive(deriving, derived bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.deriving, b.status.Derived = deriving, derived
-}
-
-// end tells whether the writer is at the end of the log, and what it had written then.
-func (b *board) end() (atEnd bool, seq uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.atEnd, b.status.Seq
 }
 
 // building is how far a generation is that is not derived yet.
@@ -191,8 +182,7 @@ func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
 	if s.Lag <= 1 || !b.moved && b.busy == 0 {
 		s.Lag = 0
 	}
-	b.atEnd = s.Lag == 0
-	if b.atEnd && s.Derived {
+	if s.Lag == 0 && s.Derived {
 		s.State = Following
 	} else if s.Lag > 1000 || !s.Derived {
 		s.State = Building
