@@ -186,9 +186,7 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 		produce(out)
 	}
 	all := slices.Concat(w.records, unit)
-	value, err := proto.Marshal(cursorOf(all))
-	must(t, err)
-	produce(&kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte(fmt.Sprint(chainID)), Value: value})
+	produce(encoded(t, cursorOf(all)))
 	if err := w.producer.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -198,6 +196,14 @@ func (w *world) transaction(t *testing.T, unit []*event.Record, end kgo.Transact
 	if end == kgo.TryCommit {
 		w.records = all
 	}
+}
+
+// encoded is a cursor as ingest writes it.
+func encoded(t *testing.T, cursor *event.Cursor) *kgo.Record {
+	t.Helper()
+	value, err := proto.Marshal(cursor)
+	must(t, err)
+	return &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: []byte(fmt.Sprint(chainID)), Value: value}
 }
 
 // projector makes a projector that looks often, and its metrics.

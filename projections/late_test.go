@@ -8,6 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
@@ -57,6 +58,52 @@ func TestFirstGeneration(t *testing.T) {
 		t.Errorf("a live generation is said to be built: %+v", b)
 	}
 	w.verify(t, s.Seq())
+}
+
+// TestCovered: what ingest's newest cursor must say before a generation is derived.
+func TestCovered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, _ := w.projector(t)
+	k := &keeper{Projections: p}
+	g := newGeneration(t)
+	s := newScript()
+	s.Mine()
+	s.Mine()
+	writer := g.writer(t)
+	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
+	covered := func(what string, want bool) {
+		t.Helper()
+		if got, err := k.covered(t.Context(), writer); err != nil || got != want {
+			t.Errorf("%s: covered is %t, %v; want %t", what, got, err, want)
+		}
+	}
+	covered("no cursor", false)
+	for _, c := range []struct {
+		what   string
+		change func(*event.Cursor)
+		want   bool
+	}{
+		{"every vault up to the head", func(*event.Cursor) {}, true},
+		{"an older seq that says so", func(c *event.Cursor) { c.Seq-- }, true},
+		{"a seq that is still to come", func(c *event.Cursor) { c.Seq++ }, false},
+		{"no head", func(c *event.Cursor) { c.Head = nil }, false},
+		{"a head in the middle of the final blocks", func(c *event.Cursor) { c.FinalBlock = c.Head.Number + 1 }, false},
+		{"a head that is final", func(c *event.Cursor) { c.FinalBlock = c.Head.Number }, true},
+		{"a vault that lacks a block", func(c *event.Cursor) { c.Vaults[1].CoveredTo-- }, false},
+		{"a vault that is not configured any more", func(c *event.Cursor) { c.Vaults[1].CoveredTo, c.Vaults[1].Removed = 0, true }, true},
+		{"a vault of the log that it does not know", func(c *event.Cursor) { c.Vaults = c.Vaults[:1] }, false},
+		{"a vault more, which is covered", func(c *event.Cursor) {
+			c.Vaults = append(c.Vaults, &event.Coverage{Address: vaultAt(7).Bytes(), CoveredTo: c.Head.Number})
+		}, true},
+	} {
+		cursor := proto.Clone(cursorOf(s.Records)).(*event.Cursor)
+		c.change(cursor)
+		must(t, w.producer.BeginTransaction())
+		must(t, w.producer.ProduceSync(t.Context(), encoded(t, cursor)).FirstErr())
+		must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+		covered(c.what, c.want)
+	}
 }
 
 // TestFirstGenerationBreaks: the only generation cannot be built, and the projector
