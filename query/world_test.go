@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/webhooks"
@@ -198,8 +197,6 @@ func (w *world) look() {
 }
 
 func (w *world) get(path string, header ...string) reply { return w.Get(path, header...) }
-
-func (w *world) status() health.Status { return w.health.Status() }
 
 // partner makes a partner with one key.
 func (w *world) partner(id int64, name string) (key string) {

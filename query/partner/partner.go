@@ -87,17 +87,17 @@ func readTotals(ctx context.Context, p *pin.Pin, partner uint32) ([]total, error
 }
 
 // countUsers is how many users deposited through a partner.
-func countUsers(ctx context.Context, p *pin.Pin, partner uint32) (int64, error) {
+func countUsers(ctx context.Context, p *pin.Pin, partner uint32) (users int64, err error) {
 	type row struct {
 		Users int64    `ch:"users"`
 		Fence []uint64 `ch:"fence"`
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlUsers, pin.Args{"partner": partner})
-	if err != nil {
-		return 0, err
+	rows, err := pin.Ask[row](ctx, p, sqlUsers, pin.Args{"partner": partner})
+	for _, r := range rows {
+		see(p, r.Fence)
+		users += r.Users
 	}
-	see(p, r.Fence)
-	return r.Users, nil
+	return users, err
 }
 
 func see(p *pin.Pin, fence []uint64) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -574,15 +575,15 @@ func TestLooksReadFewRows(t *testing.T) {
 	const many = 100_000
 	w.g.Exec(fmt.Sprintf("INSERT INTO records (seq, sign, kind, boundary, block, ts) SELECT number + 1, 1, 'block', 1, number + 1, number FROM numbers(%d)", many))
 	w.g.Exec("OPTIMIZE TABLE records FINAL")
-	read := uint64(0)
-	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }))
+	var read atomic.Uint64
+	ctx := clickhouse.Context(t.Context(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read.Add(p.Rows) }))
 	if err := w.Look(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.Snapshot(); s.Seq != many || s.Block != many || s.First != 1 {
 		t.Errorf("%+v", s)
 	}
-	if read == 0 || read > many/20 {
-		t.Errorf("read %d rows of %d", read, many)
+	if n := read.Load(); n == 0 || n > many/20 {
+		t.Errorf("read %d rows of %d", n, many)
 	}
 }

@@ -1,5 +1,9 @@
--- How many users a list has, how many rows say so, and the cursor of the table.
-SELECT sumIf(sign, list != 'cursor') AS total, countIf(list != 'cursor') AS rows,
-  maxIf(seq, list = 'cursor') AS cursor, maxIf((fence_seq, fence_block, fence_before), list = 'cursor') AS fence
+-- How many users a list has, and how many rows say so. One more row has the cursor of the table, which would cost as
+-- much as the users if their rows were searched for it.
+SELECT sum(sign) AS total, count() AS rows, toUInt64(0) AS cursor, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
 FROM users
-WHERE list = 'cursor' OR list = {list:String} AND first_block <= {block:UInt64}
+WHERE list = {list:String} AND first_block <= {block:UInt64}
+UNION ALL
+SELECT toInt64(0), toUInt64(0), max(seq), max((fence_seq, fence_block, fence_before))
+FROM users
+WHERE list = 'cursor'

@@ -132,10 +132,11 @@ type counted struct {
 	cursor
 }
 
-func count(ctx context.Context, p *pin.Pin, list string) (counted, error) {
-	n, _, err := pin.AskOne[counted](ctx, p, sqlCount, pin.Args{"list": list})
-	if err == nil {
-		n.see(p, list)
+func count(ctx context.Context, p *pin.Pin, list string) (n counted, err error) {
+	rows, err := pin.Ask[counted](ctx, p, sqlCount, pin.Args{"list": list})
+	for _, r := range rows {
+		r.see(p, list)
+		n.Total, n.Rows = n.Total+r.Total, n.Rows+r.Rows
 	}
 	return n, err
 }
@@ -294,8 +295,8 @@ func addFirstSeen(ctx context.Context, p *pin.Pin, users []user) error {
 // rows to read.
 func ofUsers(question string, users []user) string {
 	list := make([]string, len(users))
-	for i, u := range users {
-		list[i] = pin.Literal(httpapi.ToAddress(u.Address))
+	for i := range users { // no copy of them, for others fill them in meanwhile
+		list[i] = pin.Literal(httpapi.ToAddress(users[i].Address))
 	}
 	return strings.ReplaceAll(question, "{users}", strings.Join(list, ","))
 }

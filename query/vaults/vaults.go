@@ -176,17 +176,17 @@ func newestNav(ctx context.Context, p *pin.Pin, vault common.Address) (*nav, err
 }
 
 // countUsers is how many users a vault has.
-func countUsers(ctx context.Context, p *pin.Pin, vault common.Address) (int64, error) {
+func countUsers(ctx context.Context, p *pin.Pin, vault common.Address) (users int64, err error) {
 	type row struct {
 		Users int64    `ch:"users"`
 		Fence []uint64 `ch:"fence"`
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlUsers, pin.Args{"vault": vault})
-	if err != nil {
-		return 0, err
+	rows, err := pin.Ask[row](ctx, p, sqlUsers, pin.Args{"vault": vault})
+	for _, r := range rows {
+		see(p, r.Fence)
+		users += r.Users
 	}
-	see(p, r.Fence)
-	return r.Users, nil
+	return users, err
 }
 
 // countPending is how many requests of a vault are in the queue.
