@@ -1,6 +1,6 @@
 -- A page of a list of users and one more, which proves that the page is whole: pairs of rows that cancel each other
--- lie together, and only the last of the first {most} rows may lack its other one. One more row has
--- the cursor of the table. What is shown is added up by user, so that such pairs cancel.
+-- lie together, and only the last of the first {most} rows may lack its other one. What is shown is added up, so that such
+-- pairs cancel. One more row has the cursor of the table.
 SELECT user, sum(sign * first_ts) AS first_ts, sum(sign * deposited) AS deposited, sum(sign * withdrawn) AS withdrawn,
   toUInt64(0) AS cursor, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence, 0 AS is_cursor
 FROM (
