@@ -69,7 +69,7 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		if err == nil {
 			s.ranges.fill(n, to, recordFrom, headersFrom) // meanwhile
 		}
-		if committing := s.ranges.due(to) || err != nil && len(s.ranges.ready) > 0; committing {
+		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.due(to) || hopeless(err) && len(s.ranges.ready) > 0 {
 			if err := s.appendParts(ctx, n, s.ranges.ready, vaults, final); err != nil {
 				return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
 			}
@@ -80,7 +80,7 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 			}
 		}
 		if err != nil {
-			return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
+			return true, err
 		}
 	}
 	return more, nil
@@ -180,11 +180,11 @@ func (s *session) seal(ctx context.Context, n *node, parts []*part) (sealed []*p
 	}
 	before, _ := slices.BinarySearchFunc(open.logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
 	own := slices.Clip(open.logs[before:])
-	if own, err = s.ranges.reader.compare(ctx, n, h, own); err != nil {
-		var unproven *unprovenError
-		if !errors.As(err, &unproven) { // one of the two was of another chain
-			s.readAgain()
-		}
+	if err := s.ranges.reader.agree(n, h, own); err != nil { // one of the two is of another chain
+		s.readAgain()
+		return nil, err
+	}
+	if own, err = s.ranges.reader.complete(ctx, n, h, own); err != nil {
 		return nil, err
 	}
 	last := *open // what is ready stays as it is until it is committed

@@ -24,7 +24,7 @@ type Estimate struct {
 	HeadBlock   uint64 `json:"headBlock"`
 	CompareFrom uint64 `json:"compareFrom"`
 	Samples     int    `json:"samples"` // ranges that were asked for
-	// RangeBlocks is the longest range that a sample was given for.
+	// RangeBlocks is the longest range that will be asked for.
 	RangeBlocks uint64 `json:"rangeBlocks"`
 	// DatesLogs says that the logs have their time; nil where no sample had a log,
 	// and then it is assumed that they have not.
@@ -177,7 +177,6 @@ func (m *estimator) ask(ctx context.Context, n *node, from, to uint64) (*sampled
 	}
 	some := &sampled{blocks: asked, logs: len(a.logs), bytes: a.bytes, took: time.Since(began)}
 	m.limits.gave(asked, len(a.logs), a.bytes, m.reader.wanted, some.took)
-	m.e.RangeBlocks = max(m.e.RangeBlocks, asked)
 	for i, l := range a.logs {
 		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
 			some.withLogs++
@@ -218,7 +217,9 @@ func (m *estimator) backfill(recordFrom uint64) {
 		s := &m.strata[i]
 		blocks := float64(s.to - s.from + 1)
 		part := blocks / float64(s.blocks)
-		some := math.Ceil(blocks / m.width(s))
+		width := m.width(s)
+		some := math.Ceil(blocks / width)
+		e.RangeBlocks = max(e.RangeBlocks, min(uint64(width), e.ToBlock-e.FromBlock+1))
 		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.bytes), logs+part*float64(s.logs), withLogs+part*float64(s.withLogs)
 		seconds += some * s.took.Seconds()
 		if below := min(s.to+1, max(s.from, e.CompareFrom)) - s.from; below > 0 { // blocks whose logs no header dates

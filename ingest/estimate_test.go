@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"log/slog"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 			if spent := registry.Spent(e.Sampling); asked > 25 || int(spent.Calls) != asked {
 				t.Errorf("the estimate asked the node %d times and says %d", asked, spent.Calls)
 			}
-			if e.DatesLogs == nil || *e.DatesLogs != c.dated || e.FromBlock != 1 || e.ToBlock != h.final || e.Logs < 900 || e.Logs > 1100 {
+			if e.DatesLogs == nil || *e.DatesLogs != c.dated || e.FromBlock != 1 || e.ToBlock != h.final || e.RangeBlocks != cmp.Or(c.most, 10_000) || e.Logs < 900 || e.Logs > 1100 {
 				t.Errorf("the estimate is %+v", e)
 			}
 			if e.Total.Units != uint64(75*callsOf(e.Calls, "eth_getLogs")) || len(e.Unpriced) == 0 {

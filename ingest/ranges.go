@@ -414,21 +414,23 @@ func (r *reader) resolve(ctx context.Context, n *node, headers []*header, byBloc
 	return nil
 }
 
-// compare compares the logs that the vaults were said to have in a block with its
-// header, and gives what they have.
-func (r *reader) compare(ctx context.Context, n *node, h *header, logs []*event.Log) ([]*event.Log, error) {
+// agree says that logs may be those of a block.
+func (r *reader) agree(n *node, h *header, logs []*event.Log) error {
 	if err := n.belong(logs, h); err != nil || r.proof == ProofNone {
-		return logs, err
+		return err
 	}
-	if _, err := n.native(h, logs); err != nil {
-		return nil, err
+	_, err := n.native(h, logs)
+	return err
+}
+
+// complete gives the logs that the vaults have in a block: those that are known,
+// or all, where its bloom says that there are more.
+func (r *reader) complete(ctx context.Context, n *node, h *header, logs []*event.Log) ([]*event.Log, error) {
+	if r.proof == ProofNone || !r.lacks(&h.Bloom, logs) || !telling(&h.Bloom) {
+		return logs, nil
 	}
-	if r.lacks(&h.Bloom, logs) && telling(&h.Bloom) {
-		if _, err := r.prove(ctx, n, h, &logs); err != nil {
-			return nil, err
-		}
-	}
-	return logs, nil
+	_, err := r.prove(ctx, n, h, &logs)
+	return logs, err
 }
 
 // believe makes a part of an answer about blocks whose headers are not read: it
