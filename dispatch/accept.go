@@ -142,13 +142,15 @@ func ofLog(logID [16]byte, parcels []parcel, arrivals []arrival, deads []dead) (
 	for _, a := range arrivals {
 		a.parcel.log = a.log[:]
 	}
-	whole := make([]parcel, 0, len(parcels))
+	// Of some nothing is left. (from says nothing of it: a partition that is read again
+	// because it is shorter than its position ends before it.)
+	left := make([]parcel, 0, len(parcels))
 	for _, p := range parcels {
-		if p.to > p.from {
-			whole = append(whole, p)
+		if len(p.records) == 0 || p.records[0].Offset < p.to {
+			left = append(left, p)
 		}
 	}
-	return whole, arrivals, deads, refusal
+	return left, arrivals, deads, refusal
 }
 
 // open decodes the records.

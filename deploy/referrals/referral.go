@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -29,6 +30,7 @@ var large = new(big.Int).Sub(readmodel.MaxAmount, big.NewInt(1))
 
 // A Referral is a record and what must arrive of it.
 type Referral struct {
+	Topic   string
 	Partner uint32
 	ID      uuid.UUID
 	Body    []byte // exactly as it is to be posted
@@ -38,12 +40,25 @@ type Referral struct {
 // Withdrawal makes the n-th withdrawal request of a partner's user. The same
 // arguments give the same bytes.
 func Withdrawal(partner uint32, n int) (Referral, error) {
-	topics, data, err := contracts.Encode(contracts.WithdrawalRequested{
+	return referralOf(chainlog.ReferralWithdrawals(ChainID), event.Referral_KIND_WITHDRAWAL, partner, n, contracts.WithdrawalRequested{
 		RequestIndex: big.NewInt(int64(n)), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
 		Receiver: common.BigToAddress(big.NewInt(0xdef)), Shares: large, AssetsEstimate: large,
 	})
+}
+
+// Deposit makes the n-th deposit of a partner's user, of which the same holds.
+func Deposit(partner uint32, n int) (Referral, error) {
+	return referralOf(chainlog.ReferralDeposits(ChainID), event.Referral_KIND_DEPOSIT, partner, n, contracts.DepositAccepted{
+		DepositID: big.NewInt(int64(n) + 1), Owner: common.BigToAddress(big.NewInt(0xabc)), PartnerID: partner,
+		Sender: common.BigToAddress(big.NewInt(0xdef)), Assets: large, Shares: large,
+	})
+}
+
+// referralOf makes the referral of a log with this event.
+func referralOf(topic string, kind event.Referral_Kind, partner uint32, n int, what contracts.Event) (Referral, error) {
+	topics, data, err := contracts.Encode(what)
 	if err != nil {
-		return Referral{}, fmt.Errorf("encode withdrawal %d of partner %d: %w", n, partner, err)
+		return Referral{}, fmt.Errorf("encode event %d of partner %d: %w", n, partner, err)
 	}
 	tx := new(big.Int).Add(new(big.Int).Lsh(big.NewInt(int64(partner)), 64), big.NewInt(int64(n)))
 	log := &event.Log{
@@ -53,17 +68,17 @@ func Withdrawal(partner uint32, n int) (Referral, error) {
 	for _, topic := range topics {
 		log.Topics = append(log.Topics, topic.Bytes())
 	}
-	record := &event.Referral{ChainId: ChainID, Kind: event.Referral_KIND_WITHDRAWAL, PartnerId: partner, Seq: uint64(n), LogId: logID, Log: log}
+	record := &event.Referral{ChainId: ChainID, Kind: kind, PartnerId: partner, Seq: uint64(n), LogId: logID, Log: log}
 	envelope, err := webhook.FromReferral(record)
 	if err != nil {
-		return Referral{}, fmt.Errorf("withdrawal %d of partner %d: %w", n, partner, err)
+		return Referral{}, fmt.Errorf("event %d of partner %d: %w", n, partner, err)
 	}
-	r := Referral{Partner: partner, ID: envelope.ID}
+	r := Referral{Topic: topic, Partner: partner, ID: envelope.ID}
 	if r.Body, err = envelope.Body(); err != nil {
 		return Referral{}, err
 	}
 	if r.Value, err = proto.Marshal(record); err != nil {
-		return Referral{}, fmt.Errorf("encode withdrawal %d of partner %d: %w", n, partner, err)
+		return Referral{}, fmt.Errorf("encode event %d of partner %d: %w", n, partner, err)
 	}
 	return r, nil
 }

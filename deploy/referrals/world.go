@@ -86,15 +86,15 @@ func (w *World) makeTopics(ctx context.Context) (err error) {
 	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), ChainID, w.kafkaConfig().Topology())
 }
 
-// RemakeTopic deletes the topic of withdrawals with all that is in it, and makes
-// it anew under another id.
-func (w *World) RemakeTopic(ctx context.Context) error {
-	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, chainlog.ReferralWithdrawals(ChainID))
+// RemakeTopic deletes a referral topic with all that is in it, and makes it anew
+// under another id.
+func (w *World) RemakeTopic(ctx context.Context, topic string) error {
+	answers, err := kadm.NewClient(w.client).DeleteTopics(ctx, topic)
 	if err == nil {
 		err = answers.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("delete topic %s: %w", chainlog.ReferralWithdrawals(ChainID), err)
+		return fmt.Errorf("delete topic %s: %w", topic, err)
 	}
 	w.client.Close() // it writes to the old id
 	return w.makeTopics(ctx)
@@ -131,12 +131,11 @@ func (w *World) Close() error {
 	return errors.Join(faults...)
 }
 
-// Produce appends referrals to the topic of withdrawals and returns when all are
-// kept.
+// Produce appends referrals to their topics and returns when all are kept.
 func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	records := make([]*kgo.Record, len(referrals))
 	for i, r := range referrals {
-		records[i] = &kgo.Record{Topic: chainlog.ReferralWithdrawals(ChainID), Key: []byte(strconv.FormatUint(uint64(r.Partner), 10)), Value: r.Value}
+		records[i] = &kgo.Record{Topic: r.Topic, Key: []byte(strconv.FormatUint(uint64(r.Partner), 10)), Value: r.Value}
 	}
 	if err := w.client.ProduceSync(ctx, records...).FirstErr(); err != nil {
 		return fmt.Errorf("append %d referrals: %w", len(referrals), err)
@@ -144,14 +143,15 @@ func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	return nil
 }
 
-// Partner makes a partner with a webhook URL and gives its signing secret.
+// Partner makes a partner with a webhook URL, or without one where it is empty, and
+// gives its signing secret.
 func (w *World) Partner(ctx context.Context, id int64, url string) (string, error) {
 	q, secret := db.New(w.Pool), registry.NewSigningSecret()
 	_, err := q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: id, Name: fmt.Sprintf("partner %d", id)})
 	if err == nil {
 		err = q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: id, Secret: w.sealer.Seal(id, secret)})
 	}
-	if err == nil {
+	if err == nil && url != "" {
 		_, err = q.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url})
 	}
 	if err != nil {

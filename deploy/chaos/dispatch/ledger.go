@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // writing is how long the transaction that records a success may last. The record
@@ -50,19 +52,40 @@ func (t theft) outlived(died, back time.Time) theft {
 // ledger is what PostgreSQL knows at the end of a seed, and when leases were
 // stolen.
 type ledger struct {
+	states    map[uuid.UUID]standing
+	opened    map[uint32]bool         // partners whose breaker is written down as open
 	recorded  map[uuid.UUID]time.Time // when the success of an event was written
 	handovers map[uint32][]window
 	thefts    []theft
 }
 
+// standing is how PostgreSQL has an event.
+type standing struct {
+	state    string
+	attempts int
+}
+
 func (r *run) ledger(ctx context.Context) (*ledger, error) {
-	l := &ledger{recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{}, thefts: r.thefts}
+	l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{}, recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{}, thefts: r.thefts}
 	var id uuid.UUID
 	var at time.Time
 	var partner uint32
-	rows, err := r.world.Pool.Query(ctx, "SELECT event_id, finished_at FROM delivery WHERE state = 'delivered'")
+	var now standing
+	rows, err := r.world.Pool.Query(ctx, "SELECT event_id, state, attempts, coalesce(finished_at, now()) FROM delivery WHERE partner_id >= $1", r.base)
 	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error { l.recorded[id] = at; return nil })
+		_, err = pgx.ForEachRow(rows, []any{&id, &now.state, &now.attempts, &at}, func() error {
+			l.states[id] = now
+			if now.state == registry.Delivered {
+				l.recorded[id] = at
+			}
+			return nil
+		})
+	}
+	if err == nil {
+		rows, err = r.world.Pool.Query(ctx, "SELECT partner_id FROM breaker")
+	}
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&partner}, func() error { l.opened[partner] = true; return nil })
 	}
 	if err == nil {
 		rows, err = r.world.Pool.Query(ctx, "SELECT partner_id, at FROM chaos_handover")
@@ -86,14 +109,16 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 	return !arrived.After(w.to) && (!done || recorded.Add(writing).After(w.from))
 }
 
-// count counts the POSTs, none of them refused, that were under way when their
-// partner changed hands, and those that a robbed owner may have begun.
-func (l *ledger) count(stories map[uuid.UUID]*story) (n int) {
-	type robbery struct {
+// bound counts per partner the POSTs, none of them refused, that were under way when
+// the partner changed hands, and those that a robbed owner may have begun: of each
+// handover and each theft no more than a dispatcher can have under way.
+func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
+	type blow struct {
 		partner uint32
-		theft   int
+		theft   bool
+		number  int
 	}
-	robbed := map[robbery]int{}
+	hits := map[blow]int{}
 	for id, s := range stories {
 		partner := s.referral.Partner
 		for _, p := range s.posts {
@@ -101,15 +126,38 @@ func (l *ledger) count(stories map[uuid.UUID]*story) (n int) {
 			if p.refused {
 				continue
 			}
-			if slices.ContainsFunc(l.handovers[partner], hit) {
-				n++
+			if i := slices.IndexFunc(l.handovers[partner], hit); i >= 0 {
+				hits[blow{partner, false, i}]++
 			} else if i := slices.IndexFunc(l.thefts, func(t theft) bool { return hit(t.window) }); i >= 0 {
-				robbed[robbery{partner, i}]++
+				hits[blow{partner, true, i}]++
 			}
 		}
 	}
-	for _, begun := range robbed {
-		n += min(begun, concurrency)
+	bound := map[uint32]int{}
+	for b, n := range hits {
+		bound[b.partner] += min(n, concurrency)
+	}
+	return bound
+}
+
+// excuses counts the blows that may have made a POST of an event come again without
+// being counted: each handover of its partner, and each theft, between its first
+// POST and its last.
+func (l *ledger) excuses(s story) (n int) {
+	if len(s.posts) == 0 {
+		return 0
+	}
+	first, last := s.posts[0].at, s.posts[len(s.posts)-1].at
+	within := func(w window) bool { return !w.to.Before(first) && !w.from.After(last) }
+	for _, w := range l.handovers[s.referral.Partner] {
+		if within(w) {
+			n++
+		}
+	}
+	for _, t := range l.thefts {
+		if within(t.window) {
+			n++
+		}
 	}
 	return n
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -26,7 +27,8 @@ const fresh = 15 * time.Second
 
 // receiver is the server of all partners. It is not well: one event in ten is
 // refused at first, one in ten loses its connection after it was read, and one
-// in five has to wait.
+// in five has to wait. Stubborn events are refused for ever, and so is everything
+// of a partner that is down.
 type receiver struct {
 	server  *http.Server
 	address string
@@ -34,6 +36,7 @@ type receiver struct {
 
 	mu      sync.Mutex
 	secrets map[int64]string
+	down    map[uint32]bool
 	events  map[uuid.UUID]*story
 	faults  []error
 }
@@ -41,6 +44,7 @@ type receiver struct {
 // story is what the receiver knows of an event.
 type story struct {
 	referral referrals.Referral
+	stubborn bool // it is to be refused for ever
 	posts    []post
 	accepted bool
 	sequence int64
@@ -61,7 +65,7 @@ func startReceiver(dir string) (*receiver, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
-	r := &receiver{address: listener.Addr().String(), caFile: caFile, secrets: map[int64]string{}, events: map[uuid.UUID]*story{}}
+	r := &receiver{address: listener.Addr().String(), caFile: caFile, secrets: map[int64]string{}, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
 	r.server = &http.Server{
@@ -82,10 +86,16 @@ func (r *receiver) know(partner int64, secret string) {
 	r.secrets[partner] = secret
 }
 
-func (r *receiver) expect(referral referrals.Referral) {
+func (r *receiver) expect(referral referrals.Referral, stubborn bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.events[referral.ID] = &story{referral: referral}
+	r.events[referral.ID] = &story{referral: referral, stubborn: stubborn}
+}
+
+func (r *receiver) fell(partner uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down[partner] = true
 }
 
 func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
@@ -106,6 +116,14 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	mood.Write(body)
 	number := mood.Sum32() % 100
 	switch {
+	case s.stubborn:
+		r.refuse(s, n)
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		return
+	case r.isDown(s.referral.Partner):
+		r.refuse(s, n)
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
 	case n == 0 && number < 10:
 		r.refuse(s, n)
 		w.WriteHeader(http.StatusInternalServerError)
@@ -120,6 +138,12 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	s.accepted = true
 	r.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+func (r *receiver) isDown(partner uint32) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.down[partner]
 }
 
 func (r *receiver) refuse(s *story, n int) {
@@ -164,69 +188,17 @@ func (r *receiver) take(partner string, h http.Header, body []byte, at time.Time
 	return s, n, nil
 }
 
-// missing counts the events that are not acknowledged.
-func (r *receiver) missing() int {
+// stories are the events so far, each as it was when it was asked for.
+func (r *receiver) stories() map[uuid.UUID]story {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.missingLocked()
-}
-
-// judge counts what came more often than its answers explain, and checks that
-// each partner's sequence has no gap.
-func (r *receiver) judge() (extra int, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	sequences := map[uint32]map[int64]bool{}
-	for _, s := range r.events {
-		unexplained := -1 // one has to come
-		for _, p := range s.posts {
-			if !p.refused {
-				unexplained++
-			}
-		}
-		extra += max(0, unexplained)
-		if !s.accepted {
-			continue
-		}
-		if sequences[s.referral.Partner] == nil {
-			sequences[s.referral.Partner] = map[int64]bool{}
-		}
-		sequences[s.referral.Partner][s.sequence] = true
+	stories := make(map[uuid.UUID]story, len(r.events))
+	for id, s := range r.events {
+		copied := *s
+		copied.posts = slices.Clone(s.posts)
+		stories[id] = copied
 	}
-	faults := r.faults
-	if r.missingLocked() == 0 {
-		for partner, seen := range sequences {
-			events := 0
-			for _, s := range r.events {
-				if s.referral.Partner == partner {
-					events++
-				}
-			}
-			for n := int64(1); n <= int64(events); n++ {
-				if !seen[n] {
-					faults = append(faults, fmt.Errorf("partner %d: sequence %d of %d is missing", partner, n, events))
-				}
-			}
-		}
-	}
-	r.faults = nil
-	return extra, errors.Join(faults...)
-}
-
-func (r *receiver) missingLocked() (n int) {
-	for _, s := range r.events {
-		if !s.accepted {
-			n++
-		}
-	}
-	return n
-}
-
-// underWay counts what the ledger says was under way.
-func (r *receiver) underWay(l *ledger) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return l.count(r.events)
+	return stories
 }
 
 // begin forgets the events of the seed before.
@@ -234,4 +206,11 @@ func (r *receiver) begin() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events, r.faults = map[uuid.UUID]*story{}, nil
+}
+
+// wrong is what contradicted an event, since begin.
+func (r *receiver) wrong() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return errors.Join(r.faults...)
 }

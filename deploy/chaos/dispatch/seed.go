@@ -5,42 +5,52 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/navlog/navlog/deploy/referrals"
 )
 
 const (
-	partners    = 5
-	concurrency = 4 // POSTs to one partner at a time: the default
+	well        = 5        // partners whose receiver is there
+	partners    = well + 2 // and one whose is down, and one that has no URL
+	concurrency = 4        // POSTs to one partner at a time: the default
 	batches     = 12
 	lease       = 3 * time.Second
-	// settle is how long events may take after the last blow.
-	settle = 90 * time.Second
 )
 
 // run is one seed.
 type run struct {
 	*chaos
 	random      *rand.Rand
+	base        int64 // the first partner's id
 	dispatchers [2]*referrals.Dispatcher
 	appended    []referrals.Referral
 	thefts      []theft
 }
 
-// seed appends events while things happen to everybody, and waits until all of
-// them are acknowledged.
+// down is the partner whose receiver refuses everything, mute the one without a URL.
+func (r *run) down() uint32 { return uint32(r.base) + well }
+func (r *run) mute() uint32 { return uint32(r.base) + well + 1 }
+
+// seed appends events while things happen to everybody, then a few while nothing
+// does, and waits until each is delivered or has a reason to wait.
 func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	r := &run{chaos: c, random: rand.New(rand.NewPCG(seed, 0))}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	base := int64(seed-c.First)*partners + 1
-	for i := range int64(partners) {
-		secret, err := c.world.Partner(ctx, base+i, c.receiver.url(base+i))
+	r.base = int64(seed-c.First)*partners + 1
+	for id := r.base; id < r.base+partners; id++ {
+		url := c.receiver.url(id)
+		if uint32(id) == r.mute() {
+			url = ""
+		}
+		secret, err := c.world.Partner(ctx, id, url)
 		if err != nil {
 			return t, err
 		}
-		c.receiver.know(base+i, secret)
+		c.receiver.know(id, secret)
 	}
+	c.receiver.fell(r.down())
 	for i := range r.dispatchers {
 		if err := r.start(i); err != nil {
 			return t, err
@@ -48,7 +58,7 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	}
 	c.receiver.begin()
 	for batch := range batches {
-		if err := r.append(ctx, uint32(base), batch); err != nil {
+		if err := r.append(ctx, batch*c.Events/batches, (batch+1)*c.Events/batches); err != nil {
 			return t, err
 		}
 		if err := r.pause(ctx, 400*time.Millisecond); err != nil {
@@ -58,20 +68,43 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 			return t, err
 		}
 	}
-	t.events = len(r.appended)
-	t.lost, err = r.settle(ctx)
-	if err := errors.Join(err, r.stop()); err != nil { // what is under way counts, too
+	// Leases of those that were killed run out, and what comes then is left alone.
+	if err := r.wait(ctx, lease+time.Second); err != nil {
 		return t, err
 	}
+	if err := r.append(ctx, c.Events, c.Events+well); err != nil {
+		return t, err
+	}
+	t.events = len(r.appended)
+	if err := errors.Join(r.settle(ctx), r.stop()); err != nil { // what is under way counts, too
+		return t, err
+	}
+	return r.judge(ctx, t)
+}
+
+// judge compares what came with what was appended, and with what was done.
+func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 	l, err := r.ledger(ctx)
 	if err != nil {
 		return t, err
 	}
-	t.bound = c.receiver.underWay(l)
-	if t.extra, err = c.receiver.judge(); err == nil && t.extra > t.bound {
-		err = fmt.Errorf("%d posts came too often, and only %d were under way when their partner changed hands", t.extra, t.bound)
+	stories := r.receiver.stories()
+	lost := l.lost(stories, r.down(), r.mute())
+	t.lost = len(lost)
+	faults := append(lost, r.receiver.wrong(), sequences(stories, r.down(), r.mute()))
+	bound := l.bound(stories)
+	for partner, n := range extra(stories) {
+		t.extra, t.bound = t.extra+n, t.bound+bound[partner]
+		if n > bound[partner] {
+			faults = append(faults, fmt.Errorf("partner %d: %d posts came too often, and only %d were under way when it changed hands", partner, n, bound[partner]))
+		}
 	}
-	return t, err
+	judged, err := l.schedule(stories, r.down())
+	if err == nil && judged == 0 {
+		err = errors.New("something happened to every event that was refused, so that no waits were judged")
+	}
+	// Later seeds know nothing of what waits here.
+	return t, errors.Join(append(faults, err, r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
 }
 
 func (r *run) start(i int) (err error) {
@@ -90,16 +123,26 @@ func (r *run) stop() (err error) {
 	return err
 }
 
-// append writes the next events, for all partners in turn.
-func (r *run) append(ctx context.Context, base uint32, batch int) error {
-	from, to := batch*r.Events/batches, (batch+1)*r.Events/batches
+// append writes events, for all partners in turn, deposits and withdrawals. One in
+// fifty is refused for ever, and so are those after the last, one of each partner
+// that is well.
+func (r *run) append(ctx context.Context, from, to int) error {
 	var events []referrals.Referral
 	for n := from; n < to; n++ {
-		e, err := referrals.Withdrawal(base+uint32(n%partners), n)
+		last := n >= r.Events
+		partner := uint32(r.base) + uint32(n%partners)
+		if last {
+			partner = uint32(r.base) + uint32(n-r.Events)
+		}
+		kind := referrals.Withdrawal
+		if n%2 == 0 {
+			kind = referrals.Deposit
+		}
+		e, err := kind(partner, n)
 		if err != nil {
 			return err
 		}
-		r.receiver.expect(e)
+		r.receiver.expect(e, last || n%50 == 49)
 		events = append(events, e)
 	}
 	r.appended = append(r.appended, events...)
@@ -108,10 +151,14 @@ func (r *run) append(ctx context.Context, base uint32, batch int) error {
 
 // pause waits for up to longest.
 func (r *run) pause(ctx context.Context, longest time.Duration) error {
+	return r.wait(ctx, time.Duration(r.random.Int64N(int64(longest))))
+}
+
+func (r *run) wait(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(time.Duration(r.random.Int64N(int64(longest)))):
+	case <-time.After(d):
 		return nil
 	}
 }
@@ -135,11 +182,12 @@ func (r *run) strike(ctx context.Context) error {
 		return err
 	case n < 76: // the topics are read again, from zero
 		return r.exec(ctx, "DELETE FROM position")
-	case n < 80: // the topic is made anew, and everything appended again
-		if err := r.world.RemakeTopic(ctx); err != nil {
+	case n < 80: // a topic is made anew, and everything in it appended again
+		topic := r.appended[r.random.IntN(len(r.appended))].Topic
+		if err := r.world.RemakeTopic(ctx, topic); err != nil {
 			return err
 		}
-		return r.world.Produce(ctx, r.appended...)
+		return r.world.Produce(ctx, slices.DeleteFunc(slices.Clone(r.appended), func(e referrals.Referral) bool { return e.Topic != topic })...)
 	}
 	return nil
 }
@@ -196,22 +244,18 @@ func (r *run) revive() error {
 	return nil
 }
 
-// settle waits until every event is acknowledged and written so, and gives the
-// number of those that are not.
-func (r *run) settle(ctx context.Context) (lost int, err error) {
-	deadline := time.Now().Add(settle)
-	for {
-		var waiting int
-		err := r.world.Pool.QueryRow(ctx, "SELECT count(*) FROM delivery WHERE state <> 'delivered'").Scan(&waiting)
+// settle waits until every event is where it is to end, or too long.
+func (r *run) settle(ctx context.Context) error {
+	for deadline := time.Now().Add(r.Settle); ; {
+		l, err := r.ledger(ctx)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		lost = r.receiver.missing()
-		if waiting+lost == 0 || time.Now().After(deadline) {
-			return lost, nil
+		if len(l.lost(r.receiver.stories(), r.down(), r.mute())) == 0 || time.Now().After(deadline) {
+			return nil
 		}
 		if err := r.pause(ctx, 200*time.Millisecond); err != nil {
-			return 0, err
+			return err
 		}
 	}
 }

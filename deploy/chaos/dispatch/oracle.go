@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// What partners are promised: an attempt that is refused is followed by three more,
+// each at least so long after the one before.
+var waits = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
+
+// rounding is by how much two clocks of one machine may differ in what they read.
+const rounding = 5 * time.Millisecond
+
+// lost names the events that are neither delivered nor waiting for a reason that can
+// be seen: a breaker that is open, no endpoint, or attempts that ran out because all
+// were refused.
+func (l *ledger) lost(stories map[uuid.UUID]story, down, mute uint32) []error {
+	var lost []error
+	for id, s := range stories {
+		now, known := l.states[id]
+		why := ""
+		switch partner := s.referral.Partner; {
+		case !known:
+			why = "PostgreSQL does not know it"
+		case partner == mute:
+			if now.state != registry.NoEndpoint || len(s.posts) > 0 {
+				why = "its partner has no URL"
+			}
+		case now.state == registry.Delivered:
+			if !s.accepted {
+				why = "its receiver has accepted none of its POSTs"
+			}
+		case now.state == registry.Parked:
+			if partner != down || !l.opened[partner] {
+				why = "no breaker of its partner is open"
+			}
+		case now.state == registry.Failed:
+			if !s.stubborn && partner != down || s.accepted || now.attempts != 1+len(waits) || len(s.posts) < 1+len(waits) {
+				why = fmt.Sprintf("of %d POSTs one was accepted: %t", len(s.posts), s.accepted)
+			}
+		default:
+			why = "it is to be sent and is not"
+		}
+		if why != "" {
+			lost = append(lost, fmt.Errorf("event %s of partner %d is %q after %d attempts: %s", id, s.referral.Partner, now.state, now.attempts, why))
+		}
+	}
+	return lost
+}
+
+// extra counts per partner what came more often than its answers explain.
+func extra(stories map[uuid.UUID]story) map[uint32]int {
+	more := map[uint32]int{}
+	for _, s := range stories {
+		unexplained := -1 // one has to come
+		for _, p := range s.posts {
+			if !p.refused {
+				unexplained++
+			}
+		}
+		more[s.referral.Partner] += max(0, unexplained)
+	}
+	return more
+}
+
+// schedule holds the POSTs of each event against what partners are promised. An
+// event whose partner changed hands meanwhile may have been sent again for each
+// time; of one that was left alone every wait is judged. Of a partner that is down
+// probes are not counted.
+func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int, err error) {
+	var faults []error
+	for id, s := range stories {
+		if s.referral.Partner == down {
+			continue
+		}
+		refused, excuses := 0, l.excuses(s)
+		for i, p := range s.posts {
+			if i > 0 && excuses == 0 {
+				before := s.posts[i-1]
+				switch gap := p.at.Sub(before.at); {
+				case !before.refused:
+					faults = append(faults, fmt.Errorf("event %s came again although it was accepted and its partner was not taken away", id))
+				case i > len(waits):
+					faults = append(faults, fmt.Errorf("event %s came %d times, and no more than 1 + %d are promised", id, i+1, len(waits)))
+				case gap < waits[i-1]-rounding:
+					faults = append(faults, fmt.Errorf("event %s came again %s after POST %d was refused, and %s are promised", id, gap, i, waits[i-1]))
+				}
+			}
+			if p.refused {
+				refused++
+			}
+		}
+		if refused > 1+len(waits)+excuses {
+			faults = append(faults, fmt.Errorf("event %s was refused %d times, and its partner changed hands %d times meanwhile", id, refused, excuses))
+		}
+		if refused > 0 && excuses == 0 {
+			judged++
+		}
+	}
+	return judged, errors.Join(faults...)
+}
+
+// sequences checks that what came to each partner that is well has every sequence
+// from 1 on.
+func sequences(stories map[uuid.UUID]story, down, mute uint32) error {
+	seen, events := map[uint32]map[int64]bool{}, map[uint32]int64{}
+	for _, s := range stories {
+		p := s.referral.Partner
+		if p == down || p == mute {
+			continue
+		}
+		if seen[p] == nil {
+			seen[p] = map[int64]bool{}
+		}
+		seen[p][s.sequence] = true
+		events[p]++
+	}
+	var faults []error
+	for partner, n := range events {
+		for sequence := int64(1); sequence <= n; sequence++ {
+			if !seen[partner][sequence] {
+				faults = append(faults, fmt.Errorf("partner %d: sequence %d of %d is missing", partner, sequence, n))
+			}
+		}
+	}
+	return errors.Join(faults...)
+}
