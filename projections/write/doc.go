@@ -11,10 +11,11 @@
 // rows again, however it cuts the batches, and gives each table only what comes after
 // its cursor.
 //
-// A unit that rewrites the past, a reorganisation, stands alone in its batch. The
-// insert that rewrites a derived table replaces its cursor row, in which the fence
-// says from which block on (readmodel.Fence). Facts need none: they are only
-// appended, and read up to a seq.
+// A unit that rewrites the past, a reorganisation, stands alone in its batch. It
+// replaces the cursor row of every derived table, in the same insert as its rows: the
+// fence in it says from which block on the past is another (readmodel.Fence), also
+// where this unit brings the table no row, for the units after it may. Facts need no
+// fence: they are only appended, and read up to a seq.
 //
 // # One insert
 //

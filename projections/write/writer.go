@@ -324,14 +324,17 @@ func (w *Writer) insertAhead(ctx context.Context, e *encoded, units []decode.Uni
 
 // concerned tells which units concern a derived table. It is a function of the log
 // alone: each of them moves the table's cursor, also where no row changes, so that
-// the token of an insert that comes late is used up.
+// the token of an insert that comes late is used up. One that rewrites the past
+// concerns every table: what comes after it lies where other blocks were before, and
+// who still asks about those has to see it by the fence.
 func concerned(table string, units []decode.Unit) (out []decode.Unit) {
 	for _, u := range units {
+		concerned := u.Rewrites
 		for f := range u.Facts.All() {
-			if concerns(table, f) {
-				out = append(out, u)
-				break
-			}
+			concerned = concerned || concerns(table, f)
+		}
+		if concerned {
+			out = append(out, u)
 		}
 	}
 	return out

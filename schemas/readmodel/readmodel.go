@@ -39,9 +39,10 @@
 //
 // Each derived table has one row that is not of the read model: its cursor, with
 // the seq of the last unit that concerned the table and the fence, which is the
-// mark of the last unit that rewrote a part of the past (see Fence). It is
-// replaced in the same insert that rewrites, and read in the same scan as the
-// rows of an answer. So every answer knows of which belief it is.
+// mark of the last unit that rewrote a part of the past (see Fence). Such a unit
+// replaces it in each derived table, in the same insert that rewrites; a question
+// reads it together with the rows of its answer, of one snapshot of the table. So
+// every answer knows of which belief it is.
 //
 // # Cursors
 //
