@@ -157,17 +157,23 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		return false, nil
 	}
 	var next *keeper
+	outdated := live != nil
 	for id := range wanted {
-		if k := p.roster.keepers[id]; l.states[id] == registry.Building && k != nil && !k.outdated() && (next == nil || id > next.id) {
-			next = k
+		k := p.roster.keepers[id]
+		switch {
+		case l.states[id] != registry.Building || k == nil:
+		case k.fault() != nil:
+			outdated = outdated || k.outdated()
+		case next == nil || id > next.id:
+			next = k // also where a vault joined since it was derived: it has the others
 		}
 	}
 	if next == nil {
-		if l.live == 0 {
-			return false, nil // a building one that is not ours to write
+		if !outdated {
+			return false, nil // one that is being built and not ours to write, or broken
 		}
 		id := l.newest + 1
-		p.log.Info("the live generation cannot have a vault that joined, another one is made", "live", l.live, "generation", id)
+		p.log.Info("a generation cannot have a vault that joined or came back, another one is made", "live", l.live, "generation", id)
 		return true, p.create(ctx, generation{id, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(id)})
 	}
 	status := next.board.get()
