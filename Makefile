@@ -58,7 +58,7 @@ test: engines kafka samples $(TOOLS)/gotestsum ## Run all tests, on real engines
 # What the race detector would only slow down: fuzz seeds one after the other, comparisons by SQL, foreign receivers,
 # bodies that are made to be slow, one question after the other, many rows, the same at every step or under every limit.
 # make test runs all of it.
-RACE_SKIP := ^(Fuzz.*|TestVerifyFindsDifferences|TestParityFindsDifferences|TestAuditFindsLostParts|TestProofsOfRows|TestSampleReceivers|TestHostileBodies.*|TestApacheKafka|TestAnswersEqualOracle|TestEveryPageOfTheUsers|TestQueueAcrossBuckets|TestUsersOfBucketsAtAnySeq|TestSweepsAtEveryPin|TestPrunedHistory|TestLogThatIsTooLongIsRefused|TestDecisionsAboutParameters|TestLongQueue|TestLongDepositQueue|TestManyKeys|TestMergeScattered|TestHolesAreMarked|TestRangesUnderAnyLimit|TestResumeKilledAtEveryStep|TestLossyRanges|TestClickHouseKilled)$$
+RACE_SKIP := ^(Fuzz.*|TestVerifyFindsDifferences|TestParityFindsDifferences|TestAuditFindsLostParts|TestProofsOfRows|TestSampleReceivers|TestHostileBodies.*|TestApacheKafka|TestAnswersEqualOracle|TestEveryPage|TestManyRequests|TestDeadRowsBeforeAPage|TestHeavyKeys|TestManyBlocksTakenBack|TestLongLog|TestPrunedHistory|TestLogThatIsTooLongIsRefused|TestDecisionsAboutParameters|TestLongDepositQueue|TestMergeScattered|TestHolesAreMarked|TestRangesUnderAnyLimit|TestResumeKilledAtEveryStep|TestLossyRanges|TestClickHouseKilled)$$
 .PHONY: race
 race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests of the four programs under the race detector (needs a C compiler)
 	@mkdir -p build
