@@ -1,16 +1,10 @@
 // Package unswept finds the deposits that no sweep has reached: the queue of deposits
 // shows them, and the settlement summary what they sum up to.
 //
-// A vault numbers its deposits in the order of the chain, and a sweep takes all up to
-// a number. So those that wait are a range of numbers: it begins after the highest
-// number that was swept, and ends before the first deposit of a later block. Where
-// that is need not be looked for at the newest block, for there is none. At a past
-// block a few thousand numbers are read, more where no deposit of a later block was
-// among them, and in the end all:
-//
-//	    swept        To
-//	─────┼───────────┼────▶ numbers of deposits
-//	     ░░░░░░▒▒▒▒▒▒        ░ up to the block, ▒ of later ones
+// A vault numbers its deposits, and a sweep takes all up to a number. So those that
+// wait at a block are the deposits up to it whose number is above the highest that was
+// swept up to it: one range of the table's order. At a past block the engine passes
+// over the later part of that range by what it knows of the blocks of each granule.
 package unswept
 
 import (
@@ -35,17 +29,13 @@ var (
 )
 
 // Range is the deposits of a vault that no sweep has reached: all up to the block of
-// the pin with a number after one and up to another.
+// the pin with a number after one.
 type Range struct {
-	Vault     common.Address
-	After, To uint64
-	Total     int64
-	Amount    *big.Int
+	Vault  common.Address
+	After  uint64
+	Total  int64
+	Amount *big.Int
 }
-
-// spans are how many numbers of deposits are looked at for the end of a range at a past
-// block, one after the other until it is among them.
-var spans = []uint64{4096, 1 << 17, math.MaxUint64}
 
 // Find gives the ranges of some vaults, in their order.
 func Find(ctx context.Context, p *pin.Pin, vaults []pin.Vault) ([]Range, error) {
@@ -53,23 +43,7 @@ func Find(ctx context.Context, p *pin.Pin, vaults []pin.Vault) ([]Range, error) 
 	if err != nil {
 		return nil, err
 	}
-	open := make([]*Range, len(ranges))
-	for i := range ranges {
-		open[i] = &ranges[i]
-	}
-	look := spans
-	if !p.AsOf {
-		look = spans[len(spans)-1:]
-	}
-	for _, span := range look {
-		for _, r := range open {
-			r.To = r.After + min(span, math.MaxUint64-r.After)
-		}
-		if open, err = count(ctx, p, open); err != nil {
-			return nil, err
-		}
-	}
-	return ranges, nil
+	return ranges, count(ctx, p, ranges)
 }
 
 // begin gives ranges of which only the beginning is known.
@@ -92,49 +66,48 @@ func begin(ctx context.Context, p *pin.Pin, vaults []pin.Vault) ([]Range, error)
 	return ranges, nil
 }
 
-// count fills in how many deposits ranges have, and gives those whose end may be
-// further.
-func count(ctx context.Context, p *pin.Pin, ranges []*Range) (open []*Range, err error) {
+// count fills in how many deposits ranges have, and what they sum up to.
+func count(ctx context.Context, p *pin.Pin, ranges []Range) error {
 	type row struct {
 		Vault  string   `ch:"vault"`
 		Total  int64    `ch:"total"`
 		Amount *big.Int `ch:"amount"`
-		Later  int64    `ch:"later"`
 	}
-	var rows []row
-	for some := range slices.Chunk(ranges, Slots) {
-		found, err := pin.Ask[row](ctx, p, sqlTotals, Args(some))
+	for some := range slices.Chunk(pointers(ranges), Slots) {
+		rows, err := pin.Ask[row](ctx, p, sqlTotals, Args(some))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		rows = append(rows, found...)
-	}
-	for _, r := range ranges {
-		ends := r.To == math.MaxUint64
-		if i := slices.IndexFunc(rows, func(f row) bool { return httpapi.ToAddress(f.Vault) == r.Vault }); i >= 0 {
-			r.Total, r.Amount = rows[i].Total, rows[i].Amount
-			ends = ends || rows[i].Later > 0
-		}
-		if !ends {
-			open = append(open, r)
+		for _, r := range some {
+			if i := slices.IndexFunc(rows, func(f row) bool { return httpapi.ToAddress(f.Vault) == r.Vault }); i >= 0 {
+				r.Total, r.Amount = rows[i].Total, rows[i].Amount
+			}
 		}
 	}
-	return open, nil
+	return nil
+}
+
+func pointers(ranges []Range) []*Range {
+	out := make([]*Range, len(ranges))
+	for i := range ranges {
+		out[i] = &ranges[i]
+	}
+	return out
 }
 
 // Slots is how many ranges a question has room for.
 const Slots = 6
 
-// Args fills in the slots of a question: vault1, after1, to1 and so on. A slot that is
-// not needed holds no deposit.
+// Args fills in the slots of a question: vault1, after1 and so on. A slot that is not
+// needed holds no deposit.
 func Args(ranges []*Range) pin.Args {
-	args := make(pin.Args, 3*Slots)
+	args := make(pin.Args, 2*Slots)
 	for i := range Slots {
-		r := &Range{}
+		r := &Range{After: math.MaxUint64}
 		if i < len(ranges) {
 			r = ranges[i]
 		}
-		args[fmt.Sprint("vault", i+1)], args[fmt.Sprint("after", i+1)], args[fmt.Sprint("to", i+1)] = r.Vault, r.After, r.To
+		args[fmt.Sprint("vault", i+1)], args[fmt.Sprint("after", i+1)] = r.Vault, r.After
 	}
 	return args
 }

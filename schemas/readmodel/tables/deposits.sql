@@ -1,5 +1,6 @@
 -- Fact: one row per DepositAccepted. A vault numbers its deposits, so those that no sweep has reached are one range of the
--- order. A user's list and a partner's are read out of by_user and by_partner, which have all that they show.
+-- order, of which the index says which granules are of later blocks. A user's list and a partner's are read out of
+-- by_user and by_partner, which have all that they show.
 CREATE TABLE deposits (
   seq UInt64 CODEC(Delta, LZ4),
   sign Int8,
@@ -16,6 +17,7 @@ CREATE TABLE deposits (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
+  INDEX made block TYPE minmax GRANULARITY 1,
   PROJECTION by_user (
     SELECT user, block, log_index, seq, sign, vault, deposit_id, sender, partner, assets, shares, ts, tx
     ORDER BY user, block, log_index, seq
