@@ -244,8 +244,12 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient dr
 				return err
 			}
 			k.board.took()
+			units := write.Whole(facts)
+			if !k.board.get().Derived {
+				units = w.Encode(facts)
+			}
 			select {
-			case ready <- batch{w.Encode(facts), reached(facts)}:
+			case ready <- batch{units, reached(facts)}:
 			case <-ctx.Done():
 				return ctx.Err()
 			}
@@ -257,7 +261,7 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient dr
 
 // batch is whole units on their way into the tables.
 type batch struct {
-	rows    *write.Encoded
+	units   *write.Encoded
 	reaches progress
 }
 
@@ -280,7 +284,7 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			}
 			continue
 		case b := <-ready:
-			if err := w.Write(ctx, b.rows); err != nil {
+			if err := w.Write(ctx, b.units); err != nil {
 				return err
 			}
 			k.board.wrote(b.reaches)

@@ -101,15 +101,19 @@ type encoded struct {
 }
 
 // Encode makes the rows of whole units for a generation that is being built. It
-// may run while others are inserted.
+// may run while others are inserted. For one that is derived there is nothing to be
+// made before it is known where the units are to be cut: Whole is as good.
 func (w *Writer) Encode(batch decode.Batch) *Encoded {
 	return &Encoded{batch, w.encode(batch, nil)}
 }
 
+// Whole is whole units whose rows are made when they are written.
+func Whole(batch decode.Batch) *Encoded { return &Encoded{batch: batch} }
+
 // Encoded is whole units on their way into the tables.
 type Encoded struct {
 	batch decode.Batch
-	rows  *encoded
+	rows  *encoded // nil: not made yet
 }
 
 // encode makes rows. vaults are those whose records are not passed over; nil for all.
@@ -184,6 +188,9 @@ func (w *Writer) Write(ctx context.Context, e *Encoded) error {
 		return fmt.Errorf("a batch begins at seq %d where %s needs %d", first, w.database, w.Position()+1)
 	}
 	if !w.Derived() {
+		if e.rows == nil {
+			e.rows = w.encode(e.batch, nil)
+		}
 		return w.insert(ctx, e.batch, e.rows, nil)
 	}
 	for _, part := range parts(e.batch.Units()) {
