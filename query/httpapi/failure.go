@@ -36,6 +36,8 @@ type Failure struct {
 	Retry   time.Duration // Retry-After; 0: no such header
 	Cause   error
 	Crowd   bool // too many at once: counted, not logged one by one
+
+	position http.Header // of the state that it is about; nil: of none
 }
 
 func (f *Failure) Error() string {
@@ -78,6 +80,14 @@ func Internal(cause error) *Failure {
 // RegistryFailure is what a failed question to PostgreSQL means.
 func RegistryFailure(err error) *Failure {
 	return Unavailable("The partner registry does not answer at the moment.", err)
+}
+
+// about says which state a failure is about: that there is no such thing is true at
+// one block, and may not be at another.
+func (f *Failure) about(p *pin.Pin) *Failure {
+	out := *f
+	out.position = position(p.Generation(), p.Seq, p.Block)
+	return &out
 }
 
 // failure is what any error of a handler means to the client.

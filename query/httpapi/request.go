@@ -71,10 +71,14 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 		out, err = answer(ctx, p)
 		return err
 	})
-	if p != nil {
-		maps.Copy(r.Header, position(p.Generation(), p.Seq, p.Block))
+	switch {
+	case err != nil && p != nil:
+		return nil, failure(err).about(p)
+	case err != nil:
+		return nil, err
 	}
-	return out, err
+	maps.Copy(r.Header, position(p.Generation(), p.Seq, p.Block))
+	return out, nil
 }
 
 // firstSyncRetry is Retry-After while the first generation is built, which takes its time.

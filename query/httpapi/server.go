@@ -285,6 +285,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	f, h := failure(err), w.Header()
+	maps.Copy(h, f.position)
 	id := h.Get(headerRequestID)
 	if f.Status >= 500 && !f.Crowd {
 		s.Log.Error("request failed", "request_id", id, "method", r.Method, "route", routeOf(r), "status", f.Status, "error", f.Error())

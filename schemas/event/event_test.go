@@ -60,6 +60,11 @@ var golden = map[string]proto.Message{
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001, BelievedTo: 18_998_977, ProvenTo: 18_500_000}},
 		WindowSeq: 2, WindowOffset: 5,
 	},
+	"cursor-5": &event.Cursor{
+		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
+		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 18_500_001, Removed: true}},
+		WindowSeq: 2, WindowOffset: 5,
+	},
 	"cursor-3": &event.Cursor{
 		LogId: fill(16, 1), GenesisHash: fill(32, 0xd0), ChainId: 1, InstanceId: fill(16, 0xe0), Seq: 4, Head: block, FinalBlock: 18_999_937, ReferralBlock: 18_999_937,
 		Vaults:    []*event.Coverage{{Address: fill(20, 0x10), StartBlock: 18_000_000, CoveredTo: 19_000_001}},
