@@ -10,15 +10,16 @@
 //
 // # The life of a generation
 //
-//	building ─ facts alone, in large batches ─▶ at the end of the log, and every vault is covered ─▶ derived ─▶ following
-//	   │                                                                                                   │
-//	   └─ not served                                                              facts, derived rows, spine: unit after unit
+//	building ─ facts alone, in large batches ─▶ at a cursor that covers every vault ─▶ derived ─▶ following
+//	   │                                                                                       │
+//	   └─ not served                                                  facts, derived rows, spine: unit after unit
 //
 // While it is built a generation has the spine and facts, which follow from each
-// record alone: no look-up, no memory. When it is at the end of the log, and ingest's
-// cursor says that the log has all of every vault, the derived tables are made from
+// record alone: no look-up, no memory. When it has reached a cursor of ingest's that
+// says that the log had all of every vault there, the derived tables are made from
 // their definitions in a few statements (write.Writer.Derive), and from then on each
-// unit brings its own part of them.
+// unit brings its own part of them. It need not be at the end of the log, which one
+// that is written all the time does not have.
 //
 // The first generation of all then goes live by itself, and so does the successor of
 // one that cannot have what the log says: a vault that joins after a generation was

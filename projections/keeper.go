@@ -233,7 +233,7 @@ func endsWith(ctx context.Context, conn driver.Conn, database string, position u
 }
 
 // write encodes batch after batch while the one before is inserted, and derives
-// the tables when the generation has reached the end of the log.
+// the tables when the log has all of every vault (derive).
 func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient driver.Conn) error {
 	ready := make(chan batch)
 	group, ctx := errgroup.WithContext(ctx)
