@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,13 @@ func (t *times) add(name string, took time.Duration, err error) {
 			t.first = err
 		}
 	}
+}
+
+// join takes over the times of other kinds of questions.
+func (t *times) join(others *times) {
+	maps.Copy(t.of, others.of)
+	maps.Copy(t.failed, others.failed)
+	t.first = cmp.Or(t.first, others.first)
 }
 
 // quantile is in milliseconds; q is 0 to 1.
@@ -134,15 +142,15 @@ func (a *asker) ask(ctx context.Context, q question, path string) error {
 	return nil
 }
 
-// pace sends perSecond requests a second whether or not the earlier ones were
+// pace sends a request at each interval whether or not the earlier ones were
 // answered; a latency counts from when the request was due, so that a stall
 // shows in all that it held up.
-func pace(ctx context.Context, a *asker, questions []question, perSecond int, for_ time.Duration, change func(string, *rand.Rand) string) *times {
+func pace(ctx context.Context, a *asker, questions []question, interval, for_ time.Duration, change func(string, *rand.Rand) string) *times {
 	t, rng := newTimes(), rand.New(rand.NewPCG(7, 7))
 	var group sync.WaitGroup
 	start := time.Now()
-	for i := range int(for_.Seconds() * float64(perSecond)) {
-		due := start.Add(time.Duration(i) * time.Second / time.Duration(perSecond))
+	for i := range int(for_ / interval) {
+		due := start.Add(time.Duration(i) * interval)
 		if !sleep(ctx, time.Until(due)) {
 			break
 		}
