@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// Withdrawal is a row of withdrawals.
+// Withdrawal is a request as withdrawals has it: a row in each of its lists.
 //
 //	requested ──▶ funded ──▶ closed: claimed, cancelled or expired by a log
 //	    └────────────────────▲
@@ -24,16 +24,23 @@ import (
 type Withdrawal struct {
 	Vault                    common.Address
 	Index                    uint64
+	Owner                    common.Address
 	Estimate                 decode.Amount // native units
 	Expires                  uint64        // Unix seconds, 0 for never
 	RequestedBlock           uint64
 	RequestedLog             uint32
-	FundedBlock, ClosedBlock uint64 // readmodel.Never: not yet
+	FundedBlock, ClosedBlock uint64         // readmodel.Never: not yet
+	ClosedBy                 contracts.Kind // 0: nothing yet
 }
 
 type requestKey struct {
 	vault common.Address
 	index uint64
+}
+
+// ends are what the table calls the logs that end a request.
+var ends = map[string]contracts.Kind{
+	"claimed": contracts.KindWithdrawalClaimed, "cancelled": contracts.KindWithdrawalCancelled, "expired": contracts.KindWithdrawalExpired,
 }
 
 var (
@@ -88,7 +95,7 @@ func clipWithdrawals(state map[requestKey]*Withdrawal, block uint64) {
 			w.FundedBlock = readmodel.Never
 		}
 		if w.ClosedBlock > block {
-			w.ClosedBlock = readmodel.Never
+			w.ClosedBlock, w.ClosedBy = readmodel.Never, 0
 		}
 	}
 }
@@ -101,7 +108,7 @@ func foldWithdrawal(state map[requestKey]*Withdrawal, known map[requestKey]bool,
 		if w != nil || known[key] {
 			return false
 		}
-		state[key] = &Withdrawal{Vault: key.vault, Index: key.index, Estimate: f.Args.Assets, Expires: f.Args.Expires,
+		state[key] = &Withdrawal{Vault: key.vault, Index: key.index, Owner: f.Args.Owner, Estimate: f.Args.Assets, Expires: f.Args.Expires,
 			RequestedBlock: f.Log.Block, RequestedLog: f.Log.Index, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
 		return true
 	}
@@ -109,7 +116,7 @@ func foldWithdrawal(state map[requestKey]*Withdrawal, known map[requestKey]bool,
 		return false
 	}
 	if f.Event != contracts.KindWithdrawalFunded {
-		w.ClosedBlock = f.Log.Block
+		w.ClosedBlock, w.ClosedBy = f.Log.Block, f.Event
 		return true
 	}
 	if w.FundedBlock != readmodel.Never {
@@ -140,14 +147,15 @@ func readWithdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit)
 	if err != nil {
 		return nil, err
 	}
-	var vault []byte
+	var vault, owner []byte
 	err = ask(ctx, conn, liveWithdrawals, map[string]uint64{"ancestor": ancestor(units)}, t, func(rows driver.Rows) error {
 		var w Withdrawal
 		var estimate big.Int
-		if err := rows.Scan(&vault, &w.Index, &estimate, &w.Expires, &w.RequestedBlock, &w.RequestedLog, &w.FundedBlock, &w.ClosedBlock); err != nil {
+		var closedBy string
+		if err := rows.Scan(&vault, &w.Index, &owner, &estimate, &w.Expires, &w.RequestedBlock, &w.RequestedLog, &w.FundedBlock, &w.ClosedBlock, &closedBy); err != nil {
 			return err
 		}
-		w.Vault, w.Estimate = address(vault), amountOf(&estimate)
+		w.Vault, w.Owner, w.Estimate, w.ClosedBy = address(vault), address(owner), amountOf(&estimate), ends[closedBy]
 		out = append(out, w)
 		return nil
 	})

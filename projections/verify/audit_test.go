@@ -54,8 +54,8 @@ func TestAuditFindsLostParts(t *testing.T) {
 		must(t, Audit(t.Context(), g.conn))
 	}
 	for i, c := range []struct{ table, rows, words string }{
-		{"withdrawals", "(sign, vault, request_index, closed_block) VALUES (%d, 'x', 99, 5)", "withdrawals comes to"},
-		{"withdrawals", "(sign, closed_block) VALUES (%d, 18446744073709551615)", "withdrawals has 2 live cursor rows"},
+		{"withdrawals", "(sign, list, vault, request_index) VALUES (%d, 'user', 'x', 99)", "withdrawals comes to"},
+		{"withdrawals", "(sign, list) VALUES (%d, 'cursor')", "withdrawals has 2 live cursor rows"},
 		{"users", "(sign, list, user) VALUES (%d, 'first', 'x')", "users comes to"},
 		{"users", "(sign, list, user, deposited) VALUES (%d, 'member', 'x', 5)", "users comes to"},
 		{"users", "(sign, list, key, user) VALUES (%d, 'withdrawn', 5, 'x')", "users comes to"},

@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/oracle"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -198,18 +199,52 @@ func (a *liveRows) lines() iter.Seq2[string, error] {
 
 func withdrawalLines(b *oracle.Books) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		keys := slices.SortedFunc(maps.Keys(b.Withdrawals), func(x, y oracle.RequestKey) int {
-			return cmp.Or(x.Vault.Cmp(y.Vault), cmp.Compare(x.Index, y.Index))
-		})
-		for _, k := range keys {
-			w := b.Withdrawals[k]
-			line := fmt.Sprintf("%x %d %d %d %d %d %d %d 1", k.Vault[:], k.Index, w.Ask().AssetsEstimate, w.Ask().ExpiresAt,
-				w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended))
-			if !yield(line) {
-				return
+		keys := slices.Collect(maps.Keys(b.Withdrawals))
+		for _, list := range requestLists {
+			slices.SortFunc(keys, func(x, y oracle.RequestKey) int { return list.compare(x, b.Withdrawals[x], y, b.Withdrawals[y]) })
+			for _, k := range keys {
+				w := b.Withdrawals[k]
+				user, key := list.place(w)
+				ask := w.Ask()
+				line := fmt.Sprintf("%s %x %d %d %x %d %x %d %d %d %d %d %s 1", list.name, user[:], key, w.Requested.Index, k.Vault[:], k.Index,
+					ask.Owner[:], ask.AssetsEstimate, ask.ExpiresAt, w.Requested.Block, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), endedBy(w))
+				if !yield(line) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// requestList is a list of withdrawals: of whom it is and in the order of which block.
+type requestList struct {
+	name  string
+	place func(*oracle.Withdrawal) (user common.Address, key uint64)
+}
+
+var requestLists = []requestList{
+	{"queue", func(w *oracle.Withdrawal) (common.Address, uint64) { return common.Address{}, oracle.BlockOf(w.Ended) }},
+	{"user", func(w *oracle.Withdrawal) (common.Address, uint64) { return w.Ask().Owner, w.Requested.Block }},
+}
+
+func (l *requestList) compare(j oracle.RequestKey, v *oracle.Withdrawal, k oracle.RequestKey, w *oracle.Withdrawal) int {
+	user, key := l.place(v)
+	other, after := l.place(w)
+	return cmp.Or(user.Cmp(other), cmp.Compare(key, after), cmp.Compare(v.Requested.Index, w.Requested.Index), j.Vault.Cmp(k.Vault), cmp.Compare(j.Index, k.Index))
+}
+
+// endedBy is what the table calls the log that ended a request.
+func endedBy(w *oracle.Withdrawal) string {
+	if w.Ended == nil {
+		return ""
+	}
+	switch w.Ended.Event.(type) {
+	case contracts.WithdrawalClaimed:
+		return "claimed"
+	case contracts.WithdrawalCancelled:
+		return "cancelled"
+	}
+	return "expired"
 }
 
 // listed is a row of users: a user in a list of a scope.

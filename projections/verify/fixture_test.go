@@ -140,14 +140,17 @@ func (g *generation) live(t testing.TB, records []*event.Record) {
 	}
 }
 
-// columns of the derived tables that their definitions give, and a condition that
-// only the cursor row meets.
-var columns = map[string]struct{ names, cursor, values string }{
-	readmodel.Withdrawals: {"vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block",
-		"closed_block = {never:UInt64} AND vault = toFixedString('', 20)", "toFixedString('', 20), 0, 0, 0, 0, 0, 0, {never:UInt64}"},
+// columns of the derived tables that their definitions give, as text where the table
+// has an enum, a condition that only the cursor row meets, and its values.
+var columns = map[string]struct{ names, texts, cursor, values string }{
+	readmodel.Withdrawals: {"list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, closed_by",
+		"toString(list) AS list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, toString(closed_by) AS closed_by",
+		"list = 'cursor'", "'cursor', toFixedString('', 20), 0, 0, toFixedString('', 20), 0, toFixedString('', 20), 0, 0, 0, 0, 0, ''"},
 	readmodel.Users: {"list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
+		"toString(list) AS list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
 		"list = 'cursor'", "'cursor', toFixedString('', 20), 0, 0, toFixedString('', 20), 0, 0, 0, 0"},
-	readmodel.PartnerTotals: {"partner, vault, from_block, until_block, deposits, volume", "partner = 0", "0, toFixedString('', 20), 0, {never:UInt64}, 0, 0"},
+	readmodel.PartnerTotals: {"partner, vault, from_block, until_block, deposits, volume",
+		"partner, vault, from_block, until_block, deposits, volume", "partner = 0", "0, toFixedString('', 20), 0, {never:UInt64}, 0, 0"},
 }
 
 // update writes what a table's definition gives at a seq and the table does not
@@ -156,17 +159,17 @@ func (g *generation) update(t testing.TB, table, name string, seq uint64) {
 	t.Helper()
 	c := columns[table]
 	ask := strings.NewReplacer("{name}", name, "{columns}", c.names, "{cursor}", c.cursor, "{values}", c.values,
-		"{given}", strings.Replace(c.names, "list,", "CAST(list, 'Enum8(\\'cursor\\' = 0, \\'member\\' = 1, \\'first\\' = 2, \\'deposited\\' = 3, \\'withdrawn\\' = 4)') AS list,", 1),
+		"{texts}", c.texts,
 		"{definition}", readmodel.Definition(table)).Replace(`
 INSERT INTO {name} ({columns}, sign, seq, writer, fence_seq)
 SELECT {columns}, toInt8(n) AS sign, at, 1, 0 FROM (
   SELECT {columns}, sum(s) AS n, {seq:UInt64} AS at FROM (
-    SELECT {given}, toInt64(1) AS s FROM ({definition})
+    SELECT {texts}, toInt64(1) AS s FROM ({definition})
     UNION ALL
-    SELECT {columns}, -toInt64(sign) FROM {name} WHERE NOT ({cursor})
+    SELECT {texts}, -toInt64(sign) FROM (SELECT * FROM {name} WHERE NOT ({cursor}))
   ) GROUP BY {columns} HAVING n != 0
   UNION ALL SELECT {values}, 1, {seq:UInt64}
-  UNION ALL SELECT {columns}, -1, seq FROM {name} WHERE {cursor} GROUP BY {columns}, seq HAVING sum(sign) > 0
+  UNION ALL SELECT {texts}, -1, seq FROM (SELECT * FROM {name} WHERE {cursor}) GROUP BY {columns}, seq HAVING sum(sign) > 0
 ) ORDER BY sign`)
 	ctx := clickhouse.Context(readmodel.Parameters(t.Context(), numbers{"seq": seq}), clickhouse.WithSettings(clickhouse.Settings{"max_insert_threads": 1, "insert_deduplicate": 0}))
 	if err := g.conn.Exec(ctx, ask); err != nil {

@@ -263,10 +263,11 @@ func (g *generation) check(t testing.TB) {
 
 // pastRows are the questions for what a derived table says of a block, in words.
 var pastRows = map[string]string{
-	readmodel.Withdrawals: `SELECT concatWithSeparator(' ', lower(hex(vault)), toString(request_index), toString(estimate), toString(expires_ts), toString(requested_block),
-		toString(requested_log), toString(if(funded_block > {block:UInt64}, {never:UInt64}, funded_block)), toString(if(closed_block > {block:UInt64}, {never:UInt64}, closed_block))) AS line
+	readmodel.Withdrawals: `SELECT concatWithSeparator(' ', toString(list), lower(hex(user)), lower(hex(owner)), lower(hex(vault)), toString(request_index), toString(estimate), toString(expires_ts),
+		toString(requested_block), toString(requested_log), toString(if(funded_block > {block:UInt64}, {never:UInt64}, funded_block)),
+		toString(if(closed_block > {block:UInt64}, {never:UInt64}, closed_block)), if(closed_block > {block:UInt64}, '', toString(closed_by))) AS line
 		FROM withdrawals WHERE requested_block <= {block:UInt64} AND NOT ({cursor})
-		GROUP BY vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block HAVING sum(sign) > 0 ORDER BY line`,
+		GROUP BY list, user, owner, vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block, closed_by HAVING sum(sign) > 0 ORDER BY line`,
 	readmodel.Users: `SELECT concatWithSeparator(' ', toString(list), lower(hex(vault)), toString(partner), toString(key), lower(hex(user)), toString(first_block), toString(first_ts)) AS line
 		FROM users WHERE list IN ('member', 'first') AND first_block <= {block:UInt64}
 		GROUP BY list, vault, partner, key, user, first_block, first_ts HAVING sum(sign) > 0 ORDER BY line`,
@@ -276,6 +277,20 @@ var pastRows = map[string]string{
 		GROUP BY partner, vault, from_block, until_block, deposits, volume HAVING sum(sign) > 0 ORDER BY line`,
 }
 
+// endedBy is what the table calls the log that ended a request.
+func endedBy(w *oracle.Withdrawal) string {
+	if w.Ended == nil {
+		return ""
+	}
+	switch w.Ended.Event.(type) {
+	case contracts.WithdrawalClaimed:
+		return "claimed"
+	case contracts.WithdrawalCancelled:
+		return "cancelled"
+	}
+	return "expired"
+}
+
 // pastLines is what they must say, by the oracle.
 func pastLines(b *oracle.Books) map[string][]string {
 	out := map[string][]string{}
@@ -283,8 +298,11 @@ func pastLines(b *oracle.Books) map[string][]string {
 		out[table] = append(out[table], fmt.Sprintf(format, values...))
 	}
 	for k, w := range b.Withdrawals {
-		add(readmodel.Withdrawals, "%x %d %d %d %d %d %d %d", k.Vault[:], k.Index, w.Ask().AssetsEstimate, w.Ask().ExpiresAt,
-			w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended))
+		ask := w.Ask()
+		for list, user := range map[string]common.Address{"queue": {}, "user": ask.Owner} {
+			add(readmodel.Withdrawals, "%s %x %x %x %d %d %d %d %d %d %d %s", list, user[:], ask.Owner[:], k.Vault[:], k.Index, ask.AssetsEstimate, ask.ExpiresAt,
+				w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), endedBy(w))
+		}
 	}
 	for scope, members := range b.Members {
 		for a, since := range members {

@@ -35,8 +35,8 @@ var layouts = map[string][]layout{
 		{"total_supply", 32}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	readmodel.Sweeps: {{"seq", 8}, {"sign", 1}, {"retracts", 8}, {"writer", 8}, {"vault", 20}, {"from_id", 8}, {"to_id", 8}, {"assets", 32},
 		{"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
-	readmodel.Withdrawals: append([]layout{{"sign", 1}, {"vault", 20}, {"request_index", 8}, {"estimate", 32}, {"expires_ts", 8},
-		{"requested_block", 8}, {"requested_log", 4}, {"funded_block", 8}, {"closed_block", 8}}, cursorColumns...),
+	readmodel.Withdrawals: append([]layout{{"sign", 1}, {"list", 1}, {"user", 20}, {"key", 8}, {"requested_log", 4}, {"vault", 20}, {"request_index", 8},
+		{"owner", 20}, {"estimate", 32}, {"expires_ts", 8}, {"requested_block", 8}, {"funded_block", 8}, {"closed_block", 8}, {"closed_by", 1}}, cursorColumns...),
 	readmodel.Users: append([]layout{{"sign", 1}, {"list", 1}, {"vault", 20}, {"partner", 4}, {"key", 32}, {"user", 20},
 		{"first_block", 8}, {"first_ts", 4}, {"deposited", 32}, {"withdrawn", 32}}, cursorColumns...),
 	readmodel.PartnerTotals: append([]layout{{"sign", 1}, {"partner", 4}, {"vault", 20}, {"from_block", 8}, {"until_block", 8},
@@ -177,7 +177,7 @@ func (r *rows) withdrawalEvent(f *decode.Fact) {
 	r.fact(f)
 	r.bytes(f.Log.Vault[:])
 	r.u64(f.Args.ID)
-	r.u8(1 + uint8(f.Event-contracts.KindWithdrawalRequested))
+	r.u8(eventOfRequest(f.Event))
 	r.bytes(f.Args.Owner[:])
 	r.bytes(receiver[:])
 	r.u32(partner)
@@ -205,19 +205,44 @@ func (r *rows) sweep(f *decode.Fact) {
 	r.where(&f.Log)
 }
 
-// withdrawal, user and partnerTotal add a row of a derived table.
+// eventOfRequest is the number that tables give to what happened to a request, 0 for nothing.
+func eventOfRequest(k contracts.Kind) uint8 {
+	if k == 0 {
+		return 0
+	}
+	return 1 + uint8(k-contracts.KindWithdrawalRequested)
+}
+
+// withdrawal, user and partnerTotal add the rows of something in a derived table.
 
 func (r *rows) withdrawal(w *derive.Withdrawal, sign int8) {
+	r.listed(w, sign, queueList, common.Address{}, w.ClosedBlock)
+	r.listed(w, sign, userList, w.Owner, w.RequestedBlock)
+}
+
+// The lists of withdrawals, by the numbers that the table gives them. 0 is that of the cursor row.
+const (
+	queueList = 1 + iota
+	userList
+)
+
+// listed adds a request to a list, which is of a user and in the order of a block.
+func (r *rows) listed(w *derive.Withdrawal, sign int8, list uint8, user common.Address, key uint64) {
 	r.begin()
 	r.u8(uint8(sign))
+	r.u8(list)
+	r.bytes(user[:])
+	r.u64(key)
+	r.u32(w.RequestedLog)
 	r.bytes(w.Vault[:])
 	r.u64(w.Index)
+	r.bytes(w.Owner[:])
 	r.amount(&w.Estimate)
 	r.u64(w.Expires)
 	r.u64(w.RequestedBlock)
-	r.u32(w.RequestedLog)
 	r.u64(w.FundedBlock)
 	r.u64(w.ClosedBlock)
+	r.u8(eventOfRequest(w.ClosedBy))
 	r.zeros()
 }
 
@@ -250,9 +275,9 @@ func (r *rows) partnerTotal(p *derive.PartnerTotal, sign int8) {
 
 // cursor adds the cursor row of a derived table.
 func (r *rows) cursor(c readmodel.Cursor, sign int8) {
-	switch r.table { // what readmodel says of the place of cursor rows
+	switch r.table { // where readmodel says that its cursor row stands
 	case readmodel.Withdrawals:
-		r.withdrawal(&derive.Withdrawal{FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}, sign)
+		r.listed(&derive.Withdrawal{}, sign, 0, common.Address{}, 0)
 	case readmodel.Users:
 		r.user(&derive.User{}, sign)
 	case readmodel.PartnerTotals:

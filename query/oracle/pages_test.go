@@ -106,6 +106,12 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 	}
 	const dead = 400
 	huge := new(big.Int).Lsh(big.NewInt(1), 100)
+	asker := s.Log.Entries[slices.IndexFunc(s.Log.Entries, func(e readtest.Entry) bool { return e.Kind == readtest.Request })].User
+	for _, e := range s.Log.Entries {
+		if o := At(s.Log, s.Seq(), 1<<62); e.Kind == readtest.Request && len(o.withStatus("", ofUser(e.User), true)) > len(o.withStatus("", ofUser(asker), true)) {
+			asker = e.User
+		}
+	}
 	for _, sign := range []int8{-1, 1} { // in an insert each, for the engine takes pairs out of one
 		var users, requests [][]any
 		for i := range int64(dead) {
@@ -115,23 +121,29 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 					users = append(users, []any{sign, list, key, nobody.Bytes(), uint64(1), uint32(5), huge, huge, uint64(1), readtest.Writer})
 				}
 			}
-			requests = append(requests, []any{sign, readtest.VaultA.Bytes(), uint64(1_000_000 + i), huge, uint64(2), uint32(i), readmodel.Never, readmodel.Never, uint64(1), readtest.Writer})
+			requests = append(requests,
+				[]any{sign, "queue", make([]byte, 20), readmodel.Never, uint32(i), readtest.VaultA.Bytes(), uint64(1_000_000 + i), nobody.Bytes(), huge, uint64(2), readmodel.Never, readmodel.Never, uint64(1), readtest.Writer},
+				[]any{sign, "user", asker.Bytes(), uint64(105), uint32(1_000_000 + i), readtest.VaultA.Bytes(), uint64(1_000_000 + i), asker.Bytes(), huge, uint64(105), readmodel.Never, readmodel.Never, uint64(1), readtest.Writer})
 		}
 		a.gen.Insert(readmodel.Users, "sign, list, key, user, first_block, first_ts, deposited, withdrawn, seq, writer", users)
-		a.gen.Insert(readmodel.Withdrawals, "sign, vault, request_index, estimate, requested_block, requested_log, funded_block, closed_block, seq, writer", requests)
+		a.gen.Insert(readmodel.Withdrawals, "sign, list, user, key, requested_log, vault, request_index, owner, estimate, requested_block, funded_block, closed_block, seq, writer", requests)
 	}
 	o := At(s.Log, s.Seq(), 1<<62)
+	if n := len(o.withStatus("", ofUser(asker), true)); n < 2 {
+		t.Fatalf("%d requests are no pages", n)
+	}
 	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		for _, order := range []string{"asc", "desc"} {
 			a.walk("/api/v1/users?sortBy="+field+"&sortOrder="+order, 17, o.users(field, order == "desc"))
 		}
 	}
 	a.walk("/api/v1/queues/withdrawals", 17, o.withStatus("queued", nil, false))
+	a.walk("/api/v1/users/"+asker.Hex()+"/withdrawals", 1, o.withStatus("", ofUser(asker), true))
 	a.compare(o, "")
 }
 
-// TestManyRequests: the requests of a user who has more than are all read, by status,
-// some of them of an index that was used before.
+// TestManyRequests: the requests of a user who has many, by status, some of them of an
+// index that was used before.
 func TestManyRequests(t *testing.T) {
 	l, random := readtest.NewLog(readtest.ChainID), rand.New(rand.NewPCG(4, 4))
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))

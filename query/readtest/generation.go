@@ -152,21 +152,21 @@ func (l *Log) rewritten(since uint64) (ancestor uint64, rewrites bool) {
 // shown are the columns of a derived table that say something, as its definition gives
 // them.
 var shown = map[string]string{
-	readmodel.Withdrawals:   "vault, request_index, estimate, expires_ts, requested_block, requested_log, funded_block, closed_block",
+	readmodel.Withdrawals:   "list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, closed_by",
 	readmodel.Users:         "list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
 	readmodel.PartnerTotals: "partner, vault, from_block, until_block, deposits, volume",
 }
 
 // typed are they as the table has them.
 var typed = map[string]string{
-	readmodel.Withdrawals:   shown[readmodel.Withdrawals],
+	readmodel.Withdrawals:   "toString(list) AS list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, toString(closed_by) AS closed_by",
 	readmodel.Users:         "toString(list) AS list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
 	readmodel.PartnerTotals: shown[readmodel.PartnerTotals],
 }
 
 // isCursor is true for the row of a table that is its cursor.
 var isCursor = map[string]string{
-	readmodel.Withdrawals:   "(closed_block = {never:UInt64} AND vault = toFixedString('', 20))",
+	readmodel.Withdrawals:   "list = 'cursor'",
 	readmodel.Users:         "list = 'cursor'",
 	readmodel.PartnerTotals: "partner = 0",
 }
@@ -191,7 +191,7 @@ func (g *Generation) deriveTable(table string, seq uint64, was, now readmodel.Cu
 
 // cursorRow is what a cursor row has in the columns of shown.
 var cursorRow = map[string]string{
-	readmodel.Withdrawals:   "toFixedString('', 20), 0, toInt256(0), 0, 0, 0, 0, {never:UInt64}",
+	readmodel.Withdrawals:   "'cursor', toFixedString('', 20), 0, 0, toFixedString('', 20), 0, toFixedString('', 20), toInt256(0), 0, 0, 0, 0, ''",
 	readmodel.Users:         "'cursor', toFixedString('', 20), toUInt32(0), toInt256(0), toFixedString('', 20), 0, 0, toInt256(0), toInt256(0)",
 	readmodel.PartnerTotals: "toUInt32(0), toFixedString('', 20), 0, {never:UInt64}, 0, toInt256(0)",
 }
@@ -209,10 +209,7 @@ func wanted(table string) string {
 func (g *Generation) writeCursor(table string, sign int8, seq uint64, fence readmodel.Fence) {
 	g.t.Helper()
 	names, values := "sign, seq, writer, fence_seq, fence_block, fence_before", []any{sign, seq, Writer, fence.Seq, fence.Block, fence.Before}
-	switch table {
-	case readmodel.Withdrawals:
-		names, values = names+", closed_block", append(values, readmodel.Never)
-	case readmodel.PartnerTotals:
+	if table == readmodel.PartnerTotals {
 		names, values = names+", until_block", append(values, readmodel.Never)
 	}
 	g.Insert(table, names, [][]any{values})

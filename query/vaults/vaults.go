@@ -190,7 +190,7 @@ func countUsers(ctx context.Context, p *pin.Pin, vault common.Address) (users in
 }
 
 // countPending is how many requests of a vault are in the queue.
-func countPending(ctx context.Context, p *pin.Pin, vault common.Address) (int64, error) {
+func countPending(ctx context.Context, p *pin.Pin, vault common.Address) (pending int64, err error) {
 	type row struct {
 		Pending int64    `ch:"pending"`
 		Fence   []uint64 `ch:"fence"`
@@ -199,12 +199,12 @@ func countPending(ctx context.Context, p *pin.Pin, vault common.Address) (int64,
 	if err != nil {
 		return 0, err
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlPending, pin.Args{"vault": vault, "now": now})
-	if err != nil {
-		return 0, err
+	rows, err := pin.Ask[row](ctx, p, sqlPending, pin.Args{"vault": vault, "now": now})
+	for _, r := range rows {
+		see(p, r.Fence)
+		pending += r.Pending
 	}
-	see(p, r.Fence)
-	return r.Pending, nil
+	return pending, err
 }
 
 // lastSweep is when a vault was last swept, nil for never.

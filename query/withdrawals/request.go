@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 )
@@ -181,14 +179,4 @@ func (r *request) json(p *pin.Pin, now uint64) requestJSON {
 		out.ExpiredAt = httpapi.TimeOrNull(uint64(r.end.Time))
 	}
 	return out
-}
-
-// ownRequests are the requests that a user made, of all or of one status, newest first.
-func ownRequests(requests []request, user common.Address, status string, now uint64) []request {
-	own := slices.DeleteFunc(requests, func(r request) bool {
-		return httpapi.ToAddress(r.asked.User) != user || status != "" && r.status(now) != status
-	})
-	oldestFirst(own)
-	slices.Reverse(own)
-	return own
 }

@@ -41,7 +41,7 @@ func TestCursorsOfDerivedTables(t *testing.T) {
 	t.Parallel()
 	g := create(t).derived(t)
 	for table, place := range map[string]struct{ columns, cursor, other string }{
-		readmodel.Withdrawals:   {"closed_block, vault", "{never:UInt64}, ''", "{never:UInt64}, 'v'"},
+		readmodel.Withdrawals:   {"list", "'cursor'", "'queue'"},
 		readmodel.Users:         {"list", "'cursor'", "'member'"},
 		readmodel.PartnerTotals: {"partner, until_block", "0, {never:UInt64}", "1, {never:UInt64}"},
 	} {

@@ -31,7 +31,7 @@ func signOf(retracts int) int {
 }
 
 var definedLines = map[string]string{
-	readmodel.Withdrawals:   "toStringCutToZero(vault), toString(request_index), toString(estimate), toString(expires_ts), toString(requested_block), toString(requested_log), toString(funded_block), toString(closed_block)",
+	readmodel.Withdrawals:   "toString(list), toStringCutToZero(user), toString(key), toString(requested_log), toStringCutToZero(vault), toString(request_index), toStringCutToZero(owner), toString(estimate), toString(expires_ts), toString(requested_block), toString(funded_block), toString(closed_block), toString(closed_by)",
 	readmodel.Users:         "toString(list), toStringCutToZero(vault), toString(partner), toString(key), toStringCutToZero(user), toString(first_block), toString(first_ts), toString(deposited), toString(withdrawn)",
 	readmodel.PartnerTotals: "toString(partner), toStringCutToZero(vault), toString(from_block), toString(until_block), toString(deposits), toString(volume)",
 }
@@ -49,6 +49,7 @@ func (g *generation) defined(t *testing.T, table string, seq uint64) (lines []st
 		lines = append(lines, strings.ReplaceAll(line, fmt.Sprint(readmodel.Never), "never"))
 	}
 	must(t, rows.Err())
+	slices.Sort(lines)
 	return lines
 }
 
@@ -73,8 +74,21 @@ func (g *generation) wantDefined(t *testing.T, table string, seq uint64, want ..
 	}
 }
 
-// TestDefinitionOfWithdrawals: vault, index, estimate, expiry, block and log of the
-// request, blocks of its funding and its end.
+// requests are the rows of withdrawals for some requests, in both lists: vault, index,
+// owner, estimate, expiry, block and log of the request, blocks of its funding and its
+// end, and what ended it.
+func requests(of ...string) (rows []string) {
+	for _, r := range of {
+		f := strings.Fields(r + " ")
+		vault, index, owner, estimate, expires, block, log, funded, closed := f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
+		by := strings.Join(f[9:], "")
+		end := strings.Join([]string{log, vault, index, owner, estimate, expires, block, funded, closed, by}, " ")
+		rows = append(rows, "queue  "+closed+" "+end, "user "+owner+" "+block+" "+end)
+	}
+	return rows
+}
+
+// TestDefinitionOfWithdrawals: from when to when a request is what, on every branch.
 func TestDefinitionOfWithdrawals(t *testing.T) {
 	t.Parallel()
 	var f facts
@@ -93,14 +107,14 @@ func TestDefinitionOfWithdrawals(t *testing.T) {
 	f.event(10, 0, "funded", "a", 0, "u", 99, 4, 0)
 	f.event(11, 0, "claimed", "a", 0, "u", 99, 6, 0)
 	g := f.generation(t)
-	cancelled := "a 1 50 77 2 0 never 2"
+	cancelled := "a 1 v 50 77 2 0 never 2 cancelled"
 	for seq, want := range map[uint64][]string{
-		0: nil, 1: {"a 0 100 77 1 4 never never"},
-		4: {"a 0 100 77 1 4 3 never", cancelled}, 5: {"a 0 100 77 1 4 3 5", cancelled},
-		6: {"a 0 100 77 1 4 3 never", cancelled}, 7: {"a 0 100 77 1 4 never never", cancelled}, 8: {"a 0 100 77 1 4 never 4", cancelled},
-		9: {"a 0 100 77 1 4 never never", cancelled}, 11: {"a 0 100 77 1 4 4 6", cancelled},
+		0: nil, 1: {"a 0 u 100 77 1 4 never never"},
+		4: {"a 0 u 100 77 1 4 3 never", cancelled}, 5: {"a 0 u 100 77 1 4 3 5 claimed", cancelled},
+		6: {"a 0 u 100 77 1 4 3 never", cancelled}, 7: {"a 0 u 100 77 1 4 never never", cancelled}, 8: {"a 0 u 100 77 1 4 never 4 cancelled", cancelled},
+		9: {"a 0 u 100 77 1 4 never never", cancelled}, 11: {"a 0 u 100 77 1 4 4 6 claimed", cancelled},
 	} {
-		g.wantDefined(t, readmodel.Withdrawals, seq, want...)
+		g.wantDefined(t, readmodel.Withdrawals, seq, requests(want...)...)
 	}
 }
 
@@ -119,9 +133,9 @@ func TestDefinitionOfRequestsThereAndBack(t *testing.T) {
 	f.event(8, 0, "funded", "a", 0, "u", 100, 6, 0)
 	g := f.generation(t)
 	for seq, want := range map[uint64][]string{
-		2: {"a 0 100 77 5 0 6 never"}, 4: nil, 5: {"a 0 30 77 5 2 never never"}, 6: nil, 8: {"a 0 100 77 5 0 6 never"},
+		2: {"a 0 u 100 77 5 0 6 never"}, 4: nil, 5: {"a 0 v 30 77 5 2 never never"}, 6: nil, 8: {"a 0 u 100 77 5 0 6 never"},
 	} {
-		g.wantDefined(t, readmodel.Withdrawals, seq, want...)
+		g.wantDefined(t, readmodel.Withdrawals, seq, requests(want...)...)
 	}
 }
 
@@ -157,7 +171,7 @@ func TestDefinitionOfImpossibleRequests(t *testing.T) {
 	add(5, "requested", 51, 299, 4_000_000_000)
 	g := f.generation(t)
 	g.wantDefined(t, readmodel.Withdrawals, uint64(seq),
-		"a 1 10 77 2 0 never never", "a 2 20 77 2 1 3 5", "a 3 30 77 2 3 never 3", "a 4 40 77 2 4 8 8", "a 5 51 77 299 4000000000 never never")
+		requests("a 1 u 10 77 2 0 never never", "a 2 u 20 77 2 1 3 5 claimed", "a 3 u 30 77 2 3 never 3 expired", "a 4 u 40 77 2 4 8 8 claimed", "a 5 u 51 77 299 4000000000 never never")...)
 }
 
 // TestDefinitionOfUsers: list, vault, partner, key, user, block and time since
