@@ -20,11 +20,11 @@ help: ## List the targets
 
 .PHONY: run
 run: build ## Set everything up and run navlog with embedded engines and a development chain
-	$(BIN)/navlog up --data $(DATA)
+	$(BIN)/navlog-dev up --data $(DATA)
 
 .PHONY: build
-build: engines ## Fetch the pinned engines and build bin/navlog
-	go build -o $(BIN)/navlog ./cmd/navlog
+build: engines ## Fetch the pinned engines and build bin/navlog and bin/navlog-dev
+	go build -o $(BIN)/ ./cmd/navlog ./cmd/navlog-dev
 
 .PHONY: engines
 engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) with npm

@@ -10,10 +10,13 @@ import (
 
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // TestIngestResume freezes a running ingest by a reorganisation below the final
@@ -67,7 +70,7 @@ func TestIngestResume(t *testing.T) {
 	}
 	reached("freeze", func(st ingest.Status) bool { return st.State == ingest.Frozen })
 	if reason := i.Status().Reason; !strings.Contains(reason, "`navlog ingest resume`") {
-		t.Errorf("the status does not name the command: %s", reason)
+		t.Errorf("the status does not name the Command: %s", reason)
 	}
 
 	out, err := c.run("ingest", "resume")
@@ -85,7 +88,7 @@ func TestIngestResume(t *testing.T) {
 		t.Errorf("done %+v", done)
 	}
 	var audit []auditRow
-	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" || audit[0].Outcome != auditDone || audit[1].Outcome != auditBegun {
+	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" || audit[0].Outcome != registry.DeedDone || audit[1].Outcome != registry.DeedBegun {
 		t.Errorf("audit %+v", audit)
 	}
 	reached("head of the new chain", atHead)
@@ -96,10 +99,10 @@ func TestIngestResume(t *testing.T) {
 	}
 }
 
-// startIngest runs ingest and project as `navlog up` does.
+// startIngest runs ingest and project as `navlog-dev up` does.
 func startIngest(t *testing.T, c commands) *ingest.Ingest {
 	t.Helper()
-	loaded, err := loadConfig(c.file, os.Environ())
+	loaded, err := config.Load(c.file, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,20 +116,20 @@ func startIngest(t *testing.T, c commands) *ingest.Ingest {
 		}
 		conn.Close()
 	})
-	d, err := newDeps(t.Context(), loaded, slog.New(slog.DiscardHandler))
+	d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.pool.Close)
-	i, running := d.ingest(), newServices(d.log)
+	t.Cleanup(d.Pool.Close)
+	i, running := d.Ingest(), wiring.NewServices(d.Log)
 	t.Cleanup(func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	running.start(t.Context(), "ingest", i.Run)
-	project := d.project()
-	running.start(t.Context(), "project", project.Run)
+	running.Start(t.Context(), "ingest", i.Run)
+	project := d.Project()
+	running.Start(t.Context(), "project", project.Run)
 	eventually(t, project.Ready)
 	return i
 }

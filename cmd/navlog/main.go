@@ -4,10 +4,10 @@
 //	project    log -> read models      (ClickHouse)
 //	serve      read models -> HTTP
 //	dispatch   referral topics -> signed webhooks
-//	up         all four, with embedded engines and a development chain
 //
 // The operator's commands are audit, config, migrate, partner, projection,
-// status, verify and webhook. faultproxy is for tests.
+// status, verify and webhook. What runs all of it on one machine, with engines of
+// its own, is cmd/navlog-dev: nothing of that is linked in here.
 //
 // This package only ties the programs together: it reads the configuration,
 // opens the engines, and runs what was asked for until a signal comes.
@@ -15,20 +15,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"os/signal"
-	"runtime/debug"
-	"syscall"
 
-	"github.com/alecthomas/kong"
+	"github.com/navlog/navlog/cmd/internal/cli"
 )
 
-type cli struct {
-	Up         upCmd         `cmd:"" help:"Run everything on this machine: embedded engines, a development chain, the four programs."`
+type subcommands struct {
 	Ingest     ingestCmd     `cmd:"" help:"Follow the chain and append its logs to the Kafka log; say what that will cost; go on after a freeze."`
 	Project    projectCmd    `cmd:"" help:"Build the ClickHouse read models from the log."`
 	Serve      serveCmd      `cmd:"" help:"Answer the HTTP API from the read models."`
@@ -41,91 +33,14 @@ type cli struct {
 	Verify     verifyCmd     `cmd:"" help:"Prove that the log is what the chain says and that the read models equal it."`
 	Migrate    migrateCmd    `cmd:"" help:"Bring the tables in PostgreSQL up to date, and grant the programs' roles their rights."`
 	Config     configCmd     `cmd:"" help:"Check a configuration."`
-	Faultproxy faultproxyCmd `cmd:"" help:"Stand in front of a node and fail like a provider, from a seed: for tests of indexers."`
 	Probe      probeCmd      `cmd:"" hidden:"" help:"Ask a /readyz and fail unless it answers 200; for container health checks."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Version    cli.Version   `cmd:"" help:"Print the version."`
 }
 
-// common are the flags that every command takes.
-type common struct {
-	Config  string `short:"c" type:"path" placeholder:"FILE" env:"NAVLOG_CONFIG" help:"Configuration file (default: navlog.yaml where it exists). Environment variables NAVLOG_... win over it."`
-	LogJSON bool   `name:"log-json" help:"Write log lines as JSON."`
-	Verbose bool   `short:"v" help:"Log debug lines too."`
-}
-
-func (c common) logger(w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo}
-	if c.Verbose {
-		options.Level = slog.LevelDebug
-	}
-	var handler slog.Handler = slog.NewTextHandler(w, options)
-	if c.LogJSON {
-		handler = slog.NewJSONHandler(w, options)
-	}
-	log := slog.New(handler)
-	slog.SetDefault(log)
-	return log
-}
-
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "navlog:", err)
-		os.Exit(1)
-	}
-}
-
-// errHelp ends a run that only printed help.
-var errHelp = errors.New("help was printed")
+func main() { cli.Main("navlog", run) }
 
 // run is main without the process around it, so that tests can call it.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			if e, ok := r.(error); ok && errors.Is(e, errHelp) {
-				err = nil
-				return
-			}
-			panic(r)
-		}
-	}()
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	var c cli
-	parser, err := kong.New(&c,
-		kong.Name("navlog"),
-		kong.Description("Indexes on-chain vaults into an immutable log, serves exact statistics from it, and tells partners with signed webhooks."),
-		kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { panic(errHelp) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"faults": faultNames()},
-		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&streams{stdout, stderr}),
-	)
-	if err != nil {
-		return err
-	}
-	parsed, err := parser.Parse(args)
-	if err != nil {
-		return fmt.Errorf("%w (try `navlog --help`)", err)
-	}
-	return parsed.Run()
-}
-
-// streams are where a command writes: results to out, everything else to err.
-type streams struct{ out, err io.Writer }
-
-type versionCmd struct{}
-
-// Run prints the version that the Go toolchain recorded in the binary.
-func (versionCmd) Run(s *streams) error {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-	}
-	_, err := fmt.Fprintln(s.out, "navlog", version)
-	return err
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	return cli.Run(ctx, "navlog", "Indexes on-chain vaults into an immutable log, serves exact statistics from it, and tells partners with signed webhooks.",
+		new(subcommands), args, stdout, stderr)
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
@@ -97,10 +99,10 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	}
 }
 
-// startProject runs project and serve as `navlog up` does, and gives the API's URL.
+// startProject runs project and serve as `navlog-dev up` does, and gives the API's URL.
 func startProject(t *testing.T, c commands) string {
 	t.Helper()
-	loaded, err := loadConfig(c.file, os.Environ())
+	loaded, err := config.Load(c.file, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,23 +119,23 @@ func startProject(t *testing.T, c commands) string {
 		conn.Close()
 	})
 	writeLog(t, loaded.Kafka, 40)
-	d, err := newDeps(t.Context(), loaded, slog.New(slog.DiscardHandler))
+	d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.pool.Close)
-	serve, err := d.serve()
+	t.Cleanup(d.Pool.Close)
+	serve, err := d.Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	project, running := d.project(), newServices(d.log)
+	project, running := d.Project(), wiring.NewServices(d.Log)
 	t.Cleanup(func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	running.start(t.Context(), "serve", serve.Run)
-	running.start(t.Context(), "project", project.Run)
+	running.Start(t.Context(), "serve", serve.Run)
+	running.Start(t.Context(), "project", project.Run)
 	eventually(t, project.Ready)
 	eventually(t, serve.Ready)
 	return "http://" + serve.Addr()

@@ -13,6 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -32,8 +35,8 @@ type statusRow struct {
 
 // Run prints one line a program, how the chain and its endpoints are, and how
 // many deliveries are in which state.
-func (cmd statusCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
 		found, err := q.ListStatus(ctx)
 		if err != nil {
@@ -52,9 +55,9 @@ func (cmd statusCmd) Run(ctx context.Context, s *streams) error {
 			deliveries[c.State] = c.Deliveries
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(map[string]any{"programs": rows, "deliveries": deliveries})
+			return json.NewEncoder(s.Out).Encode(map[string]any{"programs": rows, "deliveries": deliveries})
 		}
-		return writeStatus(s.out, rows, deliveries)
+		return writeStatus(s.Out, rows, deliveries)
 	})
 }
 
@@ -117,7 +120,7 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	fmt.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.ChainStatus), st.FinalBlock)
 	if b := st.Backfill; b != nil {
 		fmt.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
-			percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(st.ETASeconds))
+			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))
 	}
 	if st.ProvenTo > 0 {
 		fmt.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)
@@ -126,7 +129,7 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 		fmt.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
 	}
 	if len(st.Calls) > 0 {
-		fmt.Fprintf(w, "asked\t%s, %d bytes (%s)\n", spent(st.Calls), registry.Spent(st.Calls).Bytes, byMethod(st.Calls))
+		fmt.Fprintf(w, "asked\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
 	}
 	if st.Reason != "" {
 		fmt.Fprintf(w, "%s\t%s\n", st.State, st.Reason)

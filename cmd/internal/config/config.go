@@ -1,4 +1,7 @@
-package main
+// Package config reads the configuration of navlog: a YAML file and the
+// environment, which wins. It names every mistake at once, in words that need no
+// knowledge of the code, and refuses whatever would have no effect.
+package config
 
 import (
 	"bytes"
@@ -26,9 +29,9 @@ import (
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
-// config is navlog.yaml. Every key can be given as an environment variable
+// Config is navlog.yaml. Every key can be given as an environment variable
 // too: kafka.replicationFactor is NAVLOG_KAFKA_REPLICATION_FACTOR.
-type config struct {
+type Config struct {
 	Chain       ingest.Config      `yaml:"chain" envPrefix:"CHAIN_"`
 	Kafka       chainlog.Config    `yaml:"kafka" envPrefix:"KAFKA_"`
 	ClickHouse  readmodel.Config   `yaml:"clickhouse" envPrefix:"CLICKHOUSE_"`
@@ -37,7 +40,7 @@ type config struct {
 	HTTP        query.Config       `yaml:"http" envPrefix:"HTTP_"`
 	Webhooks    dispatch.Config    `yaml:"webhooks" envPrefix:"WEBHOOKS_"`
 	Guard       guard.Config       `yaml:"guard" envPrefix:"GUARD_"`
-	Ops         opsConfig          `yaml:"ops" envPrefix:"OPS_"`
+	Ops         Ops                `yaml:"ops" envPrefix:"OPS_"`
 
 	// unread says that reading the file stopped at a mistake: what validate would
 	// say of the rest would be wrong.
@@ -49,8 +52,9 @@ type config struct {
 	SecretKey string `yaml:"-" env:"SECRET_KEY"`
 }
 
-func defaultConfig() config {
-	return config{
+// Default has every setting that an operator need not give.
+func Default() Config {
+	return Config{
 		Chain:       ingest.DefaultConfig(),
 		Kafka:       chainlog.DefaultConfig(),
 		ClickHouse:  readmodel.DefaultConfig(),
@@ -61,13 +65,33 @@ func defaultConfig() config {
 	}
 }
 
+// Ops is the section ops of navlog.yaml: a small HTTP server beside each
+// of the four programs, with /healthz, /readyz and /metrics. serve has them on
+// the port of the API too; the others have no other port. `navlog-dev up` has
+// the metrics of all on the port of the API and starts no such server.
+type Ops struct {
+	// Listen is host:port; default empty: no such server. Programs on one host
+	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
+	Listen string `yaml:"listen" env:"LISTEN"`
+}
+
+func (c Ops) validate() error {
+	if c.Listen == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("ops.listen is %q and must be host:port, for example 127.0.0.1:9464", c.Listen)
+	}
+	return portFault("ops.listen", c.Listen)
+}
+
 const defaultFile = "navlog.yaml"
 
-// loadConfig reads the file (the default one may be missing) and then the
+// Load reads the file (the default one may be missing) and then the
 // environment. It reports every mistake of form at once; validate says what is
 // wrong with the values.
-func loadConfig(file string, environ []string) (config, error) {
-	c := defaultConfig()
+func Load(file string, environ []string) (Config, error) {
+	c := Default()
 	name, optional := file, false
 	if name == "" {
 		name, optional = defaultFile, true
@@ -89,7 +113,7 @@ func loadConfig(file string, environ []string) (config, error) {
 // need no knowledge of the code.
 var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
 
-func parseYAML(name string, b []byte, c *config) error {
+func parseYAML(name string, b []byte, c *Config) error {
 	decoder := yaml.NewDecoder(bytes.NewReader(b))
 	decoder.KnownFields(true)
 	err := decoder.Decode(c)
@@ -135,7 +159,7 @@ var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_ENGINES",
 
 // parseEnvironment sets each variable apart, so that what is wrong with it can be
 // said with its name. They are taken in order: a list goes before its elements.
-func parseEnvironment(environ []string, c *config) error {
+func parseEnvironment(environ []string, c *Config) error {
 	given := env.ToMap(environ)
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
@@ -149,7 +173,7 @@ func parseEnvironment(environ []string, c *config) error {
 // setFromEnvironment sets what one variable names. The others lose their values,
 // by which they set nothing, and keep their names, which tell how many elements
 // a list has.
-func setFromEnvironment(key string, given map[string]string, c *config) error {
+func setFromEnvironment(key string, given map[string]string, c *Config) error {
 	alone := make(map[string]string, len(given))
 	for name := range given {
 		alone[name] = ""
@@ -174,50 +198,52 @@ func setFromEnvironment(key string, given map[string]string, c *config) error {
 	return nil
 }
 
-// Sections that a command needs; it is refused when one of them is wrong.
-type section int
+// A Section is a part of the configuration that a command needs; the command is
+// refused when it is wrong.
+type Section int
 
 const (
-	needChain section = iota
-	needChainID
-	needKafka
-	needClickHouse
-	needPostgres
-	needProjections
-	needHTTP
-	needWebhooks
-	needSecretKey
+	NeedChain Section = iota
+	NeedChainID
+	NeedKafka
+	NeedClickHouse
+	NeedPostgres
+	NeedProjections
+	NeedHTTP
+	NeedWebhooks
+	NeedSecretKey
 )
 
-var allSections = []section{needChain, needKafka, needClickHouse, needPostgres, needProjections, needHTTP, needWebhooks, needSecretKey}
+// AllSections are those that the four programs need together.
+var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks, NeedSecretKey}
 
-// validate reports every mistake in the sections at once.
-func (c config) validate(sections ...section) error {
+// Validate reports every mistake in the sections at once.
+func (c Config) Validate(sections ...Section) error {
 	if c.unread {
 		return nil
 	}
 	var faults []error
 	for _, s := range sections {
 		switch s {
-		case needChain:
+		case NeedChain:
 			faults = append(faults, c.Chain.Validate())
-		case needChainID:
+		case NeedChainID:
 			if c.Chain.ID == 0 {
 				faults = append(faults, errors.New("chain.id is missing: give the chain id, such as 1 for Ethereum"))
 			}
-		case needKafka:
+		case NeedKafka:
 			faults = append(faults, c.Kafka.Validate())
-		case needClickHouse:
+		case NeedClickHouse:
 			faults = append(faults, c.ClickHouse.Validate())
-		case needPostgres:
+		case NeedPostgres:
 			faults = append(faults, c.Postgres.Validate())
-		case needProjections:
+		case NeedProjections:
 			faults = append(faults, c.Projections.Validate())
-		case needHTTP:
+		case NeedHTTP:
 			faults = append(faults, c.HTTP.Validate(), portFault("http.listen", c.HTTP.Listen))
-		case needWebhooks:
+		case NeedWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
-		case needSecretKey:
+		case NeedSecretKey:
 			_, err := registry.NewSealer(c.SecretKey)
 			faults = append(faults, err)
 		}
@@ -236,32 +262,4 @@ func portFault(key, address string) error {
 		return fmt.Errorf("%s is %q and its port must be 0 to 65535", key, address)
 	}
 	return nil
-}
-
-type configCmd struct {
-	Check configCheckCmd `cmd:"" help:"Say everything that is wrong with the configuration, at once."`
-}
-
-type configCheckCmd struct {
-	common
-}
-
-// Run exits with 0 and one line, or with every mistake on a line of its own.
-func (cmd configCheckCmd) Run(s *streams) error {
-	c, err := loadConfig(cmd.Config, os.Environ())
-	if err = errors.Join(err, c.validate(allSections...)); err != nil {
-		return fmt.Errorf("the configuration has mistakes:\n%w", err)
-	}
-	_, err = fmt.Fprintf(s.out, "configuration is sound: chain %d, %d vaults\n", c.Chain.ID, len(c.Chain.Vaults))
-	return err
-}
-
-// load is what every program starts with: the file, the environment, and the
-// sections it needs, all mistakes at once.
-func (cmd common) load(sections ...section) (config, error) {
-	c, err := loadConfig(cmd.Config, os.Environ())
-	if err = errors.Join(err, c.validate(sections...)); err != nil {
-		return config{}, fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err)
-	}
-	return c, nil
 }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime/debug"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/cmd/internal/wiring"
+	"github.com/navlog/navlog/ingest"
+)
+
+// runAlone runs a program and its ops server until ctx ends or one of them
+// fails. The console shows how an ingest backfills.
+func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program, screen *console.Console) error {
+	defer d.Pool.Close()
+	d.ShowReady(name, p)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return p.Run(ctx) })
+	group.Go(func() error { return wiring.ServeOps(ctx, d.Config.Ops, d.Metrics, p.Ready) })
+	if i, ok := p.(*ingest.Ingest); ok {
+		group.Go(func() error { return screen.Watch(ctx, i.Status, d.Log) })
+	}
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// start is how each of the four programs begins.
+func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, build func(*wiring.Deps) (wiring.Program, error), sections ...config.Section) error {
+	c, err := cmd.Load(sections...)
+	if err != nil {
+		return err
+	}
+	screen := console.New(s.Err)
+	d, err := wiring.New(ctx, c, cmd.Logger(screen))
+	if err != nil {
+		return err
+	}
+	p, err := build(d)
+	if err != nil {
+		d.Pool.Close()
+		return err
+	}
+	return runAlone(ctx, d, name, p, screen)
+}
+
+type ingestCmd struct {
+	Run      ingestRunCmd      `cmd:"" default:"withargs" help:"Follow the chain and append its logs to the Kafka log."`
+	Estimate ingestEstimateCmd `cmd:"" help:"Say what a backfill will cost, in calls, price units, bytes and time, by samples of the chain; write nothing."`
+	Resume   ingestResumeCmd   `cmd:"" help:"End a freeze: show what going on with the reorganised chain takes, and do it with --accept-reorg."`
+}
+
+type ingestRunCmd struct{ cli.Flags }
+
+// Run follows the chain until a signal comes.
+func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return start(ctx, s, cmd.Flags, "ingest", func(d *wiring.Deps) (wiring.Program, error) { return d.Ingest(), nil }, config.NeedChain, config.NeedKafka, config.NeedPostgres)
+}
+
+type projectCmd struct{ cli.Flags }
+
+// projectGarbage is how much garbage there may be beside what is in use, in
+// percent: a replay makes large pieces of it, and what is in use holds hardly a
+// pointer, so that it is found quickly.
+const projectGarbage = 10
+
+// Run keeps the read models up to date until a signal comes.
+func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(projectGarbage)
+	}
+	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil }, config.NeedChainID, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedProjections)
+}
+
+type serveCmd struct{ cli.Flags }
+
+const (
+	// serveGarbage is how much garbage there may be beside what is in use, in
+	// percent: little is in use, and answers out of the cache make much.
+	serveGarbage = 400
+	// serveMemory is the bytes from which on garbage is collected sooner, beside
+	// those of the answers that are kept.
+	serveMemory = 168 << 20
+)
+
+// Run answers HTTP until a signal comes.
+func (cmd serveCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(serveGarbage)
+	}
+	serve := func(d *wiring.Deps) (wiring.Program, error) {
+		if os.Getenv("GOMEMLIMIT") == "" {
+			debug.SetMemoryLimit(serveMemory + int64(d.Config.HTTP.CacheBytes))
+		}
+		return d.Serve()
+	}
+	return start(ctx, s, cmd.Flags, "serve", serve, config.NeedChainID, config.NeedClickHouse, config.NeedPostgres, config.NeedHTTP)
+}
+
+type dispatchCmd struct{ cli.Flags }
+
+// Run sends webhooks until a signal comes.
+func (cmd dispatchCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return start(ctx, s, cmd.Flags, "dispatch", func(d *wiring.Deps) (wiring.Program, error) { return d.Dispatch() }, config.NeedChainID, config.NeedKafka, config.NeedPostgres, config.NeedWebhooks, config.NeedSecretKey)
+}
