@@ -27,6 +27,9 @@ func TestNavlogLinksNothingForDevelopment(t *testing.T) {
 // The helper processes of the embedded engines are the binary itself, started with
 // a variable that says what to run: navlog does not look at it.
 func TestNavlogHasNoChildMode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds both programs")
+	}
 	dir := t.TempDir()
 	if out, err := exec.Command("go", "build", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev").CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
