@@ -95,14 +95,11 @@ bench-query: build ## Measure the HTTP API on 10 million events beside PostgreSQ
 	$(BIN)/bench-query --events $(EVENTS)
 
 .PHONY: lint
-lint: $(TOOLS)/staticcheck ## gofmt, go vet, staticcheck, and the dependency rule
-	@out=$$(gofmt -l $$(git ls-files '*.go')); test -z "$$out" || { echo "gofmt differs: $$out"; exit 1; }
-	go vet ./...
-	$(TOOLS)/staticcheck ./...
-	go test -count=1 -run 'TestDependencyRule' ./deploy/structure
+lint: $(TOOLS)/golangci-lint ## What .golangci.yaml says: what may import what, gofmt, vet, staticcheck and others
+	$(TOOLS)/golangci-lint run ./...
 
 .PHONY: generate
-generate: tools ## Regenerate protobuf, SQL, contracts and bindings
+generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, contracts and bindings
 	cd deploy/tools && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf lint
 	cd schemas && PATH=$(TOOLS):$$PATH $(ROOT)/deploy/tools/node_modules/.bin/buf generate
@@ -114,12 +111,13 @@ verify: generate ## Fail when generated code differs from what is committed
 	@out=$$(git status --porcelain -- schemas go.mod go.sum); test -z "$$out" || { git --no-pager diff -- schemas | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 .PHONY: tools
-tools: $(TOOLS)/gotestsum $(TOOLS)/staticcheck $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools
+tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools
 
 $(TOOLS)/gotestsum: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install gotest.tools/gotestsum
-$(TOOLS)/staticcheck: deploy/tools/go.mod
-	cd deploy/tools && GOBIN=$(TOOLS) go install honnef.co/go/tools/cmd/staticcheck
+# A module of its own: its two hundred dependencies would choose the versions of everybody else's.
+$(TOOLS)/golangci-lint: deploy/tools/golangci/go.mod
+	cd deploy/tools/golangci && GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(TOOLS)/sqlc: deploy/tools/go.mod
 	cd deploy/tools && GOBIN=$(TOOLS) go install github.com/sqlc-dev/sqlc/cmd/sqlc
 $(TOOLS)/protoc-gen-go: deploy/tools/go.mod
