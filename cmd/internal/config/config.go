@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -157,32 +158,40 @@ const envPrefix = "NAVLOG_"
 // configuration.
 var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
 
-// parseEnvironment sets each variable apart, so that what is wrong with it can be
-// said with its name. They are taken in order: a list goes before its elements.
+// parseEnvironment lays what the environment says over c, all of it at once.
 func parseEnvironment(environ []string, c *Config) error {
 	given := env.ToMap(environ)
+	maps.DeleteFunc(given, func(key, _ string) bool {
+		return !strings.HasPrefix(key, envPrefix) || slices.Contains(notSettings, key)
+	})
+	set := map[string]bool{}
+	err := env.ParseWithOptions(c, env.Options{Prefix: envPrefix, Environment: given, OnSet: func(key string, _ any, _ bool) { set[key] = true }})
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		if strings.HasPrefix(key, envPrefix) && !slices.Contains(notSettings, key) {
-			faults = append(faults, setFromEnvironment(key, given, c))
+		switch {
+		case !set[key]:
+			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key))
+		case err != nil:
+			faults = append(faults, mistakeIn(key, given))
 		}
+	}
+	if err != nil && errors.Join(faults...) == nil {
+		return fmt.Errorf("environment: %w", err)
 	}
 	return errors.Join(faults...)
 }
 
-// setFromEnvironment sets what one variable names. The others lose their values,
-// by which they set nothing, and keep their names, which tell how many elements
-// a list has.
-func setFromEnvironment(key string, given map[string]string, c *Config) error {
+// mistakeIn says what is wrong with one variable: the library names the field that
+// it could not set, and not the variable. Alone, it is known which one it was; the
+// others lose their values, and keep their names, which tell how many elements a
+// list has.
+func mistakeIn(key string, given map[string]string) error {
 	alone := make(map[string]string, len(given))
 	for name := range given {
 		alone[name] = ""
 	}
 	alone[key] = given[key]
-	known := false
-	err := env.ParseWithOptions(c, env.Options{Prefix: envPrefix, Environment: alone, OnSet: func(name string, _ any, _ bool) {
-		known = known || name == key
-	}})
+	err := env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: alone})
 	var wrong env.ParseError
 	var number *strconv.NumError
 	switch {
@@ -192,8 +201,6 @@ func setFromEnvironment(key string, given map[string]string, c *Config) error {
 		return fmt.Errorf("environment variable %s: %w", key, wrong.Err)
 	case err != nil:
 		return fmt.Errorf("environment variable %s: %w", key, err)
-	case !known:
-		return fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key)
 	}
 	return nil
 }
@@ -226,7 +233,7 @@ func (c Config) Validate(sections ...Section) error {
 	for _, s := range sections {
 		switch s {
 		case NeedChain:
-			faults = append(faults, c.Chain.Validate())
+			faults = append(faults, c.Chain.Validate(), c.untouchedChain())
 		case NeedChainID:
 			if c.Chain.ID == 0 {
 				faults = append(faults, errors.New("chain.id is missing: give the chain id, such as 1 for Ethereum"))
@@ -240,7 +247,7 @@ func (c Config) Validate(sections ...Section) error {
 		case NeedProjections:
 			faults = append(faults, c.Projections.Validate())
 		case NeedHTTP:
-			faults = append(faults, c.HTTP.Validate(), portFault("http.listen", c.HTTP.Listen))
+			faults = append(faults, c.HTTP.Validate(), untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
 		case NeedWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
 		case NeedSecretKey:
@@ -249,6 +256,36 @@ func (c Config) Validate(sections ...Section) error {
 		}
 	}
 	return errors.Join(append(faults, c.Ops.validate())...)
+}
+
+// What deploy/navlog.example.yaml has where the operator has to decide. Addresses
+// of precompiles are no contract's, and .example is nobody's domain.
+const (
+	exampleVault  = "0x0000000000000000000000000000000000000001"
+	exampleRouter = "0x0000000000000000000000000000000000000002"
+)
+
+var exampleHosts = []string{"node.example", "provider.example"}
+
+// untouchedChain finds what was copied from the example and is still as it was.
+func (c Config) untouchedChain() error {
+	var faults []error
+	for i, v := range c.Chain.Vaults {
+		faults = append(faults, untouched(fmt.Sprintf("chain.vaults[%d].address", i), v.Address, exampleVault))
+	}
+	for i, endpoint := range c.Chain.RPC {
+		if u, err := url.Parse(endpoint.URL); err == nil && slices.Contains(exampleHosts, u.Hostname()) {
+			faults = append(faults, untouched(fmt.Sprintf("chain.rpc[%d]", i), u.Hostname(), u.Hostname()))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func untouched(key, value, example string) error {
+	if !strings.EqualFold(value, example) {
+		return nil
+	}
+	return fmt.Errorf("%s is still the one of the example, %s: give your own", key, example)
 }
 
 // portFault names a port that nobody can listen on. What has no port at all is
