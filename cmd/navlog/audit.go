@@ -86,7 +86,7 @@ type auditRow struct {
 // Run lists what operators did, newest first.
 func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListAudit(ctx, db.ListAuditParams{PartnerID: cmd.Partner, Limit: cmd.Limit})

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -15,14 +16,20 @@ type configCmd struct {
 
 type configCheckCmd struct {
 	cli.Flags
+	Connect bool `help:"Also ask each node and engine that it names whether it answers, and takes the login."`
 }
 
-// Run exits with 0 and one line, or with every mistake on a line of its own.
-func (cmd configCheckCmd) Run(s *cli.Streams) error {
+// Run exits with 0 and one line, or with every mistake on a line of its own. With
+// --connect there is a line for each engine.
+func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	if err = errors.Join(err, c.Validate(config.AllSections...)); err != nil {
-		return fmt.Errorf("the configuration has mistakes:\n%w", err)
+		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
-	_, err = fmt.Fprintf(s.Out, "configuration is sound: chain %d, %d vaults\n", c.Chain.ID, len(c.Chain.Vaults))
-	return err
+	if _, err = fmt.Fprintf(s.Out, "configuration is sound: chain %d, %d vaults\n", c.Chain.ID, len(c.Chain.Vaults)); err != nil || !cmd.Connect {
+		return err
+	}
+	e := &examination{config: c}
+	e.reach(ctx, false)
+	return e.report(s.Out, false)
 }

@@ -28,7 +28,7 @@ type ingestEstimateCmd struct {
 // Run says what a backfill into a new log costs.
 func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Samples < 1 || cmd.Samples > 1000 {
-		return fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples)
+		return cli.Usage.With(fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples))
 	}
 	c, err := cmd.Load(config.NeedChain)
 	if err != nil {

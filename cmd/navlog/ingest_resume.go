@@ -57,7 +57,7 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 		err = printResumption(s.Out, r)
 	}
 	if err == nil && !r.Accepted {
-		err = errNotAccepted
+		err = cli.Frozen.With(errNotAccepted)
 	}
 	return err
 }

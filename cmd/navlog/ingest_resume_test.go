@@ -10,6 +10,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local"
@@ -70,10 +71,26 @@ func TestIngestResume(t *testing.T) {
 	}
 	reached("freeze", func(st ingest.Status) bool { return st.State == ingest.Frozen })
 	if reason := i.Status().Reason; !strings.Contains(reason, "`navlog ingest resume`") {
-		t.Errorf("the status does not name the Command: %s", reason)
+		t.Errorf("the status does not name the command: %s", reason)
 	}
 
+	eventually(t, func() error { // ingest writes its state once a second
+		out, err := c.run("status")
+		if cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "frozen") {
+			return fmt.Errorf("the status ends with %v:\n%s", err, out)
+		}
+		return nil
+	})
+	if out, err := c.run("doctor"); err == nil || !strings.Contains(out, "FAIL     ingest") {
+		t.Errorf("the doctor: %v\n%s", err, out)
+	}
+	if out, err := c.run("log", "stats"); err != nil || !strings.Contains(out, "FROZEN") || !strings.Contains(out, "DepositAccepted") {
+		t.Errorf("the stats: %v\n%s", err, out)
+	}
 	out, err := c.run("ingest", "resume")
+	if cli.CodeOf(err) != cli.Frozen {
+		t.Errorf("it ends with code %d", cli.CodeOf(err))
+	}
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("without the flag it ends with %v", err)
 	}
@@ -94,6 +111,9 @@ func TestIngestResume(t *testing.T) {
 	reached("head of the new chain", atHead)
 	steps(2, 10)
 	reached("head with new traffic", atHead)
+	if out, err := c.run("log", "tail", "-n", "100000"); err != nil || !strings.Contains(out, "TAKES BACK seq ") || !strings.Contains(out, "accept-reorg") {
+		t.Errorf("the log: %v\n%s", err, out)
+	}
 	if out, err := c.run("verify"); err != nil {
 		t.Errorf("the read models after the resumption: %v\n%s", err, out)
 	}

@@ -57,7 +57,7 @@ type partnerCreateCmd struct {
 // Run creates the partner.
 func (cmd partnerCreateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.ID < 0 || cmd.ID > 1<<32-1 {
-		return fmt.Errorf("--id is %d and must be 1 to 4294967295, the range of the id on chain", cmd.ID)
+		return cli.Usage.With(fmt.Errorf("--id is %d and must be 1 to 4294967295, the range of the id on chain", cmd.ID))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		sealer, err := registry.ProvenSealer(ctx, pool, c.SecretKey)
@@ -231,7 +231,7 @@ type partnerSetLimitCmd struct {
 // Run sets the limit.
 func (cmd partnerSetLimitCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 0 || cmd.Limit > 1_000_000 {
-		return fmt.Errorf("the limit is %d and must be 0 to 1000000 requests a minute", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("the limit is %d and must be 0 to 1000000 requests a minute", cmd.Limit))
 	}
 	p := db.SetPartnerRateLimitParams{ID: cmd.ID}
 	if cmd.Limit > 0 {
@@ -273,7 +273,7 @@ const revokedWithin = "a second"
 // Run revokes.
 func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (cmd.Last4 == "") || cmd.Last4 != "" && len(cmd.Last4) != 4 {
-		return fmt.Errorf("say which key of partner %d ends: its last four characters, as `navlog partner show %d` has them, or --all", cmd.ID, cmd.ID)
+		return cli.Usage.With(fmt.Errorf("say which key of partner %d ends: its last four characters, as `navlog partner show %d` has them, or --all", cmd.ID, cmd.ID))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		revoked, err := registry.RevokeKeys(ctx, pool, cmd.operator(), cmd.ID, cmd.Last4)
@@ -319,7 +319,7 @@ type partnerRotateSecretCmd struct {
 // Run replaces the secret.
 func (cmd partnerRotateSecretCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Overlap < 0 || cmd.Overlap > 720*time.Hour {
-		return fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap)
+		return cli.Usage.With(fmt.Errorf("--overlap is %s and must be 0s to 720h", cmd.Overlap))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		sealer, err := cmd.sealer(ctx, pool, c.SecretKey)

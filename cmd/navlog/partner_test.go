@@ -41,8 +41,14 @@ func (c commands) json(into any, args ...string) {
 	if err != nil {
 		c.t.Fatalf("navlog %s: %v", strings.Join(args, " "), err)
 	}
+	c.tryJSON(out, into)
+}
+
+// tryJSON reads what a command printed.
+func (c commands) tryJSON(out string, into any) {
+	c.t.Helper()
 	if err := json.Unmarshal([]byte(out), into); err != nil {
-		c.t.Fatalf("navlog %s printed %q: %v", strings.Join(args, " "), out, err)
+		c.t.Fatalf("%v: %s", err, out)
 	}
 }
 

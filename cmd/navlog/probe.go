@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 )
 
@@ -12,4 +13,7 @@ type probeCmd struct {
 }
 
 // Run fails unless the address answers 200 within 4 seconds.
-func (cmd probeCmd) Run(ctx context.Context) error { return wiring.Probe(ctx, cmd.URL) }
+// Health checks know no other codes than 0 and 1.
+func (cmd probeCmd) Run(ctx context.Context) error {
+	return cli.Failed.With(wiring.Probe(ctx, cmd.URL))
+}

@@ -112,6 +112,9 @@ func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if rebuilt == nil {
 			return err
 		}
+		if errors.Is(err, projections.ErrDiffers) {
+			err = cli.Different.With(err)
+		}
 		return errors.Join(cmd.print(s.Out, rebuilt, err), err)
 	}, config.NeedChainID, config.NeedKafka)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local/localtest"
@@ -46,6 +47,16 @@ func eventually(t *testing.T, condition func() error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// loadedKafka is how the environment says that Kafka is reached.
+func loadedKafka(t *testing.T) chainlog.Config {
+	t.Helper()
+	c, err := config.Load(os.Getenv("NAVLOG_CONFIG"), os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Kafka
 }
 
 // writeLog writes a short log: a vault and some blocks.
@@ -247,6 +258,22 @@ func TestProjectionLife(t *testing.T) {
 		t.Errorf("rebuild: %v\n%s", err, out)
 	}
 	answers("2")
+
+	loaded, err := config.Load(c.file, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := loaded.ClickHouse.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(t.Context(), "ALTER TABLE "+loaded.ClickHouse.Database(2)+".records DELETE WHERE seq = 5 SETTINGS mutations_sync = 2"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.run("verify", "--no-chain"); cli.CodeOf(err) != cli.Different {
+		t.Errorf("of a generation that lost a row, verify ends with code %d: %v\n%s", cli.CodeOf(err), err, out)
+	}
 }
 
 // TestRebuiltIsJSON: what `rebuild --json` prints can be read back.

@@ -29,7 +29,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		switch {
 		case cmd.NoChain:
 		case len(c.Chain.RPC) == 0:
-			return errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain")
+			return cli.Configuration.With(errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain"))
 		default:
 			options.Node, options.RequestsPerSecond = c.Chain.RPC[0].URL, c.Chain.RPC[0].RequestsPerSecond
 			options.BatchBlocks = c.Chain.BatchBlocks
@@ -44,7 +44,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 			_, err = fmt.Fprint(s.Out, report)
 		}
 		if fault := report.Err(); fault != nil {
-			return errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault))
+			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
 		}
 		return err
 	}, config.NeedChainID, config.NeedKafka, config.NeedClickHouse)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -58,7 +59,7 @@ var deliveryStates = []string{registry.Pending, registry.Parked, registry.Delive
 
 func checkState(state string, allowed []string) error {
 	if state != "" && !slices.Contains(allowed, state) {
-		return fmt.Errorf("--state is %q and must be one of %s", state, strings.Join(allowed, ", "))
+		return cli.Usage.With(fmt.Errorf("--state is %q and must be one of %s", state, strings.Join(allowed, ", ")))
 	}
 	return nil
 }
@@ -66,7 +67,7 @@ func checkState(state string, allowed []string) error {
 // Run lists deliveries.
 func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
 	}
 	if err := checkState(cmd.State, deliveryStates); err != nil {
 		return err
@@ -192,7 +193,22 @@ func (d deliveryRow) print(out io.Writer, body []byte, attempts []attemptRow) er
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
 			phase(a.DNSMs), phase(a.ConnectMs), phase(a.TLSMs), phase(a.FirstByteMs), a.URL)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		if a.Response != "" {
+			fmt.Fprintf(out, "answer %d  %s\n", a.Number, printable(a.Response))
+		}
+	}
+	return nil
+}
+
+// printable shows what a receiver answered on one line: it is a stranger's text, and
+// must not move the cursor of a terminal.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }
 
 func phase(ms *float64) string {

@@ -139,7 +139,7 @@ type webhookReplayRangeCmd struct {
 // Run replays a range.
 func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From < 1 || cmd.To < cmd.From {
-		return fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To)
+		return cli.Usage.With(fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To))
 	}
 	if err := checkState(cmd.State, []string{registry.Delivered, registry.Failed, registry.NoEndpoint}); err != nil {
 		return err
@@ -205,7 +205,7 @@ type webhookFollowLogCmd struct {
 func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 	id, err := hex.DecodeString(cmd.Log)
 	if err != nil || len(id) != 16 {
-		return fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log)
+		return cli.Usage.With(fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {

@@ -52,7 +52,7 @@ type deadListCmd struct {
 // Run lists them.
 func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListDeadRecords(ctx, db.ListDeadRecordsParams{ResolvedToo: cmd.All, Limit: cmd.Limit})
@@ -134,7 +134,7 @@ type deadRetryCmd struct {
 // Run asks for it, waits, and says what became of them.
 func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (len(cmd.IDs) == 0) {
-		return errors.New("say which dead records are to be tried again: their ids, or --all")
+		return cli.Usage.With(errors.New("say which dead records are to be tried again: their ids, or --all"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		var asked []int64

@@ -46,7 +46,7 @@ func (f Flags) Logger(w io.Writer) *slog.Logger {
 func (f Flags) Load(sections ...config.Section) (config.Config, error) {
 	c, err := config.Load(f.Config, os.Environ())
 	if err = errors.Join(err, c.Validate(sections...)); err != nil {
-		return config.Config{}, fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err)
+		return config.Config{}, Configuration.With(fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err))
 	}
 	return c, nil
 }
@@ -62,7 +62,7 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, name+":", err)
-		os.Exit(1)
+		os.Exit(int(CodeOf(err)))
 	}
 }
 
@@ -89,7 +89,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 		kong.Description(description),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { panic(errHelp) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
 		kong.Bind(&Streams{stdout, stderr}),
 	)...)
@@ -98,7 +98,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return fmt.Errorf("%w (try `%s --help`)", err, name)
+		return Usage.With(fmt.Errorf("%w (try `%s --help`)", err, name))
 	}
 	return parsed.Run()
 }
