@@ -64,6 +64,9 @@ func (f *fixture) depositsOfAll(n, from int) {
 // What hostile receivers send costs no memory: the dispatcher, in a process of its
 // own, is as large after many of them as after as many sound answers.
 func TestHostileBodiesCostNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures a process of its own")
+	}
 	f := newFixture(t)
 	answers := []func(*fixture, http.ResponseWriter){flood, packed, hugeHeaders, earlyHints}
 	r := f.receiver(ok)

@@ -159,6 +159,9 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 // An answer that does not come in time, for whatever reason, is a failure; a
 // body that does not end is none.
 func TestHostileBodies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for bodies that are slow on purpose")
+	}
 	for name, c := range map[string]struct {
 		answer  func(f *fixture, w http.ResponseWriter)
 		outcome string

@@ -227,6 +227,9 @@ func TestTopicWithRetentionIsRefused(t *testing.T) {
 
 // A log that is too long for Kafka is not tried again and again.
 func TestLogThatIsTooLongIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a large record, and nothing at the same time")
+	}
 	for name, depth := range map[string]uint64{"in backfill": 1, "at the head": 500} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)

@@ -235,6 +235,9 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 // A command that dies at any step leaves a log that it, run again, brings to its
 // end, and that a starting ingest leaves as it is.
 func TestResumeKilledAtEveryStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same at each of many steps")
+	}
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		for _, at := range steps {
 			t.Run(string(at), func(t *testing.T) {

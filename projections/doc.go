@@ -37,7 +37,7 @@
 // up, so that one that fails hurts no other, and a generation in standby is as
 // new as the live one: a rollback is one UPDATE. A projector ends only when the live
 // generation needs a person and there is no other one to write, for that one could
-// become the live one; in the process of `navlog up`, which has the engines, it
+// become the live one; in the process of `navlog-dev up`, which has the engines, it
 // waits for a rebuild.
 //
 // # One keeper

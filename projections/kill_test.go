@@ -26,6 +26,9 @@ import (
 // again, and starts it on the same data. The projector goes on by itself, and
 // all totals are exact.
 func TestClickHouseKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for an engine that starts again and again")
+	}
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()

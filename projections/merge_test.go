@@ -49,6 +49,9 @@ func unmerged(t *testing.T, conn driver.Conn, database string) {
 // TestMergeScattered: what lies in many parts becomes one, what is small or
 // mostly in one part is left alone, and the rows stay what they were.
 func TestMergeScattered(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, merged one table after the other")
+	}
 	t.Parallel()
 	g := newGeneration(t)
 	conn, database := g.conn, g.database

@@ -121,6 +121,9 @@ func TestDecisionsAboutResources(t *testing.T) {
 }
 
 func TestDecisionsAboutParameters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	w := newFixture(t)
 	a, u := vaultA.Hex(), alice.Hex()
 	lists := []string{"/api/v1/vaults/" + a + "/nav", "/api/v1/users", "/api/v1/users/" + u + "/deposits", "/api/v1/users/" + u + "/withdrawals", "/api/v1/queues/withdrawals"}

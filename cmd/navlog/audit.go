@@ -10,9 +10,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -38,65 +40,27 @@ func (s signature) operator() string {
 	return name + "@" + host
 }
 
-// What the audit says of how a deed ended.
-const (
-	auditDone   = "done"
-	auditBegun  = "begun"
-	auditFailed = "failed"
-)
-
-// deed is what an operator changes. Its detail holds no key and no secret.
-type deed struct {
-	command string
-	partner int64 // 0: it is not about a partner
-	detail  string
-}
-
-// record adds a deed to the audit; q may be of the transaction that does it.
-func (s signature) record(ctx context.Context, q *db.Queries, d deed, outcome string) error {
-	p := db.AuditParams{Operator: s.operator(), Command: d.command, Detail: d.detail, Outcome: outcome}
-	if d.partner != 0 {
-		p.PartnerID = &d.partner
-	}
-	if err := q.Audit(ctx, p); err != nil {
-		return fmt.Errorf("record `navlog %s` in the audit: %w", d.command, err)
-	}
-	return nil
-}
-
 // changeFlags are common to the commands that change the registry.
 type changeFlags struct {
 	registryFlags
 	signature
 }
 
-// change runs do in a transaction, and keeps in the same one what it did.
-func (f changeFlags) change(ctx context.Context, pool *pgxpool.Pool, do func(*db.Queries) (deed, error)) error {
-	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-		q := db.New(tx)
-		d, err := do(q)
-		if err != nil {
-			return err
-		}
-		return f.record(ctx, q, d, auditDone)
-	})
-}
-
 // around runs what changes another store than the registry. Its row is there
 // before: what may have been done is known, whatever ends the command.
-func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d deed, do func() error) error {
+func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.Deed, do func() error) error {
 	q := db.New(pool)
-	if err := s.record(ctx, q, d, auditBegun); err != nil {
+	if err := registry.RecordDeed(ctx, q, s.operator(), d, registry.DeedBegun); err != nil {
 		return err
 	}
 	failed := do()
-	outcome := auditDone
+	outcome := registry.DeedDone
 	if failed != nil {
-		outcome = auditFailed
+		outcome = registry.DeedFailed
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second) // also of one that was interrupted
 	defer cancel()
-	if err := s.record(ctx, q, d, outcome); failed == nil {
+	if err := registry.RecordDeed(ctx, q, s.operator(), d, outcome); failed == nil {
 		return err
 	}
 	return failed
@@ -120,11 +84,11 @@ type auditRow struct {
 }
 
 // Run lists what operators did, newest first.
-func (cmd auditCmd) Run(ctx context.Context, s *streams) error {
+func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListAudit(ctx, db.ListAuditParams{PartnerID: cmd.Partner, Limit: cmd.Limit})
 		if err != nil {
 			return fmt.Errorf("list the audit: %w", err)
@@ -134,9 +98,9 @@ func (cmd auditCmd) Run(ctx context.Context, s *streams) error {
 			rows[i] = auditRow(r)
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(rows)
+			return json.NewEncoder(s.Out).Encode(rows)
 		}
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%s\t%q\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), r.Operator, r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)

@@ -36,13 +36,16 @@ func (c commands) mustRun(args ...string) string {
 	return out
 }
 
+// last4 is by what people tell keys apart.
+func last4(key string) string { return key[len(key)-4:] }
+
 // Whatever an operator changes has a row, in the transaction of the change: who,
 // which command, what; and neither keys nor secrets are in any. A command that
 // changed nothing has none.
 func TestEveryChangeIsAudited(t *testing.T) {
 	c := newCommands(t)
 	t.Setenv("NAVLOG_OPERATOR", "alice")
-	var created, second, third, rotated newPartner
+	var created, second, third, rotated registry.NewPartner
 	c.json(&created, "partner", "create", "Acme", "--id", "7")
 	pool := c.registry()
 	event := uuid.NewString()
@@ -72,7 +75,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		if r.ID == rows[2].ID {
 			who = "bob"
 		}
-		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != auditDone || r.PartnerID != 7 && r.Command != "partner reseal" {
+		if r.Operator != who || r.Login == "" || r.Detail == "" || r.Outcome != registry.DeedDone || r.PartnerID != 7 && r.Command != "partner reseal" {
 			t.Errorf("row %+v", r)
 		}
 	}
@@ -99,12 +102,12 @@ func TestEveryChangeIsAudited(t *testing.T) {
 // A command is in this list or leaves a row: who adds one has to say which.
 func TestCommandsThatChangeNothing(t *testing.T) {
 	reads := []string{
-		"audit", "config check", "faultproxy", "ingest estimate", "partner list", "partner show", "probe", "projection list", "projection show", "status", "verify", "version",
+		"audit", "completion", "config check", "doctor", "ingest estimate", "log show", "log stats", "log tail", "partner list", "partner show", "probe", "projection list", "projection show", "status", "verify", "version",
 		"webhook dead list", "webhook dead show", "webhook list", "webhook show",
 	}
-	programs := []string{"up", "ingest run", "project", "serve", "dispatch"}
-	var c cli
-	parser, err := kong.New(&c, kong.Vars{"faults": faultNames()}, kong.Writers(io.Discard, io.Discard))
+	programs := []string{"ingest run", "project", "serve", "dispatch"}
+	var c subcommands
+	parser, err := kong.New(&c, kong.Writers(io.Discard, io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,10 +128,10 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 func TestAuditAroundOtherStores(t *testing.T) {
 	c := newCommands(t)
 	pool, by := c.registry(), signature{As: "carol"}
-	d := deed{command: "projection drop", detail: "generation 3"}
+	d := registry.Deed{Command: "projection drop", Detail: "generation 3"}
 	if err := by.around(t.Context(), pool, d, func() error {
 		var rows []auditRow
-		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != auditBegun {
+		if c.json(&rows, "audit"); len(rows) != 1 || rows[0].Outcome != registry.DeedBegun {
 			t.Errorf("while it is done: %+v", rows)
 		}
 		return os.ErrPermission
@@ -144,14 +147,14 @@ func TestAuditAroundOtherStores(t *testing.T) {
 	for _, r := range rows {
 		outcomes = append(outcomes, r.Outcome)
 	}
-	if !slices.Equal(outcomes, []string{auditDone, auditBegun, auditFailed, auditBegun}) {
+	if !slices.Equal(outcomes, []string{registry.DeedDone, registry.DeedBegun, registry.DeedFailed, registry.DeedBegun}) {
 		t.Errorf("%+v", rows)
 	}
 }
 
 func TestRevokeKey(t *testing.T) {
 	c := newCommands(t)
-	var one, two, other newPartner
+	var one, two, other registry.NewPartner
 	c.json(&one, "partner", "create", "Acme", "--id", "7")
 	c.json(&two, "partner", "rotate-key", "7")
 	c.json(&other, "partner", "create", "Other", "--id", "8")
@@ -187,7 +190,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	c := newCommands(t)
 	first := os.Getenv("NAVLOG_SECRET_KEY")
 	second := base64.StdEncoding.EncodeToString([]byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdef"))
-	var one, next newPartner
+	var one, next registry.NewPartner
 	c.json(&one, "partner", "create", "Acme", "--id", "7")
 	c.json(&next, "partner", "rotate-secret", "7", "--overlap", "24h")
 	c.mustRun("partner", "create", "Without rotation", "--id", "8")

@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -18,28 +20,28 @@ import (
 // ingestEstimateCmd asks the first endpoint of the chain that answers, and
 // nobody else.
 type ingestEstimateCmd struct {
-	common
+	cli.Flags
 	JSON    bool `name:"json" help:"Write JSON."`
 	Samples int  `default:"10" help:"How many places of the chain are sampled: 1 to 1000."`
 }
 
 // Run says what a backfill into a new log costs.
-func (cmd ingestEstimateCmd) Run(ctx context.Context, s *streams) error {
+func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Samples < 1 || cmd.Samples > 1000 {
-		return fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples)
+		return cli.Usage.With(fmt.Errorf("--samples is %d and must be 1 to 1000", cmd.Samples))
 	}
-	c, err := cmd.load(needChain)
+	c, err := cmd.Load(config.NeedChain)
 	if err != nil {
 		return err
 	}
-	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.logger(s.err)).Estimate(ctx, cmd.Samples)
+	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.Logger(s.Err)).Estimate(ctx, cmd.Samples)
 	if err != nil {
 		return err
 	}
 	if cmd.JSON {
-		return json.NewEncoder(s.out).Encode(e)
+		return json.NewEncoder(s.Out).Encode(e)
 	}
-	return printEstimate(s.out, e, len(c.Chain.Prices) > 0)
+	return printEstimate(s.Out, e, len(c.Chain.Prices) > 0)
 }
 
 func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {

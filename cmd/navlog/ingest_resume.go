@@ -11,6 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -19,7 +21,7 @@ import (
 // models: the log and the chain say everything. The decision is kept in the log;
 // the audit has it too, where the registry can be reached.
 type ingestResumeCmd struct {
-	common
+	cli.Flags
 	signature
 	JSON        bool `name:"json" help:"Write JSON."`
 	AcceptReorg bool `help:"Do it: take back what the chain does not hold any more, and go on with the chain. Without it, only show what that would be."`
@@ -30,12 +32,12 @@ type ingestResumeCmd struct {
 var errNotAccepted = errors.New("nothing was changed: `navlog ingest resume --accept-reorg` goes on with that chain")
 
 // Run shows what going on with the chain takes, and does it when told to.
-func (cmd ingestResumeCmd) Run(ctx context.Context, s *streams) error {
-	c, err := cmd.load(needChain, needKafka)
+func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
+	c, err := cmd.Load(config.NeedChain, config.NeedKafka)
 	if err != nil {
 		return err
 	}
-	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.logger(s.err))
+	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.Logger(s.Err))
 	var r *ingest.Resumption
 	resume := func() (err error) {
 		r, err = i.Resume(ctx, cmd.AcceptReorg)
@@ -50,19 +52,19 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *streams) error {
 		return err
 	}
 	if cmd.JSON {
-		err = json.NewEncoder(s.out).Encode(r)
+		err = json.NewEncoder(s.Out).Encode(r)
 	} else {
-		err = printResumption(s.out, r)
+		err = printResumption(s.Out, r)
 	}
 	if err == nil && !r.Accepted {
-		err = errNotAccepted
+		err = cli.Frozen.With(errNotAccepted)
 	}
 	return err
 }
 
 // audited resumes between two rows of the audit, and without them where the
 // registry is not there: a frozen log is not to wait for it.
-func (cmd ingestResumeCmd) audited(ctx context.Context, s *streams, c config, resume func() error) error {
+func (cmd ingestResumeCmd) audited(ctx context.Context, s *cli.Streams, c config.Config, resume func() error) error {
 	if c.Postgres.URL == "" {
 		return resume()
 	}
@@ -70,11 +72,11 @@ func (cmd ingestResumeCmd) audited(ctx context.Context, s *streams, c config, re
 	defer cancel()
 	pool, err := registry.Open(limited, c.Postgres)
 	if err != nil {
-		fmt.Fprintf(s.err, "the audit has no row of this, for it is in the registry (%v); the log has the decision\n", err)
+		fmt.Fprintf(s.Err, "the audit has no row of this, for it is in the registry (%v); the log has the decision\n", err)
 		return resume()
 	}
 	defer pool.Close()
-	return cmd.around(ctx, pool, deed{command: "ingest resume", detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}, resume)
+	return cmd.around(ctx, pool, registry.Deed{Command: "ingest resume", Detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}, resume)
 }
 
 func printResumption(out io.Writer, r *ingest.Resumption) error {

@@ -10,10 +10,14 @@ import (
 
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // TestIngestResume freezes a running ingest by a reorganisation below the final
@@ -70,7 +74,23 @@ func TestIngestResume(t *testing.T) {
 		t.Errorf("the status does not name the command: %s", reason)
 	}
 
+	eventually(t, func() error { // ingest writes its state once a second
+		out, err := c.run("status")
+		if cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "frozen") {
+			return fmt.Errorf("the status ends with %v:\n%s", err, out)
+		}
+		return nil
+	})
+	if out, err := c.run("doctor"); err == nil || !strings.Contains(out, "FAIL     ingest") {
+		t.Errorf("the doctor: %v\n%s", err, out)
+	}
+	if out, err := c.run("log", "stats"); err != nil || !strings.Contains(out, "FROZEN") || !strings.Contains(out, "DepositAccepted") {
+		t.Errorf("the stats: %v\n%s", err, out)
+	}
 	out, err := c.run("ingest", "resume")
+	if cli.CodeOf(err) != cli.Frozen {
+		t.Errorf("it ends with code %d", cli.CodeOf(err))
+	}
 	if err == nil || !strings.Contains(err.Error(), "nothing was changed") {
 		t.Errorf("without the flag it ends with %v", err)
 	}
@@ -85,21 +105,24 @@ func TestIngestResume(t *testing.T) {
 		t.Errorf("done %+v", done)
 	}
 	var audit []auditRow
-	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" || audit[0].Outcome != auditDone || audit[1].Outcome != auditBegun {
+	if c.json(&audit, "audit"); len(audit) < 2 || audit[0].Command != "ingest resume" || audit[0].Outcome != registry.DeedDone || audit[1].Outcome != registry.DeedBegun {
 		t.Errorf("audit %+v", audit)
 	}
 	reached("head of the new chain", atHead)
 	steps(2, 10)
 	reached("head with new traffic", atHead)
+	if out, err := c.run("log", "tail", "-n", "100000"); err != nil || !strings.Contains(out, "TAKES BACK seq ") || !strings.Contains(out, "accept-reorg") {
+		t.Errorf("the log: %v\n%s", err, out)
+	}
 	if out, err := c.run("verify"); err != nil {
 		t.Errorf("the read models after the resumption: %v\n%s", err, out)
 	}
 }
 
-// startIngest runs ingest and project as `navlog up` does.
+// startIngest runs ingest and project as `navlog-dev up` does.
 func startIngest(t *testing.T, c commands) *ingest.Ingest {
 	t.Helper()
-	loaded, err := loadConfig(c.file, os.Environ())
+	loaded, err := config.Load(c.file, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,20 +136,20 @@ func startIngest(t *testing.T, c commands) *ingest.Ingest {
 		}
 		conn.Close()
 	})
-	d, err := newDeps(t.Context(), loaded, slog.New(slog.DiscardHandler))
+	d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.pool.Close)
-	i, running := d.ingest(), newServices(d.log)
+	t.Cleanup(d.Pool.Close)
+	i, running := d.Ingest(), wiring.NewServices(d.Log)
 	t.Cleanup(func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	running.start(t.Context(), "ingest", i.Run)
-	project := d.project()
-	running.start(t.Context(), "project", project.Run)
+	running.Start(t.Context(), "ingest", i.Run)
+	project := d.Project()
+	running.Start(t.Context(), "project", project.Run)
 	eventually(t, project.Ready)
 	return i
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -18,7 +20,7 @@ type migrateCmd struct {
 
 // Run brings the tables of the registry up to date, with the login that owns them.
 // postgres.skipMigrations is for everybody else.
-func (cmd migrateCmd) Run(ctx context.Context, s *streams) error {
+func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	var before int64
 	open := func(ctx context.Context, c registry.Config) (*pgxpool.Pool, error) {
 		pool, err := registry.Connect(ctx, c)
@@ -34,7 +36,7 @@ func (cmd migrateCmd) Run(ctx context.Context, s *streams) error {
 		}
 		return pool, nil
 	}
-	return cmd.withOpened(ctx, open, func(pool *pgxpool.Pool, _ config) error {
+	return cmd.withOpened(ctx, open, func(pool *pgxpool.Pool, _ config.Config) error {
 		after, err := registry.Version(ctx, pool)
 		if err != nil {
 			return err
@@ -44,16 +46,16 @@ func (cmd migrateCmd) Run(ctx context.Context, s *streams) error {
 				return err
 			}
 		}
-		d := deed{command: "migrate", detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, cmd.Roles)}
+		d := registry.Deed{Command: "migrate", Detail: fmt.Sprintf("tables from version %d to %d, roles granted %t", before, after, cmd.Roles)}
 		if before != after || cmd.Roles {
-			if err := cmd.record(ctx, db.New(pool), d, auditDone); err != nil {
+			if err := registry.RecordDeed(ctx, db.New(pool), cmd.operator(), d, registry.DeedDone); err != nil {
 				return err
 			}
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(map[string]any{"before": before, "version": after, "roles": cmd.Roles})
+			return json.NewEncoder(s.Out).Encode(map[string]any{"before": before, "version": after, "roles": cmd.Roles})
 		}
-		_, err = fmt.Fprintf(s.out, "%s\n", d.detail)
+		_, err = fmt.Fprintf(s.Out, "%s\n", d.Detail)
 		return err
 	})
 }

@@ -5,31 +5,33 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 // registryFlags are common to the operator's commands, which all work on the
 // registry.
 type registryFlags struct {
-	common
+	cli.Flags
 	JSON bool `name:"json" help:"Write JSON."`
 }
 
 // withRegistry runs do on a registry that is open for reading: a command that only
 // looks changes nothing, the tables' version neither.
-func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config) error, sections ...section) error {
+func (f registryFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
 	return f.withOpened(ctx, registry.OpenAsItIs, do, sections...)
 }
 
 // withRegistry runs do on an open registry, brought up to date before like by the
 // programs.
-func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config) error, sections ...section) error {
+func (f changeFlags) withRegistry(ctx context.Context, do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
 	return f.withOpened(ctx, registry.Open, do, sections...)
 }
 
 func (f registryFlags) withOpened(ctx context.Context, open func(context.Context, registry.Config) (*pgxpool.Pool, error),
-	do func(*pgxpool.Pool, config) error, sections ...section) error {
-	c, err := f.load(append(sections, needPostgres)...)
+	do func(*pgxpool.Pool, config.Config) error, sections ...config.Section) error {
+	c, err := f.Load(append(sections, config.NeedPostgres)...)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -23,9 +24,9 @@ type commands struct {
 }
 
 func newCommands(t *testing.T) commands {
-	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(testSecretKey, "NAVLOG_SECRET_KEY="))
+	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	t.Setenv("NAVLOG_POSTGRES_URL", localtest.Postgres(t))
-	return commands{t, writeConfig(t, soundConfig)}
+	return commands{t, configtest.Write(t, configtest.Sound)}
 }
 
 func (c commands) run(args ...string) (string, error) {
@@ -40,14 +41,20 @@ func (c commands) json(into any, args ...string) {
 	if err != nil {
 		c.t.Fatalf("navlog %s: %v", strings.Join(args, " "), err)
 	}
+	c.tryJSON(out, into)
+}
+
+// tryJSON reads what a command printed.
+func (c commands) tryJSON(out string, into any) {
+	c.t.Helper()
 	if err := json.Unmarshal([]byte(out), into); err != nil {
-		c.t.Fatalf("navlog %s printed %q: %v", strings.Join(args, " "), out, err)
+		c.t.Fatalf("%v: %s", err, out)
 	}
 }
 
 func TestPartnerLife(t *testing.T) {
 	c := newCommands(t)
-	var created newPartner
+	var created registry.NewPartner
 	c.json(&created, "partner", "create", "Acme", "--id", "7", "--test")
 	if created.ID != 7 || !registry.WellFormedKey(created.APIKey) || !strings.HasPrefix(created.APIKey, "nk_test_") || !strings.HasPrefix(created.SigningSecret, "whsec_") {
 		t.Fatalf("created %+v", created)
@@ -65,7 +72,7 @@ func TestPartnerLife(t *testing.T) {
 	}
 
 	// Two keys may be live at once; a third revokes the first.
-	var second, third newPartner
+	var second, third registry.NewPartner
 	c.json(&second, "partner", "rotate-key", "7", "--test")
 	if _, err := q.PartnerByKey(t.Context(), registry.HashKey(created.APIKey)); err != nil {
 		t.Errorf("the first key died with the second: %v", err)
@@ -80,7 +87,7 @@ func TestPartnerLife(t *testing.T) {
 		}
 	}
 
-	var rotated newPartner
+	var rotated registry.NewPartner
 	c.json(&rotated, "partner", "rotate-secret", "7")
 	if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: 7, Url: ptr("https://acme.example/hook")}); err != nil {
 		t.Fatal(err)
@@ -89,7 +96,7 @@ func TestPartnerLife(t *testing.T) {
 	if err != nil || len(endpoints) != 1 {
 		t.Fatalf("endpoints %v, %v", endpoints, err)
 	}
-	sealer, err := registry.NewSealer(strings.TrimPrefix(testSecretKey, "NAVLOG_SECRET_KEY="))
+	sealer, err := registry.NewSealer(strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +124,7 @@ func TestPartnerLife(t *testing.T) {
 	if len(list) != 1 || !list[0].Disabled || list[0].RateLimit == nil || *list[0].RateLimit != 30 || list[0].LiveKeys != 2 {
 		t.Errorf("list %+v", list)
 	}
-	var next newPartner
+	var next registry.NewPartner
 	c.json(&next, "partner", "create", "After Acme")
 	if next.ID != 8 {
 		t.Errorf("the partner after 7 got id %d", next.ID)
@@ -215,7 +222,7 @@ func TestSecretsNeedTheirKey(t *testing.T) {
 // has lost the key replaces all secrets.
 func TestSecretsAreOfOneKey(t *testing.T) {
 	c := newCommands(t)
-	var one newPartner
+	var one registry.NewPartner
 	c.json(&one, "partner", "create", "One", "--id", "1")
 	other := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 	t.Setenv("NAVLOG_SECRET_KEY", other)
@@ -225,7 +232,7 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 		}
 	}
 	c.json(&one, "partner", "rotate-secret", "1", "--lost-key")
-	var two newPartner
+	var two registry.NewPartner
 	c.json(&two, "partner", "create", "Two")
 
 	postgres, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
@@ -238,7 +245,7 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := db.New(postgres)
-	for _, p := range []newPartner{one, two} {
+	for _, p := range []registry.NewPartner{one, two} {
 		if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: p.ID, Url: ptr("https://acme.example/hook")}); err != nil {
 			t.Fatal(err)
 		}

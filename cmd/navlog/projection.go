@@ -12,6 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -29,15 +32,15 @@ type projectionCmd struct {
 type projectionFlags struct{ registryFlags }
 
 // withOperator runs do with an open operator.
-func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error, sections ...section) error {
-	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+func (f projectionFlags) withOperator(ctx context.Context, do func(*projections.Operator) error, sections ...config.Section) error {
+	return f.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
 		if err != nil {
 			return err
 		}
 		defer o.Close()
 		return do(o)
-	}, append(sections, needClickHouse)...)
+	}, append(sections, config.NeedClickHouse)...)
 }
 
 // projectionChangeFlags are common to those that change something.
@@ -48,39 +51,39 @@ type projectionChangeFlags struct {
 
 // withAuditedOperator runs do with an open operator, between two rows of the audit:
 // a generation is more than rows of the registry.
-func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d deed, do func(*projections.Operator) error, sections ...section) error {
-	return f.withOpened(ctx, registry.Open, func(pool *pgxpool.Pool, c config) error {
+func (f projectionChangeFlags) withAuditedOperator(ctx context.Context, d registry.Deed, do func(*projections.Operator) error, sections ...config.Section) error {
+	return f.withOpened(ctx, registry.Open, func(pool *pgxpool.Pool, c config.Config) error {
 		o, err := projections.NewOperator(c.Chain.ID, c.Kafka, c.ClickHouse, pool)
 		if err != nil {
 			return err
 		}
 		defer o.Close()
 		return f.around(ctx, pool, d, func() error { return do(o) })
-	}, append(sections, needClickHouse)...)
+	}, append(sections, config.NeedClickHouse)...)
 }
 
 // did prints what a command did.
-func (f projectionChangeFlags) did(s *streams, id int32, what string) error {
+func (f projectionChangeFlags) did(s *cli.Streams, id int32, what string) error {
 	if f.JSON {
-		return json.NewEncoder(s.out).Encode(map[string]any{"generation": id, "changed": what})
+		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": what})
 	}
-	_, err := fmt.Fprintf(s.out, "generation %d: %s\n", id, what)
+	_, err := fmt.Fprintf(s.Out, "generation %d: %s\n", id, what)
 	return err
 }
 
 type projectionListCmd struct{ projectionFlags }
 
 // Run lists the generations.
-func (cmd projectionListCmd) Run(ctx context.Context, s *streams) error {
+func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
 		all, err := o.List(ctx)
 		if err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(all)
+			return json.NewEncoder(s.Out).Encode(all)
 		}
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ID\tSTATE\tSEQ\tDATABASE\tSCHEMA\tCREATED")
 		for _, g := range all {
 			seq := "none" // no tables
@@ -100,17 +103,20 @@ type projectionRebuildCmd struct {
 }
 
 // Run rebuilds. Progress goes to standard error, the report to standard output.
-func (cmd projectionRebuildCmd) Run(ctx context.Context, s *streams) error {
-	d := deed{command: "projection rebuild", detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
+func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
+	d := registry.Deed{Command: "projection rebuild", Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		bar := newRebuildBar(newConsole(s.err))
-		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.show, Notice: bar.say})
-		bar.keep()
+		bar := console.NewRebuild(console.New(s.Err))
+		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.Show, Notice: bar.Say})
+		bar.Keep()
 		if rebuilt == nil {
 			return err
 		}
-		return errors.Join(cmd.print(s.out, rebuilt, err), err)
-	}, needChainID, needKafka)
+		if errors.Is(err, projections.ErrDiffers) {
+			err = cli.Different.With(err)
+		}
+		return errors.Join(cmd.print(s.Out, rebuilt, err), err)
+	}, config.NeedChainID, config.NeedKafka)
 }
 
 func (cmd projectionRebuildCmd) print(out io.Writer, r *projections.Rebuilt, failed error) error {
@@ -143,13 +149,13 @@ type projectionShowCmd struct {
 }
 
 // Run prints the report that was kept.
-func (cmd projectionShowCmd) Run(ctx context.Context, s *streams) error {
+func (cmd projectionShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.withOperator(ctx, func(o *projections.Operator) error {
 		r, err := o.Show(ctx, cmd.ID)
 		if err != nil {
 			return err
 		}
-		return projectionRebuildCmd{projectionChangeFlags: projectionChangeFlags{projectionFlags: cmd.projectionFlags}}.print(s.out, r, errors.New("shown"))
+		return projectionRebuildCmd{projectionChangeFlags: projectionChangeFlags{projectionFlags: cmd.projectionFlags}}.print(s.Out, r, errors.New("shown"))
 	})
 }
 
@@ -159,8 +165,8 @@ type projectionSwitchCmd struct {
 }
 
 // Run switches.
-func (cmd projectionSwitchCmd) Run(ctx context.Context, s *streams) error {
-	d := deed{command: "projection switch", detail: fmt.Sprintf("generation %d", cmd.ID)}
+func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
+	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		if err := o.Switch(ctx, cmd.ID); err != nil {
 			return err
@@ -172,8 +178,8 @@ func (cmd projectionSwitchCmd) Run(ctx context.Context, s *streams) error {
 type projectionRollbackCmd struct{ projectionChangeFlags }
 
 // Run goes back.
-func (cmd projectionRollbackCmd) Run(ctx context.Context, s *streams) error {
-	d := deed{command: "projection rollback", detail: "the newest standby generation"}
+func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
+	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		id, err := o.Rollback(ctx)
 		if err != nil {
@@ -189,8 +195,8 @@ type projectionDropCmd struct {
 }
 
 // Run drops.
-func (cmd projectionDropCmd) Run(ctx context.Context, s *streams) error {
-	d := deed{command: "projection drop", detail: fmt.Sprintf("generation %d", cmd.ID)}
+func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
+	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
 		if err := o.Drop(ctx, cmd.ID); err != nil {
 			return err

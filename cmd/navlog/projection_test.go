@@ -17,6 +17,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
@@ -44,6 +47,16 @@ func eventually(t *testing.T, condition func() error) {
 		case <-tick.C:
 		}
 	}
+}
+
+// loadedKafka is how the environment says that Kafka is reached.
+func loadedKafka(t *testing.T) chainlog.Config {
+	t.Helper()
+	c, err := config.Load(os.Getenv("NAVLOG_CONFIG"), os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.Kafka
 }
 
 // writeLog writes a short log: a vault and some blocks.
@@ -97,10 +110,10 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	}
 }
 
-// startProject runs project and serve as `navlog up` does, and gives the API's URL.
+// startProject runs project and serve as `navlog-dev up` does, and gives the API's URL.
 func startProject(t *testing.T, c commands) string {
 	t.Helper()
-	loaded, err := loadConfig(c.file, os.Environ())
+	loaded, err := config.Load(c.file, os.Environ())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,23 +130,23 @@ func startProject(t *testing.T, c commands) string {
 		conn.Close()
 	})
 	writeLog(t, loaded.Kafka, 40)
-	d, err := newDeps(t.Context(), loaded, slog.New(slog.DiscardHandler))
+	d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.pool.Close)
-	serve, err := d.serve()
+	t.Cleanup(d.Pool.Close)
+	serve, err := d.Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
-	project, running := d.project(), newServices(d.log)
+	project, running := d.Project(), wiring.NewServices(d.Log)
 	t.Cleanup(func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	running.start(t.Context(), "serve", serve.Run)
-	running.start(t.Context(), "project", project.Run)
+	running.Start(t.Context(), "serve", serve.Run)
+	running.Start(t.Context(), "project", project.Run)
 	eventually(t, project.Ready)
 	eventually(t, serve.Ready)
 	return "http://" + serve.Addr()
@@ -245,6 +258,22 @@ func TestProjectionLife(t *testing.T) {
 		t.Errorf("rebuild: %v\n%s", err, out)
 	}
 	answers("2")
+
+	loaded, err := config.Load(c.file, os.Environ())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := loaded.ClickHouse.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Exec(t.Context(), "ALTER TABLE "+loaded.ClickHouse.Database(2)+".records DELETE WHERE seq = 5 SETTINGS mutations_sync = 2"); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := c.run("verify", "--no-chain"); cli.CodeOf(err) != cli.Different {
+		t.Errorf("of a generation that lost a row, verify ends with code %d: %v\n%s", cli.CodeOf(err), err, out)
+	}
 }
 
 // TestRebuiltIsJSON: what `rebuild --json` prints can be read back.

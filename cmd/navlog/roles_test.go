@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -39,7 +41,7 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	t.Setenv("NAVLOG_POSTGRES_SKIP_MIGRATIONS", "true")
 
 	c.asRole(owner, "navlog_operator")
-	var partner, second newPartner
+	var partner, second registry.NewPartner
 	c.json(&partner, "partner", "create", "Acme", "--id", "7")
 	c.json(&second, "partner", "rotate-key", "7")
 	for _, args := range [][]string{
@@ -78,7 +80,7 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 	}
 	c.asRole(owner, "navlog_operator")
 	var audit []auditRow
-	if c.json(&audit, "audit"); audit[0].Command != "projection drop" || audit[0].Outcome != auditFailed {
+	if c.json(&audit, "audit"); audit[0].Command != "projection drop" || audit[0].Outcome != registry.DeedFailed {
 		t.Errorf("audit %+v", audit[0])
 	}
 }
@@ -108,44 +110,44 @@ func send(t *testing.T, method, url, key, body string) (int, string) {
 func (c commands) startAsRoles(owner string) string {
 	t := c.t
 	t.Helper()
-	running := newServices(slog.New(slog.DiscardHandler))
-	part := func(role string) *deps {
+	running := wiring.NewServices(slog.New(slog.DiscardHandler))
+	part := func(role string) *wiring.Deps {
 		c.asRole(owner, role)
-		loaded, err := loadConfig(c.file, os.Environ())
+		loaded, err := config.Load(c.file, os.Environ())
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := newDeps(t.Context(), loaded, running.log)
+		d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(d.pool.Close)
+		t.Cleanup(d.Pool.Close)
 		return d
 	}
 	projecting, serving := part("navlog_project"), part("navlog_serve")
-	conn, err := projecting.config.ClickHouse.Open("")
+	conn, err := projecting.Config.ClickHouse.Open("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+projecting.config.ClickHouse.Database(1)); err != nil {
+		if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+projecting.Config.ClickHouse.Database(1)); err != nil {
 			t.Error(err)
 		}
 		conn.Close()
 	})
-	writeLog(t, projecting.config.Kafka, 40)
-	project := projecting.project()
-	serve, err := serving.serve()
+	writeLog(t, projecting.Config.Kafka, 40)
+	project := projecting.Project()
+	serve, err := serving.Serve()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := running.stop(); err != nil {
+		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
-	running.start(t.Context(), "project", project.Run)
-	running.start(t.Context(), "serve", serve.Run)
+	running.Start(t.Context(), "project", project.Run)
+	running.Start(t.Context(), "serve", serve.Run)
 	eventually(t, project.Ready)
 	eventually(t, serve.Ready)
 	eventually(t, func() error { // both say what they do

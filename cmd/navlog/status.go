@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +15,9 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -20,7 +25,12 @@ import (
 // staleAfter is when what a program said of itself is no longer believed.
 const staleAfter = 5 * time.Second
 
-type statusCmd struct{ registryFlags }
+type statusCmd struct {
+	registryFlags
+	URL   string        `placeholder:"URL" help:"Ask the API there, as anybody can, instead of the registry: no configuration is needed."`
+	Watch bool          `short:"w" help:"Show it again and again, until a signal comes."`
+	Every time.Duration `default:"2s" help:"How often with --watch: 200ms to 1h."`
+}
 
 type statusRow struct {
 	Program  string          `json:"program"`
@@ -31,31 +41,112 @@ type statusRow struct {
 }
 
 // Run prints one line a program, how the chain and its endpoints are, and how
-// many deliveries are in which state.
-func (cmd statusCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		q := db.New(pool)
-		found, err := q.ListStatus(ctx)
-		if err != nil {
-			return fmt.Errorf("read the programs' status: %w", err)
-		}
-		counts, err := q.CountDeliveriesByState(ctx)
-		if err != nil {
-			return fmt.Errorf("count deliveries: %w", err)
-		}
-		rows := make([]statusRow, 0, len(found))
-		for _, f := range found {
-			rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
-		}
-		deliveries := map[string]int64{}
-		for _, c := range counts {
-			deliveries[c.State] = c.Deliveries
-		}
-		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(map[string]any{"programs": rows, "deliveries": deliveries})
-		}
-		return writeStatus(s.out, rows, deliveries)
+// many deliveries are in which state. It fails where the chain is frozen, so that a
+// script sees it.
+func (cmd statusCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if cmd.Every < 200*time.Millisecond || cmd.Every > time.Hour {
+		return cli.Usage.With(fmt.Errorf("--every is %s and must be 200ms to 1h", cmd.Every))
+	}
+	if cmd.URL != "" {
+		return cmd.repeat(ctx, s, func(out io.Writer) error { return cmd.showPublic(ctx, out) })
+	}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
+		return cmd.repeat(ctx, s, func(out io.Writer) error { return cmd.show(ctx, pool, out) })
 	})
+}
+
+// clearScreen goes to the upper left corner and clears what is below.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// repeat shows the status once, or with --watch until ctx ends: what went wrong
+// once is shown, and asked for again.
+func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Writer) error) error {
+	if !cmd.Watch {
+		return show(s.Out)
+	}
+	tick := time.NewTicker(cmd.Every)
+	defer tick.Stop()
+	for {
+		var screen bytes.Buffer
+		fault := show(&screen)
+		if ctx.Err() != nil {
+			return nil
+		}
+		begin := clearScreen
+		if cmd.JSON {
+			begin = ""
+		} else {
+			fmt.Fprintf(&screen, "\n%s\n", time.Now().UTC().Format(time.RFC3339))
+		}
+		if fault != nil {
+			fmt.Fprintln(s.Err, "navlog:", fault)
+		}
+		if _, err := fmt.Fprint(s.Out, begin, screen.String()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+func (cmd statusCmd) show(ctx context.Context, pool *pgxpool.Pool, out io.Writer) error {
+	q := db.New(pool)
+	found, err := q.ListStatus(ctx)
+	if err != nil {
+		return fmt.Errorf("read the programs' status: %w", err)
+	}
+	counts, err := q.CountDeliveriesByState(ctx)
+	if err != nil {
+		return fmt.Errorf("count deliveries: %w", err)
+	}
+	rows := make([]statusRow, 0, len(found))
+	for _, f := range found {
+		rows = append(rows, statusRow{f.Program, f.Instance, f.AgeMs, f.AgeMs <= staleAfter.Milliseconds(), f.Status})
+	}
+	deliveries := map[string]int64{}
+	for _, c := range counts {
+		deliveries[c.State] = c.Deliveries
+	}
+	if cmd.JSON {
+		err = json.NewEncoder(out).Encode(map[string]any{"programs": rows, "deliveries": deliveries})
+	} else {
+		err = writeStatus(out, rows, deliveries)
+	}
+	return errors.Join(err, frozen(rows))
+}
+
+// frozen is what a frozen chain ends the command with.
+func frozen(rows []statusRow) error {
+	for _, r := range rows {
+		var st registry.ProgramStatus
+		if r.Program == registry.Ingest && r.Known && json.Unmarshal(r.Status, &st) == nil && st.State == "frozen" {
+			return errFrozen(st.Reason)
+		}
+	}
+	return nil
+}
+
+func errFrozen(reason string) error {
+	return cli.Frozen.With(fmt.Errorf("the chain is frozen: %s: `navlog ingest resume` shows what going on would take back", reason))
+}
+
+func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
+	document, st, err := fetchStatus(ctx, cmd.URL)
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		_, err = fmt.Fprintf(out, "%s\n", document)
+	} else {
+		err = st.print(out)
+	}
+	if st.FrozenReason != nil {
+		err = errors.Join(err, errFrozen(*st.FrozenReason))
+	}
+	return err
 }
 
 // writeStatus is the status for people.
@@ -117,7 +208,7 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	fmt.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.ChainStatus), st.FinalBlock)
 	if b := st.Backfill; b != nil {
 		fmt.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
-			percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(st.ETASeconds))
+			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))
 	}
 	if st.ProvenTo > 0 {
 		fmt.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)
@@ -126,7 +217,7 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 		fmt.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
 	}
 	if len(st.Calls) > 0 {
-		fmt.Fprintf(w, "asked\t%s, %d bytes (%s)\n", spent(st.Calls), registry.Spent(st.Calls).Bytes, byMethod(st.Calls))
+		fmt.Fprintf(w, "asked\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
 	}
 	if st.Reason != "" {
 		fmt.Fprintf(w, "%s\t%s\n", st.State, st.Reason)

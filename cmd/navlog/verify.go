@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/projections/verify"
 )
 
@@ -21,13 +23,13 @@ type verifyCmd struct {
 // that the log knows of by its hash, the logs of all covered blocks by ranges, and
 // the vaults' own totals), and the live read model with a fold of the log. It
 // prints what it compared, and fails on any difference.
-func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config) error {
+func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		options := verify.Options{Sample: cmd.Sample}
 		switch {
 		case cmd.NoChain:
 		case len(c.Chain.RPC) == 0:
-			return errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain")
+			return cli.Configuration.With(errors.New("verify: chain.rpc names no node to compare the log with: give one, or --no-chain"))
 		default:
 			options.Node, options.RequestsPerSecond = c.Chain.RPC[0].URL, c.Chain.RPC[0].RequestsPerSecond
 			options.BatchBlocks = c.Chain.BatchBlocks
@@ -37,13 +39,13 @@ func (cmd verifyCmd) Run(ctx context.Context, s *streams) error {
 			return fmt.Errorf("verify: %w", err)
 		}
 		if cmd.JSON {
-			err = json.NewEncoder(s.out).Encode(report)
+			err = json.NewEncoder(s.Out).Encode(report)
 		} else {
-			_, err = fmt.Fprint(s.out, report)
+			_, err = fmt.Fprint(s.Out, report)
 		}
 		if fault := report.Err(); fault != nil {
-			return errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault))
+			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
 		}
 		return err
-	}, needChainID, needKafka, needClickHouse)
+	}, config.NeedChainID, config.NeedKafka, config.NeedClickHouse)
 }

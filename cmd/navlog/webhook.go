@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -56,20 +59,20 @@ var deliveryStates = []string{registry.Pending, registry.Parked, registry.Delive
 
 func checkState(state string, allowed []string) error {
 	if state != "" && !slices.Contains(allowed, state) {
-		return fmt.Errorf("--state is %q and must be one of %s", state, strings.Join(allowed, ", "))
+		return cli.Usage.With(fmt.Errorf("--state is %q and must be one of %s", state, strings.Join(allowed, ", ")))
 	}
 	return nil
 }
 
 // Run lists deliveries.
-func (cmd webhookListCmd) Run(ctx context.Context, s *streams) error {
+func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
 	}
 	if err := checkState(cmd.State, deliveryStates); err != nil {
 		return err
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListDeliveriesOf(ctx, db.ListDeliveriesOfParams{PartnerID: cmd.Partner, State: cmd.State, Limit: cmd.Limit})
 		if err != nil {
 			return fmt.Errorf("list deliveries: %w", err)
@@ -79,9 +82,9 @@ func (cmd webhookListCmd) Run(ctx context.Context, s *streams) error {
 			rows[i] = deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(rows)
+			return json.NewEncoder(s.Out).Encode(rows)
 		}
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
 		for _, d := range rows {
 			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
@@ -126,8 +129,8 @@ type attemptRow struct {
 }
 
 // Run shows a delivery.
-func (cmd webhookShowCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
 		d, err := q.GetDelivery(ctx, cmd.Event)
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -149,13 +152,13 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *streams) error {
 		}
 		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(struct {
+			return json.NewEncoder(s.Out).Encode(struct {
 				deliveryRow
 				Body json.RawMessage `json:"body"`
 				Log  []attemptRow    `json:"attemptLog"`
 			}{row, d.Body, attempts})
 		}
-		return row.print(s.out, d.Body, attempts)
+		return row.print(s.Out, d.Body, attempts)
 	})
 }
 
@@ -190,7 +193,22 @@ func (d deliveryRow) print(out io.Writer, body []byte, attempts []attemptRow) er
 		fmt.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
 			phase(a.DNSMs), phase(a.ConnectMs), phase(a.TLSMs), phase(a.FirstByteMs), a.URL)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		if a.Response != "" {
+			fmt.Fprintf(out, "answer %d  %s\n", a.Number, printable(a.Response))
+		}
+	}
+	return nil
+}
+
+// printable shows what a receiver answered on one line: it is a stranger's text, and
+// must not move the cursor of a terminal.
+func printable(text string) string {
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
 }
 
 func phase(ms *float64) string {

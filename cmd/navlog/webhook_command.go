@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -35,22 +37,22 @@ type order struct {
 }
 
 // order leaves a command for dispatch, waits for it, and says what became of it.
-func (f orderFlags) order(ctx context.Context, s *streams, pool *pgxpool.Pool, d deed, leave func(*db.Queries) (int64, error)) error {
+func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Pool, d registry.Deed, leave func(*db.Queries) (int64, error)) error {
 	var id int64
-	err := f.change(ctx, pool, func(q *db.Queries) (_ deed, err error) {
+	err := registry.Change(ctx, pool, f.operator(), func(q *db.Queries) (_ registry.Deed, err error) {
 		if id, err = leave(q); err != nil {
-			return d, created(d.partner, err)
+			return d, created(d.Partner, err)
 		}
 		return d, nil
 	})
 	if err != nil {
 		return err
 	}
-	o, err := f.await(ctx, db.New(pool), d.partner, id)
+	o, err := f.await(ctx, db.New(pool), d.Partner, id)
 	if err != nil {
 		return err
 	}
-	return f.report(s, o, d.detail)
+	return f.report(s, o, d.Detail)
 }
 
 // await waits until the command is done.
@@ -80,15 +82,15 @@ func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64)
 }
 
 // report says what became of it.
-func (f orderFlags) report(s *streams, o order, what string) error {
+func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 	if f.JSON {
-		return json.NewEncoder(s.out).Encode(o)
+		return json.NewEncoder(s.Out).Encode(o)
 	}
 	var err error
 	if o.Done {
-		_, err = fmt.Fprintf(s.out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
+		_, err = fmt.Fprintf(s.Out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
 	} else {
-		_, err = fmt.Fprintf(s.out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
+		_, err = fmt.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
 	}
 	return err
 }
@@ -97,7 +99,7 @@ func (f orderFlags) report(s *streams, o order, what string) error {
 func created(partner int64, err error) error {
 	var refusal *pgconn.PgError
 	if errors.As(err, &refusal) && refusal.Code == "23503" {
-		return noPartner(partner)
+		return registry.NoPartner(partner)
 	}
 	return fmt.Errorf("leave a command for partner %d: %w", partner, err)
 }
@@ -108,8 +110,8 @@ type webhookReplayCmd struct {
 }
 
 // Run replays an event.
-func (cmd webhookReplayCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+func (cmd webhookReplayCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		q := db.New(pool)
 		d, err := q.GetDelivery(ctx, cmd.Event)
 		switch {
@@ -120,7 +122,7 @@ func (cmd webhookReplayCmd) Run(ctx context.Context, s *streams) error {
 		case d.State == registry.Pending || d.State == registry.Parked:
 			return fmt.Errorf("event %s is %s: it is sent anyway", cmd.Event, d.State)
 		}
-		return cmd.order(ctx, s, pool, deed{"webhook replay", d.PartnerID, "replay of " + cmd.Event.String()}, func(q *db.Queries) (int64, error) {
+		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook replay", Partner: d.PartnerID, Detail: "replay of " + cmd.Event.String()}, func(q *db.Queries) (int64, error) {
 			return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: d.PartnerID, Kind: "replay", EventID: &cmd.Event})
 		})
 	})
@@ -135,19 +137,19 @@ type webhookReplayRangeCmd struct {
 }
 
 // Run replays a range.
-func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *streams) error {
+func (cmd webhookReplayRangeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.From < 1 || cmd.To < cmd.From {
-		return fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To)
+		return cli.Usage.With(fmt.Errorf("the range is %d to %d: it must begin at 1 or later and not end before it begins", cmd.From, cmd.To))
 	}
 	if err := checkState(cmd.State, []string{registry.Delivered, registry.Failed, registry.NoEndpoint}); err != nil {
 		return err
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		d := deed{"webhook replay-range", cmd.Partner, fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To)}
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
+		d := registry.Deed{Command: "webhook replay-range", Partner: cmd.Partner, Detail: fmt.Sprintf("replay of sequences %d to %d", cmd.From, cmd.To)}
 		p := db.CreateReplayRangeParams{PartnerID: cmd.Partner, FirstSequence: cmd.From, LastSequence: cmd.To}
 		if cmd.State != "" {
 			p.OnlyState = &cmd.State
-			d.detail += " that are " + cmd.State
+			d.Detail += " that are " + cmd.State
 		}
 		return cmd.order(ctx, s, pool, d, func(q *db.Queries) (int64, error) { return q.CreateReplayRange(ctx, p) })
 	})
@@ -159,9 +161,9 @@ type webhookTestCmd struct {
 }
 
 // Run sends a test event.
-func (cmd webhookTestCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		return cmd.order(ctx, s, pool, deed{"webhook test", cmd.Partner, "test event"}, func(q *db.Queries) (int64, error) {
+func (cmd webhookTestCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
+		return cmd.order(ctx, s, pool, registry.Deed{Command: "webhook test", Partner: cmd.Partner, Detail: "test event"}, func(q *db.Queries) (int64, error) {
 			return q.CreateCommand(ctx, db.CreateCommandParams{PartnerID: cmd.Partner, Kind: "test"})
 		})
 	})
@@ -173,8 +175,8 @@ type webhookParkCmd struct {
 }
 
 // Run parks a partner.
-func (cmd webhookParkCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.hold(ctx, s, deed{"webhook park", cmd.Partner, "parked: its events wait for `navlog webhook resume`"}, true)
+func (cmd webhookParkCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.hold(ctx, s, registry.Deed{Command: "webhook park", Partner: cmd.Partner, Detail: "parked: its events wait for `navlog webhook resume`"}, true)
 }
 
 type webhookResumeCmd struct {
@@ -183,13 +185,13 @@ type webhookResumeCmd struct {
 }
 
 // Run resumes a partner.
-func (cmd webhookResumeCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.hold(ctx, s, deed{"webhook resume", cmd.Partner, "resumed"}, false)
+func (cmd webhookResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.hold(ctx, s, registry.Deed{Command: "webhook resume", Partner: cmd.Partner, Detail: "resumed"}, false)
 }
 
-func (f changeFlags) hold(ctx context.Context, s *streams, d deed, held bool) error {
+func (f changeFlags) hold(ctx context.Context, s *cli.Streams, d registry.Deed, held bool) error {
 	return f.update(ctx, s, d, func(q *db.Queries) (int64, error) {
-		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: d.partner, Held: held})
+		return q.HoldEndpoint(ctx, db.HoldEndpointParams{PartnerID: d.Partner, Held: held})
 	})
 }
 
@@ -200,29 +202,29 @@ type webhookFollowLogCmd struct {
 
 // Run lets dispatch go on with another log. Event ids come from the chain, so what
 // is in both logs is not told again.
-func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *streams) error {
+func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 	id, err := hex.DecodeString(cmd.Log)
 	if err != nil || len(id) != 16 {
-		return fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log)
+		return cli.Usage.With(fmt.Errorf("the log id is %q and must be 32 hex digits", cmd.Log))
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
-		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
+		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
 			n, err := q.FollowLog(ctx, id)
 			switch {
 			case err != nil:
-				return deed{}, fmt.Errorf("follow the log %x: %w", id, err)
+				return registry.Deed{}, fmt.Errorf("follow the log %x: %w", id, err)
 			case n == 0:
-				return deed{}, fmt.Errorf("deliveries are made of no other log than %x: there is nothing to change", id)
+				return registry.Deed{}, fmt.Errorf("deliveries are made of no other log than %x: there is nothing to change", id)
 			}
-			return deed{command: "webhook follow-log", detail: fmt.Sprintf("log %x, at %d positions", id, n)}, nil
+			return registry.Deed{Command: "webhook follow-log", Detail: fmt.Sprintf("log %x, at %d positions", id, n)}, nil
 		})
 		if err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(map[string]any{"log": cmd.Log})
+			return json.NewEncoder(s.Out).Encode(map[string]any{"log": cmd.Log})
 		}
-		_, err = fmt.Fprintf(s.out, "deliveries are made of the log %x from now on\n", id)
+		_, err = fmt.Fprintf(s.Out, "deliveries are made of the log %x from now on\n", id)
 		return err
 	})
 }

@@ -15,7 +15,10 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -47,11 +50,11 @@ type deadListCmd struct {
 }
 
 // Run lists them.
-func (cmd deadListCmd) Run(ctx context.Context, s *streams) error {
+func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Limit < 1 || cmd.Limit > 10_000 {
-		return fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit)
+		return cli.Usage.With(fmt.Errorf("--limit is %d and must be 1 to 10000", cmd.Limit))
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		found, err := db.New(pool).ListDeadRecords(ctx, db.ListDeadRecordsParams{ResolvedToo: cmd.All, Limit: cmd.Limit})
 		if err != nil {
 			return fmt.Errorf("list dead records: %w", err)
@@ -61,9 +64,9 @@ func (cmd deadListCmd) Run(ctx context.Context, s *streams) error {
 			rows[i] = deadRow{ID: r.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Reason: r.Reason, Error: r.Error, At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt}
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(rows)
+			return json.NewEncoder(s.Out).Encode(rows)
 		}
-		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
+		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
 		for _, r := range rows {
 			fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
@@ -78,8 +81,8 @@ type deadShowCmd struct {
 }
 
 // Run shows one.
-func (cmd deadShowCmd) Run(ctx context.Context, s *streams) error {
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		r, err := db.New(pool).GetDeadRecord(ctx, cmd.ID)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return noDeadRecord(cmd.ID)
@@ -92,13 +95,13 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *streams) error {
 			At: r.At, RetriedAt: r.RetriedAt, ResolvedAt: r.ResolvedAt, Value: hex.EncodeToString(r.Value), Referral: readReferral(r.Value),
 		}
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(row)
+			return json.NewEncoder(s.Out).Encode(row)
 		}
 		held := "nothing that this navlog can read"
 		if row.Referral != nil {
 			held = string(row.Referral)
 		}
-		_, err = fmt.Fprintf(s.out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     met %s, tried again %s, resolved %s\nholds     %s\nbytes     %s\n",
+		_, err = fmt.Fprintf(s.Out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     met %s, tried again %s, resolved %s\nholds     %s\nbytes     %s\n",
 			row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
 		return err
 	})
@@ -129,23 +132,23 @@ type deadRetryCmd struct {
 }
 
 // Run asks for it, waits, and says what became of them.
-func (cmd deadRetryCmd) Run(ctx context.Context, s *streams) error {
+func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.All != (len(cmd.IDs) == 0) {
-		return errors.New("say which dead records are to be tried again: their ids, or --all")
+		return cli.Usage.With(errors.New("say which dead records are to be tried again: their ids, or --all"))
 	}
-	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config) error {
+	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, _ config.Config) error {
 		var asked []int64
-		err := cmd.change(ctx, pool, func(q *db.Queries) (deed, error) {
+		err := registry.Change(ctx, pool, cmd.operator(), func(q *db.Queries) (registry.Deed, error) {
 			var err error
 			if asked, err = q.RetryDeadRecords(ctx, append([]int64{}, cmd.IDs...)); err != nil {
-				return deed{}, fmt.Errorf("ask for dead records to be tried again: %w", err)
+				return registry.Deed{}, fmt.Errorf("ask for dead records to be tried again: %w", err)
 			}
 			for _, id := range cmd.IDs {
 				if !slices.Contains(asked, id) {
-					return deed{}, fmt.Errorf("there is no dead record %d that is not resolved: `navlog webhook dead list` shows those that are not", id)
+					return registry.Deed{}, fmt.Errorf("there is no dead record %d that is not resolved: `navlog webhook dead list` shows those that are not", id)
 				}
 			}
-			return deed{command: "webhook dead retry", detail: fmt.Sprintf("%d records, all %t: %s", len(asked), cmd.All, firstOf(asked))}, nil
+			return registry.Deed{Command: "webhook dead retry", Detail: fmt.Sprintf("%d records, all %t: %s", len(asked), cmd.All, firstOf(asked))}, nil
 		})
 		if err != nil {
 			return err
@@ -156,9 +159,9 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *streams) error {
 		}
 		still := int64(len(asked)) - found.Waiting - found.Resolved
 		if cmd.JSON {
-			return json.NewEncoder(s.out).Encode(map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting})
+			return json.NewEncoder(s.Out).Encode(map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting})
 		}
-		_, err = fmt.Fprintf(s.out, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
+		_, err = fmt.Fprintf(s.Out, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
 			len(asked), found.Resolved, still, found.Waiting)
 		return err
 	})

@@ -18,7 +18,7 @@ import (
 // for dispatch, what is shown of its work, and what each mistake says.
 func TestWebhookCommands(t *testing.T) {
 	c := newCommands(t)
-	var partner newPartner
+	var partner registry.NewPartner
 	c.json(&partner, "partner", "create", "Acme", "--id", "7")
 	postgres, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
 	if err != nil {

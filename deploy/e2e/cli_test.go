@@ -24,9 +24,13 @@ const hidden = "hidden-word"
 // the words. The sentence is one line, but for a list behind a colon.
 func fails(t *testing.T, settings, args []string, words ...string) {
 	t.Helper()
+	program := "navlog"
+	if args[0] == "up" {
+		program = "navlog-dev"
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), startPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary(t), args...)
+	cmd := exec.CommandContext(ctx, binary(t, program), args...)
 	cmd.Env = child.Environment(settings...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -38,8 +42,8 @@ func fails(t *testing.T, settings, args []string, words ...string) {
 	if err == nil {
 		t.Errorf("navlog %s ended with 0. It said:\n%s%s", strings.Join(args, " "), &stdout, said)
 	}
-	_, sentence, found := strings.Cut("\n"+said, "\nnavlog: ")
-	if !found || strings.Contains(sentence, "\nnavlog: ") || strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
+	_, sentence, found := strings.Cut("\n"+said, "\n"+program+": ")
+	if !found || strings.Contains(sentence, "\n"+program+": ") || strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
 		t.Errorf("navlog %s does not say one sentence:\n%s", strings.Join(args, " "), said)
 	}
 	sentence = strings.TrimSuffix(sentence, "\n")
@@ -89,7 +93,7 @@ http: {listen: "nowhere", router: "0x12"}
 }
 
 func TestConfigCheckAcceptsASoundFile(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), binary(t), "config", "check", "--config", settings(t, `
+	cmd := exec.CommandContext(t.Context(), binary(t, "navlog"), "config", "check", "--config", settings(t, `
 chain: {id: 31337, rpc: ["http://127.0.0.1:8545"], vaults: [{address: "0x1000000000000000000000000000000000000001", startBlock: 1}]}
 kafka: {brokers: ["127.0.0.1:9092"]}
 clickhouse: {addr: "127.0.0.1:9000"}

@@ -5,7 +5,7 @@
 //	                    │
 //	                    ▼
 //	              ┌── anvil ──┐
-//	eth_getLogs,  │           │  navlog up (a child process)
+//	eth_getLogs,  │           │  navlog-dev up (a child process)
 //	headers,      │           │
 //	eth_call      ▼           ▼
 //	         history       HTTP API, webhooks

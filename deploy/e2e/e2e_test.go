@@ -15,8 +15,12 @@ import (
 )
 
 func TestEndToEnd(t *testing.T) {
-	t.Run("embedded Kafka", func(t *testing.T) { story(t, true) })
+	t.Run("embedded Kafka", func(t *testing.T) {
+		t.Parallel()
+		story(t, true)
+	})
 	t.Run("Apache Kafka", func(t *testing.T) {
+		t.Parallel()
 		args := []string{}
 		for _, broker := range localtest.ApacheKafka(t) {
 			args = append(args, "--kafka", broker)

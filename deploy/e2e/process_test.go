@@ -23,7 +23,7 @@ import (
 const (
 	// patience is how long anything may take that happens by itself.
 	patience = 2 * time.Minute
-	// startPatience is how long `navlog up` may take on a busy machine.
+	// startPatience is how long `navlog-dev up` may take on a busy machine.
 	startPatience = 3 * time.Minute
 	poll          = 50 * time.Millisecond
 )
@@ -44,14 +44,14 @@ func eventually(ctx context.Context, t *testing.T, limit time.Duration, done fun
 	}
 }
 
-// binary builds navlog once for all tests of this package.
-func binary(t *testing.T) string {
+// binary builds navlog and navlog-dev once for all tests of this package, and gives the path of one of them.
+func binary(t *testing.T, program string) string {
 	t.Helper()
-	path, err := built()
+	dir, err := built()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	return filepath.Join(dir, program)
 }
 
 var built = sync.OnceValues(func() (string, error) {
@@ -62,11 +62,10 @@ var built = sync.OnceValues(func() (string, error) {
 	if err := local.RemoveAtExit(dir); err != nil {
 		return "", err
 	}
-	path := filepath.Join(dir, "navlog")
-	if out, err := exec.Command("go", "build", "-o", path, "github.com/navlog/navlog/cmd/navlog").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build navlog: %w\n%s", err, out)
 	}
-	return path, nil
+	return dir, nil
 })
 
 // openTempDir is a folder that every user may look into: PostgreSQL of a root process runs as another one. It goes with
@@ -86,7 +85,7 @@ func openTempDir(t *testing.T) string {
 	return dir
 }
 
-// A run is one `navlog up`.
+// A run is one `navlog-dev up`.
 type run struct {
 	stack
 	cmd    *exec.Cmd
@@ -96,7 +95,7 @@ type run struct {
 	family []process
 }
 
-// startUp starts `navlog up` in a process group of its own and waits until it is ready. Whatever happens, nothing of it
+// startUp starts `navlog-dev up` in a process group of its own and waits until it is ready. Whatever happens, nothing of it
 // is left at the end of the test, and its output is shown where the test failed.
 func startUp(t *testing.T, data string, settings []string, args ...string) *run {
 	t.Helper()
@@ -108,7 +107,7 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 		t.Fatal(err)
 	}
 	defer output.Close()
-	r.cmd = exec.Command(binary(t), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
+	r.cmd = exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
 	r.cmd.Env = child.Environment(settings...)
 	r.cmd.Stdout, r.cmd.Stderr = output, output
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -127,7 +126,7 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 		<-r.ended
 		r.familyEnds(context.Background(), t)
 		if t.Failed() {
-			t.Logf("navlog up said:\n%s", r.said())
+			t.Logf("navlog-dev up said:\n%s", r.said())
 		}
 	})
 	if err != nil {
@@ -136,12 +135,12 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	eventually(t.Context(), t, startPatience, func(context.Context) bool {
 		select {
 		case <-r.ended:
-			t.Fatalf("navlog up ended with %s before it was ready", r.cmd.ProcessState)
+			t.Fatalf("navlog-dev up ended with %s before it was ready", r.cmd.ProcessState)
 		default:
 		}
 		b, err := os.ReadFile(ready)
 		return err == nil && json.Unmarshal(b, &r.stack) == nil
-	}, func() string { return "navlog up is not ready" })
+	}, func() string { return "navlog-dev up is not ready" })
 	r.lookUpFamily(t)
 	return r
 }
@@ -229,7 +228,7 @@ func (r *run) lookUpFamily(t *testing.T) {
 	t.Helper()
 	r.family = descendants(processes(t), r.cmd.Process.Pid)
 	if len(r.family) == 0 {
-		t.Fatal("navlog up runs without any child process")
+		t.Fatal("navlog-dev up runs without any child process")
 	}
 }
 

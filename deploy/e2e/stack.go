@@ -2,7 +2,7 @@ package e2e
 
 import "github.com/navlog/navlog/deploy/scenario"
 
-// A stack is the JSON document that `navlog up` writes when everything answers.
+// A stack is the JSON document that `navlog-dev up` writes when everything answers.
 type stack struct {
 	API            string             `json:"api"`
 	RPC            string             `json:"rpc"`
@@ -15,7 +15,7 @@ type stack struct {
 	Receiver       string             `json:"receiver"`
 }
 
-// A Partner is one of the two that `navlog up` makes.
+// A Partner is one of the two that `navlog-dev up` makes.
 type Partner struct {
 	ID            uint32 `json:"id"`
 	Name          string `json:"name"`

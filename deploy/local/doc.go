@@ -1,5 +1,5 @@
 // Package local starts, on this machine and without installing anything, the engines that navlog runs on: Kafka,
-// ClickHouse, PostgreSQL and a development chain. `navlog up` and the tests use it; a production deployment never does,
+// ClickHouse, PostgreSQL and a development chain. `navlog-dev up` and the tests use it; a production deployment never does,
 // it is given addresses of real engines instead.
 //
 // The engines come from three places. Kafka is franz-go's kfake, compiled into this binary, with a cure for what its

@@ -105,7 +105,7 @@ func newSystem(t *testing.T) *system {
 	return s
 }
 
-// programs starts what `navlog up` would start in one process.
+// programs starts what `navlog-dev up` would start in one process.
 func (s *system) programs(t *testing.T) {
 	t.Helper()
 	chain := ingest.DefaultConfig()

@@ -24,6 +24,9 @@ func isBroken(err error) bool {
 // that change a sum; a sound generation passes, also while a derived table is ahead
 // or behind.
 func TestAuditFindsLostParts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares by SQL, one lost part after the other")
+	}
 	t.Parallel()
 	g := newGeneration(t)
 	must(t, Audit(t.Context(), g.conn))

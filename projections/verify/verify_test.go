@@ -189,6 +189,9 @@ func TestBrokenLog(t *testing.T) {
 // TestVerifyFindsDifferences writes one wrong row at a time, or one wrong value into the
 // rows, and looks whether verify names the right place.
 func TestVerifyFindsDifferences(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares by SQL, one wrong row after the other")
+	}
 	t.Parallel()
 	s := everyEvent()
 	g := filled(t, s.Records)
@@ -281,6 +284,9 @@ func (g *generation) restores(t *testing.T, table string) {
 
 // TestLongLog: the rows of the thousand that differs are told apart, wherever it is.
 func TestLongLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, one after the other")
+	}
 	t.Parallel()
 	s := histories.New(chainID)
 	s.Vault(histories.VaultAt(0))
@@ -409,6 +415,9 @@ func TestPieces(t *testing.T) {
 // TestProofsOfRows: a missing row, a doubled one, and one in another's place are
 // found, and the memory of the proofs does not grow with the table.
 func TestProofsOfRows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares millions of rows by SQL")
+	}
 	t.Parallel()
 	g := newGeneration(t)
 	const last = 3_000_000

@@ -16,6 +16,9 @@ import (
 // TestHeavyKeys: a page of a user with many deposits, and of a partner with many, is
 // read where it lies, and what it does not hold is not read.
 func TestHeavyKeys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, and one question after the other")
+	}
 	g := readtest.New(t, localtest.ClickHouse(t))
 	const count = 50_000
 	g.Exec(fmt.Sprintf(`INSERT INTO deposits (seq, sign, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index)

@@ -128,6 +128,9 @@ func (a *asked) compareUser(o *Oracle, u common.Address, pinned string) {
 // random histories go on about the newest block, and in the end about past blocks, in
 // the first history about every one.
 func TestAnswersEqualOracle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()

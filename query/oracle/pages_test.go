@@ -66,6 +66,9 @@ func crowd(s *story, write func()) {
 // TestEveryPage walks through the lists in every order, by pages that begin and end
 // anywhere, while no merge has taken a pair away.
 func TestEveryPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	s := newStory(5)
 	var a *asked
 	crowd(s, func() {
@@ -97,6 +100,9 @@ func TestEveryPage(t *testing.T) {
 // TestDeadRowsBeforeAPage: rows that cancel each other, and more of them than are read
 // at first, lie before those of a page.
 func TestDeadRowsBeforeAPage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, and one question after the other")
+	}
 	s := newStory(6)
 	var a *asked
 	crowd(s, func() {})
@@ -145,6 +151,9 @@ func TestDeadRowsBeforeAPage(t *testing.T) {
 // TestManyRequests: the requests of a user who has many, by status, some of them of an
 // index that was used before.
 func TestManyRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, and one question after the other")
+	}
 	l, random := readtest.NewLog(readtest.ChainID), rand.New(rand.NewPCG(4, 4))
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
 	index := uint32(0)
@@ -190,6 +199,9 @@ func TestManyRequests(t *testing.T) {
 // TestLongDepositQueue is cut, and says so, and how many there really are; at a past
 // block too, where more numbers are looked at than at first.
 func TestLongDepositQueue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, and one question after the other")
+	}
 	l := readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
 	const count = 10_003

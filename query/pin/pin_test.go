@@ -277,6 +277,9 @@ func TestReorganisationBelowAllBlocks(t *testing.T) {
 
 // TestManyBlocksTakenBack: the newest block is found below many that are gone.
 func TestManyBlocksTakenBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("many rows, one after the other")
+	}
 	w := newWorld(t)
 	w.beforeReorganisation()
 	for n := uint64(12); n < 200; n++ {

@@ -99,6 +99,12 @@ func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topol
 	return checkTopics(ctx, adm, wanted)
 }
 
+// CheckTopics compares the topics of a chain with what they must be, and makes none.
+// Of one that is not there its error is kerr.UnknownTopicOrPartition.
+func CheckTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
+	return inspectTopics(ctx, adm, topics(chainID, t))
+}
+
 // A topic that was just made is not known to every broker at once. How long to
 // wait for that, and between looks.
 const (

@@ -145,10 +145,20 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 		pool.Close()
 		// pgx spreads the attempts over several lines.
 		reason := strings.Join(strings.Fields(err.Error()), " ")
-		return nil, fmt.Errorf("reach PostgreSQL at %s:%d: %s; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, reason)
+		return nil, &unreachable{fmt.Sprintf("reach PostgreSQL at %s:%d: %s; is postgres.url right and the server up?", parsed.ConnConfig.Host, parsed.ConnConfig.Port, reason), err}
 	}
 	return pool, nil
 }
+
+// unreachable says on one line why the server does not answer; what it wraps is
+// pgx's own error.
+type unreachable struct {
+	text string
+	err  error
+}
+
+func (e *unreachable) Error() string { return e.text }
+func (e *unreachable) Unwrap() error { return e.err }
 
 // Version is that of the tables: 0 where there are none.
 func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {

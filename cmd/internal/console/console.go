@@ -1,4 +1,6 @@
-package main
+// Package console is standard error of a command that works for long: log lines,
+// and on a terminal a line of progress below them.
+package console
 
 import (
 	"context"
@@ -26,9 +28,9 @@ const (
 	barWidth = 30
 )
 
-// console is where log lines go. On a terminal it keeps one line of progress
+// Console is where log lines go. On a terminal it keeps one line of progress
 // below them.
-type console struct {
+type Console struct {
 	out   io.Writer
 	width func() int // columns; nil where out is no terminal
 	every time.Duration
@@ -37,8 +39,8 @@ type console struct {
 	line string
 }
 
-func newConsole(out io.Writer) *console {
-	c := &console{out: out, every: lineEvery}
+func New(out io.Writer) *Console {
+	c := &Console{out: out, every: lineEvery}
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		c.every = barEvery
 		c.width = func() int {
@@ -56,7 +58,7 @@ func newConsole(out io.Writer) *console {
 const eraseLine = "\r\x1b[K"
 
 // Write writes above the line of progress.
-func (c *console) Write(text []byte) (int, error) {
+func (c *Console) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.line == "" {
@@ -68,8 +70,8 @@ func (c *console) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// show replaces the line of progress; empty removes it.
-func (c *console) show(line string) {
+// Show replaces the line of progress; empty removes it.
+func (c *Console) Show(line string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if line = fit(line, c.width()-1); line != c.line {
@@ -78,8 +80,8 @@ func (c *console) show(line string) {
 	}
 }
 
-// keep leaves the line of progress where it is and goes to the next one.
-func (c *console) keep() {
+// Keep leaves the line of progress where it is and goes to the next one.
+func (c *Console) Keep() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.line != "" {
@@ -95,9 +97,9 @@ func fit(line string, width int) string {
 	return line
 }
 
-// watch shows how a backfill goes on, until ctx ends: as a line that moves on a
+// Watch shows how a backfill goes on, until ctx ends: as a line that moves on a
 // terminal, else as a log line now and then. It returns nil.
-func (c *console) watch(ctx context.Context, status func() ingest.Status, log *slog.Logger) error {
+func (c *Console) Watch(ctx context.Context, status func() ingest.Status, log *slog.Logger) error {
 	tick := time.NewTicker(c.every)
 	defer tick.Stop()
 	var began time.Time
@@ -106,7 +108,7 @@ func (c *console) watch(ctx context.Context, status func() ingest.Status, log *s
 		select {
 		case <-ctx.Done():
 			if c.width != nil {
-				c.show("")
+				c.Show("")
 			}
 			return nil
 		case <-tick.C:
@@ -119,14 +121,14 @@ func (c *console) watch(ctx context.Context, status func() ingest.Status, log *s
 			}
 			last = b
 			if c.width != nil {
-				c.show(backfillBar(b, st.ETASeconds, st.Calls))
+				c.Show(backfillBar(b, st.ETASeconds, st.Calls))
 			} else {
-				log.Info("backfilling", append([]any{"done", percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
-					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", left(st.ETASeconds)}, spentFields(st.Calls)...)...)
+				log.Info("backfilling", append([]any{"done", Percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
+					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", Left(st.ETASeconds)}, spentFields(st.Calls)...)...)
 			}
 		case last != nil:
 			if c.width != nil {
-				c.show("")
+				c.Show("")
 			}
 			log.Info("backfill done", append([]any{"block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second)}, spentFields(st.Calls)...)...)
 			last = nil
@@ -136,15 +138,15 @@ func (c *console) watch(ctx context.Context, status func() ingest.Status, log *s
 
 func backfillBar(b *registry.BackfillStatus, eta *uint64, calls []registry.MethodCalls) string {
 	line := fmt.Sprintf("backfill %s %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
-		bar(b.Part()), percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), left(eta))
+		bar(b.Part()), Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), Left(eta))
 	if len(calls) > 0 {
-		line += "  " + spent(calls)
+		line += "  " + Spent(calls)
 	}
 	return line
 }
 
-// spent says what the nodes were asked: calls, and units where they have prices.
-func spent(calls []registry.MethodCalls) string {
+// Spent says what the nodes were asked: calls, and units where they have prices.
+func Spent(calls []registry.MethodCalls) string {
 	all := registry.Spent(calls)
 	text := fmt.Sprintf("%d calls", all.Calls)
 	if all.Units > 0 {
@@ -159,14 +161,14 @@ func spentFields(calls []registry.MethodCalls) []any {
 		return nil
 	}
 	all := registry.Spent(calls)
-	fields := []any{"calls", all.Calls, "callsByMethod", byMethod(calls), "answerBytes", all.Bytes}
+	fields := []any{"calls", all.Calls, "callsByMethod", ByMethod(calls), "answerBytes", all.Bytes}
 	if all.Units > 0 {
 		fields = append(fields, "units", all.Units)
 	}
 	return fields
 }
 
-func byMethod(calls []registry.MethodCalls) string {
+func ByMethod(calls []registry.MethodCalls) string {
 	words := make([]string, len(calls))
 	for i, m := range calls {
 		words[i] = fmt.Sprintf("%s: %d", m.Method, m.Calls)
@@ -180,38 +182,38 @@ func bar(part float64) string {
 	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
 }
 
-func percent(b *registry.BackfillStatus) string { return fmt.Sprintf("%.1f%%", 100*b.Part()) }
+func Percent(b *registry.BackfillStatus) string { return fmt.Sprintf("%.1f%%", 100*b.Part()) }
 
-func left(eta *uint64) string {
+func Left(eta *uint64) string {
 	if eta == nil {
 		return "?"
 	}
 	return (time.Duration(*eta) * time.Second).String()
 }
 
-// rebuildBar shows a rebuild: as a line that moves on a terminal, else as a line
+// Rebuild shows a rebuild: as a line that moves on a terminal, else as a line
 // now and then.
-type rebuildBar struct {
-	*console
+type Rebuild struct {
+	*Console
 	last time.Time
 	now  func() time.Time
 }
 
-func newRebuildBar(c *console) *rebuildBar { return &rebuildBar{console: c, now: time.Now} }
+func NewRebuild(c *Console) *Rebuild { return &Rebuild{Console: c, now: time.Now} }
 
-func (b *rebuildBar) show(p projections.Progress) {
+func (b *Rebuild) Show(p projections.Progress) {
 	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
 	switch {
 	case b.width != nil:
-		b.console.show(fmt.Sprintf("%s %3.0f %%  %s", bar(share(p)), 100*share(p), line))
+		b.Console.Show(fmt.Sprintf("%s %3.0f %%  %s", bar(share(p)), 100*share(p), line))
 	case p.AtEnd || b.now().Sub(b.last) >= b.every:
-		b.say(line)
+		b.Say(line)
 		b.last = b.now()
 	}
 }
 
-// say prints a sentence on a line of its own.
-func (b *rebuildBar) say(sentence string) { fmt.Fprintln(b, sentence) }
+// Say prints a sentence on a line of its own.
+func (b *Rebuild) Say(sentence string) { fmt.Fprintln(b, sentence) }
 
 // share is how much of the log is written, 0 to 1. The offsets that are left
 // are close to the records that are left.

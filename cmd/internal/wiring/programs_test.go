@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -20,22 +20,22 @@ func (p *fakeProgram) Ready() error              { return p.fault }
 // Each program says whether it is ready, and there is an alert for each one that
 // is not, or that says nothing because it does not run.
 func TestReadinessIsAlerted(t *testing.T) {
-	d := &deps{metrics: prometheus.NewRegistry()}
+	d := &Deps{Metrics: prometheus.NewRegistry()}
 	works, waits := new(fakeProgram), &fakeProgram{errors.New("no engine")}
-	d.showReady("serve", works)
-	d.showReady("ingest", waits)
+	d.ShowReady("serve", works)
+	d.ShowReady("ingest", waits)
 	const metric = `# HELP navlog_ready 1 while the program is ready, as on /readyz.
 # TYPE navlog_ready gauge
 `
-	if err := testutil.GatherAndCompare(d.metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n")); err != nil {
+	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 0\nnavlog_ready{program=\"serve\"} 1\n")); err != nil {
 		t.Error(err)
 	}
 	works.fault, waits.fault = waits.fault, nil
-	if err := testutil.GatherAndCompare(d.metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n")); err != nil {
+	if err := testutil.GatherAndCompare(d.Metrics, strings.NewReader(metric+"navlog_ready{program=\"ingest\"} 1\nnavlog_ready{program=\"serve\"} 0\n")); err != nil {
 		t.Error(err)
 	}
 
-	alerts, err := os.ReadFile("../../deploy/alerts/programs.yaml")
+	alerts, err := os.ReadFile("../../../deploy/alerts/programs.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// services are goroutines that are stopped in the reverse order of their
+// Services are goroutines that are stopped in the reverse order of their
 // start, each one only when the one before it has returned. That is what makes
 // Ctrl-C orderly: traffic stops before ingest, ingest before the read models,
 // everything before the engines.
-type services struct {
+type Services struct {
 	log     *slog.Logger
 	running []*service
-	// failed gets the first error of a service that ended by itself.
-	failed chan error
+	// Failed gets the first error of a service that ended by itself.
+	Failed chan error
 }
 
 type service struct {
@@ -25,13 +25,13 @@ type service struct {
 	done   chan error
 }
 
-func newServices(log *slog.Logger) *services {
-	return &services{log: log, failed: make(chan error, 1)}
+func NewServices(log *slog.Logger) *Services {
+	return &Services{log: log, Failed: make(chan error, 1)}
 }
 
-// start runs a service with a context of its own, so that a signal does not
+// Start runs a service with a context of its own, so that a signal does not
 // reach it before its turn.
-func (s *services) start(ctx context.Context, name string, run func(context.Context) error) {
+func (s *Services) Start(ctx context.Context, name string, run func(context.Context) error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	one := &service{name, cancel, make(chan error, 1)}
 	s.running = append(s.running, one)
@@ -42,7 +42,7 @@ func (s *services) start(ctx context.Context, name string, run func(context.Cont
 				err = errors.New("it ended by itself")
 			}
 			select {
-			case s.failed <- fmt.Errorf("%s: %w", name, err):
+			case s.Failed <- fmt.Errorf("%s: %w", name, err):
 			default:
 			}
 			err = nil // told already
@@ -51,8 +51,8 @@ func (s *services) start(ctx context.Context, name string, run func(context.Cont
 	}()
 }
 
-// stop ends all services, the last started first, and gives their errors.
-func (s *services) stop() error {
+// Stop ends all services, the last started first, and gives their errors.
+func (s *Services) Stop() error {
 	var faults []error
 	for _, one := range slices.Backward(s.running) {
 		one.cancel()

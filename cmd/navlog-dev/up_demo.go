@@ -17,6 +17,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -44,7 +45,7 @@ func ensureSecretKey(file string) (string, error) {
 var demoNames = []string{"Demo One", "Demo Two"}
 
 // ensurePartners finds the demo partners of the last run, or creates them.
-func (u *up) ensurePartners(ctx context.Context, d *deps) (created bool, err error) {
+func (u *up) ensurePartners(ctx context.Context, d *wiring.Deps) (created bool, err error) {
 	file := filepath.Join(u.cmd.Data, "partners.json")
 	err = readJSON(file, &u.ready.Partners)
 	if err == nil {
@@ -58,7 +59,7 @@ func (u *up) ensurePartners(ctx context.Context, d *deps) (created bool, err err
 		return false, err
 	}
 	for _, name := range demoNames {
-		p, err := createPartner(ctx, d.pool, signature{As: "navlog up"}, sealer, 0, name, true)
+		p, err := registry.CreatePartner(ctx, d.Pool, "navlog-dev up", sealer, 0, name, true)
 		if err != nil {
 			return false, err
 		}
@@ -68,9 +69,9 @@ func (u *up) ensurePartners(ctx context.Context, d *deps) (created bool, err err
 }
 
 // checkPartners refuses keys that belong to another database.
-func (u *up) checkPartners(ctx context.Context, d *deps, file string) error {
+func (u *up) checkPartners(ctx context.Context, d *wiring.Deps, file string) error {
 	for _, p := range u.ready.Partners {
-		found, err := db.New(d.pool).PartnerByKey(ctx, registry.HashKey(p.APIKey))
+		found, err := db.New(d.Pool).PartnerByKey(ctx, registry.HashKey(p.APIKey))
 		if errors.Is(err, pgx.ErrNoRows) || err == nil && found.ID != p.ID {
 			return fmt.Errorf("%s names partner %d, which this PostgreSQL does not know: remove that file, or use the database that it belongs to", file, p.ID)
 		}
@@ -84,7 +85,7 @@ func (u *up) checkPartners(ctx context.Context, d *deps, file string) error {
 // registerWebhooks gives the demo partners without a URL, or with one of an
 // earlier run's receiver, the URL of the receiver, through the API as a partner
 // would.
-func (u *up) registerWebhooks(ctx context.Context, d *deps) error {
+func (u *up) registerWebhooks(ctx context.Context, d *wiring.Deps) error {
 	file := filepath.Join(u.cmd.Data, "receiver.json")
 	var earlier []string
 	if err := readJSON(file, &earlier); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -92,7 +93,7 @@ func (u *up) registerWebhooks(ctx context.Context, d *deps) error {
 	}
 	for _, p := range u.ready.Partners {
 		target := fmt.Sprintf("%s/partners/%d", u.ready.Receiver, p.ID)
-		known, err := db.New(d.pool).GetPartner(ctx, p.ID)
+		known, err := db.New(d.Pool).GetPartner(ctx, p.ID)
 		if err != nil {
 			return fmt.Errorf("read demo partner %d: %w", p.ID, err)
 		}

@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -13,11 +13,11 @@ import (
 
 func TestServicesStopInReverseOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	s := newServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s := NewServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	var mu sync.Mutex
 	var stopped []string
 	for _, name := range []string{"first", "second", "third"} {
-		s.start(ctx, name, func(ctx context.Context) error {
+		s.Start(ctx, name, func(ctx context.Context) error {
 			<-ctx.Done()
 			mu.Lock()
 			defer mu.Unlock()
@@ -26,7 +26,7 @@ func TestServicesStopInReverseOrder(t *testing.T) {
 		})
 	}
 	cancel() // the signal alone stops nobody
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if want := []string{"third", "second", "first"}; !slices.Equal(stopped, want) {
@@ -35,16 +35,16 @@ func TestServicesStopInReverseOrder(t *testing.T) {
 }
 
 func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
-	s := newServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	s.start(t.Context(), "broken", func(context.Context) error { return errors.New("no disk") })
-	if err := <-s.failed; err == nil || !strings.Contains(err.Error(), "broken: no disk") {
+	s := NewServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	s.Start(t.Context(), "broken", func(context.Context) error { return errors.New("no disk") })
+	if err := <-s.Failed; err == nil || !strings.Contains(err.Error(), "broken: no disk") {
 		t.Errorf("got %v", err)
 	}
-	s.start(t.Context(), "quiet", func(context.Context) error { return nil })
-	if err := <-s.failed; err == nil || !strings.Contains(err.Error(), "ended by itself") {
+	s.Start(t.Context(), "quiet", func(context.Context) error { return nil })
+	if err := <-s.Failed; err == nil || !strings.Contains(err.Error(), "ended by itself") {
 		t.Errorf("got %v", err)
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Errorf("a failure that was told is told again: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package console
 
 import (
 	"bytes"
@@ -27,13 +27,13 @@ func screen(written string) (lines []string) {
 
 func TestLogLinesStayAboveTheBar(t *testing.T) {
 	var out bytes.Buffer
-	c := &console{out: &out, width: func() int { return 20 }}
+	c := &Console{out: &out, width: func() int { return 20 }}
 	fmt.Fprintln(c, "before")
-	c.show("1 of 9")
+	c.Show("1 of 9")
 	fmt.Fprintln(c, "while")
-	c.show("2 of 9, and much more than there is room for")
+	c.Show("2 of 9, and much more than there is room for")
 	fmt.Fprintln(c, "still")
-	c.show("")
+	c.Show("")
 	fmt.Fprintln(c, "after")
 	if got, want := fmt.Sprint(screen(out.String())), fmt.Sprint([]string{"before", "while", "still", "after", ""}); got != want {
 		t.Errorf("on the screen is %q, want %q", got, want)
@@ -88,12 +88,12 @@ func TestBackfillIsShown(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := new(lockedBuffer)
-			c2 := &console{out: out, width: c.width, every: time.Millisecond}
+			c2 := &Console{out: out, width: c.width, every: time.Millisecond}
 			log := slog.New(slog.NewTextHandler(c2, nil))
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			done := make(chan error, 1)
-			go func() { done <- c2.watch(ctx, backfilling(), log) }()
+			go func() { done <- c2.Watch(ctx, backfilling(), log) }()
 			tick := time.NewTicker(time.Millisecond)
 			defer tick.Stop()
 			for !strings.Contains(out.String(), "backfill done") {
@@ -115,37 +115,8 @@ func TestBackfillIsShown(t *testing.T) {
 			}
 		})
 	}
-	if c := newConsole(io.Discard); c.width != nil || c.every != lineEvery {
+	if c := New(io.Discard); c.width != nil || c.every != lineEvery {
 		t.Error("what is no terminal is taken for one")
-	}
-}
-
-func TestStatusForPeople(t *testing.T) {
-	ingest := `{"state":"frozen","reason":"block 90 is final, but the chain has another one there","headBlock":125,"indexedBlock":123,"finalBlock":90,"lagBlocks":2,"lagSeconds":24,"etaSeconds":80,
-		"backfill":{"fromBlock":1,"block":45,"toBlock":90,"blocksPerSecond":0.56,"logsPerSecond":17.8},
-		"calls":[{"method":"eth_getLogs","calls":7,"bytes":900,"units":525},{"method":"eth_getBlockByNumber","calls":2,"bytes":100}],
-		"endpoints":[{"name":"https://a.example","state":"up","inUse":true,"subscribed":true,"latencyMs":12.345,"headBlock":125},
-			{"name":"https://b.example","state":"rate-limited","limitedUntil":"2026-01-02T03:04:05Z","lastError":"HTTP 429 Too Many Requests","lastErrorAt":"2026-01-02T03:03:05Z"}]}`
-	rows := []statusRow{
-		{"ingest", "host:1", 300, true, []byte(ingest)},
-		{"project", "host:2", 400, true, []byte(`{"state":"writing","seq":9007199254740993,"lag":0,"others":[{"state":"x"}]}`)},
-		{"serve", "host:3", 6000, false, []byte(`{"state":"serving"}`)},
-		{"dispatch", "host:4", 100, true, []byte(`[]`)},
-	}
-	var out bytes.Buffer
-	if err := writeStatus(&out, rows, map[string]int64{"pending": 3, "delivered": 4}); err != nil {
-		t.Fatal(err)
-	}
-	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{
-		"ingest host:1 300ms frozen", "project host:2 400ms writing lag=0 seq=9007199254740993 serve", "host:3 6s unknown (last: serving)", "host:4 100ms unreadable",
-		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
-		"asked 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
-		"https://b.example rate-limited until 03:04:05 - - 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("the status does not say %q:\n%s", want, out.String())
-		}
 	}
 }
 
@@ -153,12 +124,12 @@ func TestRebuildIsShown(t *testing.T) {
 	half := projections.Progress{Generation: 3, Seq: 500, Left: 500, Speed: 100, ETA: 5 * time.Second}
 	end := projections.Progress{Generation: 3, Seq: 1000, Speed: 100, AtEnd: true}
 	var terminal, plain bytes.Buffer
-	b := newRebuildBar(&console{out: &terminal, width: func() int { return 200 }})
-	b.show(projections.Progress{Generation: 3})
-	b.show(half)
-	b.say("a sentence")
-	b.show(end)
-	b.keep()
+	b := NewRebuild(&Console{out: &terminal, width: func() int { return 200 }})
+	b.Show(projections.Progress{Generation: 3})
+	b.Show(half)
+	b.Say("a sentence")
+	b.Show(end)
+	b.Keep()
 	for _, want := range []string{eraseLine + "[..............................]   0 %  generation 3  seq 0  0 records/s  ETA unknown",
 		eraseLine + "[###############...............]  50 %  generation 3  seq 500  100 records/s  ETA 5s" + eraseLine + "a sentence\n",
 		eraseLine + "[##############################] 100 %  generation 3  seq 1000  100 records/s  at the end of the log\n"} {
@@ -167,14 +138,14 @@ func TestRebuildIsShown(t *testing.T) {
 		}
 	}
 	clock := time.Unix(1_700_000_000, 0)
-	b = newRebuildBar(newConsole(&plain))
+	b = NewRebuild(New(&plain))
 	b.now = func() time.Time { return clock }
-	b.show(half)
-	b.show(half) // too soon
+	b.Show(half)
+	b.Show(half) // too soon
 	clock = clock.Add(lineEvery)
-	b.show(half)
-	b.show(end)
-	b.keep()
+	b.Show(half)
+	b.Show(end)
+	b.Keep()
 	line := "generation 3  seq 500  100 records/s  ETA 5s\n"
 	if want := line + line + "generation 3  seq 1000  100 records/s  at the end of the log\n"; plain.String() != want {
 		t.Errorf("a file gets %q, want %q", plain.String(), want)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/scenario"
 )
 
@@ -47,7 +48,7 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	closed.Close()
 	host := strings.TrimPrefix(closed.URL, "http://")
 	var out, log bytes.Buffer
-	u := &up{cmd: upCmd{Data: t.TempDir()}, streams: &streams{out: &out}, log: slog.New(slog.NewTextHandler(&log, nil))}
+	u := &up{cmd: upCmd{Data: t.TempDir()}, streams: &cli.Streams{Out: &out}, log: slog.New(slog.NewTextHandler(&log, nil))}
 	u.ready.RPC = "http://someone:hunter2@" + host + "/v3/secretkey?apikey=secret2"
 	u.ready.Postgres = "postgres://someone:hunter2@db.example:5432/navlog?sslpassword=secret3"
 	u.printWelcome(false)

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -10,41 +10,18 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/ingest"
 )
 
-func writeConfig(t *testing.T, text string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "navlog.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-const soundConfig = `
-chain:
-  id: 31337
-  rpc: [http://127.0.0.1:8545]
-  vaults:
-    - {address: "0x00000000000000000000000000000000000000A1", startBlock: 3, name: One}
-  pollInterval: 250ms
-kafka: {brokers: [127.0.0.1:9092]}
-clickhouse: {addr: 127.0.0.1:9000}
-postgres: {url: postgres://navlog@127.0.0.1/navlog}
-http: {router: "0x00000000000000000000000000000000000000b2"}
-`
-
-const testSecretKey = "NAVLOG_SECRET_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-
 func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
-	c, err := loadConfig(writeConfig(t, soundConfig), []string{
-		testSecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u", "HOME=/tmp", "NAVLOG_CONFIG=x",
+	c, err := Load(configtest.Write(t, configtest.Sound), []string{
+		configtest.SecretKey, "NAVLOG_KAFKA_BROKERS=a:1,b:2", "NAVLOG_CHAIN_CONFIRMATIONS=3", "NAVLOG_KAFKA_SASL_USER=u", "HOME=/tmp", "NAVLOG_CONFIG=x",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.validate(allSections...); err != nil {
+	if err := c.Validate(AllSections...); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Join(c.Kafka.Brokers, " "); got != "a:1 b:2" {
@@ -66,12 +43,12 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
 		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEY_FILE", "NAVLOG_POSTGRES_URL_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
 	} {
-		_, err := loadConfig(writeConfig(t, soundConfig), []string{endpoints, invented + "=5000"})
+		_, err := Load(configtest.Write(t, configtest.Sound), []string{endpoints, invented + "=5000"})
 		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") {
 			t.Errorf("%s: %v", invented, err)
 		}
 	}
-	c, err := loadConfig(writeConfig(t, soundConfig), []string{
+	c, err := Load(configtest.Write(t, configtest.Sound), []string{
 		endpoints, "NAVLOG_CHAIN_RPC_0_WS=ws://a.example", "NAVLOG_CHAIN_RPC_1_URL=http://c.example",
 		"NAVLOG_CHAIN_RPC_1_REQUESTS_PER_SECOND=25", "NAVLOG_CHAIN_RPC_1_BURST=50", "NAVLOG_CHAIN_FINALITY=depth: 64",
 	})
@@ -87,7 +64,7 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 // One run names every mistake: unknown keys with their lines, wrong types,
 // unknown variables, and every wrong value.
 func TestConfigCheckNamesEveryMistakeAtOnce(t *testing.T) {
-	file := writeConfig(t, `
+	file := configtest.Write(t, `
 chain:
   id: 0
   rpc: [ftp://node]
@@ -99,12 +76,12 @@ postgres: {url: "mysql://x:secretpassword@y"}
 http: {listen: nonsense, router: "0x1"}
 surplus: true
 `)
-	c, err := loadConfig(file, []string{"NAVLOG_KAFKA_BROKER=x:1", "NAVLOG_SECRET_KEY=short", "NAVLOG_CHAIN_WINDOW=many"})
+	c, err := Load(file, []string{"NAVLOG_KAFKA_BROKER=x:1", "NAVLOG_SECRET_KEY=short", "NAVLOG_CHAIN_WINDOW=many"})
 	if err == nil {
 		t.Fatal("unknown keys and variables were accepted")
 	}
 	text := err.Error()
-	if fault := c.validate(allSections...); fault != nil {
+	if fault := c.Validate(AllSections...); fault != nil {
 		text += "\n" + fault.Error()
 	}
 	for _, want := range []string{
@@ -126,13 +103,13 @@ surplus: true
 }
 
 func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
-	if _, err := loadConfig(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml"), nil); err == nil {
 		t.Error("a file that was named and does not exist is accepted")
 	}
-	if _, err := loadConfig(writeConfig(t, "chain: [unclosed"), nil); err == nil {
+	if _, err := Load(configtest.Write(t, "chain: [unclosed"), nil); err == nil {
 		t.Error("text that is no YAML is accepted")
 	}
-	if _, err := loadConfig(writeConfig(t, ""), nil); err != nil {
+	if _, err := Load(configtest.Write(t, ""), nil); err != nil {
 		t.Errorf("an empty file is refused: %v", err)
 	}
 }
@@ -141,12 +118,12 @@ func TestConfigFileThatIsMissingOrNoYAML(t *testing.T) {
 // the file is not missing.
 func TestOnlyMistakesThatAreThere(t *testing.T) {
 	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0", "window: [unclosed"} {
-		c, err := loadConfig(writeConfig(t, strings.Replace(soundConfig, "pollInterval: 250ms", fault, 1)), []string{testSecretKey})
+		c, err := Load(configtest.Write(t, strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1)), []string{configtest.SecretKey})
 		if err == nil {
 			t.Errorf("%s is accepted", fault)
 			continue
 		}
-		if text := errors.Join(err, c.validate(allSections...)).Error(); strings.Contains(text, "\n") {
+		if text := errors.Join(err, c.Validate(AllSections...)).Error(); strings.Contains(text, "\n") {
 			t.Errorf("%s: more is said than what is wrong:\n%s", fault, text)
 		}
 	}
@@ -155,8 +132,8 @@ func TestOnlyMistakesThatAreThere(t *testing.T) {
 // After a mistake that is a setting's own, those that follow are named too.
 func TestMistakesAfterAMistake(t *testing.T) {
 	for _, fault := range []string{"finality: {height: 3}", "confirmations: 0"} {
-		text := strings.Replace(soundConfig, "pollInterval: 250ms", fault, 1) + "surplus: 1\n"
-		_, err := loadConfig(writeConfig(t, text), []string{testSecretKey})
+		text := strings.Replace(configtest.Sound, "pollInterval: 250ms", fault, 1) + "surplus: 1\n"
+		_, err := Load(configtest.Write(t, text), []string{configtest.SecretKey})
 		if err == nil || strings.Count(err.Error(), "line ") != 2 || !strings.Contains(err.Error(), "surplus") {
 			t.Errorf("%s and a surplus setting: %v", fault, err)
 		}
@@ -171,34 +148,48 @@ func TestMistakesAreNamed(t *testing.T) {
 		environ string
 		want    string
 	}{
-		{soundConfig + "---\nchain: {id: 5}\n", "", "line 12: a second document"},
-		{soundConfig + "surplus: 1\n---\nchain: {id: 5}\n", "", "line 13: a second document"},
-		{soundConfig + "---\nchain: [unclosed\n", "", "line"},
-		{soundConfig, "NAVLOG_HTTP_LISTEN=127.0.0.1:99999", `http.listen is "127.0.0.1:99999"`},
-		{soundConfig, "NAVLOG_OPS_LISTEN=127.0.0.1:http9", `ops.listen is "127.0.0.1:http9"`},
-		{soundConfig, "NAVLOG_KAFKA_TLS=yes", `NAVLOG_KAFKA_TLS is "yes" and must be of type bool`},
-		{soundConfig, "NAVLOG_CHAIN_RPC_0_BURST=many", `NAVLOG_CHAIN_RPC_0_BURST is "many"`},
-		{soundConfig, "NAVLOG_CHAIN_POLL_INTERVAL=soon", "NAVLOG_CHAIN_POLL_INTERVAL: "},
-		{soundConfig, "NAVLOG_CHAIN_FINALITY=height", "NAVLOG_CHAIN_FINALITY: finality"},
+		{configtest.Sound + "---\nchain: {id: 5}\n", "", "line 12: a second document"},
+		{configtest.Sound + "surplus: 1\n---\nchain: {id: 5}\n", "", "line 13: a second document"},
+		{configtest.Sound + "---\nchain: [unclosed\n", "", "line"},
+		{configtest.Sound, "NAVLOG_HTTP_LISTEN=127.0.0.1:99999", `http.listen is "127.0.0.1:99999"`},
+		{configtest.Sound, "NAVLOG_OPS_LISTEN=127.0.0.1:http9", `ops.listen is "127.0.0.1:http9"`},
+		{configtest.Sound, "NAVLOG_KAFKA_TLS=yes", `NAVLOG_KAFKA_TLS is "yes" and must be of type bool`},
+		{configtest.Sound, "NAVLOG_CHAIN_RPC_0_BURST=many", `NAVLOG_CHAIN_RPC_0_BURST is "many"`},
+		{configtest.Sound, "NAVLOG_CHAIN_POLL_INTERVAL=soon", "NAVLOG_CHAIN_POLL_INTERVAL: "},
+		{configtest.Sound, "NAVLOG_CHAIN_FINALITY=height", "NAVLOG_CHAIN_FINALITY: finality"},
 	} {
-		c, err := loadConfig(writeConfig(t, m.text), []string{testSecretKey, m.environ})
-		if err = errors.Join(err, c.validate(allSections...)); err == nil || !strings.Contains(err.Error(), m.want) {
+		c, err := Load(configtest.Write(t, m.text), []string{configtest.SecretKey, m.environ})
+		if err = errors.Join(err, c.Validate(AllSections...)); err == nil || !strings.Contains(err.Error(), m.want) {
 			t.Errorf("%s: %v, want %q", m.environ, err, m.want)
 		}
 	}
-	if _, err := loadConfig(writeConfig(t, "---"+soundConfig+"...\n"), nil); err != nil {
+	if _, err := Load(configtest.Write(t, "---"+configtest.Sound+"...\n"), nil); err != nil {
 		t.Errorf("a document with a beginning and an end: %v", err)
 	}
 }
 
 // The example is the only list of the settings for whoever does not read Go: it
-// is sound, has every key, and sets to its default what an operator need not
-// give.
+// is sound but for what an operator has to give, has every key, and sets to its
+// default what an operator need not give.
 func TestExampleHasEverySetting(t *testing.T) {
-	const file = "../../deploy/navlog.example.yaml"
-	c, err := loadConfig(file, []string{testSecretKey})
-	if err = errors.Join(err, c.validate(allSections...)); err != nil {
+	const file = "../../../deploy/navlog.example.yaml"
+	c, err := Load(file, []string{configtest.SecretKey})
+	if err != nil {
 		t.Fatalf("%s: %v", file, err)
+	}
+	fault := c.Validate(AllSections...)
+	if fault == nil {
+		t.Fatalf("%s is accepted as it is", file)
+	}
+	for line := range strings.SplitSeq(fault.Error(), "\n") {
+		if !strings.Contains(line, "is still the one of the example") {
+			t.Errorf("%s: %s", file, line)
+		}
+	}
+	for _, key := range []string{"chain.vaults[0].address", "chain.rpc[0]", "chain.rpc[1]", "http.router"} {
+		if !strings.Contains(fault.Error(), key+" is still") {
+			t.Errorf("the example's %s is accepted", key)
+		}
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -215,7 +206,7 @@ func TestExampleHasEverySetting(t *testing.T) {
 		}
 	}
 
-	want := defaultConfig()
+	want := Default()
 	want.Chain.ID, want.Chain.RPC, want.Chain.Vaults = c.Chain.ID, c.Chain.RPC, c.Chain.Vaults
 	want.Kafka.Brokers = c.Kafka.Brokers
 	want.ClickHouse.Addr, want.ClickHouse.User, want.ClickHouse.QueryUser = c.ClickHouse.Addr, c.ClickHouse.User, c.ClickHouse.QueryUser
@@ -258,7 +249,7 @@ func keysOf(t *testing.T, document []byte) map[string]bool {
 
 // The compose file may only use settings that exist.
 func TestComposeUsesSettingsThatExist(t *testing.T) {
-	b, err := os.ReadFile("../../deploy/compose.yaml")
+	b, err := os.ReadFile("../../../deploy/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +275,7 @@ func TestComposeUsesSettingsThatExist(t *testing.T) {
 	if len(environ) == 0 {
 		t.Fatal("compose.yaml sets nothing")
 	}
-	if _, err := loadConfig(writeConfig(t, soundConfig), environ); err != nil {
+	if _, err := Load(configtest.Write(t, configtest.Sound), environ); err != nil {
 		t.Errorf("deploy/compose.yaml: %v", err)
 	}
 }

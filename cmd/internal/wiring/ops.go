@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -11,31 +11,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/navlog/navlog/cmd/internal/config"
 )
 
-// opsConfig is the section ops of navlog.yaml: a small HTTP server beside each
-// of the four programs, with /healthz, /readyz and /metrics. serve has them on
-// the port of the API too; the others have no other port. `navlog up` has
-// the metrics of all on the port of the API and starts no such server.
-type opsConfig struct {
-	// Listen is host:port; default empty: no such server. Programs on one host
-	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
-	Listen string `yaml:"listen" env:"LISTEN"`
-}
-
-func (c opsConfig) validate() error {
-	if c.Listen == "" {
-		return nil
-	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("ops.listen is %q and must be host:port, for example 127.0.0.1:9464", c.Listen)
-	}
-	return portFault("ops.listen", c.Listen)
-}
-
-// serveOps answers until ctx ends. ready gives nil while the program's
+// ServeOps answers until ctx ends. ready gives nil while the program's
 // invariant holds.
-func serveOps(ctx context.Context, c opsConfig, gatherer prometheus.Gatherer, ready func() error) error {
+func ServeOps(ctx context.Context, c config.Ops, gatherer prometheus.Gatherer, ready func() error) error {
 	if c.Listen == "" {
 		<-ctx.Done()
 		return nil

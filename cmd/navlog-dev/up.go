@@ -14,15 +14,20 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/receiver"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 type upCmd struct {
-	common
+	cli.Flags
 	Data       string        `type:"path" default:"data" placeholder:"DIR" help:"Where engines and keys live; the next run goes on from there."`
 	Listen     string        `placeholder:"ADDR" help:"Address of the HTTP API (default: 127.0.0.1:8080, or http.listen)."`
 	ReadyFile  string        `type:"path" placeholder:"FILE" help:"Once everything answers, write a JSON document with all addresses, contracts and demo keys there."`
@@ -38,25 +43,25 @@ type upCmd struct {
 // readyDocument is what --ready-file gets: everything that a test or a tool
 // needs to find its way. It holds demo secrets, so the file is 0600.
 type readyDocument struct {
-	API            string              `json:"api"`
-	RPC            string              `json:"rpc"`
-	Kafka          []string            `json:"kafka"`
-	ClickHouse     string              `json:"clickhouse"`
-	ClickHouseHTTP string              `json:"clickhouseHttp,omitempty"`
-	Postgres       string              `json:"postgres"`
-	Receiver       string              `json:"receiver"`
-	Contracts      *scenario.Contracts `json:"contracts,omitempty"`
-	Partners       []newPartner        `json:"partners"`
+	API            string                `json:"api"`
+	RPC            string                `json:"rpc"`
+	Kafka          []string              `json:"kafka"`
+	ClickHouse     string                `json:"clickhouse"`
+	ClickHouseHTTP string                `json:"clickhouseHttp,omitempty"`
+	Postgres       string                `json:"postgres"`
+	Receiver       string                `json:"receiver"`
+	Contracts      *scenario.Contracts   `json:"contracts,omitempty"`
+	Partners       []registry.NewPartner `json:"partners"`
 }
 
-// up is one run of `navlog up`.
+// up is one run of `navlog-dev up`.
 type up struct {
 	cmd      upCmd
-	streams  *streams
-	console  *console
+	streams  *cli.Streams
+	screen   *console.Console
 	log      *slog.Logger
-	config   config
-	services *services
+	config   config.Config
+	services *wiring.Services
 	engines  engines
 	ready    readyDocument
 	// wroteReady says that the ready file is the one of this run.
@@ -65,12 +70,12 @@ type up struct {
 }
 
 // Run starts everything, reports, and waits for a signal or a failure.
-func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
-	console := newConsole(s.err)
-	log := cmd.logger(console)
+func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
+	screen := console.New(s.Err)
+	log := cmd.Logger(screen)
 	// A second Ctrl-C ends the process at once.
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
-	c, err := loadConfig(cmd.Config, os.Environ())
+	c, err := config.Load(cmd.Config, os.Environ())
 	if err != nil {
 		return fmt.Errorf("the configuration has mistakes:\n%w", err)
 	}
@@ -80,9 +85,9 @@ func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
 	if err := os.MkdirAll(cmd.Data, 0o755); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
 	}
-	u := &up{cmd: cmd, streams: s, console: console, log: log, config: c, services: newServices(log)}
+	u := &up{cmd: cmd, streams: s, screen: screen, log: log, config: c, services: wiring.NewServices(log)}
 	defer func() {
-		err = errors.Join(err, u.services.stop(), u.engines.close())
+		err = errors.Join(err, u.services.Stop(), u.engines.close())
 		u.removeReadyFile()
 	}()
 	if err := u.start(ctx); err != nil {
@@ -95,7 +100,7 @@ func (cmd upCmd) Run(ctx context.Context, s *streams) (err error) {
 	case <-ctx.Done():
 		log.Info("stopping")
 		return nil
-	case err := <-u.services.failed:
+	case err := <-u.services.Failed:
 		return err
 	}
 }
@@ -110,11 +115,11 @@ func (u *up) start(ctx context.Context) error {
 	if err := u.applyDevelopmentSettings(); err != nil {
 		return err
 	}
-	d, err := newDeps(ctx, u.config, u.log)
+	d, err := wiring.New(ctx, u.config, u.log)
 	if err != nil {
 		return err
 	}
-	u.engines.add("PostgreSQL pool", func() error { d.pool.Close(); return nil })
+	u.engines.add("PostgreSQL pool", func() error { d.Pool.Close(); return nil })
 	created, err := u.ensurePartners(ctx, d)
 	if err != nil {
 		return err
@@ -134,7 +139,7 @@ func (u *up) start(ctx context.Context) error {
 	u.printWelcome(created)
 	if !u.cmd.NoScenario && u.ready.Contracts != nil {
 		traffic := scenario.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed, []uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
-		u.services.start(ctx, "scenario", func(ctx context.Context) error { return traffic.Run(ctx, u.cmd.Interval) })
+		u.services.Start(ctx, "scenario", func(ctx context.Context) error { return traffic.Run(ctx, u.cmd.Interval) })
 	}
 	return nil
 }
@@ -182,7 +187,7 @@ func (u *up) applyDevelopmentSettings() error {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
-	if err := u.config.validate(needChain, needKafka, needClickHouse, needPostgres, needProjections, needHTTP, needWebhooks, needSecretKey); err != nil {
+	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
 		return fmt.Errorf("the configuration has mistakes:\n%w", err)
 	}
 	return nil
@@ -193,7 +198,7 @@ func (u *up) startReceiver(ctx context.Context) error {
 	for _, p := range u.ready.Partners {
 		secrets[p.ID] = p.SigningSecret
 	}
-	r, err := receiver.Start(ctx, filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.out, u.log.With("program", "receiver"))
+	r, err := receiver.Start(ctx, filepath.Join(u.cmd.Data, "receiver"), secrets, u.streams.Out, u.log.With("program", "receiver"))
 	if err != nil {
 		return fmt.Errorf("start the demo receiver: %w", err)
 	}
@@ -225,29 +230,29 @@ func (u *up) trustReceiver(certificate string) error {
 }
 
 // startPrograms runs the four programs and waits until each one is ready.
-func (u *up) startPrograms(ctx context.Context, d *deps) error {
-	d.config = u.config
-	serve, err := d.serve()
+func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
+	d.Config = u.config
+	serve, err := d.Serve()
 	if err != nil {
 		return err
 	}
-	dispatch, err := d.dispatch()
+	dispatch, err := d.Dispatch()
 	if err != nil {
 		return err
 	}
 	u.api = serve
-	project := d.project()
+	project := d.Project()
 	project.WaitForRebuild() // `navlog projection rebuild` needs the engines of this process
-	ingest := d.ingest()
+	ingest := d.Ingest()
 	programs := []struct {
 		name string
-		program
+		wiring.Program
 	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", ingest}}
 	for _, p := range programs {
-		d.showReady(p.name, p)
-		u.services.start(ctx, p.name, p.Run)
+		d.ShowReady(p.name, p)
+		u.services.Start(ctx, p.name, p.Run)
 	}
-	go func() { _ = u.console.watch(ctx, ingest.Status, d.log.With("program", "ingest")) }()
+	go func() { _ = u.screen.Watch(ctx, ingest.Status, d.Log.With("program", "ingest")) }()
 	for _, p := range programs {
 		if err := u.await(ctx, p.name, p.Ready); err != nil {
 			return err
@@ -271,7 +276,7 @@ func (u *up) await(ctx context.Context, name string, ready func() error) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case err := <-u.services.failed:
+		case err := <-u.services.Failed:
 			return err
 		case <-say.C:
 			u.log.Info("waiting", "for", name, "because", fault)
@@ -300,7 +305,7 @@ func (u *up) removeReadyFile() {
 }
 
 func (u *up) printWelcome(created bool) {
-	w, p := u.streams.out, u.ready.Partners
+	w, p := u.streams.Out, u.ready.Partners
 	fmt.Fprintf(w, "\nnavlog is up. Data in %s; Ctrl-C stops everything in order.\n\n", u.cmd.Data)
 	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.API)
 	fmt.Fprintf(w, "  chain       %s\n  Kafka       %s\n  ClickHouse  %s\n  PostgreSQL  %s\n  receiver    %s\n\n",

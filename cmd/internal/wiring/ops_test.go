@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/cmd/internal/config"
 )
 
 // TestOpsServer: what it says of a program that is ready and of one that is not,
@@ -29,7 +31,7 @@ func TestOpsServer(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	addr, done := startOps(t, ctx, metrics, ready)
 	probe := func(path string) error {
-		return run(t.Context(), []string{"probe", "http://" + addr + path}, io.Discard, io.Discard)
+		return Probe(t.Context(), "http://"+addr+path)
 	}
 	answers := func(path string, status int, ok bool, reason string) {
 		t.Helper()
@@ -69,7 +71,7 @@ func TestOpsServer(t *testing.T) {
 	if text, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(text), "seen_total 0") {
 		t.Errorf("the metrics are %q, %v", text, err)
 	}
-	if err := serveOps(t.Context(), opsConfig{Listen: addr}, metrics, ready); err == nil || !strings.Contains(err.Error(), "NAVLOG_OPS_LISTEN") {
+	if err := ServeOps(t.Context(), config.Ops{Listen: addr}, metrics, ready); err == nil || !strings.Contains(err.Error(), "NAVLOG_OPS_LISTEN") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	stop()
@@ -94,7 +96,7 @@ func startOps(t *testing.T, ctx context.Context, metrics prometheus.Gatherer, re
 		if err := free.Close(); err != nil {
 			t.Fatal(err)
 		}
-		go func() { done <- serveOps(ctx, opsConfig{Listen: addr}, metrics, ready) }()
+		go func() { done <- ServeOps(ctx, config.Ops{Listen: addr}, metrics, ready) }()
 		for len(done) == 0 {
 			if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
 				_ = conn.Close()

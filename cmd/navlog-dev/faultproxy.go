@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/faultproxy"
 )
 
@@ -32,7 +33,7 @@ func (faultproxyCmd) Help() string {
 }
 
 // Run serves until ctx ends.
-func (cmd faultproxyCmd) Run(ctx context.Context, s *streams) error {
+func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c := faultproxy.Config{
 		Seed: cmd.Seed, Upstreams: cmd.Upstream, Rate: cmd.Rate, Behind: cmd.Behind,
 		RangeLimit: cmd.RangeLimit, ResultLimit: cmd.ResultLimit, Pause: cmd.Pause,
@@ -65,12 +66,12 @@ func (cmd faultproxyCmd) Run(ctx context.Context, s *streams) error {
 }
 
 // print writes one line. A reader that has gone is no reason to stop serving.
-func (cmd faultproxyCmd) print(s *streams, text string, object any) {
+func (cmd faultproxyCmd) print(s *cli.Streams, text string, object any) {
 	if cmd.JSON {
-		_ = json.NewEncoder(s.out).Encode(object)
+		_ = json.NewEncoder(s.Out).Encode(object)
 		return
 	}
-	_, _ = fmt.Fprintln(s.out, text)
+	_, _ = fmt.Fprintln(s.Out, text)
 }
 
 // faultNames are all faults, for the help.

@@ -1,0 +1,117 @@
+// Package cli is what the two commands, navlog and navlog-dev, do alike: flags
+// that every subcommand takes, the way from the arguments to the subcommand that
+// runs, and from its error to the exit code.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/cmd/internal/config"
+)
+
+// Flags are those that every command takes.
+type Flags struct {
+	Config  string `short:"c" type:"path" placeholder:"FILE" env:"NAVLOG_CONFIG" help:"Configuration file (default: navlog.yaml where it exists). Environment variables NAVLOG_... win over it."`
+	LogJSON bool   `name:"log-json" help:"Write log lines as JSON."`
+	Verbose bool   `short:"v" help:"Log debug lines too."`
+}
+
+// Logger writes to w, and becomes the default one.
+func (f Flags) Logger(w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if f.Verbose {
+		options.Level = slog.LevelDebug
+	}
+	var handler slog.Handler = slog.NewTextHandler(w, options)
+	if f.LogJSON {
+		handler = slog.NewJSONHandler(w, options)
+	}
+	log := slog.New(handler)
+	slog.SetDefault(log)
+	return log
+}
+
+// Load is what every program starts with: the file, the environment, and the
+// sections it needs, all mistakes at once.
+func (f Flags) Load(sections ...config.Section) (config.Config, error) {
+	c, err := config.Load(f.Config, os.Environ())
+	if err = errors.Join(err, c.Validate(sections...)); err != nil {
+		return config.Config{}, Configuration.With(fmt.Errorf("the configuration has mistakes (`navlog config check` names them all):\n%w", err))
+	}
+	return c, nil
+}
+
+// Streams are where a command writes: results to Out, everything else to Err.
+type Streams struct{ Out, Err io.Writer }
+
+// Main runs the commands with the arguments of the process until a signal comes,
+// and ends the process.
+func Main(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, name+":", err)
+		os.Exit(int(CodeOf(err)))
+	}
+}
+
+// errHelp ends a run that only printed help.
+var errHelp = errors.New("help was printed")
+
+// Run is Main without the process around it, so that tests can call it. The
+// commands are a pointer to a struct as package kong reads it.
+func Run(ctx context.Context, name, description string, commands any, args []string, stdout, stderr io.Writer, options ...kong.Option) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			if e, ok := r.(error); ok && errors.Is(e, errHelp) {
+				err = nil
+				return
+			}
+			panic(r)
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parser, err := kong.New(commands, append(options,
+		kong.Name(name),
+		kong.Description(description),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(int) { panic(errHelp) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(&Streams{stdout, stderr}),
+	)...)
+	if err != nil {
+		return err
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return Usage.With(fmt.Errorf("%w (try `%s --help`)", err, name))
+	}
+	return parsed.Run()
+}
+
+// Version is a command.
+type Version struct{}
+
+// Run prints the version that the Go toolchain recorded in the binary.
+func (Version) Run(s *Streams, app *kong.Kong) error {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		version = info.Main.Version
+	}
+	_, err := fmt.Fprintln(s.Out, app.Model.Name, version)
+	return err
+}

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"errors"
+	"net"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A Code is what the process ends with, so that a script can tell what to do next.
+// docs/operations.md lists them for operators.
+type Code int
+
+// Codes. Whoever has no word for what went wrong gets Failed.
+const (
+	Done          Code = 0
+	Failed        Code = 1
+	Usage         Code = 2 // the command line itself
+	Configuration Code = 3 // the file, or the environment
+	Unreachable   Code = 4 // an engine or a node does not answer
+	Different     Code = 5 // two things that must be equal are not
+	Frozen        Code = 6 // nothing is appended until an operator decides
+)
+
+// coded is an error with the code that the process ends with.
+type coded struct {
+	error
+	code Code
+}
+
+func (e coded) Unwrap() error { return e.error }
+
+// With gives an error its code; nil stays nil.
+func (c Code) With(err error) error {
+	if err == nil {
+		return nil
+	}
+	return coded{err, c}
+}
+
+// CodeOf is what the process ends with. Where nobody said it, an error of the
+// network means that something could not be reached.
+func CodeOf(err error) Code {
+	if err == nil {
+		return Done
+	}
+	if e, ok := errors.AsType[coded](err); ok {
+		return e.code
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return Unreachable
+	}
+	if _, ok := errors.AsType[*net.OpError](err); ok {
+		return Unreachable
+	}
+	return Failed
+}

@@ -1,0 +1,302 @@
+// Package config reads the configuration of navlog: a YAML file and the
+// environment, which wins. It names every mistake at once, in words that need no
+// knowledge of the code, and refuses whatever would have no effect.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/caarlos0/env/v11"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/dispatch"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// Config is navlog.yaml. Every key can be given as an environment variable
+// too: kafka.replicationFactor is NAVLOG_KAFKA_REPLICATION_FACTOR.
+type Config struct {
+	Chain       ingest.Config      `yaml:"chain" envPrefix:"CHAIN_"`
+	Kafka       chainlog.Config    `yaml:"kafka" envPrefix:"KAFKA_"`
+	ClickHouse  readmodel.Config   `yaml:"clickhouse" envPrefix:"CLICKHOUSE_"`
+	Postgres    registry.Config    `yaml:"postgres" envPrefix:"POSTGRES_"`
+	Projections projections.Config `yaml:"projections" envPrefix:"PROJECTIONS_"`
+	HTTP        query.Config       `yaml:"http" envPrefix:"HTTP_"`
+	Webhooks    dispatch.Config    `yaml:"webhooks" envPrefix:"WEBHOOKS_"`
+	Guard       guard.Config       `yaml:"guard" envPrefix:"GUARD_"`
+	Ops         Ops                `yaml:"ops" envPrefix:"OPS_"`
+
+	// unread says that reading the file stopped at a mistake: what validate would
+	// say of the rest would be wrong.
+	unread bool
+
+	// SecretKey encrypts the signing secrets at rest, or several keys with commas
+	// between, the newest first, while one takes over; only ever from the
+	// environment.
+	SecretKey string `yaml:"-" env:"SECRET_KEY"`
+}
+
+// Default has every setting that an operator need not give.
+func Default() Config {
+	return Config{
+		Chain:       ingest.DefaultConfig(),
+		Kafka:       chainlog.DefaultConfig(),
+		ClickHouse:  readmodel.DefaultConfig(),
+		Postgres:    registry.DefaultConfig(),
+		Projections: projections.DefaultConfig(),
+		HTTP:        query.DefaultConfig(),
+		Webhooks:    dispatch.DefaultConfig(),
+	}
+}
+
+// Ops is the section ops of navlog.yaml: a small HTTP server beside each
+// of the four programs, with /healthz, /readyz and /metrics. serve has them on
+// the port of the API too; the others have no other port. `navlog-dev up` has
+// the metrics of all on the port of the API and starts no such server.
+type Ops struct {
+	// Listen is host:port; default empty: no such server. Programs on one host
+	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
+	Listen string `yaml:"listen" env:"LISTEN"`
+}
+
+func (c Ops) validate() error {
+	if c.Listen == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		return fmt.Errorf("ops.listen is %q and must be host:port, for example 127.0.0.1:9464", c.Listen)
+	}
+	return portFault("ops.listen", c.Listen)
+}
+
+const defaultFile = "navlog.yaml"
+
+// Load reads the file (the default one may be missing) and then the
+// environment. It reports every mistake of form at once; validate says what is
+// wrong with the values.
+func Load(file string, environ []string) (Config, error) {
+	c := Default()
+	name, optional := file, false
+	if name == "" {
+		name, optional = defaultFile, true
+	}
+	var faults []error
+	switch b, err := os.ReadFile(name); {
+	case err == nil:
+		faults = append(faults, parseYAML(name, b, &c))
+	case optional && errors.Is(err, os.ErrNotExist):
+	default:
+		c.unread = true
+		faults = append(faults, fmt.Errorf("read configuration: %w", err))
+	}
+	faults = append(faults, parseEnvironment(environ, &c))
+	return c, errors.Join(faults...)
+}
+
+// documentedType turns "field x not found in type main.config" into words that
+// need no knowledge of the code.
+var documentedType = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+func parseYAML(name string, b []byte, c *Config) error {
+	decoder := yaml.NewDecoder(bytes.NewReader(b))
+	decoder.KnownFields(true)
+	err := decoder.Decode(c)
+	var wrong *yaml.TypeError
+	switch {
+	case errors.Is(err, io.EOF):
+		return nil // an empty file
+	case err == nil || errors.As(err, &wrong):
+		return errors.Join(typeFaults(name, wrong), secondDocument(name, decoder))
+	}
+	c.unread = true
+	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+}
+
+func typeFaults(name string, wrong *yaml.TypeError) error {
+	if wrong == nil {
+		return nil
+	}
+	faults := make([]error, len(wrong.Errors))
+	for i, e := range wrong.Errors {
+		faults[i] = fmt.Errorf("%s, %s", name, documentedType.ReplaceAllString(e, "unknown key $1: remove it or correct its spelling"))
+	}
+	return errors.Join(faults...)
+}
+
+// secondDocument refuses what would have no effect.
+func secondDocument(name string, decoder *yaml.Decoder) error {
+	var second yaml.Node
+	switch err := decoder.Decode(&second); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
+	}
+	return fmt.Errorf("%s, line %d: a second document begins, of which nothing is read: remove the --- above it", name, second.Line)
+}
+
+const envPrefix = "NAVLOG_"
+
+// notSettings are variables of that prefix that are not part of the
+// configuration.
+var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
+
+// parseEnvironment lays what the environment says over c, all of it at once.
+func parseEnvironment(environ []string, c *Config) error {
+	given := env.ToMap(environ)
+	maps.DeleteFunc(given, func(key, _ string) bool {
+		return !strings.HasPrefix(key, envPrefix) || slices.Contains(notSettings, key)
+	})
+	set := map[string]bool{}
+	err := env.ParseWithOptions(c, env.Options{Prefix: envPrefix, Environment: given, OnSet: func(key string, _ any, _ bool) { set[key] = true }})
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		switch {
+		case !set[key]:
+			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key))
+		case err != nil:
+			faults = append(faults, mistakeIn(key, given))
+		}
+	}
+	if err != nil && errors.Join(faults...) == nil {
+		return fmt.Errorf("environment: %w", err)
+	}
+	return errors.Join(faults...)
+}
+
+// mistakeIn says what is wrong with one variable: the library names the field that
+// it could not set, and not the variable. Alone, it is known which one it was; the
+// others lose their values, and keep their names, which tell how many elements a
+// list has.
+func mistakeIn(key string, given map[string]string) error {
+	alone := make(map[string]string, len(given))
+	for name := range given {
+		alone[name] = ""
+	}
+	alone[key] = given[key]
+	err := env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: alone})
+	var wrong env.ParseError
+	var number *strconv.NumError
+	switch {
+	case errors.As(err, &wrong) && errors.As(wrong.Err, &number):
+		return fmt.Errorf("environment variable %s is %q and must be of type %s: %w", key, number.Num, wrong.Type, number.Err)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("environment variable %s: %w", key, wrong.Err)
+	case err != nil:
+		return fmt.Errorf("environment variable %s: %w", key, err)
+	}
+	return nil
+}
+
+// A Section is a part of the configuration that a command needs; the command is
+// refused when it is wrong.
+type Section int
+
+const (
+	NeedChain Section = iota
+	NeedChainID
+	NeedKafka
+	NeedClickHouse
+	NeedPostgres
+	NeedProjections
+	NeedHTTP
+	NeedWebhooks
+	NeedSecretKey
+)
+
+// AllSections are those that the four programs need together.
+var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks, NeedSecretKey}
+
+// Validate reports every mistake in the sections at once.
+func (c Config) Validate(sections ...Section) error {
+	if c.unread {
+		return nil
+	}
+	var faults []error
+	for _, s := range sections {
+		switch s {
+		case NeedChain:
+			faults = append(faults, c.Chain.Validate(), c.untouchedChain())
+		case NeedChainID:
+			if c.Chain.ID == 0 {
+				faults = append(faults, errors.New("chain.id is missing: give the chain id, such as 1 for Ethereum"))
+			}
+		case NeedKafka:
+			faults = append(faults, c.Kafka.Validate())
+		case NeedClickHouse:
+			faults = append(faults, c.ClickHouse.Validate())
+		case NeedPostgres:
+			faults = append(faults, c.Postgres.Validate())
+		case NeedProjections:
+			faults = append(faults, c.Projections.Validate())
+		case NeedHTTP:
+			faults = append(faults, c.HTTP.Validate(), untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
+		case NeedWebhooks:
+			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
+		case NeedSecretKey:
+			_, err := registry.NewSealer(c.SecretKey)
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(append(faults, c.Ops.validate())...)
+}
+
+// What deploy/navlog.example.yaml has where the operator has to decide. Addresses
+// of precompiles are no contract's, and .example is nobody's domain.
+const (
+	exampleVault  = "0x0000000000000000000000000000000000000001"
+	exampleRouter = "0x0000000000000000000000000000000000000002"
+)
+
+var exampleHosts = []string{"node.example", "provider.example"}
+
+// untouchedChain finds what was copied from the example and is still as it was.
+func (c Config) untouchedChain() error {
+	var faults []error
+	for i, v := range c.Chain.Vaults {
+		faults = append(faults, untouched(fmt.Sprintf("chain.vaults[%d].address", i), v.Address, exampleVault))
+	}
+	for i, endpoint := range c.Chain.RPC {
+		if u, err := url.Parse(endpoint.URL); err == nil && slices.Contains(exampleHosts, u.Hostname()) {
+			faults = append(faults, untouched(fmt.Sprintf("chain.rpc[%d]", i), u.Hostname(), u.Hostname()))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func untouched(key, value, example string) error {
+	if !strings.EqualFold(value, example) {
+		return nil
+	}
+	return fmt.Errorf("%s is still the one of the example, %s: give your own", key, example)
+}
+
+// portFault names a port that nobody can listen on. What has no port at all is
+// named by its section.
+func portFault(key, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return fmt.Errorf("%s is %q and its port must be 0 to 65535", key, address)
+	}
+	return nil
+}

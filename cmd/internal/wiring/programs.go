@@ -1,0 +1,93 @@
+// Package wiring makes the four programs out of a configuration, and runs them:
+// each alone beside a small HTTP server for operators, or all in one process,
+// which are stopped in the reverse order.
+package wiring
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/dispatch"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/projections"
+	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// Program is what the four programs have in common.
+type Program interface {
+	Run(ctx context.Context) error
+	Ready() error
+}
+
+// Deps are the things that programs share in one process.
+type Deps struct {
+	Config  config.Config
+	Pool    *pgxpool.Pool
+	Metrics *prometheus.Registry
+	Log     *slog.Logger
+}
+
+// New opens what the programs share; close Pool when all have ended.
+func New(ctx context.Context, c config.Config, log *slog.Logger) (*Deps, error) {
+	pool, err := registry.Open(ctx, c.Postgres)
+	if err != nil {
+		return nil, err
+	}
+	metrics := prometheus.NewRegistry()
+	metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Deps{c, pool, metrics, log}, nil
+}
+
+// Ingest makes the program.
+func (d *Deps) Ingest() *ingest.Ingest {
+	return ingest.New(d.Config.Chain, d.Config.Kafka, d.Pool, d.Metrics, d.Log.With("program", "ingest"))
+}
+
+// Project makes the program.
+func (d *Deps) Project() *projections.Projections {
+	return projections.New(d.Config.Projections, d.Config.Chain.ID, d.Config.Kafka, d.Config.ClickHouse, d.Pool, d.Metrics, d.Log.With("program", "project"))
+}
+
+// Serve makes the program, or says what is wrong with the networks of guard.
+func (d *Deps) Serve() (*query.Query, error) {
+	g, err := guard.New(d.Config.Guard)
+	if err != nil {
+		return nil, err
+	}
+	return query.New(d.Config.HTTP, d.Config.Chain.ID, d.Config.ClickHouse, d.Pool, g.CheckURL, d.Metrics, d.Metrics, d.Log.With("program", "serve")), nil
+}
+
+// Dispatch makes the program, or says what is wrong with the guard or the secret key.
+func (d *Deps) Dispatch() (*dispatch.Dispatch, error) {
+	g, err := guard.New(d.Config.Guard)
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := registry.NewSealer(d.Config.SecretKey)
+	if err != nil {
+		return nil, err
+	}
+	c := d.Config.Webhooks
+	c.ChainID = d.Config.Chain.ID
+	return dispatch.New(c, d.Config.Kafka, d.Pool, sealer, g, d.Metrics, d.Log.With("program", "dispatch")), nil
+}
+
+// ShowReady makes the readiness of a program a metric. Its other gauges keep
+// their last values while it cannot do anything.
+func (d *Deps) ShowReady(name string, p Program) {
+	d.Metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "navlog_ready", Help: "1 while the program is ready, as on /readyz.", ConstLabels: prometheus.Labels{"program": name},
+	}, func() float64 {
+		if p.Ready() != nil {
+			return 0
+		}
+		return 1
+	}))
+}

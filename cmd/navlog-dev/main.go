@@ -1,0 +1,29 @@
+// Command navlog-dev is for development: `up` runs all of navlog on one machine,
+// with embedded engines and a chain of its own, and faultproxy is a node that lies
+// from a seed, for whoever tests an indexer. It is the only program that links the
+// embedded engines and their helper processes; cmd/navlog, which people deploy,
+// has none of that.
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+)
+
+type commands struct {
+	Up         upCmd         `cmd:"" help:"Run everything on this machine: embedded engines, a development chain, the four programs."`
+	Faultproxy faultproxyCmd `cmd:"" help:"Stand in front of a node and fail like a provider, from a seed: for tests of indexers."`
+	Version    cli.Version   `cmd:"" help:"Print the version."`
+}
+
+func main() { cli.Main("navlog-dev", run) }
+
+// run is main without the process around it, so that tests can call it.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	return cli.Run(ctx, "navlog-dev", "Runs navlog on this machine for development: engines, a chain and its traffic are its own. Never deploy it.",
+		new(commands), args, stdout, stderr, kong.Vars{"faults": faultNames()})
+}

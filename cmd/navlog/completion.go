@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help says how to use it.
+func (completionCmd) Help() string {
+	return "bash: source <(navlog completion bash); zsh, after compinit: source <(navlog completion zsh); fish: navlog completion fish | source. Put the line into the shell's own start file."
+}
+
+// Run prints a script without a call of navlog in it: it knows the commands and
+// flags of the navlog that made it.
+func (cmd completionCmd) Run(s *cli.Streams, app *kong.Kong) error {
+	words := map[string][]string{}
+	collect(app.Model.Node, "", words)
+	script := bashCompletion(app.Model.Node, words)
+	switch cmd.Shell {
+	case "zsh":
+		script = "autoload -Uz bashcompinit && bashcompinit\n" + script
+	case "fish":
+		script = fishCompletion(app.Model.Node)
+	}
+	_, err := fmt.Fprint(s.Out, script)
+	return err
+}
+
+// collect finds what may follow each command: its subcommands, and the flags of it
+// and of those above it.
+func collect(n *kong.Node, path string, words map[string][]string) {
+	for _, flags := range n.AllFlags(true) {
+		for _, f := range flags {
+			words[path] = append(words[path], "--"+f.Name)
+		}
+	}
+	for _, child := range n.Children {
+		if !child.Hidden {
+			words[path] = append(words[path], child.Name)
+			collect(child, path+" "+child.Name, words)
+		}
+	}
+}
+
+func bashCompletion(n *kong.Node, words map[string][]string) string {
+	var b strings.Builder
+	b.WriteString("_navlog() {\n  local path='' word i\n  for ((i = 1; i < COMP_CWORD; i++)); do\n    word=${COMP_WORDS[i]}\n    case \"$path $word\" in\n")
+	var paths []string
+	walk(n, "", func(path string, _ *kong.Node) { paths = append(paths, path) })
+	for _, path := range paths {
+		if path != "" {
+			fmt.Fprintf(&b, "    %q) path=%q ;;\n", path, path)
+		}
+	}
+	b.WriteString("    esac\n  done\n  case \"$path\" in\n")
+	for _, path := range paths {
+		fmt.Fprintf(&b, "  %q) word=%q ;;\n", path, strings.Join(words[path], " "))
+	}
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$word\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _navlog navlog\n")
+	return b.String()
+}
+
+func fishCompletion(n *kong.Node) string {
+	var b strings.Builder
+	b.WriteString("complete -c navlog -f\n")
+	walk(n, "", func(path string, n *kong.Node) {
+		at := "__fish_use_subcommand"
+		if path != "" {
+			at = "__fish_seen_subcommand_from " + n.Name
+		}
+		for _, child := range n.Children {
+			if !child.Hidden {
+				fmt.Fprintf(&b, "complete -c navlog -n %q -a %s -d %q\n", at, child.Name, child.Help)
+			}
+		}
+		for _, f := range n.Flags {
+			if !f.Hidden {
+				fmt.Fprintf(&b, "complete -c navlog -n %q -l %s -d %q\n", at, f.Name, f.Help)
+			}
+		}
+	})
+	return b.String()
+}
+
+// walk visits every command that is shown, with the words that lead to it.
+func walk(n *kong.Node, path string, visit func(path string, n *kong.Node)) {
+	visit(path, n)
+	for _, child := range n.Children {
+		if !child.Hidden {
+			walk(child, path+" "+child.Name, visit)
+		}
+	}
+}

@@ -1,0 +1,425 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// Verdicts of a check.
+const (
+	fine    = "ok"
+	warning = "warning"
+	failing = "FAIL"
+)
+
+// finding is what one check found. Advice says what to do; empty where nothing is
+// to be done.
+type finding struct {
+	Check   string `json:"check"`
+	Verdict string `json:"verdict"`
+	Found   string `json:"found"`
+	Advice  string `json:"advice,omitempty"`
+	code    cli.Code
+}
+
+// examination collects findings.
+type examination struct {
+	config   config.Config
+	findings []finding
+}
+
+func (e *examination) add(f finding) { e.findings = append(e.findings, f) }
+
+func (e *examination) fine(check, format string, args ...any) {
+	e.add(finding{Check: check, Verdict: fine, Found: fmt.Sprintf(format, args...)})
+}
+
+func (e *examination) warn(check, advice, format string, args ...any) {
+	e.add(finding{Check: check, Verdict: warning, Found: fmt.Sprintf(format, args...), Advice: advice})
+}
+
+func (e *examination) fail(code cli.Code, check, advice, format string, args ...any) {
+	e.add(finding{check, failing, fmt.Sprintf(format, args...), advice, code})
+}
+
+const (
+	// answersWithin is how long an engine may take.
+	answersWithin = 8 * time.Second
+	// clocksWithin is how far two clocks may be apart: leases and states are judged
+	// by seconds.
+	clocksWithin = 2 * time.Second
+	// headWithin is how old the newest block of a node may be before it is mentioned.
+	headWithin = 10 * time.Minute
+	// Oldest versions that are known to work.
+	oldestPostgres   = 150000
+	oldestClickHouse = 26.7
+)
+
+// reach looks whether everything that the configuration names answers, and as whom;
+// with deep, also how it is. All of it is asked at the same time, and told in this
+// order. Sections that are wrong are left out: what is wrong with them was said.
+func (e *examination) reach(ctx context.Context, deep bool) {
+	var group sync.WaitGroup
+	var parts []*examination
+	look := func(check func(*examination, context.Context, bool), sections ...config.Section) {
+		if e.config.Validate(sections...) != nil {
+			return
+		}
+		part := &examination{config: e.config}
+		parts = append(parts, part)
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, answersWithin)
+			defer cancel()
+			check(part, ctx, deep)
+		})
+	}
+	for _, endpoint := range e.config.Chain.RPC {
+		look(func(e *examination, ctx context.Context, deep bool) { e.node(ctx, endpoint.URL, deep) }, config.NeedChain)
+	}
+	look((*examination).kafka, config.NeedChainID, config.NeedKafka)
+	look((*examination).clickHouse, config.NeedClickHouse)
+	look((*examination).postgres, config.NeedPostgres)
+	group.Wait()
+	for _, part := range parts {
+		e.findings = append(e.findings, part.findings...)
+	}
+}
+
+func (e *examination) node(ctx context.Context, url string, deep bool) {
+	check := "node " + contracts.EndpointName(url)
+	unreachable := func(err error) {
+		e.fail(cli.Unreachable, check, "look at chain.rpc and whether the node is up", "%v", contracts.Discreet(err, url))
+	}
+	client, err := ethclient.DialContext(ctx, url)
+	if err != nil {
+		unreachable(err)
+		return
+	}
+	defer client.Close()
+	began := time.Now()
+	id, err := client.ChainID(ctx)
+	if err != nil {
+		unreachable(err)
+		return
+	}
+	took := time.Since(began)
+	if !id.IsUint64() || id.Uint64() != e.config.Chain.ID {
+		e.fail(cli.Configuration, check, "give a node of the chain, or correct chain.id", "it serves chain %s and chain.id is %d", id, e.config.Chain.ID)
+		return
+	}
+	head, err := client.HeaderByNumber(ctx, nil)
+	if err != nil {
+		unreachable(err)
+		return
+	}
+	e.fine(check, "chain %s, block %s, answered in %s", id, head.Number, took.Round(time.Millisecond))
+	if age := time.Since(time.Unix(int64(head.Time), 0)); deep && age > headWithin {
+		e.warn(check, "look whether it follows the chain; a chain that stands still is older too", "its newest block is %s old", age.Round(time.Second))
+	} else if deep && age < -clocksWithin {
+		e.warn(check, "set the clock of this machine (NTP)", "its newest block is %s in the future", (-age).Round(time.Second))
+	}
+}
+
+func (e *examination) kafka(ctx context.Context, deep bool) {
+	check, c := "Kafka", e.config
+	client, err := kgo.NewClient(c.Kafka.Options()...)
+	if err != nil {
+		e.fail(cli.Configuration, check, "look at the section kafka", "%v", err)
+		return
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	found, err := adm.BrokerMetadata(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("no answer within %s", answersWithin)
+		}
+		e.fail(cli.Unreachable, check, "look at kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), err)
+		return
+	}
+	e.fine(check, "%d brokers", len(found.Brokers))
+	if !deep {
+		return
+	}
+	if brokers := len(found.Brokers); brokers < int(c.Kafka.ReplicationFactor) {
+		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers", "there are %d brokers, and kafka.replicationFactor is %d", brokers, c.Kafka.ReplicationFactor)
+	}
+	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
+	case err == nil:
+		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		e.warn("topics", "none, where navlog is new: `navlog ingest` makes them", "not all of chain %d are there", c.Chain.ID)
+	default:
+		e.fail(cli.Failed, "topics", "do what it says before anything is lost", "%v", oneLine(err))
+	}
+}
+
+func (e *examination) clickHouse(ctx context.Context, deep bool) {
+	check, c := "ClickHouse", e.config.ClickHouse
+	conn, err := c.Open("")
+	if err != nil {
+		e.fail(cli.Configuration, check, "look at the section clickhouse", "%v", err)
+		return
+	}
+	defer conn.Close()
+	var version string
+	var now time.Time
+	if err := conn.QueryRow(ctx, "SELECT version(), now64(3, 'UTC')").Scan(&version, &now); err != nil {
+		e.fail(cli.Unreachable, check, "look at clickhouse.addr, user and password, and whether the server is up", "%s as %s: %v", c.Addr, c.User, err)
+		return
+	}
+	e.fine(check, "version %s, as %s", version, c.User)
+	e.clickHouseReader(ctx, deep)
+	if !deep {
+		return
+	}
+	e.clock(check, now)
+	if major := strings.SplitN(version, ".", 3); len(major) > 1 {
+		if v, err := strconv.ParseFloat(major[0]+"."+major[1], 64); err == nil && v < oldestClickHouse {
+			e.warn(check, "update it", "version %s is older than %.1f, with which navlog is tested", version, oldestClickHouse)
+		}
+	}
+	e.disk(ctx, conn)
+}
+
+// clickHouseReader looks at the login of `navlog serve`, which must not be able to
+// write.
+func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
+	check, c := "ClickHouse, reading", e.config.ClickHouse
+	if c.QueryUser == "" {
+		e.warn(check, "give clickhouse.queryUser a login of its own (deploy/clickhouse-query-user.xml)", "`navlog serve` has the login that writes")
+		return
+	}
+	conn, err := c.OpenReader("", 1)
+	if err != nil {
+		e.fail(cli.Configuration, check, "look at clickhouse.queryUser", "%v", err)
+		return
+	}
+	defer conn.Close()
+	var readonly string
+	if err := conn.QueryRow(ctx, "SELECT value FROM system.settings WHERE name = 'readonly'").Scan(&readonly); err != nil {
+		e.fail(cli.Unreachable, check, "make the user as deploy/clickhouse-query-user.xml does, and give its password", "as %s: %v", c.QueryUser, err)
+		return
+	}
+	if readonly == "0" && deep {
+		e.warn(check, "give it the profile of deploy/clickhouse-query-user.xml", "%s may write", c.QueryUser)
+		return
+	}
+	e.fine(check, "as %s, readonly %s", c.QueryUser, readonly)
+}
+
+// disk compares what is free with what a rebuild takes: another generation.
+func (e *examination) disk(ctx context.Context, conn driver.Conn) {
+	const check = "disk of ClickHouse"
+	var free, total, largest uint64
+	err := conn.QueryRow(ctx, "SELECT sum(free_space), sum(total_space) FROM system.disks WHERE type = 'Local' OR type = 'local'").Scan(&free, &total)
+	if err == nil {
+		err = conn.QueryRow(ctx, "SELECT toUInt64(max(bytes)) FROM (SELECT sum(bytes_on_disk) AS bytes FROM system.parts WHERE active AND startsWith(database, $1) GROUP BY database)", e.config.ClickHouse.Prefix+"_g").Scan(&largest)
+	}
+	const gib = 1 << 30
+	switch {
+	case err != nil:
+		e.warn(check, "let the login that writes read system.disks and system.parts", "%v", err)
+	case free < 2*largest:
+		e.warn(check, "make room: a rebuild is a second generation, and its merges take as much again", "%.1f GiB are free, and the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
+	case free < total/10:
+		e.warn(check, "make room", "%.1f GiB of %.1f GiB are free", float64(free)/gib, float64(total)/gib)
+	default:
+		e.fine(check, "%.1f GiB free, the largest generation has %.1f GiB", float64(free)/gib, float64(largest)/gib)
+	}
+}
+
+func (e *examination) postgres(ctx context.Context, deep bool) {
+	const check = "PostgreSQL"
+	pool, err := registry.Connect(ctx, e.config.Postgres)
+	if err != nil {
+		e.fail(cli.Unreachable, check, "look at postgres.url and PGPASSWORD, and whether the server is up", "%v", oneLine(err))
+		return
+	}
+	defer pool.Close()
+	var version int
+	var user string
+	var now time.Time
+	if err := pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int, current_user, clock_timestamp()").Scan(&version, &user, &now); err != nil {
+		e.fail(cli.Unreachable, check, "", "%v", err)
+		return
+	}
+	e.fine(check, "version %d.%d, as %s", version/10000, version%10000, user)
+	if !deep {
+		return
+	}
+	if version < oldestPostgres {
+		e.warn(check, "update it", "version %d is older than %d, with which navlog is tested", version/10000, oldestPostgres/10000)
+	}
+	e.clock(check, now)
+	e.tables(ctx, pool, user)
+}
+
+// tables looks whether the registry is as this navlog wants it, and what this login
+// may do with it.
+func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user string) {
+	const check = "tables"
+	current, err := registry.OpenAsItIs(ctx, e.config.Postgres)
+	if err != nil {
+		e.warn(check, "run `navlog migrate`; a program does it by itself unless postgres.skipMigrations is set", "%v", oneLine(err))
+		return
+	}
+	current.Close()
+	var denied []string
+	for program, right := range map[string]string{"ingest, project, serve, dispatch": "program_status, INSERT", "project": "generation, INSERT", "serve": "command, INSERT", "dispatch": "delivery, INSERT", "operators": "partner, UPDATE"} {
+		table, privilege, _ := strings.Cut(right, ", ")
+		var may bool
+		// Rights to single columns count: the roles have such.
+		if err := pool.QueryRow(ctx, "SELECT has_any_column_privilege(current_user, $1, $2)", table, privilege).Scan(&may); err != nil {
+			e.fail(cli.Failed, check, "", "%v", err)
+			return
+		}
+		if !may {
+			denied = append(denied, program)
+		}
+	}
+	if len(denied) == 5 {
+		e.fail(cli.Failed, "grants", "run `navlog migrate --roles` with the login that owns the tables, or as another user", "%s may do the work of no program", user)
+	} else {
+		e.fine("grants", "%s may do the work of %d of 5 roles", user, 5-len(denied))
+	}
+	e.fine(check, "as this navlog wants them")
+	e.programs(ctx, pool)
+	e.secretKey(ctx, pool)
+}
+
+func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
+	if e.config.Validate(config.NeedSecretKey) != nil {
+		return
+	}
+	if _, err := registry.ProvenSealer(ctx, pool, e.config.SecretKey); err != nil {
+		e.fail(cli.Configuration, "secret key", "give the key that dispatch has", "%v", oneLine(err))
+		return
+	}
+	e.fine("secret key", "it opens the secrets that there are")
+}
+
+// programs says which of the four run, and what they say is wrong.
+func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
+	found, err := db.New(pool).ListStatus(ctx)
+	if err != nil {
+		e.warn("programs", "ask as another user", "their states cannot be read as this one: %v", err)
+		return
+	}
+	running := map[string]bool{}
+	for _, f := range found {
+		if f.AgeMs > staleAfter.Milliseconds() {
+			continue
+		}
+		running[f.Program] = true
+		var st registry.ProgramStatus
+		switch err := json.Unmarshal(f.Status, &st); {
+		case err != nil:
+			e.warn(f.Program, "", "its state cannot be read: %v", err)
+		case st.State == "frozen":
+			e.fail(cli.Frozen, f.Program, "`navlog ingest resume` shows what going on would take back", "frozen: %s", st.Reason)
+		case st.Disproven != "":
+			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
+		case st.Reason != "":
+			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
+		default:
+			e.fine(f.Program, "%s", st.State)
+		}
+	}
+	for _, program := range registry.Programs {
+		if !running[program] {
+			e.warn(program, fmt.Sprintf("none, where it is to stand still: `navlog %s` starts it", program), "it does not run, or it cannot write its state")
+		}
+	}
+}
+
+// clock compares an engine's with this machine's.
+func (e *examination) clock(check string, theirs time.Time) {
+	apart := time.Since(theirs).Round(time.Millisecond)
+	if apart.Abs() > clocksWithin {
+		e.warn(check+", clock", "set both by NTP", "it is %s from that of this machine", apart)
+		return
+	}
+	e.fine(check+", clock", "as this machine's")
+}
+
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
+
+// report prints the findings, and gives what the command ends with.
+func (e *examination) report(out io.Writer, asJSON bool) error {
+	failures, code := 0, cli.Failed
+	for _, f := range e.findings {
+		if f.Verdict == failing {
+			if failures == 0 {
+				code = f.code
+			}
+			failures++
+		}
+	}
+	var err error
+	if asJSON {
+		err = json.NewEncoder(out).Encode(map[string]any{"ok": failures == 0, "findings": e.findings})
+	} else {
+		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+		for _, f := range e.findings {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Found)
+			if f.Advice != "" {
+				fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
+			}
+		}
+		err = w.Flush()
+	}
+	if failures == 0 {
+		return err
+	}
+	return errors.Join(err, code.With(fmt.Errorf("%d of %d things that were looked at are wrong", failures, len(e.findings))))
+}
+
+type doctorCmd struct {
+	cli.Flags
+	JSON bool `name:"json" help:"Write JSON."`
+}
+
+// Help says what it does not do.
+func (doctorCmd) Help() string {
+	return "It changes nothing. A warning is something to know; only what fails ends the command with a code other than 0."
+}
+
+// Run looks at the configuration, and then at everything that it names and that is
+// sound.
+func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
+	c, err := config.Load(cmd.Config, os.Environ())
+	e := &examination{config: c}
+	if err := errors.Join(err, c.Validate(config.AllSections...)); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			e.fail(cli.Configuration, "configuration", "", "%s", line)
+		}
+	} else {
+		e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
+	}
+	e.reach(ctx, true)
+	return e.report(s.Out, cmd.JSON)
+}

@@ -1,0 +1,297 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config/configtest"
+	"github.com/navlog/navlog/deploy/local/localtest"
+)
+
+// closedAddress is one of this machine where nobody listens.
+func closedAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// Each kind of failure has a code of its own, which docs/operations.md promises. Those
+// of a difference and of a freeze are looked at where there is one.
+func TestExitCodes(t *testing.T) {
+	closed := closedAddress(t)
+	file := configtest.Write(t, configtest.Sound)
+	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
+	for name, c := range map[string]struct {
+		environ map[string]string
+		args    string
+		want    cli.Code
+	}{
+		"nothing wrong":             {nil, "config check", cli.Done},
+		"help":                      {nil, "--help", cli.Done},
+		"no such command":           {nil, "nonsense", cli.Usage},
+		"no such flag":              {nil, "status --nonsense", cli.Usage},
+		"a flag out of its range":   {nil, "webhook list --limit 0", cli.Usage},
+		"a URL that is none":        {nil, "status --url navlog.example", cli.Usage},
+		"too many records":          {nil, "log tail -n 1000001", cli.Usage},
+		"too often":                 {nil, "status --every 1ms", cli.Usage},
+		"no such shell":             {nil, "completion tcsh", cli.Usage},
+		"an unknown variable":       {map[string]string{"NAVLOG_CHAIN_IDD": "1"}, "config check", cli.Configuration},
+		"a wrong value":             {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "serve", cli.Configuration},
+		"doctor, a wrong value":     {map[string]string{"NAVLOG_CHAIN_WINDOW": "many"}, "doctor", cli.Configuration},
+		"PostgreSQL is away":        {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner list", cli.Unreachable},
+		"PostgreSQL of a program":   {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "dispatch", cli.Unreachable},
+		"Kafka is away":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
+		"the API is away":           {nil, "status --url http://" + closed, cli.Unreachable},
+		"engines of a sound config": {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
+		"a probe knows 1 alone":     {nil, "probe http://" + closed, cli.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range c.environ {
+				t.Setenv(key, value)
+			}
+			t.Setenv("NAVLOG_CONFIG", file)
+			var out, said bytes.Buffer
+			err := run(t.Context(), strings.Fields(c.args), &out, &said)
+			if got := cli.CodeOf(err); got != c.want {
+				t.Errorf("navlog %s ends with %d, want %d: %v\n%s", c.args, got, c.want, err, out.String())
+			}
+			if text := out.String() + said.String() + fmt.Sprint(err); strings.Contains(text, "hunter2") {
+				t.Errorf("navlog %s tells a password:\n%s", c.args, text)
+			}
+		})
+	}
+	if got := cli.CodeOf(fmt.Errorf("around: %w", errors.Join(errors.New("one"), cli.Frozen.With(errors.New("two"))))); got != cli.Frozen {
+		t.Errorf("an error among others has code %d", got)
+	}
+	if err := cli.Frozen.With(nil); err != nil {
+		t.Errorf("no error becomes %v", err)
+	}
+}
+
+// The help of navlog teaches on one screen: every command in its chapter, no line
+// wider than 80, no more than 50 of them.
+func TestHelpIsOneScreen(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), nil, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) > 50 {
+		t.Errorf("the help has %d lines", len(lines))
+	}
+	for _, line := range lines {
+		if len(line) > 80 {
+			t.Errorf("%q is wider than 80 columns", line)
+		}
+	}
+	for _, g := range groups {
+		if !strings.Contains(out.String(), "\n"+g.Title+"\n") {
+			t.Errorf("the help has no chapter %q", g.Title)
+		}
+	}
+	if strings.Contains(out.String(), "probe") || !strings.Contains(out.String(), "doctor") {
+		t.Errorf("the help:\n%s", out.String())
+	}
+}
+
+// --url needs no configuration: everybody may ask the API.
+func TestStatusOfAnAPI(t *testing.T) {
+	document := `{"chainId":5,"chainState":"following","frozenReason":null,"generation":3,"seq":77,"indexedBlock":"11","indexedAt":"2023-11-14T22:15:32.000Z",
+		"headBlock":"12","finalBlock":null,"lagBlocks":1,"lagSeconds":12,"etaSeconds":null,"firstSync":null,"programs":{"serve":"serving","ingest":"unknown"},
+		"vaults":[{"address":"0xA1","name":"Alpha","lastNavAt":null}]}`
+	body := `{"ok":true,"data":` + document + `}`
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/status" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprint(w, body)
+	}))
+	defer api.Close()
+	t.Chdir(t.TempDir())
+	status := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"status", "--url", api.URL + "/"}, args...), &out, &out)
+		return out.String(), err
+	}
+	out, err := status()
+	words := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"CHAIN 5 following", "head block 12", "indexed block 11 (1 blocks, 12s behind)", "final unknown", "generation 3, seq 77, block time 2023-11-14T22:15:32Z",
+		"ingest unknown serve serving", "0xA1 Alpha -"} {
+		if err != nil || !strings.Contains(words, want) {
+			t.Errorf("the status does not say %q: %v\n%s", want, err, out)
+		}
+	}
+	if out, err := status("--json"); err != nil || strings.TrimSpace(out) != document {
+		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+	body = strings.Replace(body, `"frozenReason":null`, `"frozenReason":"block 9 is final"`, 1)
+	if out, err := status(); cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "block 9 is final") {
+		t.Errorf("of a frozen chain: %v\n%s", err, out)
+	}
+	for _, other := range []string{"<html>", `{"ok":false}`, `{"ok":true,"data":[]}`, ""} {
+		body = other
+		if out, err := status(); err == nil || out != "" {
+			t.Errorf("of %q it says %q, %v", other, out, err)
+		}
+	}
+}
+
+// What went wrong once is asked again with --watch, and a signal ends it in order.
+func TestStatusIsWatched(t *testing.T) {
+	answers := make(chan string)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, <-answers) }))
+	defer api.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var out, said bytes.Buffer
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, []string{"status", "--watch", "--every", "200ms", "--url", api.URL}, &out, &said)
+	}()
+	answers <- "nonsense"
+	answers <- `{"ok":true,"data":{"chainId":5,"chainState":"following"}}`
+	answers <- `{"ok":true,"data":{"chainId":5,"chainState":"waiting"}}`
+	stop()
+	close(answers)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(out.String(), clearScreen+"CHAIN 5  following") || !strings.Contains(said.String(), "no status") {
+		t.Errorf("it shows %q and says %q", out.String(), said.String())
+	}
+}
+
+// The doctor looks at engines as they are: what is sound, what is missing, what is
+// wrong and what to do.
+func TestDoctor(t *testing.T) {
+	c := newCommands(t)
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(localtest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", localtest.ClickHouse(t))
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":"0x7"}`)
+	}))
+	defer node.Close()
+	t.Setenv("NAVLOG_CHAIN_RPC", node.URL)
+	c.mustRun("partner", "create", "Acme")
+
+	out, err := c.run("doctor")
+	words := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{
+		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
+		"ok Kafka", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading `navlog serve` has the login that writes",
+		"ok disk of ClickHouse", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
+	} {
+		if !strings.Contains(words, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if cli.CodeOf(err) != cli.Configuration || !strings.Contains(fmt.Sprint(err), "1 of ") {
+		t.Errorf("it ends with %v", err)
+	}
+	t.Setenv("NAVLOG_SECRET_KEY", "BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
+	if out, err := c.run("doctor"); err == nil || !strings.Contains(out, "FAIL     secret key") {
+		t.Errorf("with another secret key: %v\n%s", err, out)
+	}
+	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
+	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "nobody")
+	out, err = c.run("doctor", "--json")
+	if err == nil || !strings.Contains(out, `"ok":false`) || !strings.Contains(out, "connection refused") || !strings.Contains(out, "as nobody: ") || strings.Contains(out, "hunter2") {
+		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+	var found struct{ Findings []finding }
+	if c.tryJSON(out, &found); len(found.Findings) < 10 || found.Findings[0].Check != "configuration" || found.Findings[0].Verdict != fine {
+		t.Errorf("as JSON: %+v", found)
+	}
+}
+
+// The scripts are what the shells take, and know the commands as they are.
+func TestCompletion(t *testing.T) {
+	scripts := map[string]string{}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"completion", shell}, &out, &out); err != nil {
+			t.Fatal(err)
+		}
+		scripts[shell] = out.String()
+	}
+	if !strings.Contains(scripts["zsh"], "bashcompinit") || !strings.Contains(scripts["fish"], `complete -c navlog -n "__fish_use_subcommand" -a doctor`) || strings.Contains(scripts["fish"], "-a probe") {
+		t.Errorf("zsh and fish get\n%.300s\n%.300s", scripts["zsh"], scripts["fish"])
+	}
+	for typed, want := range map[string]string{"doc": "doctor", "webhook dead re": "retry", "log tail --fol": "--follow", "partner rotate-secret 7 --over": "--overlap", "ingest res": "resume"} {
+		ask := scripts["bash"] + "\nCOMP_WORDS=(navlog " + typed + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _navlog; echo \"${COMPREPLY[@]}\""
+		out, err := exec.Command("bash", "-c", ask).CombinedOutput()
+		if got := strings.TrimSpace(string(out)); err != nil || got != want {
+			t.Errorf("%q is completed to %q, want %q: %v", typed, got, want, err)
+		}
+	}
+}
+
+// An answer of a receiver is a stranger's text: it is shown, on one line, and does
+// nothing to the terminal.
+func TestAnswersOfReceiversAreShown(t *testing.T) {
+	if got := printable("no\x1b[2J\n\"such\" thing é"); got != `no\x1b[2J\n\"such\" thing é` {
+		t.Errorf("shown as %s", got)
+	}
+	var out bytes.Buffer
+	status := int32(500)
+	if err := (deliveryRow{}).print(&out, nil, []attemptRow{{Number: 2, Status: &status, Response: "out of order\n"}, {Number: 3}}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), `answer 2  out of order\n`) || strings.Contains(out.String(), "answer 3") {
+		t.Errorf("it shows %s", out.String())
+	}
+}
+
+// The log is shown without any other engine than Kafka.
+func TestLogCommands(t *testing.T) {
+	t.Setenv("NAVLOG_CONFIG", configtest.Write(t, configtest.Sound))
+	brokers := localtest.Kafka(t)
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(brokers, ","))
+	show := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := run(t.Context(), append([]string{"log"}, args...), &out, os.Stderr)
+		return out.String(), err
+	}
+	if out, err := show("tail"); err == nil || !strings.Contains(err.Error(), "`navlog ingest`") {
+		t.Errorf("of no log: %v\n%s", err, out)
+	}
+	kafka := loadedKafka(t)
+	writeLog(t, kafka, 40)
+	if out, err := show("tail", "-n", "2"); err != nil || out != "40  block  block 39  hash="+zeroHash+"\n41  block  block 40  hash="+zeroHash+"\n" {
+		t.Errorf("the last two: %v\n%s", err, out)
+	}
+	if out, err := show("tail", "-n", "100", "--json"); err != nil || strings.Count(out, "\n") != 41 || !strings.HasPrefix(out, `{"seq":1,"offset":0,"type":"vault","boundary":true,"vault":"0x00000000000000000000000000000000000000A1","data":{"name":"One","startBlock":"1"}}`+"\n") {
+		t.Errorf("all of it: %v\n%.300s", err, out)
+	}
+	if out, err := show("show", "3"); err != nil || !strings.Contains(out, "3  block  block 2") || !strings.Contains(out, "of chain.31337.log, ends a unit: true") || !strings.Contains(out, `"chainId"`) {
+		t.Errorf("one: %v\n%s", err, out)
+	}
+	for _, seq := range []string{"0", "42"} {
+		if out, err := show("show", seq); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "goes from 1 to 41") {
+			t.Errorf("record %s: %v\n%s", seq, err, out)
+		}
+	}
+	out, err := show("stats")
+	words := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"records 41 in 41 units, no seq missing", "blocks 1 to 40", "taken back 0", "block 40 vault 1"} {
+		if err != nil || !strings.Contains(words, want) {
+			t.Errorf("the stats do not say %q: %v\n%s", want, err, out)
+		}
+	}
+}
+
+var zeroHash = "0x" + strings.Repeat("0", 64)

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+type logCmd struct {
+	Tail  logTailCmd  `cmd:"" help:"Show the newest records, and those that follow with --follow."`
+	Show  logShowCmd  `cmd:"" help:"Show one record, and where it is."`
+	Stats logStatsCmd `cmd:"" help:"Count what is in the log, by kind and by event, and prove that nothing is missing."`
+}
+
+// logFlags are common to the commands that read the log. They need Kafka and the
+// chain's id, and no other engine.
+type logFlags struct {
+	cli.Flags
+	JSON bool `name:"json" help:"Write one JSON object a record."`
+}
+
+func (f logFlags) load() (config.Config, error) { return f.Load(config.NeedChainID, config.NeedKafka) }
+
+// logLine is a record for people and for scripts. What an event says is in decimal
+// strings, in the asset's or the shares' own unit, for it may not fit in a number.
+type logLine struct {
+	Seq      uint64            `json:"seq"`
+	Offset   int64             `json:"offset"`
+	Type     string            `json:"type"`               // log, block, vault or decision
+	Retracts uint64            `json:"retracts,omitempty"` // the seq that this record takes back; 0: it takes nothing back
+	Boundary bool              `json:"boundary"`           // it ends a unit
+	Block    uint64            `json:"block,omitempty"`
+	Time     *time.Time        `json:"time,omitempty"`  // of the block or of the decision, UTC
+	Vault    string            `json:"vault,omitempty"` // its address
+	Event    string            `json:"event,omitempty"` // what a log is
+	Data     map[string]string `json:"data,omitempty"`  // what it says
+	// Undecoded says why a log has no event: the log keeps whatever the chain said.
+	Undecoded string          `json:"undecoded,omitempty"`
+	Record    json.RawMessage `json:"record,omitempty"` // all of it, where one is shown: bytes are base64
+}
+
+func lineOf(e chainlog.Entry) (logLine, error) {
+	l := logLine{Seq: e.Seq, Offset: e.Offset, Type: chainlog.TypeOf(e.Record), Boundary: e.Boundary, Retracts: e.Retracts}
+	var err error
+	switch fact := e.Fact.(type) {
+	case *event.Record_Log:
+		l.Block, l.Time, l.Vault = fact.Log.BlockNumber, at(fact.Log.BlockTime*1000), common.BytesToAddress(fact.Log.Address).Hex()
+		err = l.decode(fact.Log)
+	case *event.Record_Block:
+		l.Block, l.Time = fact.Block.Number, at(fact.Block.Time*1000)
+		l.Data = map[string]string{"hash": common.BytesToHash(fact.Block.Hash).Hex()}
+	case *event.Record_Vault:
+		l.Vault = common.BytesToAddress(fact.Vault.Address).Hex()
+		l.Data = map[string]string{"name": fact.Vault.Name, "startBlock": fmt.Sprint(fact.Vault.StartBlock)}
+	case *event.Record_Decision:
+		l.Time = at(fact.Decision.Time)
+		l.Data = map[string]string{"kind": fact.Decision.Kind, "reason": fact.Decision.Reason}
+	}
+	return l, err
+}
+
+// at is a time given in Unix milliseconds.
+func at(ms uint64) *time.Time {
+	t := time.UnixMilli(int64(ms)).UTC()
+	return &t
+}
+
+func (l *logLine) decode(raw *event.Log) error {
+	topics := make([]common.Hash, len(raw.Topics))
+	for i, topic := range raw.Topics {
+		topics[i] = common.BytesToHash(topic)
+	}
+	decoded, err := contracts.Decode(topics, raw.Data)
+	switch {
+	case err != nil:
+		l.Undecoded = err.Error()
+		return nil
+	case decoded == nil:
+		l.Undecoded = "no event that navlog knows"
+		return nil
+	}
+	l.Event = decoded.Kind().String()
+	b, err := json.Marshal(decoded)
+	if err != nil {
+		return fmt.Errorf("show the event of seq %d: %w", l.Seq, err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(b))
+	decoder.UseNumber() // no amount may become a float
+	fields := map[string]any{}
+	if err := decoder.Decode(&fields); err != nil {
+		return fmt.Errorf("show the event of seq %d: %w", l.Seq, err)
+	}
+	l.Data = map[string]string{"tx": common.BytesToHash(raw.TxHash).Hex(), "logIndex": fmt.Sprint(raw.LogIndex)}
+	for name, value := range fields {
+		l.Data[strings.ToLower(name[:1])+name[1:]] = fmt.Sprint(value)
+	}
+	return nil
+}
+
+func (l logLine) print(out io.Writer) error {
+	what := l.Type
+	if l.Type == "log" {
+		what = cmp.Or(l.Event, "log ("+l.Undecoded+")")
+	}
+	if l.Retracts != 0 {
+		what = fmt.Sprintf("TAKES BACK seq %d: %s", l.Retracts, what)
+	}
+	words := []string{fmt.Sprintf("%d", l.Seq), what}
+	if l.Block != 0 {
+		words = append(words, fmt.Sprintf("block %d", l.Block))
+	}
+	if l.Vault != "" {
+		words = append(words, "vault "+l.Vault)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Data)) {
+		words = append(words, fmt.Sprintf("%s=%s", name, l.Data[name]))
+	}
+	_, err := fmt.Fprintln(out, strings.Join(words, "  "))
+	return err
+}
+
+func (f logFlags) write(s *cli.Streams, e chainlog.Entry) error {
+	l, err := lineOf(e)
+	if err != nil {
+		return err
+	}
+	if f.JSON {
+		return json.NewEncoder(s.Out).Encode(l)
+	}
+	return l.print(s.Out)
+}
+
+type logTailCmd struct {
+	logFlags
+	N      uint64 `short:"n" default:"20" help:"How many of the newest records, 0 to 1000000."`
+	Follow bool   `short:"f" help:"Go on with what is appended, retractions of a reorganisation included, until a signal comes."`
+}
+
+// Run reads committed records only.
+func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if cmd.N > 1_000_000 {
+		return cli.Usage.With(fmt.Errorf("-n is %d and must be 0 to 1000000", cmd.N))
+	}
+	c, err := cmd.load()
+	if err != nil {
+		return err
+	}
+	from, err := before(ctx, c, cmd.N)
+	if err != nil {
+		return err
+	}
+	if !cmd.Follow {
+		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error { return cmd.write(s, e) }, c.Kafka.Options()...)
+	}
+	reader, err := chainlog.NewReader(c.Chain.ID, from, c.Kafka.Options()...)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	for {
+		entries, err := reader.Poll(ctx, 1000)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := cmd.write(s, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// kafkaPatience is how long the brokers may take for their first answer: a client
+// of Kafka tries for ever.
+const kafkaPatience = 15 * time.Second
+
+// before is where the last n records begin: the cursor names the newest.
+func before(ctx context.Context, c config.Config, n uint64) (chainlog.Position, error) {
+	cursor, err := readCursor(ctx, c)
+	if err != nil {
+		return chainlog.Position{}, err
+	}
+	return chainlog.Position{Seq: cursor.Seq - min(n, cursor.Seq)}, nil
+}
+
+// readCursor gives the newest cursor, and refuses a log without any.
+func readCursor(ctx context.Context, c config.Config) (*event.Cursor, error) {
+	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
+	defer cancel()
+	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
+	switch {
+	case limited.Err() != nil && ctx.Err() == nil:
+		return nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
+	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
+		return nil, err
+	case cursor == nil:
+		return nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
+	}
+	return cursor, nil
+}
+
+type logShowCmd struct {
+	logFlags
+	Seq uint64 `arg:"" help:"Number of the record, from 1."`
+}
+
+// errShown ends the reading of the log.
+var errShown = errors.New("the record was shown")
+
+// Run shows all of one record.
+func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
+	c, err := cmd.load()
+	if err != nil {
+		return err
+	}
+	cursor, err := readCursor(ctx, c)
+	if err != nil {
+		return err
+	}
+	if cmd.Seq < 1 || cmd.Seq > cursor.Seq {
+		return cli.Usage.With(fmt.Errorf("there is no record %d: the log of chain %d goes from 1 to %d", cmd.Seq, c.Chain.ID, cursor.Seq))
+	}
+	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
+		l, err := lineOf(e)
+		if err != nil {
+			return err
+		}
+		if l.Record, err = protojson.Marshal(e.Record); err != nil {
+			return fmt.Errorf("show record %d: %w", e.Seq, err)
+		}
+		if cmd.JSON {
+			err = json.NewEncoder(s.Out).Encode(l)
+		} else if err = l.print(s.Out); err == nil {
+			_, err = fmt.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset, chainlog.LogTopic(c.Chain.ID), l.Boundary, l.Record)
+		}
+		return errors.Join(err, errShown)
+	}, c.Kafka.Options()...)
+	if errors.Is(err, errShown) {
+		return nil
+	}
+	return err
+}
+
+type logStatsCmd struct{ logFlags }
+
+// logStats is what there is in a log. Counts are of records; what was taken back
+// counts as one record more, and in no event.
+type logStats struct {
+	ChainID     uint64            `json:"chainId"`
+	LogID       string            `json:"logId"`
+	Records     uint64            `json:"records"`
+	Units       uint64            `json:"units"`
+	Retractions uint64            `json:"retractions"`
+	Bytes       uint64            `json:"bytes"` // of the records' values, before Kafka compresses them
+	Types       map[string]uint64 `json:"types"`
+	Events      map[string]int64  `json:"events"` // of the logs that are not taken back; unknown are not decoded
+	FirstBlock  uint64            `json:"firstBlock"`
+	LastBlock   uint64            `json:"lastBlock"`
+	FinalBlock  uint64            `json:"finalBlock"`
+	Frozen      string            `json:"frozen,omitempty"` // why nothing is appended
+}
+
+// Run reads all of the log: the reader refuses a hole and a record that is there
+// twice.
+func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
+	c, err := cmd.load()
+	if err != nil {
+		return err
+	}
+	cursor, err := readCursor(ctx, c)
+	if err != nil {
+		return err
+	}
+	st := logStats{ChainID: c.Chain.ID, LogID: hex.EncodeToString(cursor.LogId), FinalBlock: cursor.FinalBlock, Frozen: cursor.Frozen,
+		Types: map[string]uint64{}, Events: map[string]int64{}}
+	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, st.add, c.Kafka.Options()...)
+	var hole *chainlog.HoleError
+	if errors.As(err, &hole) {
+		err = cli.Different.With(err)
+	}
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(st)
+	}
+	return st.print(s.Out)
+}
+
+func (st *logStats) add(e chainlog.Entry) error {
+	l, err := lineOf(e)
+	if err != nil {
+		return err
+	}
+	st.Records, st.Bytes = st.Records+1, st.Bytes+uint64(len(e.Value))
+	if l.Boundary {
+		st.Units++
+	}
+	if l.Retracts != 0 {
+		st.Retractions++
+	} else {
+		st.Types[l.Type]++
+	}
+	if l.Type == "log" {
+		st.Events[cmp.Or(l.Event, "unknown")] += int64(chainlog.Sign(e.Record))
+	}
+	if l.Block != 0 {
+		if st.FirstBlock == 0 {
+			st.FirstBlock = l.Block
+		}
+		st.FirstBlock, st.LastBlock = min(st.FirstBlock, l.Block), max(st.LastBlock, l.Block)
+	}
+	return nil
+}
+
+func (st *logStats) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\ntaken back\t%d\n",
+		st.LogID, st.ChainID, st.Records, st.Units, st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
+	if st.Frozen != "" {
+		fmt.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
+	}
+	fmt.Fprintln(w, "\nRECORDS\t")
+	for _, name := range slices.Sorted(maps.Keys(st.Types)) {
+		fmt.Fprintf(w, "%s\t%d\n", name, st.Types[name])
+	}
+	fmt.Fprintln(w, "\nEVENTS\t")
+	for _, name := range slices.Sorted(maps.Keys(st.Events)) {
+		fmt.Fprintf(w, "%s\t%d\n", name, st.Events[name])
+	}
+	return w.Flush()
+}

@@ -1,0 +1,49 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// What the audit says of how a deed ended.
+const (
+	DeedDone   = "done"
+	DeedBegun  = "begun"
+	DeedFailed = "failed"
+)
+
+// A Deed is what an operator changes. Its detail holds no key and no secret.
+type Deed struct {
+	Command string
+	Partner int64 // 0: it is not about a partner
+	Detail  string
+}
+
+// RecordDeed adds a deed to the audit; q may be of the transaction that does it.
+func RecordDeed(ctx context.Context, q *db.Queries, operator string, d Deed, outcome string) error {
+	p := db.AuditParams{Operator: operator, Command: d.Command, Detail: d.Detail, Outcome: outcome}
+	if d.Partner != 0 {
+		p.PartnerID = &d.Partner
+	}
+	if err := q.Audit(ctx, p); err != nil {
+		return fmt.Errorf("record `navlog %s` in the audit: %w", d.Command, err)
+	}
+	return nil
+}
+
+// Change runs do in a transaction, and keeps in the same one what it did.
+func Change(ctx context.Context, pool *pgxpool.Pool, operator string, do func(*db.Queries) (Deed, error)) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		q := db.New(tx)
+		d, err := do(q)
+		if err != nil {
+			return err
+		}
+		return RecordDeed(ctx, q, operator, d, DeedDone)
+	})
+}

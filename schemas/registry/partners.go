@@ -1,0 +1,270 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// What operators change: partners, their keys and their secrets. Each change is one
+// transaction, in which the audit gets its row.
+
+// NewPartner is what a partner is told: the only time that the key and the secret
+// can be read.
+type NewPartner struct {
+	ID            int64  `json:"id"`
+	Name          string `json:"name"`
+	APIKey        string `json:"apiKey,omitempty"`
+	SigningSecret string `json:"signingSecret,omitempty"`
+}
+
+// ProvenSealer refuses keys of which none is the one that the secrets of the
+// registry were sealed with: dispatch could open either those or the next one. And
+// it refuses to seal what a running dispatcher could not open. A registry without
+// partners takes any key.
+func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer, error) {
+	sealer, err := NewSealer(key)
+	if err != nil {
+		return nil, err
+	}
+	q := db.New(pool)
+	known, err := q.AnyEndpoint(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return sealer, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a signing secret to check NAVLOG_SECRET_KEY: %w", err)
+	}
+	if _, err := sealer.Open(known.PartnerID, known.Secret); err != nil {
+		return nil, fmt.Errorf("%w: give the key that dispatch has; where it is lost, give every partner a new secret with `navlog partner rotate-secret ID --lost-key`", err)
+	}
+	newest := sealer.KeyIDs()[0]
+	without, err := q.DispatchersWithoutKey(ctx, newest)
+	if err != nil {
+		return nil, fmt.Errorf("look which keys the running dispatchers have: %w", err)
+	}
+	if without > 0 {
+		return nil, fmt.Errorf("%d running dispatchers could not open what is sealed with the newest key of NAVLOG_SECRET_KEY, whose id is %s: start them again with the same NAVLOG_SECRET_KEY as here, and run this again", without, newest)
+	}
+	return sealer, nil
+}
+
+// CreatePartner makes partner, endpoint, key and secret in one transaction. An
+// id of 0 takes the next free one.
+func CreatePartner(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, name string, testKey bool) (NewPartner, error) {
+	created := NewPartner{ID: id, Name: name, APIKey: NewAPIKey(testKey), SigningSecret: NewSigningSecret()}
+	err := Change(ctx, pool, operator, func(q *db.Queries) (_ Deed, err error) {
+		if id == 0 {
+			created.ID, err = q.CreatePartner(ctx, name)
+		} else {
+			_, err = q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: id, Name: name})
+		}
+		if err != nil {
+			return Deed{}, err
+		}
+		if err := q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: created.ID, Secret: sealer.Seal(created.ID, created.SigningSecret)}); err != nil {
+			return Deed{}, err
+		}
+		return Deed{"partner create", created.ID, fmt.Sprintf("%q, key ...%s", name, last4(created.APIKey))}, addKey(ctx, q, created.ID, created.APIKey)
+	})
+	var pgErr *pgconn.PgError
+	switch {
+	case errors.As(err, &pgErr) && pgErr.Code == "23505" && id == 0:
+		return NewPartner{}, fmt.Errorf("create partner %q: somebody else made a partner at the same time and took the next free id: run it again", name)
+	case errors.As(err, &pgErr) && pgErr.Code == "23505":
+		return NewPartner{}, fmt.Errorf("partner %d exists already: choose another --id or leave it out", id)
+	case err != nil:
+		return NewPartner{}, fmt.Errorf("create partner %q: %w", name, err)
+	}
+	return created, nil
+}
+
+func addKey(ctx context.Context, q *db.Queries, partnerID int64, key string) error {
+	return q.CreateKey(ctx, db.CreateKeyParams{PartnerID: partnerID, Hash: HashKey(key), Last4: last4(key)})
+}
+
+// last4 is by what people tell keys apart.
+func last4(key string) string { return key[len(key)-4:] }
+
+// NoPartner is the error of an id that nobody has.
+func NoPartner(id int64) error {
+	return fmt.Errorf("there is no partner %d: `navlog partner list` shows them", id)
+}
+
+// maxLiveKeys lets a partner change its key without a gap.
+const maxLiveKeys = 2
+
+// RotateKey issues a key and revokes the oldest ones beyond two.
+func RotateKey(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, testKey bool) (NewPartner, error) {
+	issued := NewPartner{ID: id, APIKey: NewAPIKey(testKey)}
+	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+		d := Deed{"partner rotate-key", id, "issued ..." + last4(issued.APIKey)}
+		if _, err := q.LockPartner(ctx, id); err != nil {
+			return d, err
+		}
+		p, err := q.GetPartner(ctx, id)
+		if err != nil {
+			return d, err
+		}
+		issued.Name = p.Name
+		live, err := q.ListLiveKeys(ctx, id)
+		if err != nil {
+			return d, err
+		}
+		for ; len(live) >= maxLiveKeys; live = live[1:] {
+			if err := q.RevokeKey(ctx, live[0].ID); err != nil {
+				return d, err
+			}
+			d.Detail += ", revoked ..." + live[0].Last4
+		}
+		return d, addKey(ctx, q, id, issued.APIKey)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return NewPartner{}, NoPartner(id)
+	}
+	if err != nil {
+		return NewPartner{}, fmt.Errorf("issue a key to partner %d: %w", id, err)
+	}
+	return issued, nil
+}
+
+// RevokeKeys ends the live key of a partner that ends with last4, or all of them
+// where that is empty, and gives the last four characters of each.
+func RevokeKeys(ctx context.Context, pool *pgxpool.Pool, operator string, id int64, last4 string) (revoked []string, err error) {
+	err = Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+		var err error
+		if _, err = q.LockPartner(ctx, id); errors.Is(err, pgx.ErrNoRows) {
+			return Deed{}, NoPartner(id)
+		}
+		if err == nil {
+			revoked, err = q.RevokeKeys(ctx, db.RevokeKeysParams{PartnerID: id, Last4: last4})
+		}
+		if err != nil {
+			return Deed{}, fmt.Errorf("revoke keys of partner %d: %w", id, err)
+		}
+		if len(revoked) == 0 && last4 != "" {
+			return Deed{}, fmt.Errorf("partner %d has no live key that ends with %q: `navlog partner show %d` has the live ones", id, last4, id)
+		}
+		return Deed{"partner revoke-key", id, "revoked " + KeyNames(revoked)}, nil
+	})
+	return revoked, err
+}
+
+// KeyNames names keys by their last four characters.
+func KeyNames(ends []string) string {
+	if len(ends) == 0 {
+		return "no key, for none was live"
+	}
+	return "..." + strings.Join(ends, ", ...")
+}
+
+// Resealed is what Reseal did.
+type Resealed struct {
+	KeyID    string `json:"keyId"`    // of the key that now seals all secrets
+	Partners int    `json:"partners"` // that there are
+	Secrets  int    `json:"resealed"` // that were sealed with another key
+}
+
+// Reseal seals again whatever is not sealed with the newest key.
+func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer) (Resealed, error) {
+	done := Resealed{KeyID: sealer.KeyIDs()[0]}
+	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+		rows, err := q.LockSecrets(ctx)
+		if err != nil {
+			return Deed{}, fmt.Errorf("read the sealed secrets: %w", err)
+		}
+		done.Partners = len(rows)
+		for _, r := range rows {
+			n, err := reseal(ctx, q, sealer, r)
+			if err != nil {
+				return Deed{}, err
+			}
+			done.Secrets += n
+		}
+		return Deed{"partner reseal", 0, fmt.Sprintf("%d secrets of %d partners sealed again, with key %s", done.Secrets, done.Partners, done.KeyID)}, nil
+	})
+	return done, err
+}
+
+// reseal seals a partner's secrets with the newest key, and tells how many were
+// not.
+func reseal(ctx context.Context, q *db.Queries, sealer *Sealer, row db.LockSecretsRow) (int, error) {
+	resealed := 0
+	again := func(sealed []byte) ([]byte, error) {
+		if len(sealed) == 0 || sealer.Newest(sealed) {
+			return sealed, nil
+		}
+		secret, err := sealer.Open(row.PartnerID, sealed)
+		if err != nil {
+			return nil, err
+		}
+		resealed++
+		return sealer.Seal(row.PartnerID, secret), nil
+	}
+	secret, err := again(row.Secret)
+	if err != nil {
+		return 0, err
+	}
+	next, err := again(row.NextSecret)
+	if err != nil || resealed == 0 {
+		return 0, err
+	}
+	if err := q.ReplaceSealed(ctx, db.ReplaceSealedParams{PartnerID: row.PartnerID, Secret: secret, NextSecret: next}); err != nil {
+		return 0, fmt.Errorf("seal the secret of partner %d again: %w", row.PartnerID, err)
+	}
+	return resealed, nil
+}
+
+// RotateSecret gives a partner a new signing secret. The old one goes on signing for
+// the overlap, beside it; 0 replaces it at once. It is refused while an earlier
+// rotation goes on, unless the overlap is 0.
+func RotateSecret(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, id int64, overlap time.Duration) (NewPartner, error) {
+	p, err := db.New(pool).GetPartner(ctx, id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return NewPartner{}, NoPartner(id)
+	}
+	if err != nil {
+		return NewPartner{}, fmt.Errorf("read partner %d: %w", id, err)
+	}
+	rotated := NewPartner{ID: id, Name: p.Name, SigningSecret: NewSigningSecret()}
+	sealed := sealer.Seal(id, rotated.SigningSecret)
+	err = Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
+		d, replaced := Deed{"partner rotate-secret", id, "at once"}, int64(0)
+		var err error
+		if overlap > 0 {
+			d.Detail = "with an overlap of " + overlap.String()
+			replaced, err = q.RotateSecret(ctx, db.RotateSecretParams{PartnerID: id, NextSecret: sealed, OverlapSeconds: int64(overlap.Seconds())})
+		} else {
+			replaced, err = q.SetSecret(ctx, db.SetSecretParams{PartnerID: id, Secret: sealed})
+		}
+		if err == nil && replaced == 0 {
+			return d, rotating(ctx, q, id)
+		}
+		if err != nil {
+			return d, fmt.Errorf("replace the secret of partner %d: %w", id, err)
+		}
+		return d, nil
+	})
+	if err != nil {
+		return NewPartner{}, err
+	}
+	return rotated, nil
+}
+
+// rotating says until when a partner's last rotation is under way.
+func rotating(ctx context.Context, q *db.Queries, id int64) error {
+	end, err := q.EndOfRotation(ctx, id)
+	if err != nil {
+		return fmt.Errorf("read until when the secret of partner %d is replaced: %w", id, err)
+	}
+	return fmt.Errorf("the secret that partner %d was given last takes over at %s: run it again then, or replace both secrets at once with --overlap 0s",
+		id, end.UTC().Format(time.RFC3339))
+}
