@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"sort"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -87,8 +85,8 @@ type LostReferral struct {
 
 // gone gives those of the told referrals that the node's chain would not tell
 // again under the same event id.
-func (n *node) gone(ctx context.Context, chainID uint64, told []*event.Record) ([]LostReferral, error) {
-	gone := []LostReferral{}
+func gone(ctx context.Context, n *node, chainID uint64, told []*event.Record) ([]LostReferral, error) {
+	lost := []LostReferral{}
 	for _, r := range told {
 		l := r.GetLog()
 		again, err := n.still(ctx, l)
@@ -106,36 +104,10 @@ func (n *node) gone(ctx context.Context, chainID uint64, told []*event.Record) (
 		if r.GetRetracts() != 0 {
 			seq = r.GetRetracts()
 		}
-		gone = append(gone, LostReferral{
+		lost = append(lost, LostReferral{
 			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.partner).String(), kind, a.partner,
 			common.BytesToAddress(l.GetAddress()).Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,
 		})
 	}
-	return gone, nil
-}
-
-// still says that a log is in the node's chain, in whichever block.
-func (n *node) still(ctx context.Context, l *event.Log) (bool, error) {
-	var receipt *struct {
-		Logs []struct {
-			Address common.Address `json:"address"`
-			Topics  []common.Hash  `json:"topics"`
-			Data    hexutil.Bytes  `json:"data"`
-			Index   hexutil.Uint   `json:"logIndex"`
-		} `json:"logs"`
-	}
-	if err := n.call(ctx, &receipt, "eth_getTransactionReceipt", common.BytesToHash(l.GetTxHash())); err != nil {
-		return false, err
-	}
-	if receipt == nil {
-		return false, nil
-	}
-	for _, have := range receipt.Logs {
-		same := uint32(have.Index) == l.GetLogIndex() && bytes.Equal(have.Address[:], l.GetAddress()) && bytes.Equal(have.Data, l.GetData()) &&
-			slices.EqualFunc(have.Topics, l.GetTopics(), func(a common.Hash, b []byte) bool { return bytes.Equal(a[:], b) })
-		if same {
-			return true, nil
-		}
-	}
-	return false, nil
+	return lost, nil
 }

@@ -1,13 +1,9 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -21,8 +17,6 @@ const (
 	// they are where nobody follows it yet, and each look is only a few calls more.
 	lookAgain    = 250 * time.Millisecond
 	lookAgainFar = 30 * time.Second
-	// commitBytes is about how much of nodes' answers one transaction holds.
-	commitBytes = 8 << 20
 	// doubtsEnough is how often in a row each endpoint may fail to prove the logs
 	// of a final block before ingest gives up.
 	doubtsEnough = 8
@@ -57,9 +51,9 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 	}
 	if !s.ranges.serves(vaults, from, to) {
 		s.ranges.close()
-		s.ranges = newPipeline(ctx, s.ingest.reader(vaults), s.ingest.config.RangesInFlight, from)
+		s.ranges = newPipeline(ctx, s.ingest.reader(vaults), from)
 	}
-	for began := time.Now(); time.Since(began) < long && s.ranges.at <= to; {
+	for began := time.Now(); time.Since(began) < long && !s.ranges.done(to); {
 		s.ranges.fill(n, to, recordFrom, headersFrom)
 		err := s.ranges.gather(wait)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
@@ -69,8 +63,8 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		if err == nil {
 			s.ranges.fill(n, to, recordFrom, headersFrom) // meanwhile
 		}
-		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.due(to) || hopeless(err) && len(s.ranges.ready) > 0 {
-			if err := s.appendParts(ctx, n, s.ranges.ready, vaults, final); err != nil {
+		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.due(to) || hopeless(err) && !s.ranges.empty() {
+			if err := s.appendReady(ctx, n, vaults, final); err != nil {
 				return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
 			}
 			s.ranges.committed()
@@ -84,18 +78,6 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		}
 	}
 	return more, nil
-}
-
-// headersFrom is the first block whose headers are compared with its logs in a
-// backfill, where the window begins with recordFrom.
-func (p Proof) headersFrom(recordFrom uint64) uint64 {
-	switch p {
-	case ProofNone:
-		return math.MaxUint64
-	case ProofFull:
-		return 0
-	}
-	return recordFrom
 }
 
 // reach gives the vaults that are covered up to the block before from, and how
@@ -117,21 +99,26 @@ func (s *session) reach(from, final uint64) (to uint64, behind []common.Address)
 	return to, behind
 }
 
-// appendParts commits what was read of blocks in a row, as units that each end
-// with a block. The parts may come from several endpoints, so each must go on where
-// the one before it ends; otherwise all that is read ahead is read again.
-func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vaults []common.Address, final uint64) error {
-	sealed, err := s.seal(ctx, n, parts)
+// appendReady commits what is ready.
+func (s *session) appendReady(ctx context.Context, n *node, vaults []common.Address, final uint64) error {
+	parts, err := s.ranges.seal(ctx, n)
 	if err != nil {
 		return err
 	}
+	return s.appendParts(ctx, parts, vaults, final)
+}
+
+// appendParts commits what was read of blocks in a row, as units that each end
+// with a block. The parts may come from several endpoints, so each must go on where
+// the one before it ends; otherwise all that is read ahead is read again.
+func (s *session) appendParts(ctx context.Context, parts []*part, vaults []common.Address, final uint64) error {
 	c, before, believed := &change{final: final}, s.appended, uint64(0)
-	for _, p := range sealed {
+	for _, p := range parts {
 		if err := s.continues(p, before); err != nil {
 			s.readAgain()
 			return err
 		}
-		c.units, before, believed = append(c.units, p.unit()), p.end(), max(believed, p.believed)
+		c.units, before, believed = append(c.units, unitOfPart(p)), p.end(), max(believed, p.believed)
 	}
 	for _, address := range vaults {
 		have := *s.coverageOf(address)
@@ -154,56 +141,6 @@ func (s *session) readAgain() {
 	s.ranges = nil
 }
 
-// seal joins parts that have no block to the next one that has. The last of them
-// is given its block: the only header that a commit of old blocks needs. Having it,
-// the logs of that one block are compared with it.
-func (s *session) seal(ctx context.Context, n *node, parts []*part) (sealed []*part, err error) {
-	var open *part
-	for _, p := range parts {
-		if open != nil {
-			if err := open.precedes(p); err != nil {
-				s.readAgain()
-				return nil, err
-			}
-			p = &part{from: open.from, to: p.to, parent: open.parent, blocks: p.blocks, logs: slices.Concat(open.logs, p.logs), bytes: open.bytes + p.bytes, believed: max(open.believed, p.believed)}
-		}
-		if open = p; p.end() != nil {
-			sealed, open = append(sealed, p), nil
-		}
-	}
-	if open == nil {
-		return sealed, nil
-	}
-	h, err := n.byNumber(ctx, open.to)
-	if err != nil {
-		return nil, err
-	}
-	before, _ := slices.BinarySearchFunc(open.logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
-	own := slices.Clip(open.logs[before:])
-	if err := s.ranges.reader.agree(n, h, own); err != nil { // one of the two is of another chain
-		s.readAgain()
-		return nil, err
-	}
-	if own, err = s.ranges.reader.complete(ctx, n, h, own); err != nil {
-		return nil, err
-	}
-	last := *open // what is ready stays as it is until it is committed
-	last.logs, last.blocks = append(slices.Clip(open.logs[:before]), own...), []*header{h}
-	return append(sealed, &last), nil
-}
-
-// precedes compares the last logs of a part with the block that the next one goes
-// on from, where both are of the same block.
-func (p *part) precedes(next *part) error {
-	if len(p.logs) == 0 || next.parent == (common.Hash{}) {
-		return nil
-	}
-	if last := p.logs[len(p.logs)-1]; last.BlockNumber+1 == next.from && common.Hash(last.BlockHash) != next.parent {
-		return fmt.Errorf("the final block %d was given with the parent %s, but a log of block %d with the hash 0x%x: the nodes of chain.rpc are not of one chain; the blocks are read again", next.from, next.parent, last.BlockNumber, last.BlockHash)
-	}
-	return nil
-}
-
 // continues compares both ends of a part with the block that was read before it
 // and with the blocks that the state knows. Of a late vault's first part in a
 // session neither may be known.
@@ -222,16 +159,8 @@ func (s *session) continues(p *part, before *header) error {
 	return nil
 }
 
-// end is the last block of the part, nil where it was not read.
-func (p *part) end() *header {
-	if len(p.blocks) == 0 {
-		return nil
-	}
-	return p.blocks[len(p.blocks)-1]
-}
-
 // unit puts each block that is recorded behind its logs.
-func (p *part) unit() []*event.Record {
+func unitOfPart(p *part) []*event.Record {
 	unit, logs := make([]*event.Record, 0, len(p.blocks)+len(p.logs)), p.logs
 	for _, h := range p.blocks {
 		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
@@ -268,26 +197,5 @@ func (d *doubts) weigh(err error, endpoints int) error {
 
 // reader reads the logs of some vaults.
 func (i *Ingest) reader(vaults []common.Address) *reader {
-	return &reader{
-		watched: watch(vaults), proof: i.config.Proof, most: i.config.BatchBlocks, atOnce: i.partsAtOnce,
-		wanted: min(wantedAnswer, budget/i.config.RangesInFlight), limits: i.learned.of, giant: &i.giant,
-	}
-}
-
-// learned is what is known of the endpoints' limits. It outlives sessions.
-type learned struct {
-	mu sync.Mutex
-	by map[*node]*limits
-}
-
-func (l *learned) of(n *node) *limits {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.by == nil {
-		l.by = map[*node]*limits{}
-	}
-	if l.by[n] == nil {
-		l.by[n] = newLimits()
-	}
-	return l.by[n]
+	return i.nodes.reader(vaults, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
 }

@@ -123,7 +123,30 @@ func TestPartsThatDoNotFollow(t *testing.T) {
 
 	// A commit with such a part is not begun: this session could not make one.
 	s := &session{state: &state{}}
-	if err := s.appendParts(t.Context(), nil, []*part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
+	if err := s.appendParts(t.Context(), []*part{of(1, 1, 10), of(2, 11, 20)}, nil, 20); err == nil || !strings.Contains(err.Error(), "block 11 was given with the parent") {
 		t.Errorf("parts of two chains give %v", err)
+	}
+}
+
+// A block that no endpoint proves is given up after some tries, with what to do;
+// another block, or another error, begins anew.
+func TestDoubts(t *testing.T) {
+	var d doubts
+	for try := 1; try <= 2*doubtsEnough; try++ {
+		err := d.weigh(fmt.Errorf("read: %w", &unprovenError{block: 7, node: "a"}), 2)
+		if hopeless(err) != (try == 2*doubtsEnough) {
+			t.Fatalf("try %d gives %v", try, err)
+		}
+		for _, words := range []string{"block 7 ", "pruned or lost", "archive node"} {
+			if hopeless(err) && !strings.Contains(err.Error(), words) {
+				t.Errorf("the refusal has no %q: %v", words, err)
+			}
+		}
+	}
+	if err := d.weigh(&unprovenError{block: 8}, 1); hopeless(err) || d.count != 1 {
+		t.Errorf("another block is refused at once: %v", err)
+	}
+	if err := d.weigh(errKilled, 1); err != errKilled || d.count != 1 {
+		t.Errorf("another error becomes %v and counts", err)
 	}
 }

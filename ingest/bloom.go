@@ -52,6 +52,11 @@ func (m marks) of(value []byte) mark {
 	return have
 }
 
+// holds says that a bloom holds a log: its address, and its first topic.
+func (m marks) holds(b *types.Bloom, l *event.Log) bool {
+	return m.of(l.Address).in(b) && (len(l.Topics) == 0 || m.of(l.Topics[0]).in(b))
+}
+
 // bloomOf is the bloom of a block that has these logs.
 func bloomOf(logs []*event.Log) (b types.Bloom) {
 	known := marks{}

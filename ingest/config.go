@@ -60,27 +60,6 @@ type Config struct {
 	Proof Proof `yaml:"proof" env:"PROOF"`
 }
 
-// Proof says how far a node's answers about logs are compared with the blooms
-// of the blocks' headers before they are believed. Each level does what the
-// ones before it do. Of final blocks further below the head than the window only
-// full reads the headers: a provider bills each of them.
-type Proof string
-
-// The levels of proof.
-const (
-	// ProofNone believes answers that agree with themselves: for chains whose
-	// headers have empty blooms.
-	ProofNone Proof = "none"
-	// ProofBloom asks again for blocks whose bloom says that logs are missing.
-	ProofBloom Proof = "bloom"
-	// ProofHead reads all logs of a block at the head, whoever has emitted them, and
-	// believes them when they make up its bloom.
-	ProofHead Proof = "head"
-	// ProofFull does so for every block that may have logs of a vault, and reads the
-	// headers of all blocks to know which these are.
-	ProofFull Proof = "full"
-)
-
 // VaultConfig is one vault.
 type VaultConfig struct {
 	Address string `yaml:"address" env:"ADDRESS"`
@@ -262,6 +241,30 @@ func (c Config) Validate() error {
 		fault("chain.proof is %q and must be none, bloom, head or full", c.Proof)
 	}
 	return errors.Join(faults...)
+}
+
+// endpointFaults reports every mistake in chain.rpc and chain.agreement.
+func (c Config) endpointFaults() (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	if len(c.RPC) == 0 {
+		fault("chain.rpc is empty: give the URL of at least one node")
+	}
+	seen := map[string]int{}
+	for i, e := range c.RPC {
+		e.faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
+		if first, twice := seen[e.URL]; twice {
+			fault("chain.rpc[%d] is the same URL as chain.rpc[%d]: remove one of them", i, first)
+		} else {
+			seen[e.URL] = i
+		}
+	}
+	switch {
+	case c.Agreement < 1 || c.Agreement > 2:
+		fault("chain.agreement is %d and must be 1 or 2", c.Agreement)
+	case c.Agreement == 2 && len(c.RPC) < 2:
+		fault("chain.agreement is 2, but chain.rpc has %d endpoints: give at least two, so that they can agree", len(c.RPC))
+	}
+	return faults
 }
 
 func (c Config) vaultFaults() (faults []error) {

@@ -74,30 +74,6 @@ func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// endpointFaults reports every mistake in chain.rpc and chain.agreement.
-func (c Config) endpointFaults() (faults []error) {
-	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
-	if len(c.RPC) == 0 {
-		fault("chain.rpc is empty: give the URL of at least one node")
-	}
-	seen := map[string]int{}
-	for i, e := range c.RPC {
-		e.faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
-		if first, twice := seen[e.URL]; twice {
-			fault("chain.rpc[%d] is the same URL as chain.rpc[%d]: remove one of them", i, first)
-		} else {
-			seen[e.URL] = i
-		}
-	}
-	switch {
-	case c.Agreement < 1 || c.Agreement > 2:
-		fault("chain.agreement is %d and must be 1 or 2", c.Agreement)
-	case c.Agreement == 2 && len(c.RPC) < 2:
-		fault("chain.agreement is 2, but chain.rpc has %d endpoints: give at least two, so that they can agree", len(c.RPC))
-	}
-	return faults
-}
-
 // faults reports every mistake of an endpoint.
 func (e Endpoint) faults(key string, fault func(format string, a ...any)) {
 	if err := checkURL(e.URL, "https", "http", "wss", "ws"); err != nil {

@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
@@ -44,17 +43,10 @@ type Estimate struct {
 	Sampling []registry.MethodCalls `json:"sampling"`
 }
 
-// sampled is what one range of a chain has.
-type sampled struct {
-	blocks, withLogs uint64
-	logs, bytes      int
-	took             time.Duration
-}
-
 // Estimate samples so many ranges of the chain, 1 or more, and says what a
 // backfill costs. It must be the only use of this ingest; it needs no Kafka and
 // writes nothing.
-func (i *Ingest) Estimate(ctx context.Context, samples int) (*Estimate, error) {
+func (i *Ingest) Estimate(ctx context.Context, stretches int) (*Estimate, error) {
 	defer i.nodes.close()
 	n, err := i.nodes.first(ctx)
 	if err != nil {
@@ -83,11 +75,13 @@ func (i *Ingest) Estimate(ctx context.Context, samples int) (*Estimate, error) {
 	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.headersFrom(recordFrom), final+1))
 	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), bill: spending{prices: i.config.Prices}}
 	if e.FromBlock <= final {
-		if err := m.sample(ctx, n, i.reader(vaults), samples); err != nil {
+		taken, err := i.reader(vaults).sample(ctx, n, e.FromBlock, e.ToBlock, stretches)
+		if err != nil {
 			return nil, err
 		}
+		m.strata, e.Samples, e.DatesLogs = taken.strata, taken.ranges, taken.datesLogs
 	}
-	e.Sampling = i.metrics.spent.calls()
+	e.Sampling = i.nodes.calls()
 	m.headerBytes = bytesOf(e.Sampling, "eth_getBlockByNumber")
 	m.backfill(recordFrom)
 	m.following(first, tip)
@@ -123,81 +117,10 @@ func bytesOf(calls []registry.MethodCalls, method string) float64 {
 type estimator struct {
 	config      Config
 	e           *Estimate
-	reader      *reader
-	limits      *limits
 	strata      []stratum
 	latency     float64 // seconds of a small call
 	headerBytes float64
 	bill        spending
-}
-
-// stratum is a stretch of the chain, and the sample that stands for it.
-type stratum struct {
-	from, to uint64
-	sampled
-}
-
-// sample takes one range out of the middle of each of so many stretches.
-func (m *estimator) sample(ctx context.Context, n *node, r *reader, samples int) error {
-	m.reader, m.limits = r, newLimits()
-	blocks := m.e.ToBlock - m.e.FromBlock + 1
-	count := uint64(max(1, min(uint64(samples), blocks)))
-	for s := range count {
-		at := stratum{from: m.e.FromBlock + blocks*s/count, to: m.e.FromBlock + blocks*(s+1)/count - 1}
-		middle := at.from + (at.to-at.from)/2
-		for taken := false; !taken || !m.limits.settled(r.most) && at.blocks < at.to-middle+1; {
-			some, err := m.ask(ctx, n, middle, at.to)
-			if err != nil {
-				return fmt.Errorf("sample the logs of blocks %d to %d: %w", at.from, at.to, err)
-			}
-			if taken = some != nil; taken {
-				at.sampled = *some
-			}
-		}
-		m.strata = append(m.strata, at)
-	}
-	return nil
-}
-
-// ask asks for one range as a backfill does, and gives nil where less is to be
-// asked for.
-func (m *estimator) ask(ctx context.Context, n *node, from, to uint64) (*sampled, error) {
-	to = min(to, from+m.limits.next(m.reader.most)-1)
-	asked := to - from + 1
-	began := time.Now()
-	a, err := n.logsOfRange(upTo(ctx, 3*m.reader.wanted), from, to, m.reader.addresses)
-	m.e.Samples++
-	if err != nil {
-		refusal := refusalOf(ctx, err, from)
-		if asked == 1 || refusal.kind == notRefused || refusal.kind == unanswered {
-			return nil, err
-		}
-		m.limits.refused(asked, from, refusal)
-		return nil, nil
-	}
-	some := &sampled{blocks: asked, logs: len(a.logs), bytes: a.bytes, took: time.Since(began)}
-	m.limits.gave(asked, len(a.logs), a.bytes, m.reader.wanted, some.took)
-	for i, l := range a.logs {
-		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
-			some.withLogs++
-		}
-		if dates := l.BlockTime != noTime; m.e.DatesLogs == nil || !dates {
-			m.e.DatesLogs = &dates
-		}
-	}
-	return some, nil
-}
-
-// width is how many blocks a range of a stretch will have.
-func (m *estimator) width(s *stratum) float64 {
-	m.limits.mu.Lock()
-	defer m.limits.mu.Unlock()
-	blocks := float64(s.blocks)
-	width := min(float64(m.limits.bound(m.reader.most)), blocks*float64(m.reader.wanted)/float64(s.bytes+1))
-	if m.limits.results > 0 && s.logs > 0 {
-		width = min(width, 0.9*blocks*float64(m.limits.results)/float64(s.logs))
-	}
-	return max(1, width)
 }
 
 func (m *estimator) add(method string, calls, bytes float64) {
@@ -217,7 +140,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 		s := &m.strata[i]
 		blocks := float64(s.to - s.from + 1)
 		part := blocks / float64(s.blocks)
-		width := m.width(s)
+		width := s.width
 		some := math.Ceil(blocks / width)
 		e.RangeBlocks = max(e.RangeBlocks, min(uint64(width), e.ToBlock-e.FromBlock+1))
 		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.bytes), logs+part*float64(s.logs), withLogs+part*float64(s.withLogs)

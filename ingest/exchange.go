@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -18,8 +18,8 @@ import (
 // the answer.
 const callTimeout = 30 * time.Second
 
-// rpcError is an error that a node gives as its answer. It is an rpc.Error and
-// an rpc.DataError of go-ethereum.
+// rpcError is an error that a node gives as its answer. It is an ethrpc.Error and
+// an ethrpc.DataError of go-ethereum.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
@@ -39,7 +39,7 @@ func (e *rpcError) ErrorData() any {
 // refused says that the node itself answered the call with an error, so that
 // the same call with less to ask for may succeed.
 func refused(err error) bool {
-	var answer rpc.Error
+	var answer ethrpc.Error
 	return errors.As(err, &answer)
 }
 
@@ -124,9 +124,9 @@ func (n *node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 		return nil, err
 	}
 	results := make([]json.RawMessage, len(params))
-	batch := make([]rpc.BatchElem, len(params))
+	batch := make([]ethrpc.BatchElem, len(params))
 	for i := range params {
-		batch[i] = rpc.BatchElem{Method: method, Args: params[i], Result: &results[i]}
+		batch[i] = ethrpc.BatchElem{Method: method, Args: params[i], Result: &results[i]}
 	}
 	if err := client.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
@@ -156,10 +156,10 @@ func plain(err error) error {
 		return nil
 	}
 	var ours *rpcError
-	var answer rpc.Error
+	var answer ethrpc.Error
 	if !errors.As(err, &ours) && errors.As(err, &answer) {
 		out := &rpcError{Code: answer.ErrorCode(), Message: answer.Error()}
-		var more rpc.DataError
+		var more ethrpc.DataError
 		if errors.As(err, &more) && more.ErrorData() != nil {
 			out.Data, _ = json.Marshal(more.ErrorData())
 		}

@@ -281,7 +281,7 @@ func (c *fakeChain) asked(method string) int {
 // dial connects to the chain.
 func (c *fakeChain) dial() *node {
 	c.t.Helper()
-	n := newNode(Endpoint{URL: c.url}, "fake", wallClock, newMetrics(newRegistry()))
+	n := newNode(Endpoint{URL: c.url}, "fake", wallClock, newCallMetrics(newRegistry(), nil))
 	c.t.Cleanup(n.close)
 	return n
 }

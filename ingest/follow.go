@@ -2,13 +2,10 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -265,51 +262,4 @@ func (s *session) agreedFinal(ctx context.Context, n *node, tip, final *header) 
 		return s.final, err
 	}
 	return tip.Number, nil
-}
-
-// passes says that the chain that ends with end goes through h, a block not
-// above it and not far below. It is followed by hashes: one address may stand for
-// several backends, and the one that gave h may have it at its number and not in
-// its chain any more.
-func (n *node) passes(ctx context.Context, end, h *header) (bool, error) {
-	if end.Number-h.Number > blocksAtOnce {
-		return false, nil
-	}
-	for end.Number > h.Number {
-		below, err := n.byHash(ctx, end.Parent)
-		if errors.Is(err, errNoBlock) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if below.Number != end.Number-1 {
-			return false, fmt.Errorf("%s answers block %d as the parent of block %d", n.name, below.Number, end.Number)
-		}
-		end = below
-	}
-	return end.Hash == h.Hash, nil
-}
-
-// namesNoFinal says that a node has no finalized block or does not know the
-// tag, by null or in one of the wordings of the field, and did not merely fail.
-func namesNoFinal(err error) bool {
-	if errors.Is(err, errNoBlock) {
-		return true
-	}
-	var answer rpc.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	const invalidParams, notSupported = -32602, -32004
-	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
-		return true
-	}
-	text := strings.ToLower(answer.Error())
-	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
-		if strings.Contains(text, wording) {
-			return true
-		}
-	}
-	return false
 }

@@ -151,41 +151,6 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	}
 }
 
-// A final block above the tip makes the tip final only where its chain goes
-// through it, by hashes.
-func TestFinalBlockAboveTheTip(t *testing.T) {
-	chain := newFakeChain(t, 31, 100, sparse)
-	n := chain.dial()
-	at := func(number uint64) *header {
-		h, err := n.byNumber(t.Context(), number)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
-	dead := at(20)
-	dead.Hash = common.HexToHash(otherHash)
-	unknown := at(30)
-	unknown.Parent = common.HexToHash(otherHash)
-	s := &session{state: &state{final: 5}}
-	for name, c := range map[string]struct {
-		tip, final *header
-		want       uint64
-	}{
-		"the next one":                   {at(20), at(21), 20},
-		"some further":                   {at(20), at(50), 20},
-		"too far to be followed":         {at(20), at(100), 5},
-		"the tip left its chain":         {dead, at(21), 5},
-		"the tip left it long ago":       {dead, at(50), 5},
-		"its chain is not given further": {at(20), unknown, 5},
-	} {
-		got, err := s.agreedFinal(t.Context(), n, c.tip, c.final)
-		if err != nil || got != c.want {
-			t.Errorf("%s: block %d is final, %v; want %d", name, got, err, c.want)
-		}
-	}
-}
-
 // One address stands for two backends. One of them has stopped at a block that
 // left the chain, which is our head; the final block is the other one's. The dead
 // block is not final for that, and nobody hears of its referral.

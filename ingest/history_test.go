@@ -57,7 +57,7 @@ func newHistory(t *testing.T, dated bool) *history {
 func (h *history) config() Config {
 	c := DefaultConfig()
 	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, Endpoints(h.url), 10_000, time.Minute
-	c.Vaults = []VaultConfig{{Address: fakeVaults[0].Hex(), StartBlock: 1}}
+	c.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
 	return c
 }
 
@@ -76,10 +76,10 @@ func (h *history) logsOf(number uint64) (logs []*types.Log) {
 		})
 	}
 	if number%7 == 1 {
-		log(fakeStarter)
+		log(historyAsset)
 	}
 	if number%h.every == 0 && number > 0 {
-		log(fakeVaults[0])
+		log(historyVaults[0])
 	}
 	return logs
 }
@@ -99,6 +99,11 @@ func (h *history) header(number uint64) any {
 		"logsBloom": types.CreateBloom(&types.Receipt{Logs: h.logsOf(number)}),
 	}
 }
+
+var (
+	historyVaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2")}
+	historyAsset  = common.HexToAddress("0xbb")
+)
 
 type historyQuestion struct {
 	ID     json.RawMessage
@@ -239,7 +244,7 @@ func (h *history) call(raw json.RawMessage) any {
 	case "decimals":
 		value = uint8(18)
 	case "asset":
-		value = fakeStarter
+		value = historyAsset
 	}
 	packed, err := method.Outputs.Pack(value)
 	if err != nil {
@@ -415,7 +420,7 @@ func TestCallsOfALateVault(t *testing.T) {
 	h := newHistory(t, true)
 	r := h.rig()
 	late := r.config.Vaults[0]
-	r.config.Vaults = []VaultConfig{{Address: fakeVaults[1].Hex(), StartBlock: h.tip}}
+	r.config.Vaults = []VaultConfig{{Address: historyVaults[1].Hex(), StartBlock: h.tip}}
 	r.config.PollInterval = 10 * time.Millisecond
 	p := r.start()
 	h.caughtUp(p)

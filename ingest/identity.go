@@ -76,7 +76,7 @@ func (p *nodes) meet(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case len(wrong) > 0:
-		return refuse("%s", errors.Join(wrong...).Error())
+		return &RefusedError{errors.Join(wrong...).Error()}
 	case len(faults) == len(p.all):
 		return noneAnswers(faults)
 	}
@@ -135,7 +135,7 @@ func (p *nodes) identified(ctx context.Context, n *node) error {
 	err := p.identify(ctx, n)
 	var mistake *wrongChainError
 	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *node) bool { return n.health.rank() != wrong }) {
-		return refuse("no endpoint of chain.rpc is left that serves the chain: %s", mistake.reason)
+		return &RefusedError{"no endpoint of chain.rpc is left that serves the chain: " + mistake.reason}
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -25,12 +24,6 @@ const startTimeout = 30 * time.Second
 // ErrFenced says that another ingest has taken over the chain.
 var ErrFenced = errors.New("another ingest writes this chain's log now: run exactly one per chain")
 
-// RefusedError says that the configuration, the chain and the log do not
-// belong together. Trying again does not help.
-type RefusedError struct{ Reason string }
-
-func (e *RefusedError) Error() string { return e.Reason }
-
 func refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(format, a...)} }
 
 // Ingest writes one chain into its log.
@@ -43,8 +36,6 @@ type Ingest struct {
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
 	nodes    *nodes
-	learned  learned
-	giant    sync.Mutex
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.
@@ -68,11 +59,9 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
-	i.metrics.spent.prices = config.Prices
 	i.partsAtOnce = partsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
-	i.nodes = newNodes(config, i.metrics, log)
-	reg.MustRegister(i.nodes)
+	i.nodes = newNodes(config.ID, config.RPC, config.Prices, reg, log)
 	return i
 }
 
@@ -174,37 +163,4 @@ func (i *Ingest) reached(at step) error {
 		return nil
 	}
 	return i.hook(at)
-}
-
-// backoff is the pause after an error: 250 ms doubling to 15 s, each shortened
-// by up to a half at random, so that two writers do not stay in step.
-type backoff struct{ next time.Duration }
-
-const (
-	firstPause = 250 * time.Millisecond
-	lastPause  = 15 * time.Second
-)
-
-func newBackoff() *backoff { return &backoff{firstPause} }
-
-func (b *backoff) reset() { b.next = firstPause }
-
-func (b *backoff) sleep(ctx context.Context) error { return sleep(ctx, b.pause()) }
-
-// pause gives the pause that is due now.
-func (b *backoff) pause() time.Duration {
-	pause := b.next/2 + mathrand.N(b.next/2)
-	b.next = min(2*b.next, lastPause)
-	return pause
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -34,9 +34,10 @@ func lowestOf(vaults []coverage) uint64 {
 // lateness is when late vaults may go on after an error of a node, which the
 // vaults at the head do not wait for.
 type lateness struct {
-	wait   *backoff
-	again  time.Time
-	reason string
+	wait     *backoff
+	again    time.Time
+	reason   string
+	failures int // in a row
 }
 
 // noteLate shows the vaults that are late.
@@ -65,9 +66,11 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
 		if more { // a node that only lets us wait has not succeeded
 			s.lateness.wait, s.lateness.reason = newBackoff(), ""
+			s.lateness.failures = 0
 		}
 		return more, err
 	}
+	s.lateness.failures++
 	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.pause()), err.Error()
 	s.ingest.log.Warn("late vaults try again, the others go on", "error", err)
 	s.nodes.next()
@@ -142,7 +145,7 @@ func (s *session) passed(ctx context.Context, n *node, from uint64) ([]*header, 
 		return nil, fmt.Errorf("blocks %d to %d are not final and below the window, so late vaults wait until they are: make chain.window, which is %d, larger than the distance between the final block and the head",
 			from, first.Number-1, s.ingest.config.Window)
 	}
-	below, err := n.headers(ctx, from, first.Number-1, s.ingest.learned.of(n))
+	below, err := n.headers(ctx, from, first.Number-1)
 	if err != nil {
 		return nil, err
 	}

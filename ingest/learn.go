@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 )
 
 // There is no standard for how a node says that a range is too long: each
@@ -64,7 +64,7 @@ const limitExceeded = -32005
 
 // refusalOf reads the error of a question for the logs of blocks from `from`.
 func refusalOf(ctx context.Context, err error, from uint64) refusal {
-	var answer rpc.Error
+	var answer ethrpc.Error
 	var status *httpError
 	switch {
 	case err == nil, ctx.Err() != nil:
@@ -91,7 +91,7 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 }
 
 // read takes a node's own error apart.
-func read(answer rpc.Error, from uint64) refusal {
+func read(answer ethrpc.Error, from uint64) refusal {
 	text := strings.ToLower(answer.Error())
 	var more *rpcError
 	if errors.As(answer, &more) {

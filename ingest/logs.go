@@ -116,22 +116,22 @@ func (n *node) headerAt(result []byte, which any) (*header, error) {
 
 // headers reads the headers of blocks from to to, which must be a chain, in
 // batches that are as long as the endpoint takes them.
-func (n *node) headers(ctx context.Context, from, to uint64, l *limits) ([]*header, error) {
+func (n *node) headers(ctx context.Context, from, to uint64) ([]*header, error) {
 	chain := make([]*header, 0, to-from+1)
 	for from+uint64(len(chain)) <= to {
 		first := from + uint64(len(chain))
-		some := make([][]any, min(uint64(l.headers()), to-first+1))
+		some := make([][]any, min(uint64(n.limits.headers()), to-first+1))
 		for i := range some {
 			some[i] = []any{hexutil.Uint64(first + uint64(i)), false}
 		}
 		results, err := n.exchangeBatch(ctx, "eth_getBlockByNumber", some)
 		if err != nil {
-			if r := refusalOf(ctx, err, first); (r.kind == tooMuch || r.kind == unclear) && l.fewerHeaders(len(some)) {
+			if r := refusalOf(ctx, err, first); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
 				continue
 			}
 			return nil, err
 		}
-		l.gaveHeaders(len(some))
+		n.limits.gaveHeaders(len(some))
 		for i, result := range results {
 			h, err := n.headerAt(result, some[i][0])
 			if err != nil {
@@ -151,21 +151,21 @@ func (n *node) headers(ctx context.Context, from, to uint64, l *limits) ([]*head
 }
 
 // headersByHash reads the headers of some blocks.
-func (n *node) headersByHash(ctx context.Context, hashes []common.Hash, l *limits) (map[common.Hash]*header, error) {
+func (n *node) headersByHash(ctx context.Context, hashes []common.Hash) (map[common.Hash]*header, error) {
 	found := make(map[common.Hash]*header, len(hashes))
 	for len(hashes) > 0 {
-		some := make([][]any, min(l.headers(), len(hashes)))
+		some := make([][]any, min(n.limits.headers(), len(hashes)))
 		for i := range some {
 			some[i] = []any{hashes[i], false}
 		}
 		results, err := n.exchangeBatch(ctx, "eth_getBlockByHash", some)
 		if err != nil {
-			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && l.fewerHeaders(len(some)) {
+			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
 				continue
 			}
 			return nil, err
 		}
-		l.gaveHeaders(len(some))
+		n.limits.gaveHeaders(len(some))
 		for i, result := range results {
 			h, err := n.headerAt(result, hashes[i])
 			if err == nil && h.Hash != hashes[i] {

@@ -1,18 +1,21 @@
 package ingest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -23,16 +26,17 @@ type node struct {
 	url, ws string // ws announces blocks; empty for none
 	http    *transport
 	health  *health
-	metrics *metrics
+	limits  *limits
+	metrics *callMetrics
 	heads   func(*header) // told of every head
 
 	dialling sync.Mutex
-	socket   *rpc.Client // nil for HTTP, and before the first question
+	socket   *ethrpc.Client // nil for HTTP, and before the first question
 }
 
 // newNode makes an endpoint of a valid configuration, without connecting.
-func newNode(e Endpoint, name string, c clock, m *metrics) *node {
-	n := &node{name: name, url: e.URL, ws: e.WS, health: newHealth(e, c), metrics: m, heads: func(*header) {}}
+func newNode(e Endpoint, name string, c clock, m *callMetrics) *node {
+	n := &node{name: name, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*header) {}}
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
@@ -42,11 +46,11 @@ func newNode(e Endpoint, name string, c clock, m *metrics) *node {
 }
 
 // overSocket gives the WebSocket client, which connects again by itself later.
-func (n *node) overSocket(ctx context.Context) (*rpc.Client, error) {
+func (n *node) overSocket(ctx context.Context) (*ethrpc.Client, error) {
 	n.dialling.Lock()
 	defer n.dialling.Unlock()
 	if n.socket == nil {
-		client, err := rpc.DialOptions(ctx, n.url, rpc.WithWebsocketMessageSizeLimit(maxAnswer))
+		client, err := ethrpc.DialOptions(ctx, n.url, ethrpc.WithWebsocketMessageSizeLimit(maxAnswer))
 		if err != nil {
 			return nil, err
 		}
@@ -108,6 +112,9 @@ type rpcHeader struct {
 	Bloom  *types.Bloom    `json:"logsBloom"`
 }
 
+// lags says that its head is far below that of another endpoint.
+func (n *node) lags() bool { return n.health.rank() == lagging }
+
 // block reads a header by number ("latest", "finalized" or hex) or by hash. It
 // takes the hash as the node gives it: chains differ in what they hash.
 func (n *node) block(ctx context.Context, method string, which any) (*header, error) {
@@ -166,4 +173,80 @@ func (n *node) hasCode(ctx context.Context, address common.Address) (bool, error
 	var code hexutil.Bytes
 	err := n.call(ctx, &code, "eth_getCode", address, "latest")
 	return len(code) > 0, err
+}
+
+// passesAtMost is how far below the end passes follows a chain.
+const passesAtMost = 64
+
+// passes says that the chain that ends with end goes through h, a block not
+// above it and not far below. It is followed by hashes: one address may stand for
+// several backends, and the one that gave h may have it at its number and not in
+// its chain any more.
+func (n *node) passes(ctx context.Context, end, h *header) (bool, error) {
+	if end.Number-h.Number > passesAtMost {
+		return false, nil
+	}
+	for end.Number > h.Number {
+		below, err := n.byHash(ctx, end.Parent)
+		if errors.Is(err, errNoBlock) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if below.Number != end.Number-1 {
+			return false, fmt.Errorf("%s answers block %d as the parent of block %d", n.name, below.Number, end.Number)
+		}
+		end = below
+	}
+	return end.Hash == h.Hash, nil
+}
+
+// namesNoFinal says that a node has no finalized block or does not know the
+// tag, by null or in one of the wordings of the field, and did not merely fail.
+func namesNoFinal(err error) bool {
+	if errors.Is(err, errNoBlock) {
+		return true
+	}
+	var answer ethrpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	const invalidParams, notSupported = -32602, -32004
+	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
+		return true
+	}
+	text := strings.ToLower(answer.Error())
+	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
+		if strings.Contains(text, wording) {
+			return true
+		}
+	}
+	return false
+}
+
+// still says that a log is in the node's chain, in whichever block.
+func (n *node) still(ctx context.Context, l *event.Log) (bool, error) {
+	var receipt *struct {
+		Logs []struct {
+			Address common.Address `json:"address"`
+			Topics  []common.Hash  `json:"topics"`
+			Data    hexutil.Bytes  `json:"data"`
+			Index   hexutil.Uint   `json:"logIndex"`
+		} `json:"logs"`
+	}
+	if err := n.call(ctx, &receipt, "eth_getTransactionReceipt", common.BytesToHash(l.GetTxHash())); err != nil {
+		return false, err
+	}
+	if receipt == nil {
+		return false, nil
+	}
+	for _, have := range receipt.Logs {
+		same := uint32(have.Index) == l.GetLogIndex() && bytes.Equal(have.Address[:], l.GetAddress()) && bytes.Equal(have.Data, l.GetData()) &&
+			slices.EqualFunc(have.Topics, l.GetTopics(), func(a common.Hash, b []byte) bool { return bytes.Equal(a[:], b) })
+		if same {
+			return true, nil
+		}
+	}
+	return false, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/registry"
@@ -33,13 +34,14 @@ const (
 // for concurrent use.
 type nodes struct {
 	chainID uint64
-	metrics *metrics
+	metrics *callMetrics
 	log     *slog.Logger
 	clock   clock
 	all     []*node
 
 	// wake gets a value when an endpoint announced a block.
-	wake chan struct{}
+	wake  chan struct{}
+	giant sync.Mutex // held while an answer of unusual length is in memory
 	// announced is the newest block that was; told is the head that the endpoint
 	// in use gave when it was last asked.
 	announced, told atomic.Pointer[sighting]
@@ -56,14 +58,18 @@ type sighting struct {
 	at     time.Time
 }
 
-func newNodes(c Config, m *metrics, log *slog.Logger) *nodes {
-	p := &nodes{chainID: c.ID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
-	names := endpointNames(c.RPC)
-	for i, e := range c.RPC {
+// newNodes makes the list of valid endpoints, of which no two have the same URL,
+// without connecting. prices are the units of each method, nil for none.
+func newNodes(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg prometheus.Registerer, log *slog.Logger) *nodes {
+	m := newCallMetrics(reg, prices)
+	p := &nodes{chainID: chainID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
+	names := endpointNames(endpoints)
+	for i, e := range endpoints {
 		n := newNode(e, names[i], p.clock, m)
 		n.heads = func(h *header) { p.sawHead(n, h) }
 		p.all = append(p.all, n)
 	}
+	reg.MustRegister(p)
 	return p
 }
 
@@ -97,7 +103,7 @@ func (p *nodes) first(ctx context.Context) (*node, error) {
 	var faults []error
 	for range p.all {
 		n, err := p.current(ctx)
-		if err == nil || ctx.Err() != nil || hopeless(err) {
+		if err == nil || ctx.Err() != nil || isRefused(err) {
 			return n, err
 		}
 		faults = append(faults, err)
@@ -124,6 +130,13 @@ func (p *nodes) current(ctx context.Context) (*node, error) {
 	}
 	p.mu.Unlock()
 	return n, p.identified(ctx, n)
+}
+
+// genesisHash is that of the chain, once current or first has given an endpoint.
+func (p *nodes) genesisHash() common.Hash {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return *p.genesis
 }
 
 // other is the best endpoint but n, or an error when none may be asked now.
@@ -273,6 +286,9 @@ func (p *nodes) inUse() *node {
 	defer p.mu.Unlock()
 	return p.all[p.at]
 }
+
+// calls are all questions since the process began, the most called method first.
+func (p *nodes) calls() []registry.MethodCalls { return p.metrics.spent.calls() }
 
 // status is the health of every endpoint.
 func (p *nodes) status() []registry.EndpointStatus {

@@ -94,7 +94,7 @@ func poolOf(t *testing.T, chains ...*bareNode) (*nodes, *fakeTime) {
 	for _, c := range chains {
 		urls = append(urls, c.URL)
 	}
-	p := newNodes(Config{ID: 5, RPC: Endpoints(urls...)}, newMetrics(newRegistry()), slog.New(slog.DiscardHandler))
+	p := newNodes(5, Endpoints(urls...), nil, newRegistry(), slog.New(slog.DiscardHandler))
 	p.clock = f.clock()
 	for _, n := range p.all {
 		n.health.clock = p.clock
@@ -182,7 +182,7 @@ func TestAllEndpointsDown(t *testing.T) {
 		if err == nil {
 			_, err = n.latest(t.Context())
 		}
-		if err == nil || hopeless(err) {
+		if err == nil || isRefused(err) {
 			t.Fatalf("with all endpoints down it is %v", err)
 		}
 		tried[n] = true
@@ -278,7 +278,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	a.id, b.genesis = 6, 1
 	p, _ := poolOf(t, c, a, b)
 	_, err := p.first(t.Context())
-	if !hopeless(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
+	if !isRefused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
 		t.Errorf("two wrong endpoints give %v", err)
 	}
 
@@ -295,7 +295,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		f.pass(n.health.rests())
 	}
 	restart(c, 7)
-	if err := p.look(t.Context(), p.all[0]); err == nil || hopeless(err) || !strings.Contains(err.Error(), "serves chain 7") {
+	if err := p.look(t.Context(), p.all[0]); err == nil || isRefused(err) || !strings.Contains(err.Error(), "serves chain 7") {
 		t.Errorf("a look at another chain gives %v", err)
 	}
 	if got := p.inUseNow(t); got != 1 {
@@ -308,7 +308,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 		t.Error("next gives the turn to an endpoint on another chain")
 	}
 	restart(a, 7)
-	if _, err := p.current(t.Context()); !hopeless(err) {
+	if _, err := p.current(t.Context()); !isRefused(err) {
 		t.Errorf("when every endpoint serves another chain it is %v", err)
 	}
 	c.set(func(c *bareNode) { c.id = 5 })
@@ -321,7 +321,7 @@ func TestEndpointOfAnotherChain(t *testing.T) {
 	if err := p.look(t.Context(), p.all[0]); err == nil {
 		t.Error("a chain that changes without a failure is not found out")
 	}
-	if n, err := p.current(t.Context()); !hopeless(err) {
+	if n, err := p.current(t.Context()); !isRefused(err) {
 		t.Errorf("with every endpoint on another chain %v is in use, %v", n.name, err)
 	}
 }

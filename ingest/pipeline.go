@@ -1,12 +1,15 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
 )
 
 const (
@@ -16,13 +19,14 @@ const (
 	// an old block goes by the time of the last recorded one.
 	partsAtOnce = 16
 	commitEvery = 20 * time.Second
+	// commitBytes is about how much of nodes' answers one commit holds.
+	commitBytes = 8 << 20
 )
 
 // pipeline reads ranges of final blocks ahead of their commit. Only the session
 // touches it; its jobs run by themselves and touch nothing but their own.
 type pipeline struct {
 	reader *reader
-	flight int // jobs at once
 	ctx    context.Context
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
@@ -35,17 +39,19 @@ type pipeline struct {
 	ready []*part // read in a row from block at on, and not committed
 	held  int     // bytes in them
 	since time.Time
+
+	forked bool // what was read is of more than one chain
 }
 
-func newPipeline(ctx context.Context, r *reader, flight int, from uint64) *pipeline {
-	p := &pipeline{reader: r, flight: flight, from: from, at: from, next: from}
+func newPipeline(ctx context.Context, r *reader, from uint64) *pipeline {
+	p := &pipeline{reader: r, from: from, at: from, next: from}
 	p.ctx, p.stop = context.WithCancel(ctx)
 	return p
 }
 
 // serves says that the pipeline reads these vaults, and nothing beyond to.
 func (p *pipeline) serves(vaults []common.Address, from, to uint64) bool {
-	return p != nil && p.at == from && p.next <= to+1 && slices.Equal(p.reader.addresses, vaults)
+	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.addresses, vaults)
 }
 
 // close gives up what is in flight.
@@ -66,7 +72,7 @@ func (p *pipeline) fill(n *node, to, recordFrom, headersFrom uint64) {
 			p.start(n, j)
 		}
 	}
-	l, flight := p.reader.limits(n), p.flight
+	l, flight := n.limits, p.reader.flight
 	if !l.settled(p.reader.most) {
 		flight = 1
 	}
@@ -128,6 +134,51 @@ func (p *pipeline) due(to uint64) bool {
 	}
 	last := p.ready[len(p.ready)-1]
 	return last.end() != nil || last.to >= to || p.at == p.from || p.held >= commitBytes || len(p.ready) >= p.reader.atOnce || time.Since(p.since) >= commitEvery
+}
+
+// empty says that nothing is ready.
+func (p *pipeline) empty() bool { return len(p.ready) == 0 }
+
+// done says that all blocks up to to are committed.
+func (p *pipeline) done(to uint64) bool { return p.at > to }
+
+// seal gives what is ready, as parts that each end with a block: it joins those that have no block to the next one that has. The last of them
+// is given its block: the only header that a commit of old blocks needs. Having it,
+// the logs of that one block are compared with it. Where the
+// parts are of more than one chain, all of them are to be read again.
+func (p *pipeline) seal(ctx context.Context, n *node) (sealed []*part, err error) {
+	var open *part
+	for _, q := range p.ready {
+		if open != nil {
+			if err := open.precedes(q); err != nil {
+				p.forked = true
+				return nil, err
+			}
+			q = &part{from: open.from, to: q.to, parent: open.parent, blocks: q.blocks, logs: slices.Concat(open.logs, q.logs), bytes: open.bytes + q.bytes, believed: max(open.believed, q.believed)}
+		}
+		if open = q; q.end() != nil {
+			sealed, open = append(sealed, q), nil
+		}
+	}
+	if open == nil {
+		return sealed, nil
+	}
+	h, err := n.byNumber(ctx, open.to)
+	if err != nil {
+		return nil, err
+	}
+	before, _ := slices.BinarySearchFunc(open.logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
+	own := slices.Clip(open.logs[before:])
+	if err := p.reader.agree(n, h, own); err != nil { // one of the two is of another chain
+		p.forked = true
+		return nil, err
+	}
+	if own, err = p.reader.complete(ctx, n, h, own); err != nil {
+		return nil, err
+	}
+	last := *open // what is ready stays as it is until it is committed
+	last.logs, last.blocks = append(slices.Clip(open.logs[:before]), own...), []*header{h}
+	return append(sealed, &last), nil
 }
 
 // committed forgets what was ready.

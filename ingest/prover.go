@@ -172,7 +172,7 @@ func (p *prover) step(ctx context.Context) (did bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	headers, err := n.headers(ctx, from, to, p.ingest.learned.of(n))
+	headers, err := n.headers(ctx, from, to)
 	if err != nil {
 		return false, err
 	}

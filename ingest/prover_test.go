@@ -73,7 +73,7 @@ func TestBelievedBlocksAreProvenLater(t *testing.T) {
 	}
 
 	// A vault that comes later is proven for itself.
-	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: fakeVaults[1].Hex(), StartBlock: 3_000})
+	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: historyVaults[1].Hex(), StartBlock: 3_000})
 	p = r.start()
 	p.until("proof of the late vault", func(st Status) bool {
 		return st.State == Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.tip

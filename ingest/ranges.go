@@ -56,15 +56,44 @@ type part struct {
 	believed uint64 // the last of the blocks whose logs were taken without headers; 0 for none
 }
 
+// precedes compares the last logs of a part with the block that the next one goes
+// on from, where both are of the same block.
+func (p *part) precedes(next *part) error {
+	if len(p.logs) == 0 || next.parent == (common.Hash{}) {
+		return nil
+	}
+	if last := p.logs[len(p.logs)-1]; last.BlockNumber+1 == next.from && common.Hash(last.BlockHash) != next.parent {
+		return fmt.Errorf("the final block %d was given with the parent %s, but a log of block %d with the hash 0x%x: the nodes of chain.rpc are not of one chain; the blocks are read again", next.from, next.parent, last.BlockNumber, last.BlockHash)
+	}
+	return nil
+}
+
+// end is the last block of the part, nil where it was not read.
+func (p *part) end() *header {
+	if len(p.blocks) == 0 {
+		return nil
+	}
+	return p.blocks[len(p.blocks)-1]
+}
+
 // reader reads final blocks.
 type reader struct {
 	*watched
 	proof  Proof
-	most   uint64 // blocks of a range
-	wanted int    // bytes of an answer
-	atOnce int    // parts without a block in a commit
-	limits func(*node) *limits
+	most   uint64      // blocks of a range
+	wanted int         // bytes of an answer
+	flight int         // ranges at once
+	atOnce int         // parts without a block in a commit
 	giant  *sync.Mutex // held while an answer of unusual length is in memory
+}
+
+// reader reads final blocks, mostBlocks in a range and so many ranges at once. A
+// commit waits for partsAtOnce parts without a block.
+func (p *nodes) reader(addresses []common.Address, level Proof, mostBlocks uint64, inFlight, partsAtOnce int) *reader {
+	return &reader{
+		watched: watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
+		wanted: min(wantedAnswer, budget/inFlight), giant: &p.giant,
+	}
 }
 
 // job is a range of blocks that is being read.
@@ -107,7 +136,7 @@ func (r *reader) run(ctx context.Context, n *node, j *job) error {
 // read asks for the next blocks of a job once. It gives nil where the endpoint
 // refuses and a shorter range comes next.
 func (r *reader) read(ctx context.Context, n *node, j *job) (*part, error) {
-	l := r.limits(n)
+	l := n.limits
 	compared := j.at >= j.headersFrom
 	end := j.to
 	if !compared {
@@ -117,7 +146,7 @@ func (r *reader) read(ctx context.Context, n *node, j *job) (*part, error) {
 		}
 	} else if len(j.headers) == 0 {
 		var err error
-		if j.headers, err = n.headers(ctx, j.at, j.to, l); err != nil {
+		if j.headers, err = n.headers(ctx, j.at, j.to); err != nil {
 			return nil, err
 		}
 	}
@@ -154,7 +183,7 @@ func (r *reader) vouch(ctx context.Context, n *node, at uint64) error {
 	if r.proof == ProofNone {
 		return nil
 	}
-	l := r.limits(n)
+	l := n.limits
 	l.vouching.Lock()
 	defer l.vouching.Unlock()
 	if l.vouches == 0 {
@@ -217,7 +246,7 @@ func (r *reader) less(ctx context.Context, n *node, j *job, to uint64, err error
 			j.step = asked / 2
 			return nil, err
 		}
-		j.step = r.limits(n).refused(asked, j.at, refusal)
+		j.step = n.limits.refused(asked, j.at, refusal)
 		return nil, nil
 	}
 	if refusal.kind == notRefused {
@@ -257,7 +286,7 @@ func wire(logs []*event.Log) (bytes int) {
 // accept makes a part of an answer about the next blocks of a job up to to, once
 // nothing speaks against it.
 func (r *reader) accept(ctx context.Context, n *node, j *job, to uint64, a *answer) (*part, error) {
-	l := r.limits(n)
+	l := n.limits
 	cut := l.cut(len(a.logs))
 	asked := to
 	if cut { // what comes after its last block is asked for again
@@ -437,7 +466,7 @@ func (r *reader) complete(ctx context.Context, n *node, h *header, logs []*event
 // agrees with itself, and with the headers that are needed anyway, those of the
 // blocks that are recorded and of blocks whose logs came without their time.
 func (r *reader) believe(ctx context.Context, n *node, j *job, to uint64, a *answer) (*part, error) {
-	l := r.limits(n)
+	l := n.limits
 	if !l.cut(len(a.logs)) {
 		l.whole(len(a.logs))
 	} else {
@@ -458,7 +487,7 @@ func (r *reader) believe(ctx context.Context, n *node, j *job, to uint64, a *ans
 	p := &part{from: j.at, to: to, logs: a.logs, bytes: a.bytes, believed: to}
 	if j.recordFrom <= to {
 		var err error
-		if p.blocks, err = n.headers(ctx, max(j.at, j.recordFrom), to, l); err != nil {
+		if p.blocks, err = n.headers(ctx, max(j.at, j.recordFrom), to); err != nil {
 			return nil, err
 		}
 		if p.blocks[0].Number == p.from {
@@ -485,7 +514,7 @@ func (r *reader) date(ctx context.Context, n *node, p *part) error {
 			missing = append(missing, hash)
 		}
 	}
-	found, err := n.headersByHash(ctx, missing, r.limits(n))
+	found, err := n.headersByHash(ctx, missing)
 	if err != nil {
 		return err
 	}

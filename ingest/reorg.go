@@ -62,7 +62,7 @@ func (s *session) keeps(ctx context.Context, n *node) bool {
 	if s.nodes.identified(ctx, n) != nil {
 		return false
 	}
-	if tip, err := n.latest(ctx); err != nil || tip.Number < s.head.Number || n.health.rank() == lagging {
+	if tip, err := n.latest(ctx); err != nil || tip.Number < s.head.Number || n.lags() {
 		return false
 	}
 	h, err := n.byNumber(ctx, s.head.Number)

@@ -131,7 +131,7 @@ func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, erro
 			plan.Logs++
 		}
 	}
-	plan.Referrals, err = n.gone(ctx, s.ingest.config.ID, told)
+	plan.Referrals, err = gone(ctx, n, s.ingest.config.ID, told)
 	return plan, ancestor, err
 }
 

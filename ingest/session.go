@@ -146,7 +146,7 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 }
 
 func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
-	genesis := *s.nodes.genesis
+	genesis := s.nodes.genesisHash()
 	bounded, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	origin, err := chainlog.ReadOrigin(bounded, s.ingest.config.ID, s.ingest.kafka.Options()...)

@@ -15,10 +15,10 @@ func TestCallsAreCounted(t *testing.T) {
 	chain := newFakeChain(t, 3, 20, sparse)
 	n := chain.dial()
 	n.metrics.spent.prices = map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}
-	if _, err := n.headers(t.Context(), 1, 9, newLimits()); err != nil {
+	if _, err := n.headers(t.Context(), 1, 9); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.headersByHash(t.Context(), []common.Hash{chain.blocks[3].hash}, newLimits()); err != nil {
+	if _, err := n.headersByHash(t.Context(), []common.Hash{chain.blocks[3].hash}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {

@@ -60,7 +60,7 @@ func (i *Ingest) Status() Status {
 	st := i.status
 	st.Time = time.Now().UTC()
 	st.Endpoints = i.nodes.status()
-	st.Calls = i.metrics.spent.calls()
+	st.Calls = i.nodes.calls()
 	st.Logs = i.metrics.appended.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
 	if st.headTime > 0 && st.indexedTime > 0 {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -67,7 +67,7 @@ func (p *nodes) listen(ctx context.Context, n *node) {
 func (p *nodes) hear(ctx context.Context, n *node, wait *backoff) error {
 	bounded, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	client, err := rpc.DialOptions(bounded, n.ws)
+	client, err := ethrpc.DialOptions(bounded, n.ws)
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
@@ -199,7 +199,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 
 // reverted says that the EVM refused a call, and not the node.
 func reverted(err error) bool {
-	var answer rpc.Error
+	var answer ethrpc.Error
 	if !errors.As(err, &answer) {
 		return false
 	}

@@ -269,7 +269,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 		case looked <- struct{}{}:
 		default:
 		}
-		return s.lateness.wait.next >= 8*firstPause
+		return s.lateness.failures >= 3
 	})
 	failing.tell(honest)
 	release()

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -25,29 +24,10 @@ func (e *unprovenError) Error() string {
 	return fmt.Sprintf("the logs of block %d (%s) at %s are not those that the block's header stands for: %s", e.block, e.hash, e.node, e.why)
 }
 
-// incomplete says why logs cannot be all logs of a block, and is empty when
-// they can. All logs of a block are numbered from 0, and together they set every
-// bit of its bloom. Logs of others that the bloom does not hold are tolerated:
-// some chains append logs of their bridge that they keep out of it.
-func incomplete(h *header, logs []*event.Log) string {
-	for i, l := range logs {
-		if l.LogIndex != uint32(i) {
-			return fmt.Sprintf("log %d is missing", i)
-		}
-	}
-	if h.Bloom == (types.Bloom{}) {
-		return ""
-	}
-	if b := bloomOf(logs); !within(&h.Bloom, &b) {
-		return fmt.Sprintf("the header's logsBloom has more than the %d logs that are answered", len(logs))
-	}
-	return ""
-}
-
 // foreign refuses a log that a header's bloom does not hold.
 func (n *node) foreign(h *header, l *event.Log, known marks) error {
 	switch {
-	case known.of(l.Address).in(&h.Bloom) && (len(l.Topics) == 0 || known.of(l.Topics[0]).in(&h.Bloom)):
+	case known.holds(&h.Bloom, l):
 		return nil
 	case h.Bloom == (types.Bloom{}):
 		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.name)
@@ -77,7 +57,7 @@ func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
 // is asked again, since one address may stand for several backends, and then
 // for the receipts, which nodes do not take from the same index.
 func (n *node) prove(ctx context.Context, h *header, w *watched, have []*event.Log) ([]*event.Log, error) {
-	if len(have) > 0 && incomplete(h, have) == "" {
+	if len(have) > 0 && incomplete(&h.Bloom, have) == "" {
 		return have, nil
 	}
 	var why string
@@ -89,7 +69,7 @@ func (n *node) prove(ctx context.Context, h *header, w *watched, have []*event.L
 		case err != nil:
 			return nil, &unprovenError{h.Number, h.Hash, n.name, why}
 		}
-		if why = incomplete(h, all); why == "" {
+		if why = incomplete(&h.Bloom, all); why == "" {
 			return n.native(h, ours(all, w.addresses))
 		}
 	}
@@ -130,11 +110,11 @@ func (e *overLimitError) Unwrap() error { return e.err }
 // oneBlock reads the logs that the vaults have in a block that the node finds
 // too long to give as a range: by its hash, out of the receipts, or of one vault
 // after the other.
-func (n *node) oneBlock(ctx context.Context, h *header, w *watched, proof Proof) ([]*event.Log, error) {
-	if proof == ProofHead || proof == ProofFull {
+func (n *node) oneBlock(ctx context.Context, h *header, w *watched, level Proof) ([]*event.Log, error) {
+	if level == ProofHead || level == ProofFull {
 		logs, err := n.prove(ctx, h, w, nil)
 		var over *overLimitError
-		if err == nil || proof == ProofFull || !errors.As(err, &over) {
+		if err == nil || level == ProofFull || !errors.As(err, &over) {
 			return logs, err
 		}
 	} else {
@@ -158,7 +138,7 @@ func (n *node) oneBlock(ctx context.Context, h *header, w *watched, proof Proof)
 		logs = append(logs, some...)
 	}
 	slices.SortFunc(logs, func(a, b *event.Log) int { return int(a.LogIndex) - int(b.LogIndex) })
-	if proof != ProofNone && w.lacks(&h.Bloom, logs) {
+	if level != ProofNone && w.lacks(&h.Bloom, logs) {
 		return nil, &unprovenError{h.Number, h.Hash, n.name, "the header's logsBloom has more than was answered vault by vault"}
 	}
 	return logs, nil
@@ -166,81 +146,4 @@ func (n *node) oneBlock(ctx context.Context, h *header, w *watched, proof Proof)
 
 func mayBeTooMuch(ctx context.Context, err error) bool {
 	return refusalOf(ctx, err, 0).kind != notRefused
-}
-
-// logsOfBlock reads the logs that the vaults have in one block, by its hash. A
-// lagging node answers [] or a part for blocks that it does not know yet, so an
-// answer is believed when it is what the block's bloom stands for; how strictly
-// is a matter of chain.proof. Another endpoint is asked before it is given up,
-// and from is the one whose answer it is.
-func (s *session) logsOfBlock(ctx context.Context, n *node, h *header, addresses []common.Address) (logs []*event.Log, from *node, err error) {
-	w, proof := watch(addresses), s.ingest.config.Proof
-	if proof == ProofNone {
-		logs, err = n.oneBlock(ctx, h, w, proof)
-		return logs, n, err
-	}
-	if !w.mayHold(&h.Bloom) {
-		if h.Bloom != (types.Bloom{}) {
-			return nil, n, nil
-		}
-		// No log at all, or a chain that does not fill its blooms.
-		if logs, err = n.logsByHash(ctx, h, addresses); err != nil {
-			return nil, n, err
-		}
-		logs, err = n.native(h, logs)
-		return logs, n, err
-	}
-	read := func(n *node) ([]*event.Log, *node, error) {
-		if proof == ProofBloom {
-			return s.plausibly(ctx, n, h, w)
-		}
-		logs, err := n.oneBlock(ctx, h, w, proof)
-		return logs, n, err
-	}
-	logs, from, err = read(n)
-	if err == nil || ctx.Err() != nil {
-		return logs, from, err
-	}
-	other, noOther := s.nodes.other(ctx, n)
-	if noOther != nil {
-		return nil, n, err
-	}
-	logs, from, second := read(other)
-	if second != nil {
-		return nil, n, errors.Join(err, second)
-	}
-	return logs, from, nil
-}
-
-// plausibly reads the logs of the vaults by the block's hash. Where the bloom
-// has more it is asked again, and what is answered twice is believed while the
-// block is still in the chain. It gives the endpoint whose answer it took.
-func (s *session) plausibly(ctx context.Context, n *node, h *header, w *watched) (logs []*event.Log, from *node, err error) {
-	logs, err = n.oneBlock(ctx, h, w, ProofBloom)
-	if err != nil || !w.lacks(&h.Bloom, logs) {
-		return logs, n, err
-	}
-	from = n
-	asked := []*node{n}
-	if other, err := s.nodes.other(ctx, n); err == nil {
-		asked = []*node{other, n}
-	}
-	for _, n := range asked {
-		again, err := n.oneBlock(ctx, h, w, ProofBloom)
-		if err != nil && n == asked[len(asked)-1] {
-			return nil, n, err
-		}
-		if len(again) > len(logs) {
-			logs, from = again, n
-		}
-	}
-	now, err := n.byNumber(ctx, h.Number)
-	if err != nil {
-		return nil, n, err
-	}
-	if !bytes.Equal(now.Hash[:], h.Hash[:]) {
-		return nil, n, fmt.Errorf("block %d (%s) left the chain of %s while its logs were read", h.Number, h.Hash, n.name)
-	}
-	logs, err = n.native(h, logs)
-	return logs, from, err
 }
