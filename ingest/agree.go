@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -14,21 +15,21 @@ import (
 // same block at its height, with the same logs of these addresses, or when
 // chain.agreement asks for no second one. Otherwise the block must not be taken:
 // it is asked for again.
-func (s *session) agreed(ctx context.Context, from *node, h *header, addresses []common.Address, logs []*event.Record) error {
+func (s *session) agreed(ctx context.Context, from *rpc.Node, h *rpc.Header, addresses []common.Address, logs []*event.Record) error {
 	if s.ingest.config.Agreement < 2 {
 		return nil
 	}
-	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, from.name, s.ingest.config.Agreement)
-	for _, other := range s.nodes.others(from) {
-		err := s.nodes.identified(ctx, other)
+	waiting := fmt.Errorf("block %d of %s waits for a second endpoint that agrees (chain.agreement is %d)", h.Number, from.Name, s.ingest.config.Agreement)
+	for _, other := range s.nodes.Others(from) {
+		err := s.nodes.Identified(ctx, other)
 		if err == nil {
-			err = s.nodes.confirms(ctx, other, h, addresses, logs)
+			err = s.nodes.Confirms(ctx, other, h, addresses, logs)
 		}
 		if err == nil {
 			return nil
 		}
-		if errors.Is(err, errDisagree) {
-			s.ingest.metrics.disagreements.WithLabelValues(other.name).Inc()
+		if errors.Is(err, rpc.ErrDisagree) {
+			s.ingest.metrics.disagreements.WithLabelValues(other.Name).Inc()
 		}
 		waiting = fmt.Errorf("%w; %w", waiting, err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -42,7 +43,7 @@ func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err er
 
 // ancestor finds the newest recorded block that the node's chain has too. Where
 // one is in the chain, all below it are, so it asks for few of them.
-func (s *session) ancestor(ctx context.Context, n *node) (*header, error) {
+func (s *session) ancestor(ctx context.Context, n *rpc.Node) (*rpc.Header, error) {
 	blocks, err := s.recordedBlocks(ctx)
 	if err != nil {
 		return nil, err
@@ -53,20 +54,20 @@ func (s *session) ancestor(ctx context.Context, n *node) (*header, error) {
 		if failed != nil {
 			return true
 		}
-		var h *header
-		h, failed = n.byNumber(ctx, blocks[i].number)
+		var h *rpc.Header
+		h, failed = n.ByNumber(ctx, blocks[i].number)
 		return failed != nil || h.Hash != blocks[i].hash
 	})
 	if failed != nil {
 		return nil, failed
 	}
 	if lost == 0 {
-		return n.byNumber(ctx, 0) // the genesis is known to be the log's
+		return n.ByNumber(ctx, 0) // the genesis is known to be the log's
 	}
 	common := blocks[lost-1]
-	h, err := n.byNumber(ctx, common.number)
+	h, err := n.ByNumber(ctx, common.number)
 	if err == nil && h.Hash != common.hash {
-		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised", common.number, n.name, common.hash, h.Hash)
+		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised", common.number, n.Name, common.hash, h.Hash)
 	}
 	return h, err
 }
@@ -85,11 +86,11 @@ type LostReferral struct {
 
 // gone gives those of the told referrals that the node's chain would not tell
 // again under the same event id.
-func gone(ctx context.Context, n *node, chainID uint64, told []*event.Record) ([]LostReferral, error) {
+func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record) ([]LostReferral, error) {
 	lost := []LostReferral{}
 	for _, r := range told {
 		l := r.GetLog()
-		again, err := n.still(ctx, l)
+		again, err := n.HasLog(ctx, l)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -38,10 +39,10 @@ func (s *session) lowest() uint64 {
 // while, so that the head is looked at again; what is read ahead waits for the
 // next call. Behind a head that others follow it makes one commit at most, and does
 // not wait for a slow node. It says whether anything was read.
-func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) (more bool, err error) {
+func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, from, final uint64) (more bool, err error) {
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
-	headersFrom := s.ingest.config.Proof.headersFrom(recordFrom)
+	headersFrom := s.ingest.config.Proof.HeadersFrom(recordFrom)
 	late, wait, long := s.head != nil && from <= s.head.Number, ctx, lookAgainFar
 	if late {
 		recordFrom, long = to+1, lookAgain
@@ -49,25 +50,25 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 		defer cancel()
 		wait = bounded
 	}
-	if !s.ranges.serves(vaults, from, to) {
-		s.ranges.close()
-		s.ranges = newPipeline(ctx, s.ingest.reader(vaults), from)
+	if !s.ranges.Serves(vaults, from, to) {
+		s.ranges.Close()
+		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(vaults), from)
 	}
-	for began := time.Now(); time.Since(began) < long && !s.ranges.done(to); {
-		s.ranges.fill(n, to, recordFrom, headersFrom)
-		err := s.ranges.gather(wait)
+	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
+		s.ranges.Fill(n, to, recordFrom, headersFrom)
+		err := s.ranges.Gather(wait)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
 			return more, nil
 		}
 		more = true
 		if err == nil {
-			s.ranges.fill(n, to, recordFrom, headersFrom) // meanwhile
+			s.ranges.Fill(n, to, recordFrom, headersFrom) // meanwhile
 		}
-		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.due(to) || hopeless(err) && !s.ranges.empty() {
+		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.Due(to) || hopeless(err) && !s.ranges.Empty() {
 			if err := s.appendReady(ctx, n, vaults, final); err != nil {
 				return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
 			}
-			s.ranges.committed()
+			s.ranges.Committed()
 			s.doubts.settle()
 			if late && err == nil {
 				return true, nil
@@ -100,8 +101,8 @@ func (s *session) reach(from, final uint64) (to uint64, behind []common.Address)
 }
 
 // appendReady commits what is ready.
-func (s *session) appendReady(ctx context.Context, n *node, vaults []common.Address, final uint64) error {
-	parts, err := s.ranges.seal(ctx, n)
+func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) error {
+	parts, err := s.ranges.Seal(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -111,14 +112,14 @@ func (s *session) appendReady(ctx context.Context, n *node, vaults []common.Addr
 // appendParts commits what was read of blocks in a row, as units that each end
 // with a block. The parts may come from several endpoints, so each must go on where
 // the one before it ends; otherwise all that is read ahead is read again.
-func (s *session) appendParts(ctx context.Context, parts []*part, vaults []common.Address, final uint64) error {
+func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
 	c, before, believed := &change{final: final}, s.appended, uint64(0)
 	for _, p := range parts {
 		if err := s.continues(p, before); err != nil {
 			s.readAgain()
 			return err
 		}
-		c.units, before, believed = append(c.units, unitOfPart(p)), p.end(), max(believed, p.believed)
+		c.units, before, believed = append(c.units, unitOfPart(p)), p.End(), max(believed, p.Believed)
 	}
 	for _, address := range vaults {
 		have := *s.coverageOf(address)
@@ -137,22 +138,22 @@ func (s *session) appendParts(ctx context.Context, parts []*part, vaults []commo
 
 // readAgain gives up all that was read ahead.
 func (s *session) readAgain() {
-	s.ranges.close()
+	s.ranges.Close()
 	s.ranges = nil
 }
 
 // continues compares both ends of a part with the block that was read before it
 // and with the blocks that the state knows. Of a late vault's first part in a
 // session neither may be known.
-func (s *session) continues(p *part, before *header) error {
-	below, known := s.hashAt(p.from - 1)
-	if before != nil && before.Number+1 == p.from {
+func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
+	below, known := s.hashAt(p.From - 1)
+	if before != nil && before.Number+1 == p.From {
 		below, known = before.Hash, true
 	}
-	if known && p.parent != (common.Hash{}) && p.parent != below {
-		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.from, p.parent, p.from-1, below)
+	if known && p.Parent != (common.Hash{}) && p.Parent != below {
+		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.From, p.Parent, p.From-1, below)
 	}
-	end := p.end()
+	end := p.End()
 	if ours, known := s.hashAt(end.Number); known && ours != end.Hash {
 		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
 	}
@@ -160,9 +161,9 @@ func (s *session) continues(p *part, before *header) error {
 }
 
 // unit puts each block that is recorded behind its logs.
-func unitOfPart(p *part) []*event.Record {
-	unit, logs := make([]*event.Record, 0, len(p.blocks)+len(p.logs)), p.logs
-	for _, h := range p.blocks {
+func unitOfPart(p *rpc.Part) []*event.Record {
+	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(p.Logs)), p.Logs
+	for _, h := range p.Blocks {
 		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
 			unit, logs = append(unit, logFact(logs[0])), logs[1:]
 		}
@@ -181,21 +182,21 @@ func (d *doubts) settle() { *d = doubts{} }
 
 // weigh gives up on a final block whose logs no endpoint can prove.
 func (d *doubts) weigh(err error, endpoints int) error {
-	var unproven *unprovenError
+	var unproven *rpc.UnprovenError
 	if !errors.As(err, &unproven) {
 		return err
 	}
-	if d.block != unproven.block {
-		*d = doubts{block: unproven.block}
+	if d.block != unproven.Block {
+		*d = doubts{block: unproven.Block}
 	}
 	if d.count++; d.count < doubtsEnough*endpoints {
 		return err
 	}
 	return refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof to none); nothing of this block was appended",
-		unproven, d.count, unproven.block)
+		unproven, d.count, unproven.Block)
 }
 
 // reader reads the logs of some vaults.
-func (i *Ingest) reader(vaults []common.Address) *reader {
-	return i.nodes.reader(vaults, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
+func (i *Ingest) reader(vaults []common.Address) *rpc.Reader {
+	return i.nodes.NewReader(vaults, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
 }

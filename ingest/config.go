@@ -13,6 +13,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // MaxVaults is the number of vaults that one deployment may index.
@@ -24,7 +27,7 @@ type Config struct {
 	ID uint64 `yaml:"id" env:"ID"`
 	// RPC are the chain's nodes, at least one. The first that works is used; the
 	// others take over when it fails.
-	RPC []Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
+	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Agreement is how many endpoints must give the same block, by hash, with the
 	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest
 	// waits while the endpoints disagree. Final blocks are read from one.
@@ -57,7 +60,7 @@ type Config struct {
 	// which is the default.
 	Prove ProvePace `yaml:"prove" env:"PROVE"`
 	// Proof says what logs are proven by; default "head".
-	Proof Proof `yaml:"proof" env:"PROOF"`
+	Proof proof.Level `yaml:"proof" env:"PROOF"`
 }
 
 // VaultConfig is one vault.
@@ -73,7 +76,7 @@ type VaultConfig struct {
 
 // DefaultConfig has everything but the chain id, the nodes and the vaults.
 func DefaultConfig() Config {
-	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 10_000, RangesInFlight: 4, Proof: ProofHead}
+	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 10_000, RangesInFlight: 4, Proof: proof.Head}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -232,11 +235,11 @@ func (c Config) Validate() error {
 	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // NaN too
 		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
 	}
-	if c.Prove > 0 && c.Proof == ProofNone {
+	if c.Prove > 0 && c.Proof == proof.None {
 		fault("chain.prove compares blooms, which chain.proof none says that the chain does not fill: remove one of them")
 	}
 	switch c.Proof {
-	case ProofNone, ProofBloom, ProofHead, ProofFull:
+	case proof.None, proof.Bloom, proof.Head, proof.Full:
 	default:
 		fault("chain.proof is %q and must be none, bloom, head or full", c.Proof)
 	}
@@ -251,7 +254,7 @@ func (c Config) endpointFaults() (faults []error) {
 	}
 	seen := map[string]int{}
 	for i, e := range c.RPC {
-		e.faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
+		e.Faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
 		if first, twice := seen[e.URL]; twice {
 			fault("chain.rpc[%d] is the same URL as chain.rpc[%d]: remove one of them", i, first)
 		} else {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/caarlos0/env/v11"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 const (
@@ -20,7 +23,7 @@ const (
 
 func validConfig() Config {
 	c := DefaultConfig()
-	c.ID, c.RPC, c.Vaults = 1, Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
+	c.ID, c.RPC, c.Vaults = 1, rpc.Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
 	return c
 }
 
@@ -29,8 +32,8 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Fatalf("a valid configuration is refused: %v", err)
 	}
 	c := Config{
-		RPC: append(Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
-			Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
+		RPC: append(rpc.Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
+			rpc.Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, rpc.Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
@@ -65,7 +68,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Errorf("one endpoint that is to agree with another gives %v", err)
 	}
 	bloomless := validConfig()
-	bloomless.Proof, bloomless.Prove = ProofNone, 1
+	bloomless.Proof, bloomless.Prove = proof.None, 1
 	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.prove compares blooms") {
 		t.Errorf("a proof without blooms gives %v", err)
 	}
@@ -116,7 +119,7 @@ agreement: 2
 `), &c); err != nil {
 		t.Fatal(err)
 	}
-	want := []Endpoint{{URL: "https://a.example/key"}, {"https://b.example", "wss://b.example/socket", 12.5, 40}}
+	want := []rpc.Endpoint{{URL: "https://a.example/key"}, {URL: "https://b.example", WS: "wss://b.example/socket", RequestsPerSecond: 12.5, Burst: 40}}
 	if !slices.Equal(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the endpoints are %+v, want %+v", c.RPC, want)
 	}
@@ -138,7 +141,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Endpoint{{URL: "https://a.example"}, {"https://b.example", "wss://b.example", 2.5, 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
+	if want := []rpc.Endpoint{{URL: "https://a.example"}, {URL: "https://b.example", WS: "wss://b.example", RequestsPerSecond: 2.5, Burst: 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the environment gives %+v, want %+v", c.RPC, want)
 	}
 	if want := map[string]uint64{"eth_getLogs": 75, "eth_call": 26}; !maps.Equal(c.Prices, want) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -20,18 +22,18 @@ const (
 // advance takes the next steps (the package comment lists them) and says whether
 // there may be more at once.
 func (s *session) advance(ctx context.Context) (more bool, err error) {
-	n, err := s.nodes.current(ctx)
+	n, err := s.nodes.Current(ctx)
 	if err != nil {
 		return false, err
 	}
-	tip, err := n.latest(ctx)
+	tip, err := n.Latest(ctx)
 	if err != nil {
 		return false, err
 	}
 	if s.head != nil && tip.Number < s.head.Number {
-		s.nodes.next()
+		s.nodes.Next()
 		s.ingest.note(func(st *Status) {
-			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.name, tip.Number, s.head.Number)
+			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.Name, tip.Number, s.head.Number)
 		})
 		return false, nil
 	}
@@ -89,7 +91,7 @@ func (s *session) leading() (leading []coverage) {
 
 // atHead takes the steps above the final block: the head first, and then one
 // step of the vaults that are late.
-func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
+func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	if s.head == nil {
 		return true, s.anchor(ctx, n, tip, final)
 	}
@@ -117,9 +119,9 @@ func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64
 // anchor begins the head where no vault starts below the final block: at the
 // final block, or, where the chain names none or it is far below, one window
 // below the first vault's start, so that a reorganisation there can be followed.
-func (s *session) anchor(ctx context.Context, n *node, tip *header, final uint64) error {
+func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) error {
 	begin := min(s.lowest(), tip.Number)
-	h, err := n.byNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
+	h, err := n.ByNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func (s *session) anchor(ctx context.Context, n *node, tip *header, final uint64
 // climb appends the blocks above the head, one unit each, in one transaction.
 // Where the node fails on the way, what it gave before is appended: so a node
 // that fails now and then slows ingest down and does not stop it.
-func (s *session) climb(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
+func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	c := &change{final: final, head: s.head}
 	var logs int
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce {
@@ -158,10 +160,10 @@ func (s *session) climb(ctx context.Context, n *node, tip *header, final uint64)
 
 // unitAbove makes the unit of the block above one, none where the node has no
 // such block.
-func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h *header, unit []*event.Record, err error) {
+func (s *session) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.Header) (h *rpc.Header, unit []*event.Record, err error) {
 	h = tip
 	if below.Number+1 < tip.Number {
-		if h, err = n.byNumber(ctx, below.Number+1); err != nil {
+		if h, err = n.ByNumber(ctx, below.Number+1); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -173,7 +175,7 @@ func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h
 }
 
 // unitOf makes the unit of one block: its logs and then the block itself.
-func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []common.Address) ([]*event.Record, error) {
+func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) ([]*event.Record, error) {
 	logs, err := s.factsOf(ctx, n, h, addresses)
 	if err != nil {
 		return nil, err
@@ -183,7 +185,7 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 
 // factsOf gives the logs that vaults have in one block, as the records of the
 // log, once as many endpoints agree on them as chain.agreement asks for.
-func (s *session) factsOf(ctx context.Context, n *node, h *header, addresses []common.Address) (facts []*event.Record, err error) {
+func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (facts []*event.Record, err error) {
 	from := n
 	if len(addresses) > 0 {
 		logs, answered, err := s.logsOfBlock(ctx, n, h, addresses)
@@ -215,7 +217,7 @@ func (s *session) moved(number uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
 		have := *s.coverageOf(address)
 		have.to = number
-		if s.ingest.config.Proof == ProofNone {
+		if s.ingest.config.Proof == proof.None {
 			have.believed = number
 		}
 		moved = append(moved, have)
@@ -226,19 +228,19 @@ func (s *session) moved(number uint64) (moved []coverage) {
 // finalBlock asks for the block that cannot change any more. A node that names
 // none leaves everything unfinal, and the status says so; a node that fails to
 // answer is asked again.
-func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64, error) {
+func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := s.ingest.config.Finality.Depth; depth > 0 {
 		return tip.Number - min(tip.Number, depth), nil
 	}
-	h, err := n.finalized(ctx)
+	h, err := n.Finalized(ctx)
 	if err == nil {
 		s.ingest.note(func(st *Status) { st.Warning = "" })
 		return s.agreedFinal(ctx, n, tip, h)
 	}
-	if !namesNoFinal(err) {
+	if !rpc.NamesNoFinal(err) {
 		return 0, err
 	}
-	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.name)
+	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.Name)
 	s.ingest.note(func(st *Status) { st.Warning = warning })
 	if !s.noFinalNoted {
 		s.noFinalNoted = true
@@ -251,14 +253,14 @@ func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64,
 // it, and a chain that was reorganised in between would make ours final with the
 // number of another branch: a final block that is not in our chain is no news,
 // and neither is one above a tip that has left its chain.
-func (s *session) agreedFinal(ctx context.Context, n *node, tip, final *header) (uint64, error) {
+func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip, final *rpc.Header) (uint64, error) {
 	if ours, known := s.window.hashAt(final.Number); known && ours != final.Hash {
 		return s.final, nil
 	}
 	if final.Number < tip.Number {
 		return final.Number, nil
 	}
-	if through, err := n.passes(ctx, final, tip); err != nil || !through {
+	if through, err := n.Passes(ctx, final, tip); err != nil || !through {
 		return s.final, err
 	}
 	return tip.Number, nil

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -105,7 +106,7 @@ func TestBlocksThatAreNoChain(t *testing.T) {
 		_, _ = w.Write(truth)
 	}))
 	t.Cleanup(lying.Close)
-	r.config.RPC = Endpoints(lying.URL)
+	r.config.RPC = rpc.Endpoints(lying.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -127,15 +128,15 @@ func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {
 // The tip is read before the final block. Where the chain was reorganised in
 // between, ours must not become final with the number of another branch.
 func TestFinalBlockOfAnotherBranch(t *testing.T) {
-	block := func(number uint64, branch byte) *header {
-		return &header{Number: number, Hash: common.Hash{byte(number), branch}, Parent: common.Hash{byte(number - 1), branch}}
+	block := func(number uint64, branch byte) *rpc.Header {
+		return &rpc.Header{Number: number, Hash: common.Hash{byte(number), branch}, Parent: common.Hash{byte(number - 1), branch}}
 	}
 	s := &session{state: &state{final: 5}}
 	for n := uint64(6); n <= 9; n++ {
 		s.window.apply(chainlog.Entry{Record: blockFact(block(n, 'a'))})
 	}
 	for name, c := range map[string]struct {
-		tip, final *header
+		tip, final *rpc.Header
 		want       uint64
 	}{
 		"ours":                            {block(9, 'a'), block(7, 'a'), 7},
@@ -173,7 +174,7 @@ func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	balancer := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == number)
 	})
-	r.config.RPC = Endpoints(balancer.URL)
+	r.config.RPC = rpc.Endpoints(balancer.URL)
 	p = r.start()
 	balancer.lookedAt(p)
 	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.told()) != told {

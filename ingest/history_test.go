@@ -19,6 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -56,7 +57,7 @@ func newHistory(t *testing.T, dated bool) *history {
 // config is that of an ingest with ranges of 10,000 blocks.
 func (h *history) config() Config {
 	c := DefaultConfig()
-	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, Endpoints(h.url), 10_000, time.Minute
+	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, rpc.Endpoints(h.url), 10_000, time.Minute
 	c.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
 	return c
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -24,7 +25,11 @@ const startTimeout = 30 * time.Second
 // ErrFenced says that another ingest has taken over the chain.
 var ErrFenced = errors.New("another ingest writes this chain's log now: run exactly one per chain")
 
-func refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(format, a...)} }
+// RefusedError says that the configuration, the chain and the log do not belong
+// together. Trying again does not help.
+type RefusedError = rpc.RefusedError
+
+func refuse(format string, a ...any) error { return &RefusedError{Reason: fmt.Sprintf(format, a...)} }
 
 // Ingest writes one chain into its log.
 type Ingest struct {
@@ -35,7 +40,7 @@ type Ingest struct {
 	metrics  *metrics
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
-	nodes    *nodes
+	nodes    *rpc.Pool
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.
@@ -59,9 +64,9 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
-	i.partsAtOnce = partsAtOnce
+	i.partsAtOnce = rpc.PartsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
-	i.nodes = newNodes(config.ID, config.RPC, config.Prices, reg, log)
+	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
 	return i
 }
 
@@ -71,10 +76,10 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
-	defer i.nodes.close()
+	defer i.nodes.Close()
 	tending, stop := context.WithCancel(ctx)
 	var tended sync.WaitGroup
-	tended.Go(func() { i.nodes.tend(tending) })
+	tended.Go(func() { i.nodes.Tend(tending) })
 	defer func() { stop(); tended.Wait() }()
 	if i.pool != nil {
 		reporting, stop := context.WithCancel(ctx)
@@ -97,7 +102,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		return err
 	}
 	var last []byte // instance of the newest cursor that we know to be rightful
-	for wait := newBackoff(); ; {
+	for wait := rpc.NewBackoff(); ; {
 		err := i.session(ctx, &last, wait)
 		switch {
 		case ctx.Err() != nil:
@@ -111,7 +116,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		}
 		i.log.Warn("ingest starts its session again", "error", err)
 		i.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
-		if wait.sleep(ctx) != nil {
+		if wait.Sleep(ctx) != nil {
 			return nil
 		}
 	}
@@ -130,7 +135,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 	if err := i.ensureTopics(ctx); err != nil {
 		return err
 	}
-	n, err := i.nodes.first(ctx)
+	n, err := i.nodes.First(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // A liar is a node in front of the real one, that answers some calls itself.
@@ -136,9 +138,9 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 				}
 				return nil, nil, false
 			})
-			r.config.RPC = Endpoints(lying.URL)
+			r.config.RPC = rpc.Endpoints(lying.URL)
 			if c.another {
-				r.config.RPC = append(r.config.RPC, Endpoint{URL: r.url})
+				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
 			}
 			p := r.start()
 			p.caughtUp()
@@ -191,7 +193,7 @@ func TestImplausibleLogs(t *testing.T) {
 				}
 				return nil, nil, false
 			})
-			r.config.RPC = Endpoints(lying.URL)
+			r.config.RPC = rpc.Endpoints(lying.URL)
 			p := r.start()
 			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, fault.want) })
 			lying.tell(honest)
@@ -222,7 +224,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 		widest = max(widest, to-from+1)
 		return nil, nil, false
 	})
-	r.config.RPC = Endpoints(lying.URL)
+	r.config.RPC = rpc.Endpoints(lying.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -246,7 +248,7 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 		}
 		return logs, nil, true
 	})
-	r.config.RPC = Endpoints(bare.URL)
+	r.config.RPC = rpc.Endpoints(bare.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -257,7 +259,7 @@ func TestFailover(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
 	first := r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, r.url)
+	r.config.RPC = rpc.Endpoints(first.URL, r.url)
 	p := r.start()
 	p.caughtUp()
 	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
@@ -279,7 +281,7 @@ func TestProgressThroughErrors(t *testing.T) {
 	r.steps(40)
 	var calls atomic.Int64
 	first := r.liar(honest)
-	r.config.RPC = Endpoints(first.URL)
+	r.config.RPC = rpc.Endpoints(first.URL)
 	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
 	}
@@ -297,7 +299,7 @@ func TestFalseReorganisation(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	watched := r.liar(honest)
-	r.config.RPC = Endpoints(watched.URL)
+	r.config.RPC = rpc.Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())

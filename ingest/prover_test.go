@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/proof"
 )
 
 // shortHistory has a few thousand blocks below the window.
@@ -37,7 +39,7 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 
 	full := shortHistory(t)
 	r = full.rig()
-	r.config.Proof = ProofFull
+	r.config.Proof = proof.Full
 	p = r.start()
 	full.caughtUp(p)
 	if got := p.Status().ProvenTo; got != full.tip {

@@ -23,7 +23,7 @@ import (
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
-
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -104,7 +104,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = brokers(t)
 	r.config = DefaultConfig()
-	r.config.ID, r.config.RPC, r.config.PollInterval = id, Endpoints(anvil.URL), 20*time.Millisecond
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
@@ -225,13 +225,13 @@ func (r *rig) followWithoutFirst(steps int) {
 func (r *rig) session() *session {
 	r.t.Helper()
 	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
-	r.t.Cleanup(i.nodes.close)
+	r.t.Cleanup(i.nodes.Close)
 	client, err := i.transactional()
 	r.must(err)
 	r.t.Cleanup(client.Close)
 	r.must(fence(r.ctx, client))
 	s := i.newSession(client)
-	r.t.Cleanup(func() { s.ranges.close() })
+	r.t.Cleanup(func() { s.ranges.Close() })
 	_, err = s.restore(r.ctx)
 	r.must(err)
 	return s

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // relay passes connections on to an address until it is cut.
@@ -87,9 +89,9 @@ func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(5)
 			r.config.PollInterval = time.Minute
-			r.config.RPC = Endpoints(r.socketOf())
+			r.config.RPC = rpc.Endpoints(r.socketOf())
 			if overHTTP {
-				r.config.RPC = []Endpoint{{URL: r.url, WS: r.socketOf()}}
+				r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: r.socketOf()}}
 			}
 			p := r.start()
 			p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
@@ -106,7 +108,7 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
 	between := newRelay(t, strings.TrimPrefix(r.url, "http://"))
-	r.config.RPC = []Endpoint{{URL: r.url, WS: "ws://" + between.listener.Addr().String()}}
+	r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: "ws://" + between.listener.Addr().String()}}
 	p := r.start()
 	p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
 	between.cut()

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -78,7 +78,7 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ingest.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50}}
+	want := []rpc.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50}}
 	if !slices.Equal(c.Chain.RPC, want) || c.Chain.Finality.Depth != 64 {
 		t.Errorf("endpoints %+v, finality %+v", c.Chain.RPC, c.Chain.Finality)
 	}

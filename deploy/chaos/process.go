@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -52,7 +53,7 @@ func Child() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	spec.Config.RPC = ingest.Endpoints(spec.RPC...)
+	spec.Config.RPC = rpc.Endpoints(spec.RPC...)
 	i := ingest.New(spec.Config, spec.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	i.OnStep(spec.Death.at())
 	err := i.Run(ctx)

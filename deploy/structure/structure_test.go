@@ -41,6 +41,9 @@ func allowed(from, to string) bool {
 // rooms says of each room of a program which other rooms of it that one may import.
 // A program's own folder ties its rooms together, and may import all of them.
 var rooms = map[string][]string{
+	"ingest/proof": {}, // pure: asks nobody
+	"ingest/rpc":   {"ingest/proof"},
+
 	"projections/decode": {}, // pure
 	"projections/derive": {"projections/decode"},
 	"projections/write":  {"projections/decode", "projections/derive"}, // the only one that inserts
@@ -71,12 +74,16 @@ func fromRoom(path, imported string) string {
 	to, alsoOurs := strings.CutPrefix(imported, module)
 	program, room, inside := strings.Cut(from, "/")
 	switch {
-	case !ours || !inside || room == "" || !slices.Contains([]string{"projections", "query"}, program):
+	case !ours || !inside || room == "" || !slices.Contains([]string{"ingest", "projections", "query"}, program):
 		return ""
 	case rooms[from] == nil:
 		return "the room is not in the table of rooms, which says what it may import"
 	case !alsoOurs && program == "query" && from != "query/pin" && from != "query/readtest" && strings.HasPrefix(imported, "github.com/ClickHouse/"):
 		return "only query/pin asks ClickHouse"
+	case !alsoOurs && program == "ingest" && strings.HasPrefix(imported, "github.com/twmb/franz-go"):
+		return "only ingest itself writes to Kafka: its rooms know no log"
+	case from == "ingest/proof" && (imported == "net/http" || strings.HasPrefix(imported, "github.com/ethereum/go-ethereum/rpc")):
+		return "ingest/proof asks nobody"
 	case alsoOurs && layer(imported) == program && !slices.Contains(rooms[from], to):
 		return "its room may import " + strings.Join(rooms[from], ", ") + " of its program and nothing else"
 	}
@@ -137,7 +144,9 @@ func TestFromRoom(t *testing.T) {
 		{module + "query/users", module + "query/pin", true}, {module + "query/users", module + "query/vaults", false},
 		{module + "query/users", "github.com/ClickHouse/clickhouse-go/v2", false}, {module + "query/pin", "github.com/ClickHouse/clickhouse-go/v2", true},
 		{module + "query/users", module + "schemas/readmodel", true}, {module + "query/new", "fmt", false}, {module + "query", module + "query/users", true},
-		{module + "projections/oracle", module + "projections/write", false}, {module + "projections", module + "projections/write", true}, {module + "ingest/rpc", module + "ingest", true},
+		{module + "projections/oracle", module + "projections/write", false}, {module + "projections", module + "projections/write", true}, {module + "ingest/rpc", module + "ingest", false},
+		{module + "ingest/rpc", module + "ingest/proof", true}, {module + "ingest", module + "ingest/rpc", true}, {module + "ingest/proof", module + "ingest/rpc", false},
+		{module + "ingest/rpc", "github.com/twmb/franz-go/pkg/kgo", false}, {module + "ingest/proof", "net/http", false}, {module + "ingest/new", "fmt", false},
 	} {
 		if got := fromRoom(c.from, c.to) == ""; got != c.want {
 			t.Errorf("from %q may import %q: %v", c.from, c.to, got)
