@@ -49,8 +49,14 @@ func refused(err error) bool {
 // *httpError; where it was asked too often, a *limitedError and neither of them.
 // An answer of more than maxAnswer bytes is errAnswerTooLong.
 func (n *Node) exchange(ctx context.Context, method string, params ...any) (result []byte, err error) {
+	return n.exchangeUpTo(ctx, maxAnswer, method, params...)
+}
+
+// exchangeUpTo takes an answer of at most so many bytes, up to maxAnswer. Over a
+// WebSocket the bound is maxAnswer.
+func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params ...any) (result []byte, err error) {
 	err = n.attempt(ctx, method, 1, func(ctx context.Context) error {
-		result, err = n.askOnce(ctx, method, params)
+		result, err = n.askOnce(ctx, most, method, params)
 		return err
 	})
 	return result, err
@@ -101,9 +107,9 @@ func (n *Node) attempt(ctx context.Context, method string, questions int, exchan
 	}
 }
 
-func (n *Node) askOnce(ctx context.Context, method string, params []any) ([]byte, error) {
+func (n *Node) askOnce(ctx context.Context, most int, method string, params []any) ([]byte, error) {
 	if n.http != nil {
-		return n.http.ask(ctx, method, params)
+		return n.http.ask(ctx, most, method, params)
 	}
 	client, err := n.overSocket(ctx)
 	if err != nil {
@@ -183,9 +189,9 @@ func newQuestion(id uint64, method string, params []any) question {
 	return question{"2.0", strconv.AppendUint(nil, id, 10), method, params}
 }
 
-func (t *transport) ask(ctx context.Context, method string, params []any) ([]byte, error) {
+func (t *transport) ask(ctx context.Context, most int, method string, params []any) ([]byte, error) {
 	q := newQuestion(t.ids.Add(1), method, params)
-	body, err := t.post(ctx, method, q)
+	body, err := t.post(ctx, method, q, most)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +209,7 @@ func (t *transport) askAll(ctx context.Context, method string, params [][]any) (
 		questions[i] = newQuestion(t.ids.Add(1), method, params[i])
 		place[string(questions[i].ID)] = i
 	}
-	body, err := t.post(ctx, method, questions)
+	body, err := t.post(ctx, method, questions, maxAnswer)
 	if err != nil {
 		return nil, err
 	}

@@ -15,9 +15,10 @@ import (
 // HeadersAtOnce is how many headers are asked for in one batch.
 const HeadersAtOnce = 100
 
-// logs asks for the logs that a filter lets through.
-func (n *Node) logs(ctx context.Context, filter map[string]any) (*answer, error) {
-	result, err := n.exchange(ctx, "eth_getLogs", filter)
+// logs asks for the logs that a filter lets through, in an answer of at most so many
+// bytes.
+func (n *Node) logs(ctx context.Context, most int, filter map[string]any) (*answer, error) {
+	result, err := n.exchangeUpTo(ctx, most, "eth_getLogs", filter)
 	if err != nil {
 		return nil, err
 	}
@@ -29,13 +30,13 @@ func (n *Node) logs(ctx context.Context, filter map[string]any) (*answer, error)
 }
 
 // logsOfRange reads the logs of blocks from to to, of some addresses or, where
-// there are none, of all.
-func (n *Node) logsOfRange(ctx context.Context, from, to uint64, addresses []common.Address) (*answer, error) {
+// there are none, of all, in an answer of at most so many bytes.
+func (n *Node) logsOfRange(ctx context.Context, most int, from, to uint64, addresses []common.Address) (*answer, error) {
 	filter := map[string]any{"fromBlock": hexutil.Uint64(from), "toBlock": hexutil.Uint64(to)}
 	if len(addresses) > 0 {
 		filter["address"] = addresses
 	}
-	a, err := n.logs(ctx, filter)
+	a, err := n.logs(ctx, most, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (n *Node) LogsByHash(ctx context.Context, h *Header, addresses []common.Add
 	if len(topics) > 0 {
 		filter["topics"] = [][]common.Hash{topics}
 	}
-	a, err := n.logs(ctx, filter)
+	a, err := n.logs(ctx, maxAnswer, filter)
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +107,7 @@ func (n *Node) plausible(logs []*event.Log, addresses []common.Address) error {
 func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 	h, err := decodeHeader(result)
 	if err != nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, err)
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, n.babbles(err))
 	}
 	if h == nil {
 		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, errNoBlock)

@@ -77,11 +77,15 @@ func (n *Node) Call(ctx context.Context, result any, method string, args ...any)
 		return err
 	}
 	if err := json.Unmarshal(raw, result); err != nil {
-		err = fmt.Errorf("the result cannot be read: %w", err)
-		n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
-		return n.blame(ctx, method, err)
+		return n.blame(ctx, method, n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
 	}
 	return nil
+}
+
+// babbles notes an answer that cannot be read.
+func (n *Node) babbles(err error) error {
+	n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
+	return err
 }
 
 // Header is what ingest needs to know about a block.
@@ -106,35 +110,17 @@ func HeaderOf(b *event.Block) *Header {
 // errNoBlock says that the node does not have the block that was asked for.
 var errNoBlock = errors.New("the node does not have this block")
 
-type rpcHeader struct {
-	Number *hexutil.Uint64 `json:"number"`
-	Hash   *common.Hash    `json:"hash"`
-	Parent common.Hash     `json:"parentHash"`
-	Time   hexutil.Uint64  `json:"timestamp"`
-	Bloom  *types.Bloom    `json:"logsBloom"`
-}
-
 // Lags says that its head is far below that of another endpoint.
 func (n *Node) Lags() bool { return n.health.rank() == lagging }
 
 // block reads a header by number ("latest", "finalized" or hex) or by hash. It
 // takes the hash as the node gives it: chains differ in what they hash.
 func (n *Node) block(ctx context.Context, method string, which any) (*Header, error) {
-	var h *rpcHeader
-	if err := n.Call(ctx, &h, method, which, false); err != nil {
+	result, err := n.exchange(ctx, method, which, false)
+	if err != nil {
 		return nil, err
 	}
-	return n.headerOf(h, which)
-}
-
-func (n *Node) headerOf(h *rpcHeader, which any) (*Header, error) {
-	if h == nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, errNoBlock)
-	}
-	if h.Number == nil || h.Hash == nil || h.Bloom == nil {
-		return nil, fmt.Errorf("block %v at %s: the answer has no number, hash or logsBloom", which, n.Name)
-	}
-	return &Header{uint64(*h.Number), *h.Hash, h.Parent, uint64(h.Time), *h.Bloom}, nil
+	return n.headerAt(result, which)
 }
 
 // Latest is the newest block. The pool learns from it which endpoints lag.

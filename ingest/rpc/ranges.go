@@ -217,13 +217,13 @@ func (r *Reader) vouch(ctx context.Context, n *Node, at uint64) error {
 // in flight fit into memory together; what a single block needs more is there
 // for one at a time.
 func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64, addresses []common.Address) (*answer, error) {
-	a, err := n.logsOfRange(upTo(ctx, 3*r.wanted), from, to, addresses)
+	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, addresses)
 	if from < to || !errors.Is(err, errAnswerTooLong) {
 		return a, err
 	}
 	r.giant.Lock()
 	defer r.giant.Unlock()
-	return n.logsOfRange(ctx, from, to, addresses)
+	return n.logsOfRange(ctx, maxAnswer, from, to, addresses)
 }
 
 // dense says that most blocks may have logs of the vaults.

@@ -3,12 +3,13 @@ package rpc
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 )
 
 // scanner walks over the bytes of one JSON value and gives its parts as they
-// are written, without building anything.
+// are written, without building anything. What is passed over it finds the end of and
+// nothing else. Its errors are errTruncated and errNotJSON, or about a value of which
+// something else was expected.
 type scanner struct {
 	b  []byte
 	at int
@@ -34,9 +35,9 @@ func (s *scanner) take(c byte) error {
 
 func (s *scanner) unexpected(c byte) error {
 	if s.at >= len(s.b) {
-		return errors.New("it ends in the middle")
+		return errTruncated
 	}
-	return fmt.Errorf("%q at byte %d", c, s.at)
+	return fmt.Errorf("%w: %q at byte %d", errNotJSON, c, s.at)
 }
 
 // null takes the word null, where it is next.
@@ -85,6 +86,20 @@ func (s *scanner) name() ([]byte, error) {
 // text takes a string and gives what is between the quotes. Strings that are
 // asked for have escapes only where somebody plays tricks.
 func (s *scanner) text() ([]byte, error) {
+	from := s.at
+	raw, err := s.quoted()
+	if err != nil || bytes.IndexByte(raw, '\\') < 0 {
+		return raw, err
+	}
+	var unescaped string
+	if json.Unmarshal(s.b[s.at-len(raw)-2:s.at], &unescaped) != nil {
+		return nil, fmt.Errorf("%w: the string at byte %d is %.40q", errNotJSON, from, raw)
+	}
+	return []byte(unescaped), nil
+}
+
+// quoted takes a string and gives what is between the quotes, escapes as they are.
+func (s *scanner) quoted() ([]byte, error) {
 	if err := s.take('"'); err != nil {
 		return nil, err
 	}
@@ -92,26 +107,17 @@ func (s *scanner) text() ([]byte, error) {
 	for {
 		end := bytes.IndexByte(s.b[s.at:], '"')
 		if end < 0 {
-			s.at = len(s.b)
-			return nil, s.unexpected(0)
+			return nil, errTruncated
 		}
 		s.at += end + 1
 		raw := s.b[from : s.at-1]
-		if bytes.IndexByte(raw, '\\') < 0 {
-			return raw, nil
-		}
 		slashes := 0 // before the quote: an odd number escapes it
 		for slashes < len(raw) && raw[len(raw)-1-slashes] == '\\' {
 			slashes++
 		}
-		if slashes%2 == 1 {
-			continue
+		if slashes%2 == 0 {
+			return raw, nil
 		}
-		var unescaped string
-		if err := json.Unmarshal(s.b[from-1:s.at], &unescaped); err != nil {
-			return nil, fmt.Errorf("the string at byte %d: %w", from-1, err)
-		}
-		return []byte(unescaped), nil
 	}
 }
 
@@ -129,11 +135,19 @@ func (s *scanner) flag() (bool, error) {
 	}
 }
 
+// value takes the value that is next, whatever it is, as it is written.
+func (s *scanner) value() ([]byte, error) {
+	s.peek()
+	from := s.at
+	err := s.skip()
+	return s.b[from:s.at], err
+}
+
 // skip passes over the value that is next, whatever it is.
 func (s *scanner) skip() error {
 	switch c := s.peek(); c {
 	case '"':
-		_, err := s.text()
+		_, err := s.quoted()
 		return err
 	case '{', '[':
 		return s.skipNested()
@@ -147,9 +161,22 @@ func (s *scanner) skip() error {
 		s.at = len(s.b)
 	}
 	if word := s.b[from:s.at]; !json.Valid(word) {
-		return fmt.Errorf("%.20q at byte %d", word, from)
+		return s.notJSON(word)
 	}
 	return nil
+}
+
+// notJSON is for a word that is no JSON value; the beginning of one at the very
+// end may be all that came of it.
+func (s *scanner) notJSON(word []byte) error {
+	if s.at == len(s.b) {
+		for _, whole := range []string{"null", "true", "false"} {
+			if bytes.HasPrefix([]byte(whole), word) {
+				return errTruncated
+			}
+		}
+	}
+	return fmt.Errorf("%w: it has %.40q", errNotJSON, word)
 }
 
 // skipNested passes over an array or object. It only counts brackets: what is
@@ -158,7 +185,7 @@ func (s *scanner) skipNested() error {
 	for depth := 0; s.at < len(s.b); {
 		switch s.b[s.at] {
 		case '"':
-			if _, err := s.text(); err != nil {
+			if _, err := s.quoted(); err != nil {
 				return err
 			}
 			continue
@@ -172,7 +199,7 @@ func (s *scanner) skipNested() error {
 		}
 		s.at++
 	}
-	return s.unexpected(0)
+	return errTruncated
 }
 
 // end checks that nothing follows.

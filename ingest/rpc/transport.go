@@ -82,8 +82,9 @@ func (e *httpError) Unwrap() error {
 	return e.answer
 }
 
-// post sends a question, or a batch of them, and gives the body of the answer.
-func (t *transport) post(ctx context.Context, method string, question any) ([]byte, error) {
+// post sends a question, or a batch of them, and gives the body of the answer, of at
+// most so many bytes.
+func (t *transport) post(ctx context.Context, method string, question any, most int) ([]byte, error) {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return nil, fmt.Errorf("encode the question: %w", err)
@@ -105,7 +106,7 @@ func (t *transport) post(ctx context.Context, method string, question any) ([]by
 	if response.StatusCode != http.StatusOK {
 		return nil, httpErrorOf(response)
 	}
-	answer, err := readAnswer(response)
+	answer, err := readAnswer(response, most)
 	t.received(method, len(answer))
 	return answer, err
 }
@@ -135,18 +136,7 @@ func retryAfter(header string, now time.Time) time.Duration {
 	return 0
 }
 
-// upTo bounds an answer more tightly than maxAnswer.
-func upTo(ctx context.Context, bytes int) context.Context {
-	return context.WithValue(ctx, answerBound{}, bytes)
-}
-
-type answerBound struct{}
-
-func readAnswer(response *http.Response) ([]byte, error) {
-	most := maxAnswer
-	if bound, tighter := response.Request.Context().Value(answerBound{}).(int); tighter {
-		most = min(most, bound)
-	}
+func readAnswer(response *http.Response, most int) ([]byte, error) {
 	if response.ContentLength > int64(most) {
 		return nil, tooLong(most)
 	}
