@@ -25,9 +25,9 @@ const (
 
 // lowest is the block up to which every configured vault is covered.
 func (s *session) lowest() uint64 {
-	lowest := s.coverageOf(s.ingest.vaults[0].address).to
+	lowest := s.state.coverageOf(s.ingest.vaults[0].address).to
 	for _, v := range s.ingest.vaults {
-		lowest = min(lowest, s.coverageOf(v.address).to)
+		lowest = min(lowest, s.state.coverageOf(v.address).to)
 	}
 	return lowest
 }
@@ -43,7 +43,7 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
 	headersFrom := s.ingest.config.Proof.HeadersFrom(recordFrom)
-	late, wait, long := s.head != nil && from <= s.head.Number, ctx, lookAgainFar
+	late, wait, long := s.state.head != nil && from <= s.state.head.Number, ctx, lookAgainFar
 	if late {
 		recordFrom, long = to+1, lookAgain
 		bounded, cancel := context.WithTimeout(ctx, long)
@@ -87,15 +87,15 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 func (s *session) reach(from, final uint64) (to uint64, behind []common.Address) {
 	to = final
 	for _, v := range s.ingest.vaults {
-		switch have := s.coverageOf(v.address); {
+		switch have := s.state.coverageOf(v.address); {
 		case have.to+1 == from:
 			behind = append(behind, v.address)
 		case have.to >= from:
 			to = min(to, have.to)
 		}
 	}
-	if s.head != nil && s.head.Number >= from {
-		to = min(to, s.head.Number)
+	if s.state.head != nil && s.state.head.Number >= from {
+		to = min(to, s.state.head.Number)
 	}
 	return to, behind
 }
@@ -122,11 +122,11 @@ func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []c
 		c.units, before, believed = append(c.units, unitOfPart(p)), p.End(), max(believed, p.Believed)
 	}
 	for _, address := range vaults {
-		have := *s.coverageOf(address)
+		have := *s.state.coverageOf(address)
 		have.to, have.believed = before.Number, max(have.believed, believed)
 		c.covered = append(c.covered, have)
 	}
-	if s.head == nil || before.Number > s.head.Number {
+	if s.state.head == nil || before.Number > s.state.head.Number {
 		c.head = before
 	}
 	if err := s.commit(ctx, c); err != nil {
@@ -146,7 +146,7 @@ func (s *session) readAgain() {
 // and with the blocks that the state knows. Of a late vault's first part in a
 // session neither may be known.
 func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
-	below, known := s.hashAt(p.From - 1)
+	below, known := s.state.hashAt(p.From - 1)
 	if before != nil && before.Number+1 == p.From {
 		below, known = before.Hash, true
 	}
@@ -154,7 +154,7 @@ func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.From, p.Parent, p.From-1, below)
 	}
 	end := p.End()
-	if ours, known := s.hashAt(end.Number); known && ours != end.Hash {
+	if ours, known := s.state.hashAt(end.Number); known && ours != end.Hash {
 		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
 	}
 	return nil

@@ -30,10 +30,10 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if s.head != nil && tip.Number < s.head.Number {
+	if s.state.head != nil && tip.Number < s.state.head.Number {
 		s.nodes.Next()
 		s.ingest.note(func(st *Status) {
-			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.Name, tip.Number, s.head.Number)
+			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.Name, tip.Number, s.state.head.Number)
 		})
 		return false, nil
 	}
@@ -41,8 +41,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	final = max(final, s.final) // what was final stays so, also under another chain.finality
-	if s.head != nil {
+	final = max(final, s.state.final) // what was final stays so, also under another chain.finality
+	if s.state.head != nil {
 		other, err := s.otherBranch(ctx, n, tip)
 		if err != nil {
 			return false, err
@@ -70,7 +70,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 // at the head has blocks to read, the first that the furthest behind lack.
 func (s *session) farBehind(final uint64) (from uint64, far bool) {
 	leading := s.leading()
-	if len(leading) > 0 && s.head.Number >= final {
+	if len(leading) > 0 && s.state.head.Number >= final {
 		return 0, false
 	}
 	if from = lowestOf(leading) + 1; len(leading) == 0 || from > final {
@@ -82,7 +82,7 @@ func (s *session) farBehind(final uint64) (from uint64, far bool) {
 // leading gives the vaults that are at the head, or begin above it.
 func (s *session) leading() (leading []coverage) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); s.head != nil && have.to >= s.head.Number {
+		if have := s.state.coverageOf(v.address); s.state.head != nil && have.to >= s.state.head.Number {
 			leading = append(leading, *have)
 		}
 	}
@@ -92,11 +92,11 @@ func (s *session) leading() (leading []coverage) {
 // atHead takes the steps above the final block: the head first, and then one
 // step of the vaults that are late.
 func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
-	if s.head == nil {
+	if s.state.head == nil {
 		return true, s.anchor(ctx, n, tip, final)
 	}
 	s.ingest.note(func(st *Status) { st.State = Following })
-	if tip.Number > s.head.Number {
+	if tip.Number > s.state.head.Number {
 		if more, err = s.climb(ctx, n, tip, final); err != nil {
 			return false, err
 		}
@@ -109,8 +109,8 @@ func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 		}
 	}
 	next := *s.state
-	next.final = max(s.final, final)
-	if next.final > s.final || next.toldTarget(s.ingest.config.Confirmations) > s.told || s.prover.ended() {
+	next.final = max(s.state.final, final)
+	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.prover.ended() {
 		return more, s.commit(ctx, &change{final: final})
 	}
 	return more, nil
@@ -132,7 +132,7 @@ func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 // Where the node fails on the way, what it gave before is appended: so a node
 // that fails now and then slows ingest down and does not stop it.
 func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
-	c := &change{final: final, head: s.head}
+	c := &change{final: final, head: s.state.head}
 	var logs int
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce {
 		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
@@ -205,7 +205,7 @@ func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addre
 // is not in the log yet is none of them: a reorganisation may come before it.
 func (s *session) joined(number uint64) (addresses []common.Address) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have != nil && have.to >= s.head.Number && have.start <= number {
+		if have := s.state.coverageOf(v.address); have != nil && have.to >= s.state.head.Number && have.start <= number {
 			addresses = append(addresses, v.address)
 		}
 	}
@@ -215,7 +215,7 @@ func (s *session) joined(number uint64) (addresses []common.Address) {
 // moved is the coverage of the joined vaults when the head is at number.
 func (s *session) moved(number uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
-		have := *s.coverageOf(address)
+		have := *s.state.coverageOf(address)
 		have.to = number
 		if s.ingest.config.Proof == proof.None {
 			have.believed = number
@@ -254,14 +254,14 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 // number of another branch: a final block that is not in our chain is no news,
 // and neither is one above a tip that has left its chain.
 func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip, final *rpc.Header) (uint64, error) {
-	if ours, known := s.window.hashAt(final.Number); known && ours != final.Hash {
-		return s.final, nil
+	if ours, known := s.state.window.hashAt(final.Number); known && ours != final.Hash {
+		return s.state.final, nil
 	}
 	if final.Number < tip.Number {
 		return final.Number, nil
 	}
 	if through, err := n.Passes(ctx, final, tip); err != nil || !through {
-		return s.final, err
+		return s.state.final, err
 	}
 	return tip.Number, nil
 }

@@ -133,7 +133,7 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	}
 	s := &session{state: &state{final: 5}}
 	for n := uint64(6); n <= 9; n++ {
-		s.window.apply(chainlog.Entry{Record: blockFact(block(n, 'a'))})
+		s.state.window.apply(chainlog.Entry{Record: blockFact(block(n, 'a'))})
 	}
 	for name, c := range map[string]struct {
 		tip, final *rpc.Header

@@ -16,7 +16,7 @@ import (
 // late gives the vaults that are behind the head.
 func (s *session) late() (late []coverage) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have.to < s.head.Number {
+		if have := s.state.coverageOf(v.address); have.to < s.state.head.Number {
 			late = append(late, *have)
 		}
 	}
@@ -136,7 +136,7 @@ func (s *session) lateLogs(ctx context.Context, n *rpc.Node, hash common.Hash, l
 // them; those that are below it, and not final yet, must be the ones that it
 // stands on.
 func (s *session) passed(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.Header, error) {
-	blocks := s.window.blocks()
+	blocks := s.state.window.blocks()
 	first := blocks[0]
 	if first.Number <= from {
 		blocks = blocks[from-first.Number:]

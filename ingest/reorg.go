@@ -12,16 +12,16 @@ import (
 // otherBranch looks whether the node has another block at the height of the
 // head. It is believed only when it is read twice.
 func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
-	if tip.Number == s.head.Number && tip.Hash == s.head.Hash || tip.Number == s.head.Number+1 && tip.Parent == s.head.Hash {
+	if tip.Number == s.state.head.Number && tip.Hash == s.state.head.Hash || tip.Number == s.state.head.Number+1 && tip.Parent == s.state.head.Hash {
 		return nil, nil
 	}
 	var other *rpc.Header
 	for range 2 {
-		h, err := n.ByNumber(ctx, s.head.Number)
+		h, err := n.ByNumber(ctx, s.state.head.Number)
 		if err != nil {
 			return nil, err
 		}
-		if h.Hash == s.head.Hash {
+		if h.Hash == s.state.head.Hash {
 			return nil, nil
 		}
 		other = h
@@ -38,7 +38,7 @@ func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (
 		s.ingest.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
 		s.ingest.note(func(st *Status) {
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is believed when they agree",
-				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, s.head.Hash)
+				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, s.state.head.Hash)
 		})
 		s.nodes.Next()
 		return false, nil
@@ -63,11 +63,11 @@ func (s *session) keeps(ctx context.Context, n *rpc.Node) bool {
 	if s.nodes.Identified(ctx, n) != nil {
 		return false
 	}
-	if tip, err := n.Latest(ctx); err != nil || tip.Number < s.head.Number || n.Lags() {
+	if tip, err := n.Latest(ctx); err != nil || tip.Number < s.state.head.Number || n.Lags() {
 		return false
 	}
-	h, err := n.ByNumber(ctx, s.head.Number)
-	return err == nil && h.Hash == s.head.Hash
+	h, err := n.ByNumber(ctx, s.state.head.Number)
+	return err == nil && h.Hash == s.state.head.Hash
 }
 
 // reorganise replaces the blocks above the common ancestor by the branch that
@@ -84,7 +84,7 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
-	for _, lost := range s.window.above(ancestor) {
+	for _, lost := range s.state.window.above(ancestor) {
 		unit = append(unit, retraction(lost))
 	}
 	for _, h := range branch {
@@ -94,7 +94,7 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 		}
 		unit = append(unit, facts...)
 	}
-	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.head.Hash, "new", tip.Hash)
+	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)
 	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: s.cutBack(ancestor)})
 }
 
@@ -102,8 +102,8 @@ func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 // and does not read again, because they left the configuration or are late: it
 // ends at the ancestor, so that the new branch is read when their turn comes.
 func (s *session) cutBack(ancestor uint64) (cut []coverage) {
-	joined := s.joined(s.head.Number)
-	for _, have := range s.covered {
+	joined := s.joined(s.state.head.Number)
+	for _, have := range s.state.covered {
 		if have.to > ancestor && !slices.Contains(joined, have.address) {
 			have.to = max(have.start-1, ancestor)
 			cut = append(cut, have)
@@ -116,10 +116,10 @@ func (s *session) cutBack(ancestor uint64) (cut []coverage) {
 // tip, lowest first. Where the ancestor is below the final block or the window
 // it says why ingest must freeze.
 func (s *session) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
-	ours := s.window.hashes()
+	ours := s.state.window.hashes()
 	for h := tip; ; {
 		branch = append(branch, h)
-		if h.Number == 0 || h.Number <= s.final {
+		if h.Number == 0 || h.Number <= s.state.final {
 			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.Name, h.Hash), nil
 		}
 		parent, known := ours[h.Number-1]

@@ -20,7 +20,7 @@ import (
 // session is the life of one transactional client. It begins with what the
 // broker says and ends with the first transaction that fails.
 type session struct {
-	*state
+	state  *state // what the log says; nil before restore
 	ingest *Ingest
 	nodes  *rpc.Pool
 	client *kgo.Client
@@ -62,11 +62,11 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 		*last = i.instance
 	}
 	if cursor != nil && !bytes.Equal(*last, i.instance) {
-		if err := s.commit(ctx, &change{claim: true, frozen: s.frozen}); err != nil {
+		if err := s.commit(ctx, &change{claim: true, frozen: s.state.frozen}); err != nil {
 			return err
 		}
 	}
-	if s.prover = i.newProver(s.state); s.prover != nil && s.frozen == "" {
+	if s.prover = i.newProver(s.state); s.prover != nil && s.state.frozen == "" {
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup
 		stopped.Go(func() { s.prover.run(proving) })
@@ -141,7 +141,7 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 		return nil, s.ingest.unlessMoved(ctx, cursor, err)
 	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
-	s.ingest.noteProven(s.covered)
+	s.ingest.noteProven(s.state.covered)
 	s.ingest.metrics.position(s.state)
 	return cursor, nil
 }
@@ -159,7 +159,7 @@ func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
 	}
 	if cursor == nil {
 		s.state = &state{logID: make([]byte, 16), genesis: genesis}
-		rand.Read(s.logID)
+		rand.Read(s.state.logID)
 		return nil
 	}
 	if s.state, err = stateOf(cursor); err != nil {
@@ -195,18 +195,18 @@ func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 		if b := e.GetBlock(); b != nil && !whole(b) {
 			return &chainlog.CorruptError{Topic: chainlog.LogTopic(s.ingest.config.ID), Offset: e.Offset, Err: fmt.Errorf("the hashes of block %d are not 32 bytes long", b.GetNumber())}
 		}
-		s.window.apply(e)
-		last, s.offset = e.GetSeq(), e.Offset
+		s.state.window.apply(e)
+		last, s.state.offset = e.GetSeq(), e.Offset
 		return nil
 	}, s.ingest.kafka.Options()...)
 	if err != nil {
 		return err
 	}
-	if last != s.seq {
+	if last != s.state.seq {
 		return refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by somebody else; restore both from the same backup",
-			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.seq)
+			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.state.seq)
 	}
-	s.prune(s.ingest.config.Window)
+	s.state.prune(s.ingest.config.Window)
 	return nil
 }
 
@@ -250,7 +250,7 @@ func (i *Ingest) startsKept(cursor *event.Cursor) error {
 // follow advances until ctx ends, a transaction fails or the log is frozen.
 func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 	for {
-		if s.frozen != "" {
+		if s.state.frozen != "" {
 			return s.stayFrozen(ctx)
 		}
 		more, err := s.advance(ctx)

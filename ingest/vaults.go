@@ -48,7 +48,7 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 // under another configured name.
 func (s *session) undescribed() (vaults []vault) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have == nil || have.name != v.name {
+		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name {
 			vaults = append(vaults, v)
 		}
 	}
@@ -70,7 +70,7 @@ func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) er
 	var unit []*event.Record
 	for _, v := range vaults {
 		known := coverage{address: v.address, start: v.start, to: v.start - 1}
-		if have := s.coverageOf(v.address); have != nil {
+		if have := s.state.coverageOf(v.address); have != nil {
 			known = *have
 		}
 		known.name = v.name

@@ -230,7 +230,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.mine(3)
 	r.eventually("head", func() bool {
 		advance()
-		return s.head.Number == r.height()
+		return s.state.head.Number == r.height()
 	})
 	pruned.tell(honest)
 	p := r.start()
@@ -332,7 +332,7 @@ func TestLateVaultBelowTheWindow(t *testing.T) {
 // Where it lags too much for that, the status says what to change.
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	s := &session{ingest: &Ingest{config: Config{Window: 7}}, state: &state{}}
-	s.window.apply(chainlog.Entry{Record: blockFact(&rpc.Header{Number: 2*belowWindow + 1})})
+	s.state.window.apply(chainlog.Entry{Record: blockFact(&rpc.Header{Number: 2*belowWindow + 1})})
 	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
 		t.Errorf("far below the window the error is %v", err)
 	}

@@ -51,7 +51,7 @@ func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
 
 // Serves says that the pipeline reads these vaults, and nothing beyond to.
 func (p *Pipeline) Serves(vaults []common.Address, from, to uint64) bool {
-	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.Addresses, vaults)
+	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.watched.Addresses, vaults)
 }
 
 // Close gives up what is in flight.

@@ -79,20 +79,20 @@ func (p *Part) End() *Header {
 
 // Reader reads final blocks.
 type Reader struct {
-	*proof.Watched
-	proof  proof.Level
-	most   uint64      // blocks of a range
-	wanted int         // bytes of an answer
-	flight int         // ranges at once
-	atOnce int         // parts without a block in a commit
-	giant  *sync.Mutex // held while an answer of unusual length is in memory
+	watched *proof.Watched
+	proof   proof.Level
+	most    uint64      // blocks of a range
+	wanted  int         // bytes of an answer
+	flight  int         // ranges at once
+	atOnce  int         // parts without a block in a commit
+	giant   *sync.Mutex // held while an answer of unusual length is in memory
 }
 
 // NewReader reads final blocks, mostBlocks in a range and so many ranges at once. A
 // commit waits for partsAtOnce parts without a block.
 func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBlocks uint64, inFlight, partsAtOnce int) *Reader {
 	return &Reader{
-		Watched: proof.Watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
+		watched: proof.Watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
 		wanted: min(wantedAnswer, budget/inFlight), giant: &p.giant,
 	}
 }
@@ -156,7 +156,7 @@ func (r *Reader) read(ctx context.Context, n *Node, j *job) (*Part, error) {
 		width = l.next(r.most)
 	}
 	to := min(end, j.at+width-1)
-	addresses := r.Addresses
+	addresses := r.watched.Addresses
 	if r.proof == proof.Full && r.dense(j.headers[:to-j.at+1]) {
 		addresses = nil // all logs, which prove themselves
 	}
@@ -230,7 +230,7 @@ func (r *Reader) ask(ctx context.Context, n *Node, from, to uint64, addresses []
 func (r *Reader) dense(headers []*Header) bool {
 	hits := 0
 	for _, h := range headers {
-		if r.MayHold(&h.Bloom) {
+		if r.watched.MayHold(&h.Bloom) {
 			hits++
 		}
 	}
@@ -269,7 +269,7 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 	} else if h, err = n.ByNumber(ctx, j.at); err != nil {
 		return nil, err
 	}
-	logs, err := n.OneBlock(ctx, h, r.Watched, r.proof)
+	logs, err := n.OneBlock(ctx, h, r.watched, r.proof)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
 	headers := j.headers[:to-j.at+1]
-	if err := n.agree(headers, a.logs, r.Addresses); err != nil {
+	if err := n.agree(headers, a.logs, r.watched.Addresses); err != nil {
 		return nil, err
 	}
 	byBlock := split(headers, a.logs)
@@ -319,7 +319,7 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	}
 	p := &Part{From: j.at, To: to, Parent: headers[0].Parent, bytes: a.bytes}
 	for i, h := range headers {
-		p.Logs = append(p.Logs, ours(byBlock[i], r.Addresses)...)
+		p.Logs = append(p.Logs, ours(byBlock[i], r.watched.Addresses)...)
 		if h.Number >= j.recordFrom || h.Number == to {
 			p.Blocks = append(p.Blocks, h)
 		}
@@ -379,8 +379,8 @@ func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 		}
 		switch {
 		case r.proof == proof.Full:
-			doubtful[i] = r.MayHold(&h.Bloom)
-		case !r.Lacks(&h.Bloom, byBlock[i]):
+			doubtful[i] = r.watched.MayHold(&h.Bloom)
+		case !r.watched.Lacks(&h.Bloom, byBlock[i]):
 		case proof.Telling(&h.Bloom):
 			doubtful[i] = true
 		default:
@@ -401,12 +401,12 @@ func (r *Reader) doubtful(headers []*Header, byBlock [][]*event.Log) []bool {
 // prove leaves the logs that the vaults have in a block in logs, and says whether
 // the answer had lost some of them.
 func (r *Reader) prove(ctx context.Context, n *Node, h *Header, logs *[]*event.Log) (lost bool, err error) {
-	had := len(ours(slices.Clone(*logs), r.Addresses))
-	all, err := n.prove(ctx, h, r.Watched, *logs)
+	had := len(ours(slices.Clone(*logs), r.watched.Addresses))
+	all, err := n.prove(ctx, h, r.watched, *logs)
 	if err != nil {
 		return false, err
 	}
-	*logs = ours(all, r.Addresses)
+	*logs = ours(all, r.watched.Addresses)
 	return len(*logs) > had, nil
 }
 
@@ -429,7 +429,7 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 	}
 	var rest []int
 	for i, h := range headers {
-		if !doubtful[i] && r.MayHold(&h.Bloom) {
+		if !doubtful[i] && r.watched.MayHold(&h.Bloom) {
 			rest = append(rest, i)
 		}
 	}
@@ -456,7 +456,7 @@ func (r *Reader) agree(n *Node, h *Header, logs []*event.Log) error {
 // complete gives the logs that the vaults have in a block: those that are known,
 // or all, where its bloom says that there are more.
 func (r *Reader) complete(ctx context.Context, n *Node, h *Header, logs []*event.Log) ([]*event.Log, error) {
-	if r.proof == proof.None || !r.Lacks(&h.Bloom, logs) || !proof.Telling(&h.Bloom) {
+	if r.proof == proof.None || !r.watched.Lacks(&h.Bloom, logs) || !proof.Telling(&h.Bloom) {
 		return logs, nil
 	}
 	_, err := r.prove(ctx, n, h, &logs)

@@ -31,7 +31,7 @@ type reading struct {
 // proof has any use for them.
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
-		Watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce, giant: new(sync.Mutex),
+		watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce, giant: new(sync.Mutex),
 	}}
 }
 
