@@ -37,8 +37,7 @@ type prover struct {
 	last    *rpc.Header               // that was compared, nil where the next does not go on from it
 
 	mu      sync.Mutex
-	covered []coverage // as it was committed last, when the log ended with seq
-	seq     uint64
+	covered []coverage                // as it was committed last
 	proven  map[common.Address]uint64 // since then
 }
 
@@ -275,22 +274,19 @@ func (p *prover) read(ctx context.Context) error {
 	return nil
 }
 
-// forget drops what was compared when it was read. Of records that are newer than
-// the coverage that we know it cannot be said.
+// forget drops what will not be compared: blocks that are proven, of a session
+// before this one, and vaults that left the configuration. Blocks above the last
+// believed one stay, although they were compared when they were read: it moves, and
+// the proof begins below them again.
 func (p *prover) forget() {
-	p.mu.Lock()
-	newer := p.index.last.Seq > p.seq
-	p.mu.Unlock()
-	if newer {
-		return
-	}
 	known := map[common.Address]coverage{}
 	for _, c := range p.known() {
 		known[c.address] = c
 	}
 	for number, have := range p.index.blocks {
 		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool {
-			return number > known[d.address].believed
+			c, ours := known[d.address]
+			return !ours || number <= c.proven
 		})
 		if len(have.logs) == 0 {
 			delete(p.index.blocks, number)
@@ -340,7 +336,7 @@ func (p *prover) committed(s *state) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.covered, p.seq = slices.Clone(s.covered), s.seq
+	p.covered = slices.Clone(s.covered)
 }
 
 // ended says that a vault's proof came to its end since the last commit, which
