@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/proof"
 )
 
@@ -109,8 +108,16 @@ func (o Op) String() string {
 	return text
 }
 
-// steps of a transaction at which a process can die.
-var steps = ingest.Steps()
+// Steps of a transaction at which a process can die, as its broker sees them. A transaction with records has two
+// produce requests at least: the records, and the cursor.
+const (
+	stepProduce  = "produce"  // records are sent, or the cursor
+	stepProduced = "produced" // the broker has them
+	stepEnd      = "end"      // the end of the transaction is sent
+	stepEnded    = "ended"    // the broker has it
+)
+
+var steps = []string{stepProduce, stepProduced, stepEnd, stepEnded}
 
 // wholeWindow is a window that no chain of a plan outgrows.
 const wholeWindow = 1024
