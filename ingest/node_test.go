@@ -93,6 +93,8 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 		return
 	case err == errHangUp:
 		panic(http.ErrAbortHandler)
+	case err == errNoMethod:
+		answer["error"] = map[string]any{"code": -32601, "message": err.Error()}
 	case err != nil:
 		answer["error"] = map[string]any{"code": -32005, "message": err.Error()}
 	default:
@@ -100,6 +102,8 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
+
+var errNoMethod = fmt.Errorf("the method does not exist")
 
 var errHangUp = fmt.Errorf("the connection is closed")
 

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -61,14 +61,18 @@ type digest struct {
 	sum     uint64 // of everything else that is in it
 }
 
+// seed keeps whoever makes logs from making two with one digest.
+var seed = maphash.MakeSeed()
+
 func digestOf(l *event.Log) digest {
-	h := fnv.New64a()
+	var h maphash.Hash
+	h.SetSeed(seed)
 	for _, topic := range l.GetTopics() {
 		h.Write(topic)
 	}
 	h.Write(l.GetData())
 	h.Write(l.GetTxHash())
-	_ = binary.Write(h, binary.BigEndian, l.GetBlockTime())
+	_ = binary.Write(&h, binary.BigEndian, l.GetBlockTime())
 	return digest{common.Address(l.GetAddress()), kindOf(l), l.GetLogIndex(), h.Sum64()}
 }
 

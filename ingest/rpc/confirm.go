@@ -54,7 +54,7 @@ func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses [
 func (p *Pool) awaitBlock(ctx context.Context, n *Node, number uint64) (*Header, error) {
 	for until := p.clock.now().Add(agreementPatience); ; {
 		h, err := n.ByNumber(ctx, number)
-		if !errors.Is(err, errNoBlock) || p.clock.now().After(until) {
+		if !errors.Is(err, ErrNoBlock) || p.clock.now().After(until) {
 			return h, err
 		}
 		if err := p.clock.sleep(ctx, agreementEvery); err != nil {

@@ -110,74 +110,81 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, n.babbles(err))
 	}
 	if h == nil {
-		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, errNoBlock)
+		return nil, fmt.Errorf("block %v at %s: %w", which, n.Name, ErrNoBlock)
 	}
 	return h, nil
 }
 
-// Headers reads the headers of blocks from to to, which must be a chain, in
-// batches that are as long as the endpoint takes them.
-func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) {
-	chain := make([]*Header, 0, to-from+1)
-	for from+uint64(len(chain)) <= to {
-		first := from + uint64(len(chain))
-		some := make([][]any, min(uint64(n.limits.headers()), to-first+1))
-		for i := range some {
-			some[i] = []any{hexutil.Uint64(first + uint64(i)), false}
-		}
-		results, err := n.exchangeBatch(ctx, "eth_getBlockByNumber", some)
+// inBatches asks a question for each of params, in batches that are as long as the
+// endpoint takes them, and gives the results in their order to take.
+func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
+	for at := 0; at < len(params); {
+		some := params[at:min(len(params), at+n.limits.headers())]
+		results, err := n.exchangeBatch(ctx, method, some)
 		if err != nil {
-			if r := refusalOf(ctx, err, first); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
+			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
 				continue
 			}
-			return nil, err
+			return err
 		}
 		n.limits.gaveHeaders(len(some))
 		for i, result := range results {
-			h, err := n.headerAt(result, some[i][0])
-			if err != nil {
-				return nil, err
+			if err := take(at+i, result); err != nil {
+				return err
 			}
-			if h.Number != first+uint64(i) {
-				return nil, fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, first+uint64(i))
-			}
-			if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
-				return nil, fmt.Errorf("%s answers blocks %d to %d that are no chain: block %d has the parent %s, but block %d is %s",
-					n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
-			}
-			chain = append(chain, h)
 		}
+		at += len(some)
+	}
+	return nil
+}
+
+// Headers reads the headers of blocks from to to, which must be a chain.
+func (n *Node) Headers(ctx context.Context, from, to uint64) ([]*Header, error) {
+	params := make([][]any, to-from+1)
+	for i := range params {
+		params[i] = []any{hexutil.Uint64(from + uint64(i)), false}
+	}
+	chain := make([]*Header, 0, len(params))
+	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
+		h, err := n.headerAt(result, params[i][0])
+		if err != nil {
+			return err
+		}
+		if number := from + uint64(i); h.Number != number {
+			return fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
+		}
+		if last := len(chain) - 1; last >= 0 && h.Parent != chain[last].Hash {
+			return fmt.Errorf("%s answers blocks %d to %d that are no chain: block %d has the parent %s, but block %d is %s",
+				n.Name, from, to, h.Number, h.Parent, chain[last].Number, chain[last].Hash)
+		}
+		chain = append(chain, h)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return chain, nil
 }
 
 // headersByHash reads the headers of some blocks.
 func (n *Node) headersByHash(ctx context.Context, hashes []common.Hash) (map[common.Hash]*Header, error) {
+	params := make([][]any, len(hashes))
+	for i, hash := range hashes {
+		params[i] = []any{hash, false}
+	}
 	found := make(map[common.Hash]*Header, len(hashes))
-	for len(hashes) > 0 {
-		some := make([][]any, min(n.limits.headers(), len(hashes)))
-		for i := range some {
-			some[i] = []any{hashes[i], false}
+	err := n.inBatches(ctx, "eth_getBlockByHash", params, func(i int, result []byte) error {
+		h, err := n.headerAt(result, hashes[i])
+		if err == nil && h.Hash != hashes[i] {
+			err = fmt.Errorf("block %s at %s: %w", hashes[i], n.Name, ErrNoBlock)
 		}
-		results, err := n.exchangeBatch(ctx, "eth_getBlockByHash", some)
-		if err != nil {
-			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
-				continue
-			}
-			return nil, err
-		}
-		n.limits.gaveHeaders(len(some))
-		for i, result := range results {
-			h, err := n.headerAt(result, hashes[i])
-			if err == nil && h.Hash != hashes[i] {
-				err = fmt.Errorf("block %s at %s: %w", hashes[i], n.Name, errNoBlock)
-			}
-			if err != nil {
-				return nil, err
-			}
+		if err == nil {
 			found[h.Hash] = h
 		}
-		hashes = hashes[len(some):]
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return found, nil
 }

@@ -107,8 +107,8 @@ func HeaderOf(b *event.Block) *Header {
 	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
 }
 
-// errNoBlock says that the node does not have the block that was asked for.
-var errNoBlock = errors.New("the node does not have this block")
+// ErrNoBlock says that the node does not have the block that was asked for.
+var ErrNoBlock = errors.New("the node does not have this block")
 
 // Lags says that its head is far below that of another endpoint.
 func (n *Node) Lags() bool { return n.health.rank() == lagging }
@@ -182,7 +182,7 @@ func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 	}
 	for end.Number > h.Number {
 		below, err := n.ByHash(ctx, end.Parent)
-		if errors.Is(err, errNoBlock) {
+		if errors.Is(err, ErrNoBlock) {
 			return false, nil
 		}
 		if err != nil {
@@ -199,7 +199,7 @@ func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
 // NamesNoFinal says that a node has no finalized block or does not know the
 // tag, by null or in one of the wordings of the field, and did not merely fail.
 func NamesNoFinal(err error) bool {
-	if errors.Is(err, errNoBlock) {
+	if errors.Is(err, ErrNoBlock) {
 		return true
 	}
 	var answer ethrpc.Error
