@@ -25,6 +25,9 @@ const MaxVaults = 6
 type Config struct {
 	// ID is the chain id, as eth_chainId gives it.
 	ID uint64 `yaml:"id" env:"ID"`
+	// Profile is the kind of chain; default "ethereum". It sets PollInterval, Window and
+	// BatchBlocks where they are 0.
+	Profile Profile `yaml:"profile" env:"PROFILE"`
 	// RPC are the chain's nodes, at least one. The first that works is used; the
 	// others take over when it fails.
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
@@ -40,13 +43,14 @@ type Config struct {
 	// "final".
 	Confirmations Confirmations `yaml:"confirmations" env:"CONFIRMATIONS"`
 	// PollInterval is the pause between looks at the node's head: 10 ms to
-	// 1 min, default 1 s.
+	// 1 min, default as the profile has it.
 	PollInterval time.Duration `yaml:"pollInterval" env:"POLL_INTERVAL"`
 	// Window is the number of unfinalised blocks that are kept, and so the
-	// deepest reorganisation that can be followed: 1 to 100,000, default 1024.
+	// deepest reorganisation that can be followed: 1 to 100,000, default as the
+	// profile has it.
 	Window uint64 `yaml:"window" env:"WINDOW"`
 	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
-	// 1,000,000, default 10,000. It is halved when a node refuses.
+	// 1,000,000, default as the profile has it. It is halved when a node refuses.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
 	// RangesInFlight is how many ranges of final blocks are read at the same time:
 	// 1 to 16, default 4.
@@ -74,9 +78,10 @@ type VaultConfig struct {
 	Name string `yaml:"name" env:"NAME"`
 }
 
-// DefaultConfig has everything but the chain id, the nodes and the vaults.
+// DefaultConfig has everything but the chain id, the nodes, the vaults, and what is for
+// the profile to say (Complete).
 func DefaultConfig() Config {
-	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 10_000, RangesInFlight: 4, Proof: proof.Head}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -207,6 +212,10 @@ var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	c = c.Complete()
+	if _, known := paces[c.Profile]; !known {
+		fault("chain.profile is %q and must be %s", c.Profile, profileNames())
+	}
 	if c.ID == 0 {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 func validConfig() Config {
-	c := DefaultConfig()
+	c := DefaultConfig().Complete()
 	c.ID, c.RPC, c.Vaults = 1, rpc.Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
 	return c
 }
@@ -37,7 +37,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
-		Finality: Finality{Depth: 2000}, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, Prove: 20_000,
+		Profile: "solana", Finality: Finality{Depth: 200_000}, Window: 150_000, BatchBlocks: 2_000_000, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, Prove: 20_000,
 	}
 	err := c.Validate()
 	if err == nil {
@@ -49,7 +49,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.vaults[4].name has 1 bytes", "chain.vaults[5].name has 257 bytes and must be UTF-8 of at most 256",
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
-		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,
+		"chain.window is 150000", "chain.finality is a depth of 200000", "chain.batchBlocks is 2000000", `chain.profile is "solana" and must be arbitrum, base, ethereum, fast, optimism or polygon`, "chain.rangesInFlight is 0", `chain.proof is ""`,
 		"chain.prove is 20000/s and must be", `chain.prices has "getLogs": 75`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -81,25 +81,25 @@ func TestConfigFromYAML(t *testing.T) {
 	for text, want := range map[string]Finality{
 		"finality: tag": {}, "finality: 'depth: 64'": {64}, "finality: 64": {64}, "finality:\n  depth: 64": {64}, "finality: depth:64": {64}, "id: 1": {},
 	} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Finality != want {
 			t.Errorf("%q gives %+v and %v, want %+v", text, c.Finality, err, want)
 		}
 	}
 	for text, want := range map[string]Confirmations{"confirmations: final": 0, "confirmations: 12": 12, "confirmations: '3'": 3} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Confirmations != want {
 			t.Errorf("%q gives %d and %v, want %d", text, c.Confirmations, err, want)
 		}
 	}
 	for text, want := range map[string]ProvePace{"prove: off": 0, "prove: 50/s": 50, "prove: 0.5/s": 0.5} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Prove != want {
 			t.Errorf("%q gives %v and %v, want %v", text, c.Prove, err, want)
 		}
 	}
 	for _, text := range []string{"prove: 50", "prove: 0/s", "prove: -1/s", "prove: fast", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err == nil {
 			t.Errorf("%q is accepted as %+v", text, c)
 		}
@@ -107,7 +107,7 @@ func TestConfigFromYAML(t *testing.T) {
 }
 
 func TestEndpointsFromYAML(t *testing.T) {
-	c := DefaultConfig()
+	c := DefaultConfig().Complete()
 	if err := yaml.Unmarshal([]byte(`
 rpc:
   - https://a.example/key
@@ -132,7 +132,7 @@ agreement: 2
 }
 
 func TestConfigFromEnvironment(t *testing.T) {
-	c := DefaultConfig()
+	c := DefaultConfig().Complete()
 	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{
 		"ID": "5", "RPC": "https://a.example,https://b.example", "FINALITY": "depth: 9", "CONFIRMATIONS": "2", "POLL_INTERVAL": "250ms",
 		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2", "PRICES": "eth_getLogs:75,eth_call:26",

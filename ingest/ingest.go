@@ -58,6 +58,7 @@ type Ingest struct {
 // New makes an ingest of a valid configuration. It does nothing before Run.
 // pool may be nil; with it, Run writes the status to the registry.
 func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Ingest {
+	config = config.Complete()
 	instance := make([]byte, 16)
 	rand.Read(instance)
 	i := &Ingest{

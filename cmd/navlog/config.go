@@ -82,6 +82,7 @@ func loadConfig(file string, environ []string) (config, error) {
 		faults = append(faults, fmt.Errorf("read configuration: %w", err))
 	}
 	faults = append(faults, parseEnvironment(environ, &c))
+	c.Chain = c.Chain.Complete()
 	return c, errors.Join(faults...)
 }
 

@@ -216,6 +216,7 @@ func TestExampleHasEverySetting(t *testing.T) {
 	}
 
 	want := defaultConfig()
+	want.Chain = want.Chain.Complete()
 	want.Chain.ID, want.Chain.RPC, want.Chain.Vaults = c.Chain.ID, c.Chain.RPC, c.Chain.Vaults
 	want.Kafka.Brokers = c.Kafka.Brokers
 	want.ClickHouse.Addr, want.ClickHouse.User, want.ClickHouse.QueryUser = c.ClickHouse.Addr, c.ClickHouse.User, c.ClickHouse.QueryUser
