@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // With chain.agreement 2, nothing is taken at the head that two endpoints do
@@ -61,7 +64,7 @@ func TestAgreementAtTheHead(t *testing.T) {
 			r.config.Agreement = 2
 			r.steps(10)
 			second := r.liar(honest)
-			if r.config.RPC = Endpoints(r.url, second.URL); liarFirst {
+			if r.config.RPC = rpc.Endpoints(r.url, second.URL); liarFirst {
 				slices.Reverse(r.config.RPC)
 			}
 			p := r.start()
@@ -96,9 +99,9 @@ func TestAgreementAtTheHead(t *testing.T) {
 // others.
 func TestAgreementOnALateVault(t *testing.T) {
 	r := newRig(t, kfake)
-	r.config.Finality, r.config.Proof, r.config.Agreement = Finality{Depth: 60}, ProofNone, 2
+	r.config.Finality, r.config.Proof, r.config.Agreement = Finality{Depth: 60}, proof.None, 2
 	first, second := r.liar(honest), r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, second.URL)
+	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	r.followWithoutFirst(60)
 
 	late := strings.ToLower(strings.TrimPrefix(r.config.Vaults[0].Address, "0x"))

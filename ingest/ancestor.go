@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -9,8 +8,8 @@ import (
 	"sort"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -44,7 +43,7 @@ func (s *session) recordedBlocks(ctx context.Context) (blocks []recorded, err er
 
 // ancestor finds the newest recorded block that the node's chain has too. Where
 // one is in the chain, all below it are, so it asks for few of them.
-func (s *session) ancestor(ctx context.Context, n *node) (*header, error) {
+func (s *session) ancestor(ctx context.Context, n *rpc.Node) (*rpc.Header, error) {
 	blocks, err := s.recordedBlocks(ctx)
 	if err != nil {
 		return nil, err
@@ -55,20 +54,20 @@ func (s *session) ancestor(ctx context.Context, n *node) (*header, error) {
 		if failed != nil {
 			return true
 		}
-		var h *header
-		h, failed = n.byNumber(ctx, blocks[i].number)
+		var h *rpc.Header
+		h, failed = n.ByNumber(ctx, blocks[i].number)
 		return failed != nil || h.Hash != blocks[i].hash
 	})
 	if failed != nil {
 		return nil, failed
 	}
 	if lost == 0 {
-		return n.byNumber(ctx, 0) // the genesis is known to be the log's
+		return n.ByNumber(ctx, 0) // the genesis is known to be the log's
 	}
 	common := blocks[lost-1]
-	h, err := n.byNumber(ctx, common.number)
+	h, err := n.ByNumber(ctx, common.number)
 	if err == nil && h.Hash != common.hash {
-		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised", common.number, n.name, common.hash, h.Hash)
+		err = fmt.Errorf("block %d at %s was %s a moment ago and is %s now: the chain is still being reorganised", common.number, n.Name, common.hash, h.Hash)
 	}
 	return h, err
 }
@@ -87,11 +86,11 @@ type LostReferral struct {
 
 // gone gives those of the told referrals that the node's chain would not tell
 // again under the same event id.
-func (n *node) gone(ctx context.Context, chainID uint64, told []*event.Record) ([]LostReferral, error) {
-	gone := []LostReferral{}
+func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record) ([]LostReferral, error) {
+	lost := []LostReferral{}
 	for _, r := range told {
 		l := r.GetLog()
-		again, err := n.still(ctx, l)
+		again, err := n.HasLog(ctx, l)
 		if err != nil {
 			return nil, err
 		}
@@ -106,36 +105,10 @@ func (n *node) gone(ctx context.Context, chainID uint64, told []*event.Record) (
 		if r.GetRetracts() != 0 {
 			seq = r.GetRetracts()
 		}
-		gone = append(gone, LostReferral{
+		lost = append(lost, LostReferral{
 			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.partner).String(), kind, a.partner,
 			common.BytesToAddress(l.GetAddress()).Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,
 		})
 	}
-	return gone, nil
-}
-
-// still says that a log is in the node's chain, in whichever block.
-func (n *node) still(ctx context.Context, l *event.Log) (bool, error) {
-	var receipt *struct {
-		Logs []struct {
-			Address common.Address `json:"address"`
-			Topics  []common.Hash  `json:"topics"`
-			Data    hexutil.Bytes  `json:"data"`
-			Index   hexutil.Uint   `json:"logIndex"`
-		} `json:"logs"`
-	}
-	if err := n.call(ctx, &receipt, "eth_getTransactionReceipt", common.BytesToHash(l.GetTxHash())); err != nil {
-		return false, err
-	}
-	if receipt == nil {
-		return false, nil
-	}
-	for _, have := range receipt.Logs {
-		same := uint32(have.Index) == l.GetLogIndex() && bytes.Equal(have.Address[:], l.GetAddress()) && bytes.Equal(have.Data, l.GetData()) &&
-			slices.EqualFunc(have.Topics, l.GetTopics(), func(a common.Hash, b []byte) bool { return bytes.Equal(a[:], b) })
-		if same {
-			return true, nil
-		}
-	}
-	return false, nil
+	return lost, nil
 }

@@ -1,17 +1,14 @@
 package ingest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -21,8 +18,6 @@ const (
 	// they are where nobody follows it yet, and each look is only a few calls more.
 	lookAgain    = 250 * time.Millisecond
 	lookAgainFar = 30 * time.Second
-	// commitBytes is about how much of nodes' answers one transaction holds.
-	commitBytes = 8 << 20
 	// doubtsEnough is how often in a row each endpoint may fail to prove the logs
 	// of a final block before ingest gives up.
 	doubtsEnough = 8
@@ -30,9 +25,9 @@ const (
 
 // lowest is the block up to which every configured vault is covered.
 func (s *session) lowest() uint64 {
-	lowest := s.coverageOf(s.ingest.vaults[0].address).to
+	lowest := s.state.coverageOf(s.ingest.vaults[0].address).to
 	for _, v := range s.ingest.vaults {
-		lowest = min(lowest, s.coverageOf(v.address).to)
+		lowest = min(lowest, s.state.coverageOf(v.address).to)
 	}
 	return lowest
 }
@@ -44,36 +39,36 @@ func (s *session) lowest() uint64 {
 // while, so that the head is looked at again; what is read ahead waits for the
 // next call. Behind a head that others follow it makes one commit at most, and does
 // not wait for a slow node. It says whether anything was read.
-func (s *session) backfill(ctx context.Context, n *node, tip *header, from, final uint64) (more bool, err error) {
+func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, from, final uint64) (more bool, err error) {
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)
-	headersFrom := s.ingest.config.Proof.headersFrom(recordFrom)
-	late, wait, long := s.head != nil && from <= s.head.Number, ctx, lookAgainFar
+	headersFrom := s.ingest.config.Proof.HeadersFrom(recordFrom)
+	late, wait, long := s.state.head != nil && from <= s.state.head.Number, ctx, lookAgainFar
 	if late {
 		recordFrom, long = to+1, lookAgain
 		bounded, cancel := context.WithTimeout(ctx, long)
 		defer cancel()
 		wait = bounded
 	}
-	if !s.ranges.serves(vaults, from, to) {
-		s.ranges.close()
-		s.ranges = newPipeline(ctx, s.ingest.reader(vaults), s.ingest.config.RangesInFlight, from)
+	if !s.ranges.Serves(vaults, from, to) {
+		s.ranges.Close()
+		s.ranges = rpc.NewPipeline(ctx, s.ingest.reader(vaults), from)
 	}
-	for began := time.Now(); time.Since(began) < long && s.ranges.at <= to; {
-		s.ranges.fill(n, to, recordFrom, headersFrom)
-		err := s.ranges.gather(wait)
+	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
+		s.ranges.Fill(n, to, recordFrom, headersFrom)
+		err := s.ranges.Gather(wait)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
 			return more, nil
 		}
 		more = true
 		if err == nil {
-			s.ranges.fill(n, to, recordFrom, headersFrom) // meanwhile
+			s.ranges.Fill(n, to, recordFrom, headersFrom) // meanwhile
 		}
-		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.due(to) || hopeless(err) && len(s.ranges.ready) > 0 {
-			if err := s.appendParts(ctx, n, s.ranges.ready, vaults, final); err != nil {
+		if err = s.doubts.weigh(err, len(s.ingest.config.RPC)); s.ranges.Due(to) || hopeless(err) && !s.ranges.Empty() {
+			if err := s.appendReady(ctx, n, vaults, final); err != nil {
 				return true, s.doubts.weigh(err, len(s.ingest.config.RPC))
 			}
-			s.ranges.committed()
+			s.ranges.Committed()
 			s.doubts.settle()
 			if late && err == nil {
 				return true, nil
@@ -86,59 +81,52 @@ func (s *session) backfill(ctx context.Context, n *node, tip *header, from, fina
 	return more, nil
 }
 
-// headersFrom is the first block whose headers are compared with its logs in a
-// backfill, where the window begins with recordFrom.
-func (p Proof) headersFrom(recordFrom uint64) uint64 {
-	switch p {
-	case ProofNone:
-		return math.MaxUint64
-	case ProofFull:
-		return 0
-	}
-	return recordFrom
-}
-
 // reach gives the vaults that are covered up to the block before from, and how
 // far they go together: until they meet the next vault, the head, or the final
 // block.
 func (s *session) reach(from, final uint64) (to uint64, behind []common.Address) {
 	to = final
 	for _, v := range s.ingest.vaults {
-		switch have := s.coverageOf(v.address); {
+		switch have := s.state.coverageOf(v.address); {
 		case have.to+1 == from:
 			behind = append(behind, v.address)
 		case have.to >= from:
 			to = min(to, have.to)
 		}
 	}
-	if s.head != nil && s.head.Number >= from {
-		to = min(to, s.head.Number)
+	if s.state.head != nil && s.state.head.Number >= from {
+		to = min(to, s.state.head.Number)
 	}
 	return to, behind
+}
+
+// appendReady commits what is ready.
+func (s *session) appendReady(ctx context.Context, n *rpc.Node, vaults []common.Address, final uint64) error {
+	parts, err := s.ranges.Seal(ctx, n)
+	if err != nil {
+		return err
+	}
+	return s.appendParts(ctx, parts, vaults, final)
 }
 
 // appendParts commits what was read of blocks in a row, as units that each end
 // with a block. The parts may come from several endpoints, so each must go on where
 // the one before it ends; otherwise all that is read ahead is read again.
-func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vaults []common.Address, final uint64) error {
-	sealed, err := s.seal(ctx, n, parts)
-	if err != nil {
-		return err
-	}
+func (s *session) appendParts(ctx context.Context, parts []*rpc.Part, vaults []common.Address, final uint64) error {
 	c, before, believed := &change{final: final}, s.appended, uint64(0)
-	for _, p := range sealed {
+	for _, p := range parts {
 		if err := s.continues(p, before); err != nil {
 			s.readAgain()
 			return err
 		}
-		c.units, before, believed = append(c.units, p.unit()), p.end(), max(believed, p.believed)
+		c.units, before, believed = append(c.units, unitOfPart(p)), p.End(), max(believed, p.Believed)
 	}
 	for _, address := range vaults {
-		have := *s.coverageOf(address)
+		have := *s.state.coverageOf(address)
 		have.to, have.believed = before.Number, max(have.believed, believed)
 		c.covered = append(c.covered, have)
 	}
-	if s.head == nil || before.Number > s.head.Number {
+	if s.state.head == nil || before.Number > s.state.head.Number {
 		c.head = before
 	}
 	if err := s.commit(ctx, c); err != nil {
@@ -150,90 +138,32 @@ func (s *session) appendParts(ctx context.Context, n *node, parts []*part, vault
 
 // readAgain gives up all that was read ahead.
 func (s *session) readAgain() {
-	s.ranges.close()
+	s.ranges.Close()
 	s.ranges = nil
-}
-
-// seal joins parts that have no block to the next one that has. The last of them
-// is given its block: the only header that a commit of old blocks needs. Having it,
-// the logs of that one block are compared with it.
-func (s *session) seal(ctx context.Context, n *node, parts []*part) (sealed []*part, err error) {
-	var open *part
-	for _, p := range parts {
-		if open != nil {
-			if err := open.precedes(p); err != nil {
-				s.readAgain()
-				return nil, err
-			}
-			p = &part{from: open.from, to: p.to, parent: open.parent, blocks: p.blocks, logs: slices.Concat(open.logs, p.logs), bytes: open.bytes + p.bytes, believed: max(open.believed, p.believed)}
-		}
-		if open = p; p.end() != nil {
-			sealed, open = append(sealed, p), nil
-		}
-	}
-	if open == nil {
-		return sealed, nil
-	}
-	h, err := n.byNumber(ctx, open.to)
-	if err != nil {
-		return nil, err
-	}
-	before, _ := slices.BinarySearchFunc(open.logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
-	own := slices.Clip(open.logs[before:])
-	if err := s.ranges.reader.agree(n, h, own); err != nil { // one of the two is of another chain
-		s.readAgain()
-		return nil, err
-	}
-	if own, err = s.ranges.reader.complete(ctx, n, h, own); err != nil {
-		return nil, err
-	}
-	last := *open // what is ready stays as it is until it is committed
-	last.logs, last.blocks = append(slices.Clip(open.logs[:before]), own...), []*header{h}
-	return append(sealed, &last), nil
-}
-
-// precedes compares the last logs of a part with the block that the next one goes
-// on from, where both are of the same block.
-func (p *part) precedes(next *part) error {
-	if len(p.logs) == 0 || next.parent == (common.Hash{}) {
-		return nil
-	}
-	if last := p.logs[len(p.logs)-1]; last.BlockNumber+1 == next.from && common.Hash(last.BlockHash) != next.parent {
-		return fmt.Errorf("the final block %d was given with the parent %s, but a log of block %d with the hash 0x%x: the nodes of chain.rpc are not of one chain; the blocks are read again", next.from, next.parent, last.BlockNumber, last.BlockHash)
-	}
-	return nil
 }
 
 // continues compares both ends of a part with the block that was read before it
 // and with the blocks that the state knows. Of a late vault's first part in a
 // session neither may be known.
-func (s *session) continues(p *part, before *header) error {
-	below, known := s.hashAt(p.from - 1)
-	if before != nil && before.Number+1 == p.from {
+func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
+	below, known := s.state.hashAt(p.From - 1)
+	if before != nil && before.Number+1 == p.From {
 		below, known = before.Hash, true
 	}
-	if known && p.parent != (common.Hash{}) && p.parent != below {
-		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.from, p.parent, p.from-1, below)
+	if known && p.Parent != (common.Hash{}) && p.Parent != below {
+		return fmt.Errorf("the final block %d was given with the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain; the blocks are read again", p.From, p.Parent, p.From-1, below)
 	}
-	end := p.end()
-	if ours, known := s.hashAt(end.Number); known && ours != end.Hash {
+	end := p.End()
+	if ours, known := s.state.hashAt(end.Number); known && ours != end.Hash {
 		return fmt.Errorf("the final block %d was given as %s, but it is %s in the log: the nodes of chain.rpc are not of one chain; the blocks are read again", end.Number, end.Hash, ours)
 	}
 	return nil
 }
 
-// end is the last block of the part, nil where it was not read.
-func (p *part) end() *header {
-	if len(p.blocks) == 0 {
-		return nil
-	}
-	return p.blocks[len(p.blocks)-1]
-}
-
 // unit puts each block that is recorded behind its logs.
-func (p *part) unit() []*event.Record {
-	unit, logs := make([]*event.Record, 0, len(p.blocks)+len(p.logs)), p.logs
-	for _, h := range p.blocks {
+func unitOfPart(p *rpc.Part) []*event.Record {
+	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(p.Logs)), p.Logs
+	for _, h := range p.Blocks {
 		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
 			unit, logs = append(unit, logFact(logs[0])), logs[1:]
 		}
@@ -252,42 +182,21 @@ func (d *doubts) settle() { *d = doubts{} }
 
 // weigh gives up on a final block whose logs no endpoint can prove.
 func (d *doubts) weigh(err error, endpoints int) error {
-	var unproven *unprovenError
+	var unproven *rpc.UnprovenError
 	if !errors.As(err, &unproven) {
 		return err
 	}
-	if d.block != unproven.block {
-		*d = doubts{block: unproven.block}
+	if d.block != unproven.Block {
+		*d = doubts{block: unproven.Block}
 	}
 	if d.count++; d.count < doubtsEnough*endpoints {
 		return err
 	}
 	return refuse("%v; no endpoint of chain.rpc gave them in %d tries, so the nodes have pruned or lost the logs of block %d: add an archive node to chain.rpc (where the chain's blooms do not cover all logs, set chain.proof to none); nothing of this block was appended",
-		unproven, d.count, unproven.block)
+		unproven, d.count, unproven.Block)
 }
 
 // reader reads the logs of some vaults.
-func (i *Ingest) reader(vaults []common.Address) *reader {
-	return &reader{
-		watched: watch(vaults), proof: i.config.Proof, most: i.config.BatchBlocks, atOnce: i.partsAtOnce,
-		wanted: min(wantedAnswer, budget/i.config.RangesInFlight), limits: i.learned.of, giant: &i.giant,
-	}
-}
-
-// learned is what is known of the endpoints' limits. It outlives sessions.
-type learned struct {
-	mu sync.Mutex
-	by map[*node]*limits
-}
-
-func (l *learned) of(n *node) *limits {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.by == nil {
-		l.by = map[*node]*limits{}
-	}
-	if l.by[n] == nil {
-		l.by[n] = newLimits()
-	}
-	return l.by[n]
+func (i *Ingest) reader(vaults []common.Address) *rpc.Reader {
+	return i.nodes.NewReader(vaults, i.config.Proof, i.config.BatchBlocks, i.config.RangesInFlight, i.partsAtOnce)
 }

@@ -50,7 +50,7 @@ func (s *session) commit(ctx context.Context, c *change) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), commitTimeout)
 	defer cancel()
 	s.number(c)
-	due := s.apply(c, s.ingest.config.Confirmations)
+	due := s.state.apply(c, s.ingest.config.Confirmations)
 	s.prover.merge(s.state)
 	if err := s.transact(ctx, c, due); err != nil {
 		return &commitError{err}
@@ -58,27 +58,27 @@ func (s *session) commit(ctx context.Context, c *change) error {
 	s.prover.committed(s.state)
 	s.ingest.metrics.committed(c, due, s.state)
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
-	s.ingest.noteProven(s.covered)
+	s.ingest.noteProven(s.state.covered)
 	return nil
 }
 
 // number gives the records of a change their seqs, the boundaries of their
 // units, and the first record of a log its origin.
 func (s *session) number(c *change) {
-	seq := s.seq
+	seq := s.state.seq
 	for _, unit := range c.units {
 		for i, r := range unit {
 			seq++
 			r.Seq, r.ChainId, r.Boundary = seq, s.ingest.config.ID, i == len(unit)-1
 			if seq == 1 {
-				r.Origin = &event.Origin{LogId: s.logID, GenesisHash: s.genesis[:]}
+				r.Origin = &event.Origin{LogId: s.state.logID, GenesisHash: s.state.genesis[:]}
 			}
 		}
 	}
 }
 
 func (s *session) transact(ctx context.Context, c *change, due []*event.Record) error {
-	records, err := encode(c, due, s.logID)
+	records, err := encode(c, due, s.state.logID)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (s *session) transact(ctx context.Context, c *change, due []*event.Record) 
 		return err
 	}
 	s.locate(c, records)
-	s.prune(s.ingest.config.Window)
-	record := s.cursor(s.ingest.config.ID, s.ingest.instance)
+	s.state.prune(s.ingest.config.Window)
+	record := s.state.cursor(s.ingest.config.ID, s.ingest.instance)
 	s.ingest.markRemoved(record)
 	cursor, err := proto.Marshal(record)
 	if err != nil {
@@ -175,10 +175,10 @@ func (s *session) locate(c *change, produced []*kgo.Record) {
 	if records == 0 {
 		return
 	}
-	s.offset = produced[records-1].Offset
-	first := s.seq - uint64(records) + 1
-	for i := range s.window.entries {
-		if e := &s.window.entries[i]; e.GetSeq() >= first {
+	s.state.offset = produced[records-1].Offset
+	first := s.state.seq - uint64(records) + 1
+	for i := range s.state.window.entries {
+		if e := &s.state.window.entries[i]; e.GetSeq() >= first {
 			e.Offset = produced[e.GetSeq()-first].Offset
 		}
 	}

@@ -13,6 +13,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // MaxVaults is the number of vaults that one deployment may index.
@@ -22,9 +25,12 @@ const MaxVaults = 6
 type Config struct {
 	// ID is the chain id, as eth_chainId gives it.
 	ID uint64 `yaml:"id" env:"ID"`
+	// Profile is the kind of chain; default "ethereum". It sets PollInterval, Window and
+	// BatchBlocks where they are 0.
+	Profile Profile `yaml:"profile" env:"PROFILE"`
 	// RPC are the chain's nodes, at least one. The first that works is used; the
 	// others take over when it fails.
-	RPC []Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
+	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Agreement is how many endpoints must give the same block, by hash, with the
 	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest
 	// waits while the endpoints disagree. Final blocks are read from one.
@@ -37,13 +43,14 @@ type Config struct {
 	// "final".
 	Confirmations Confirmations `yaml:"confirmations" env:"CONFIRMATIONS"`
 	// PollInterval is the pause between looks at the node's head: 10 ms to
-	// 1 min, default 1 s.
+	// 1 min, default as the profile has it.
 	PollInterval time.Duration `yaml:"pollInterval" env:"POLL_INTERVAL"`
 	// Window is the number of unfinalised blocks that are kept, and so the
-	// deepest reorganisation that can be followed: 1 to 100,000, default 1024.
+	// deepest reorganisation that can be followed: 1 to 100,000, default as the
+	// profile has it.
 	Window uint64 `yaml:"window" env:"WINDOW"`
 	// BatchBlocks is the largest range of final blocks asked for at once: 1 to
-	// 1,000,000, default 10,000. It is halved when a node refuses.
+	// 1,000,000, default as the profile has it. It is halved when a node refuses.
 	BatchBlocks uint64 `yaml:"batchBlocks" env:"BATCH_BLOCKS"`
 	// RangesInFlight is how many ranges of final blocks are read at the same time:
 	// 1 to 16, default 4.
@@ -57,29 +64,8 @@ type Config struct {
 	// which is the default.
 	Prove ProvePace `yaml:"prove" env:"PROVE"`
 	// Proof says what logs are proven by; default "head".
-	Proof Proof `yaml:"proof" env:"PROOF"`
+	Proof proof.Level `yaml:"proof" env:"PROOF"`
 }
-
-// Proof says how far a node's answers about logs are compared with the blooms
-// of the blocks' headers before they are believed. Each level does what the
-// ones before it do. Of final blocks further below the head than the window only
-// full reads the headers: a provider bills each of them.
-type Proof string
-
-// The levels of proof.
-const (
-	// ProofNone believes answers that agree with themselves: for chains whose
-	// headers have empty blooms.
-	ProofNone Proof = "none"
-	// ProofBloom asks again for blocks whose bloom says that logs are missing.
-	ProofBloom Proof = "bloom"
-	// ProofHead reads all logs of a block at the head, whoever has emitted them, and
-	// believes them when they make up its bloom.
-	ProofHead Proof = "head"
-	// ProofFull does so for every block that may have logs of a vault, and reads the
-	// headers of all blocks to know which these are.
-	ProofFull Proof = "full"
-)
 
 // VaultConfig is one vault.
 type VaultConfig struct {
@@ -92,9 +78,10 @@ type VaultConfig struct {
 	Name string `yaml:"name" env:"NAME"`
 }
 
-// DefaultConfig has everything but the chain id, the nodes and the vaults.
+// DefaultConfig has everything but the chain id, the nodes, the vaults, and what is for
+// the profile to say (Complete).
 func DefaultConfig() Config {
-	return Config{Agreement: 1, PollInterval: time.Second, Window: 1024, BatchBlocks: 10_000, RangesInFlight: 4, Proof: ProofHead}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -225,6 +212,10 @@ var addressText = regexp.MustCompile(`^0x[0-9a-fA-F]{40}$`)
 func (c Config) Validate() error {
 	var faults []error
 	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	c = c.Complete()
+	if _, known := paces[c.Profile]; !known {
+		fault("chain.profile is %q and must be %s", c.Profile, profileNames())
+	}
 	if c.ID == 0 {
 		fault("chain.id is missing: give the chain id, such as 1 for Ethereum")
 	}
@@ -253,15 +244,39 @@ func (c Config) Validate() error {
 	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // NaN too
 		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
 	}
-	if c.Prove > 0 && c.Proof == ProofNone {
+	if c.Prove > 0 && c.Proof == proof.None {
 		fault("chain.prove compares blooms, which chain.proof none says that the chain does not fill: remove one of them")
 	}
 	switch c.Proof {
-	case ProofNone, ProofBloom, ProofHead, ProofFull:
+	case proof.None, proof.Bloom, proof.Head, proof.Full:
 	default:
 		fault("chain.proof is %q and must be none, bloom, head or full", c.Proof)
 	}
 	return errors.Join(faults...)
+}
+
+// endpointFaults reports every mistake in chain.rpc and chain.agreement.
+func (c Config) endpointFaults() (faults []error) {
+	fault := func(format string, a ...any) { faults = append(faults, fmt.Errorf(format, a...)) }
+	if len(c.RPC) == 0 {
+		fault("chain.rpc is empty: give the URL of at least one node")
+	}
+	seen := map[string]int{}
+	for i, e := range c.RPC {
+		e.Faults(fmt.Sprintf("chain.rpc[%d]", i), fault)
+		if first, twice := seen[e.URL]; twice {
+			fault("chain.rpc[%d] is the same URL as chain.rpc[%d]: remove one of them", i, first)
+		} else {
+			seen[e.URL] = i
+		}
+	}
+	switch {
+	case c.Agreement < 1 || c.Agreement > 2:
+		fault("chain.agreement is %d and must be 1 or 2", c.Agreement)
+	case c.Agreement == 2 && len(c.RPC) < 2:
+		fault("chain.agreement is 2, but chain.rpc has %d endpoints: give at least two, so that they can agree", len(c.RPC))
+	}
+	return faults
 }
 
 func (c Config) vaultFaults() (faults []error) {

@@ -10,6 +10,9 @@ import (
 
 	"github.com/caarlos0/env/v11"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 const (
@@ -19,8 +22,8 @@ const (
 )
 
 func validConfig() Config {
-	c := DefaultConfig()
-	c.ID, c.RPC, c.Vaults = 1, Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
+	c := DefaultConfig().Complete()
+	c.ID, c.RPC, c.Vaults = 1, rpc.Endpoints("https://node.example/v3/secret"), []VaultConfig{{Address: vaultA, StartBlock: 5}}
 	return c
 }
 
@@ -29,12 +32,12 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Fatalf("a valid configuration is refused: %v", err)
 	}
 	c := Config{
-		RPC: append(Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
-			Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
+		RPC: append(rpc.Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
+			rpc.Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, rpc.Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
-		Finality: Finality{Depth: 2000}, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, Prove: 20_000,
+		Profile: "solana", Finality: Finality{Depth: 200_000}, Window: 150_000, BatchBlocks: 2_000_000, PollInterval: time.Hour, Prices: map[string]uint64{"getLogs": 75, "eth_call": 1 << 60}, Prove: 20_000,
 	}
 	err := c.Validate()
 	if err == nil {
@@ -46,7 +49,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.vaults[4].name has 1 bytes", "chain.vaults[5].name has 257 bytes and must be UTF-8 of at most 256",
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
-		"chain.window is 0", "chain.finality is a depth of 2000", "chain.batchBlocks is 0", "chain.rangesInFlight is 0", `chain.proof is ""`,
+		"chain.window is 150000", "chain.finality is a depth of 200000", "chain.batchBlocks is 2000000", `chain.profile is "solana" and must be arbitrum, base, ethereum, fast, optimism or polygon`, "chain.rangesInFlight is 0", `chain.proof is ""`,
 		"chain.prove is 20000/s and must be", `chain.prices has "getLogs": 75`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
@@ -65,7 +68,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		t.Errorf("one endpoint that is to agree with another gives %v", err)
 	}
 	bloomless := validConfig()
-	bloomless.Proof, bloomless.Prove = ProofNone, 1
+	bloomless.Proof, bloomless.Prove = proof.None, 1
 	if err := bloomless.Validate(); err == nil || !strings.Contains(err.Error(), "chain.prove compares blooms") {
 		t.Errorf("a proof without blooms gives %v", err)
 	}
@@ -78,25 +81,25 @@ func TestConfigFromYAML(t *testing.T) {
 	for text, want := range map[string]Finality{
 		"finality: tag": {}, "finality: 'depth: 64'": {64}, "finality: 64": {64}, "finality:\n  depth: 64": {64}, "finality: depth:64": {64}, "id: 1": {},
 	} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Finality != want {
 			t.Errorf("%q gives %+v and %v, want %+v", text, c.Finality, err, want)
 		}
 	}
 	for text, want := range map[string]Confirmations{"confirmations: final": 0, "confirmations: 12": 12, "confirmations: '3'": 3} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Confirmations != want {
 			t.Errorf("%q gives %d and %v, want %d", text, c.Confirmations, err, want)
 		}
 	}
 	for text, want := range map[string]ProvePace{"prove: off": 0, "prove: 50/s": 50, "prove: 0.5/s": 0.5} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || c.Prove != want {
 			t.Errorf("%q gives %v and %v, want %v", text, c.Prove, err, want)
 		}
 	}
 	for _, text := range []string{"prove: 50", "prove: 0/s", "prove: -1/s", "prove: fast", "finality: soon", "finality: 0", "finality: {height: 3}", "finality: -1", "confirmations: 0", "confirmations: many", "confirmations: -1"} {
-		c := DefaultConfig()
+		c := DefaultConfig().Complete()
 		if err := yaml.Unmarshal([]byte(text), &c); err == nil {
 			t.Errorf("%q is accepted as %+v", text, c)
 		}
@@ -104,7 +107,7 @@ func TestConfigFromYAML(t *testing.T) {
 }
 
 func TestEndpointsFromYAML(t *testing.T) {
-	c := DefaultConfig()
+	c := DefaultConfig().Complete()
 	if err := yaml.Unmarshal([]byte(`
 rpc:
   - https://a.example/key
@@ -116,7 +119,7 @@ agreement: 2
 `), &c); err != nil {
 		t.Fatal(err)
 	}
-	want := []Endpoint{{URL: "https://a.example/key"}, {"https://b.example", "wss://b.example/socket", 12.5, 40}}
+	want := []rpc.Endpoint{{URL: "https://a.example/key"}, {URL: "https://b.example", WS: "wss://b.example/socket", RequestsPerSecond: 12.5, Burst: 40}}
 	if !slices.Equal(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the endpoints are %+v, want %+v", c.RPC, want)
 	}
@@ -129,7 +132,7 @@ agreement: 2
 }
 
 func TestConfigFromEnvironment(t *testing.T) {
-	c := DefaultConfig()
+	c := DefaultConfig().Complete()
 	err := env.ParseWithOptions(&c, env.Options{Environment: map[string]string{
 		"ID": "5", "RPC": "https://a.example,https://b.example", "FINALITY": "depth: 9", "CONFIRMATIONS": "2", "POLL_INTERVAL": "250ms",
 		"RPC_1_WS": "wss://b.example", "RPC_1_REQUESTS_PER_SECOND": "2.5", "RPC_1_BURST": "9", "AGREEMENT": "2", "PRICES": "eth_getLogs:75,eth_call:26",
@@ -138,7 +141,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Endpoint{{URL: "https://a.example"}, {"https://b.example", "wss://b.example", 2.5, 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
+	if want := []rpc.Endpoint{{URL: "https://a.example"}, {URL: "https://b.example", WS: "wss://b.example", RequestsPerSecond: 2.5, Burst: 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the environment gives %+v, want %+v", c.RPC, want)
 	}
 	if want := map[string]uint64{"eth_getLogs": 75, "eth_call": 26}; !maps.Equal(c.Prices, want) {

@@ -53,8 +53,8 @@
 //
 // Calls are money. A history is asked for by ranges of logs and by next to nothing
 // else: a node that dates its logs needs one header for each commit, which holds
-// many ranges (pipeline.due), another one a header more for each block that has a
-// log. Everything that is asked is counted (spending).
+// many ranges (rpc.Pipeline.Due), another one a header more for each block that has a
+// log. Everything that is asked is counted (rpc.Bill).
 //
 // Nodes lag, prune, cut and lose logs, and say nothing. What they answer is
 // compared with the blooms of the blocks' headers (chain.proof), from one window
@@ -65,7 +65,7 @@
 // is that may have logs of a vault. Below the window, without headers, an answer
 // must agree with the question and with itself, an answer of a round number of logs
 // is taken for cut, the block that a commit ends with is compared, and a node is
-// asked once whether it has old logs at all (reader.vouch); that it loses single
+// asked once whether it has old logs at all; that it loses single
 // logs there is not seen, but by the pass that chain.prove asks for (prover): it
 // compares these blocks with what the log has of them afterwards, at a pace, and
 // the cursor says of each vault up to which block logs were believed, and proven. A
@@ -75,9 +75,10 @@
 // be missing. A final block that no endpoint can prove is refused as
 // pruned; where only late vaults need it they wait, and the status says so.
 //
-// Ranges are read ahead, several at once and by jobs that keep their place
-// (pipeline, reader), and are committed in order. How long a range may be is
-// learned from each endpoint's answers and refusals (limits).
+// Ranges are read ahead, several at once and by jobs that keep their place, and are
+// committed in order (rpc.Pipeline). How long a range may be is learned from each
+// endpoint's answers and refusals. What knows nodes and no log is in rpc, what proves
+// an answer and asks nobody in proof.
 //
 // The positions of the vaults (covered to which block) and the head are
 // separate: the head is the newest block that was indexed for all vaults that

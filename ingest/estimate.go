@@ -2,12 +2,13 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -44,24 +45,17 @@ type Estimate struct {
 	Sampling []registry.MethodCalls `json:"sampling"`
 }
 
-// sampled is what one range of a chain has.
-type sampled struct {
-	blocks, withLogs uint64
-	logs, bytes      int
-	took             time.Duration
-}
-
 // Estimate samples so many ranges of the chain, 1 or more, and says what a
 // backfill costs. It must be the only use of this ingest; it needs no Kafka and
 // writes nothing.
-func (i *Ingest) Estimate(ctx context.Context, samples int) (*Estimate, error) {
-	defer i.nodes.close()
-	n, err := i.nodes.first(ctx)
+func (i *Ingest) Estimate(ctx context.Context, stretches int) (*Estimate, error) {
+	defer i.nodes.Close()
+	n, err := i.nodes.First(ctx)
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	tip, err := n.latest(ctx)
+	tip, err := n.Latest(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -70,24 +64,26 @@ func (i *Ingest) Estimate(ctx context.Context, samples int) (*Estimate, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Estimate{ChainID: i.config.ID, Endpoint: n.name, FromBlock: i.vaults[0].start, ToBlock: final, HeadBlock: tip.Number}
+	e := &Estimate{ChainID: i.config.ID, Endpoint: n.Name, FromBlock: i.vaults[0].start, ToBlock: final, HeadBlock: tip.Number}
 	var vaults []common.Address
 	for _, v := range i.vaults {
 		e.FromBlock, vaults = min(e.FromBlock, v.start), append(vaults, v.address)
 	}
-	first, err := n.byNumber(ctx, min(e.FromBlock, tip.Number))
+	first, err := n.ByNumber(ctx, min(e.FromBlock, tip.Number))
 	if err != nil {
 		return nil, err
 	}
 	recordFrom := tip.Number + 1 - min(tip.Number+1, i.config.Window)
-	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.headersFrom(recordFrom), final+1))
-	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), bill: spending{prices: i.config.Prices}}
+	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.HeadersFrom(recordFrom), final+1))
+	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), bill: rpc.Bill{Prices: i.config.Prices}}
 	if e.FromBlock <= final {
-		if err := m.sample(ctx, n, i.reader(vaults), samples); err != nil {
+		taken, err := i.reader(vaults).Sample(ctx, n, e.FromBlock, e.ToBlock, stretches)
+		if err != nil {
 			return nil, err
 		}
+		m.strata, e.Samples, e.DatesLogs = taken.Strata, taken.Ranges, taken.DatesLogs
 	}
-	e.Sampling = i.metrics.spent.calls()
+	e.Sampling = i.nodes.Calls()
 	m.headerBytes = bytesOf(e.Sampling, "eth_getBlockByNumber")
 	m.backfill(recordFrom)
 	m.following(first, tip)
@@ -96,13 +92,13 @@ func (i *Ingest) Estimate(ctx context.Context, samples int) (*Estimate, error) {
 
 // finalOf is the final block. Where the chain names none nothing is read by range,
 // and what that costs is no matter of samples.
-func (i *Ingest) finalOf(ctx context.Context, n *node, tip *header) (uint64, error) {
+func (i *Ingest) finalOf(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := i.config.Finality.Depth; depth > 0 {
 		return tip.Number - min(tip.Number, depth), nil
 	}
-	h, err := n.finalized(ctx)
-	if err != nil && namesNoFinal(err) {
-		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.name)
+	h, err := n.Finalized(ctx)
+	if err != nil && rpc.NamesNoFinal(err) {
+		return 0, refuse("%s names no finalized block, so every block would be read by itself: set chain.finality to a depth", n.Name)
 	}
 	if err != nil {
 		return 0, err
@@ -123,87 +119,16 @@ func bytesOf(calls []registry.MethodCalls, method string) float64 {
 type estimator struct {
 	config      Config
 	e           *Estimate
-	reader      *reader
-	limits      *limits
-	strata      []stratum
+	strata      []rpc.Stratum
 	latency     float64 // seconds of a small call
 	headerBytes float64
-	bill        spending
-}
-
-// stratum is a stretch of the chain, and the sample that stands for it.
-type stratum struct {
-	from, to uint64
-	sampled
-}
-
-// sample takes one range out of the middle of each of so many stretches.
-func (m *estimator) sample(ctx context.Context, n *node, r *reader, samples int) error {
-	m.reader, m.limits = r, newLimits()
-	blocks := m.e.ToBlock - m.e.FromBlock + 1
-	count := uint64(max(1, min(uint64(samples), blocks)))
-	for s := range count {
-		at := stratum{from: m.e.FromBlock + blocks*s/count, to: m.e.FromBlock + blocks*(s+1)/count - 1}
-		middle := at.from + (at.to-at.from)/2
-		for taken := false; !taken || !m.limits.settled(r.most) && at.blocks < at.to-middle+1; {
-			some, err := m.ask(ctx, n, middle, at.to)
-			if err != nil {
-				return fmt.Errorf("sample the logs of blocks %d to %d: %w", at.from, at.to, err)
-			}
-			if taken = some != nil; taken {
-				at.sampled = *some
-			}
-		}
-		m.strata = append(m.strata, at)
-	}
-	return nil
-}
-
-// ask asks for one range as a backfill does, and gives nil where less is to be
-// asked for.
-func (m *estimator) ask(ctx context.Context, n *node, from, to uint64) (*sampled, error) {
-	to = min(to, from+m.limits.next(m.reader.most)-1)
-	asked := to - from + 1
-	began := time.Now()
-	a, err := n.logsOfRange(upTo(ctx, 3*m.reader.wanted), from, to, m.reader.addresses)
-	m.e.Samples++
-	if err != nil {
-		refusal := refusalOf(ctx, err, from)
-		if asked == 1 || refusal.kind == notRefused || refusal.kind == unanswered {
-			return nil, err
-		}
-		m.limits.refused(asked, from, refusal)
-		return nil, nil
-	}
-	some := &sampled{blocks: asked, logs: len(a.logs), bytes: a.bytes, took: time.Since(began)}
-	m.limits.gave(asked, len(a.logs), a.bytes, m.reader.wanted, some.took)
-	for i, l := range a.logs {
-		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
-			some.withLogs++
-		}
-		if dates := l.BlockTime != noTime; m.e.DatesLogs == nil || !dates {
-			m.e.DatesLogs = &dates
-		}
-	}
-	return some, nil
-}
-
-// width is how many blocks a range of a stretch will have.
-func (m *estimator) width(s *stratum) float64 {
-	m.limits.mu.Lock()
-	defer m.limits.mu.Unlock()
-	blocks := float64(s.blocks)
-	width := min(float64(m.limits.bound(m.reader.most)), blocks*float64(m.reader.wanted)/float64(s.bytes+1))
-	if m.limits.results > 0 && s.logs > 0 {
-		width = min(width, 0.9*blocks*float64(m.limits.results)/float64(s.logs))
-	}
-	return max(1, width)
+	bill        rpc.Bill
 }
 
 func (m *estimator) add(method string, calls, bytes float64) {
 	if n := int(math.Ceil(calls)); n > 0 {
-		m.bill.add(method, n)
-		m.bill.received(method, int(bytes))
+		m.bill.Add(method, n)
+		m.bill.Received(method, int(bytes))
 	}
 }
 
@@ -215,15 +140,15 @@ func (m *estimator) backfill(recordFrom uint64) {
 	var ranges, bytes, logs, withLogs, dated, seconds float64
 	for i := range m.strata {
 		s := &m.strata[i]
-		blocks := float64(s.to - s.from + 1)
-		part := blocks / float64(s.blocks)
-		width := m.width(s)
+		blocks := float64(s.To - s.From + 1)
+		part := blocks / float64(s.Blocks)
+		width := s.Width
 		some := math.Ceil(blocks / width)
 		e.RangeBlocks = max(e.RangeBlocks, min(uint64(width), e.ToBlock-e.FromBlock+1))
-		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.bytes), logs+part*float64(s.logs), withLogs+part*float64(s.withLogs)
-		seconds += some * s.took.Seconds()
-		if below := min(s.to+1, max(s.from, e.CompareFrom)) - s.from; below > 0 { // blocks whose logs no header dates
-			dated += part * float64(s.withLogs) * float64(below) / blocks
+		ranges, bytes, logs, withLogs = ranges+some, bytes+part*float64(s.Bytes), logs+part*float64(s.Logs), withLogs+part*float64(s.WithLogs)
+		seconds += some * s.Took.Seconds()
+		if below := min(s.To+1, max(s.From, e.CompareFrom)) - s.From; below > 0 { // blocks whose logs no header dates
+			dated += part * float64(s.WithLogs) * float64(below) / blocks
 		}
 	}
 	e.Logs = uint64(logs)
@@ -235,15 +160,15 @@ func (m *estimator) backfill(recordFrom uint64) {
 	if e.CompareFrom > e.FromBlock {
 		far = 1
 	}
-	commits := far + max(ranges/partsAtOnce, bytes/commitBytes)
+	commits := far + max(ranges/rpc.PartsAtOnce, bytes/rpc.CommitBytes)
 	if e.DatesLogs != nil && *e.DatesLogs {
 		dated = 0
 	}
 	proofs := float64(0) // with proof full, blocks that are read again by their hash
-	if m.config.Proof == ProofFull {
+	if m.config.Proof == proof.Full {
 		proofs = withLogs
 	}
-	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+proofs/float64(m.config.RangesInFlight)+(headers+dated)/headersAtOnce)
+	seconds = seconds/float64(m.config.RangesInFlight) + m.latency*(commits+2*unfinal+proofs/float64(m.config.RangesInFlight)+(headers+dated)/rpc.HeadersAtOnce)
 	calls := ranges + headers + dated + commits + 2*unfinal + proofs
 	if limit := m.config.RPC[0].RequestsPerSecond; limit > 0 {
 		seconds = max(seconds, calls/limit)
@@ -251,7 +176,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	e.Seconds = math.Ceil(seconds)
 	looks := 3 + math.Floor(seconds/lookAgainFar.Seconds())
 	vouches := far // one header and the logs of its block
-	if m.config.Proof == ProofNone {
+	if m.config.Proof == proof.None {
 		vouches = 0
 	}
 	learning := 2 * far // short ranges at the beginning
@@ -261,7 +186,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	m.add("eth_chainId", endpoints, 0)
 	m.add("eth_getCode", vaults, 0)
 	m.add("eth_call", 6*vaults, 0)
-	e.Calls = m.bill.calls()
+	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {
 		if _, priced := m.config.Prices[c.Method]; !priced && len(m.config.Prices) > 0 {
@@ -272,9 +197,9 @@ func (m *estimator) backfill(recordFrom uint64) {
 
 // following adds up what a day at the head asks for: two calls at each look, and
 // the logs of each block, since its bloom may hold ours by chance.
-func (m *estimator) following(first, tip *header) {
+func (m *estimator) following(first, tip *rpc.Header) {
 	const day = 24 * 60 * 60
-	m.bill = spending{prices: m.config.Prices}
+	m.bill = rpc.Bill{Prices: m.config.Prices}
 	looks := day / m.config.PollInterval.Seconds()
 	m.headers("eth_getBlockByNumber", 2*looks)
 	if blocks := tip.Number - min(tip.Number, first.Number); blocks > 0 && tip.Time > first.Time {
@@ -282,6 +207,6 @@ func (m *estimator) following(first, tip *header) {
 		m.add("eth_getLogs", perDay, 0)
 		m.headers("eth_getBlockByNumber", max(0, perDay-looks)) // those between two looks
 	}
-	m.e.FollowingPerDay = m.bill.calls()
+	m.e.FollowingPerDay = m.bill.Calls()
 	m.e.FollowingTotal = registry.Spent(m.e.FollowingPerDay)
 }

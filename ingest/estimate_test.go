@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -81,7 +82,7 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 // final block, or a vault begins above it, there is no history.
 func TestEstimateOfOtherChains(t *testing.T) {
 	h := newHistory(t, true)
-	e, err := h.estimate(func(c *Config) { c.Proof = ProofFull })
+	e, err := h.estimate(func(c *Config) { c.Proof = proof.Full })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // finalized is a node that answers the question for the finalized block itself.
@@ -27,7 +29,7 @@ func TestNoFinalizedTag(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(10)
-			r.config.RPC = Endpoints(r.liar(answer).URL)
+			r.config.RPC = rpc.Endpoints(r.liar(answer).URL)
 			p := r.start()
 			p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
 			r.verify()
@@ -47,7 +49,7 @@ func TestNoFinalizedTag(t *testing.T) {
 func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 	r := newRig(t, kfake)
 	r.mine(60)
-	r.config.RPC = Endpoints(r.liar(finalized(nil, nil)).URL)
+	r.config.RPC = rpc.Endpoints(r.liar(finalized(nil, nil)).URL)
 	for i := range r.config.Vaults {
 		r.config.Vaults[i].StartBlock = r.height()
 	}
@@ -72,7 +74,7 @@ func TestFinalizedFailsForAWhile(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(25)
 			failing := r.liar(finalized(nil, fault))
-			r.config.RPC = Endpoints(failing.URL)
+			r.config.RPC = rpc.Endpoints(failing.URL)
 			p := r.start()
 			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "eth_getBlockByNumber") })
 			asked := failing.count("eth_getBlockByNumber")
@@ -100,7 +102,7 @@ func TestFinalizedIsGenesis(t *testing.T) {
 	r.steps(10)
 	var genesis json.RawMessage
 	r.must(r.chain.Client().CallContext(r.ctx, &genesis, "eth_getBlockByNumber", "0x0", false))
-	r.config.RPC = Endpoints(r.liar(finalized(genesis, nil)).URL)
+	r.config.RPC = rpc.Endpoints(r.liar(finalized(genesis, nil)).URL)
 	p := r.start()
 	p.until("head", func(st Status) bool { return st.IndexedBlock == r.height() })
 	r.verify()

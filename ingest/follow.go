@@ -2,14 +2,13 @@ package ingest
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/rpc"
 
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
@@ -23,18 +22,18 @@ const (
 // advance takes the next steps (the package comment lists them) and says whether
 // there may be more at once.
 func (s *session) advance(ctx context.Context) (more bool, err error) {
-	n, err := s.nodes.current(ctx)
+	n, err := s.nodes.Current(ctx)
 	if err != nil {
 		return false, err
 	}
-	tip, err := n.latest(ctx)
+	tip, err := n.Latest(ctx)
 	if err != nil {
 		return false, err
 	}
-	if s.head != nil && tip.Number < s.head.Number {
-		s.nodes.next()
+	if s.state.head != nil && tip.Number < s.state.head.Number {
+		s.nodes.Next()
 		s.ingest.note(func(st *Status) {
-			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.name, tip.Number, s.head.Number)
+			st.Reason = fmt.Sprintf("the head at %s is block %d, below the log's block %d", n.Name, tip.Number, s.state.head.Number)
 		})
 		return false, nil
 	}
@@ -42,8 +41,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	final = max(final, s.final) // what was final stays so, also under another chain.finality
-	if s.head != nil {
+	final = max(final, s.state.final) // what was final stays so, also under another chain.finality
+	if s.state.head != nil {
 		other, err := s.otherBranch(ctx, n, tip)
 		if err != nil {
 			return false, err
@@ -71,7 +70,7 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 // at the head has blocks to read, the first that the furthest behind lack.
 func (s *session) farBehind(final uint64) (from uint64, far bool) {
 	leading := s.leading()
-	if len(leading) > 0 && s.head.Number >= final {
+	if len(leading) > 0 && s.state.head.Number >= final {
 		return 0, false
 	}
 	if from = lowestOf(leading) + 1; len(leading) == 0 || from > final {
@@ -83,7 +82,7 @@ func (s *session) farBehind(final uint64) (from uint64, far bool) {
 // leading gives the vaults that are at the head, or begin above it.
 func (s *session) leading() (leading []coverage) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); s.head != nil && have.to >= s.head.Number {
+		if have := s.state.coverageOf(v.address); s.state.head != nil && have.to >= s.state.head.Number {
 			leading = append(leading, *have)
 		}
 	}
@@ -92,12 +91,12 @@ func (s *session) leading() (leading []coverage) {
 
 // atHead takes the steps above the final block: the head first, and then one
 // step of the vaults that are late.
-func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
-	if s.head == nil {
+func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
+	if s.state.head == nil {
 		return true, s.anchor(ctx, n, tip, final)
 	}
 	s.ingest.note(func(st *Status) { st.State = Following })
-	if tip.Number > s.head.Number {
+	if tip.Number > s.state.head.Number {
 		if more, err = s.climb(ctx, n, tip, final); err != nil {
 			return false, err
 		}
@@ -110,8 +109,8 @@ func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64
 		}
 	}
 	next := *s.state
-	next.final = max(s.final, final)
-	if next.final > s.final || next.toldTarget(s.ingest.config.Confirmations) > s.told || s.prover.ended() {
+	next.final = max(s.state.final, final)
+	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.prover.ended() {
 		return more, s.commit(ctx, &change{final: final})
 	}
 	return more, nil
@@ -120,9 +119,9 @@ func (s *session) atHead(ctx context.Context, n *node, tip *header, final uint64
 // anchor begins the head where no vault starts below the final block: at the
 // final block, or, where the chain names none or it is far below, one window
 // below the first vault's start, so that a reorganisation there can be followed.
-func (s *session) anchor(ctx context.Context, n *node, tip *header, final uint64) error {
+func (s *session) anchor(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) error {
 	begin := min(s.lowest(), tip.Number)
-	h, err := n.byNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
+	h, err := n.ByNumber(ctx, max(final, begin-min(begin, s.ingest.config.Window)))
 	if err != nil {
 		return err
 	}
@@ -132,8 +131,8 @@ func (s *session) anchor(ctx context.Context, n *node, tip *header, final uint64
 // climb appends the blocks above the head, one unit each, in one transaction.
 // Where the node fails on the way, what it gave before is appended: so a node
 // that fails now and then slows ingest down and does not stop it.
-func (s *session) climb(ctx context.Context, n *node, tip *header, final uint64) (more bool, err error) {
-	c := &change{final: final, head: s.head}
+func (s *session) climb(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
+	c := &change{final: final, head: s.state.head}
 	var logs int
 	for c.head.Number < tip.Number && len(c.units) < blocksAtOnce && logs < logsAtOnce {
 		h, unit, err := s.unitAbove(ctx, n, c.head, tip)
@@ -161,10 +160,10 @@ func (s *session) climb(ctx context.Context, n *node, tip *header, final uint64)
 
 // unitAbove makes the unit of the block above one, none where the node has no
 // such block.
-func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h *header, unit []*event.Record, err error) {
+func (s *session) unitAbove(ctx context.Context, n *rpc.Node, below, tip *rpc.Header) (h *rpc.Header, unit []*event.Record, err error) {
 	h = tip
 	if below.Number+1 < tip.Number {
-		if h, err = n.byNumber(ctx, below.Number+1); err != nil {
+		if h, err = n.ByNumber(ctx, below.Number+1); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -176,7 +175,7 @@ func (s *session) unitAbove(ctx context.Context, n *node, below, tip *header) (h
 }
 
 // unitOf makes the unit of one block: its logs and then the block itself.
-func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []common.Address) ([]*event.Record, error) {
+func (s *session) unitOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) ([]*event.Record, error) {
 	logs, err := s.factsOf(ctx, n, h, addresses)
 	if err != nil {
 		return nil, err
@@ -186,7 +185,7 @@ func (s *session) unitOf(ctx context.Context, n *node, h *header, addresses []co
 
 // factsOf gives the logs that vaults have in one block, as the records of the
 // log, once as many endpoints agree on them as chain.agreement asks for.
-func (s *session) factsOf(ctx context.Context, n *node, h *header, addresses []common.Address) (facts []*event.Record, err error) {
+func (s *session) factsOf(ctx context.Context, n *rpc.Node, h *rpc.Header, addresses []common.Address) (facts []*event.Record, err error) {
 	from := n
 	if len(addresses) > 0 {
 		logs, answered, err := s.logsOfBlock(ctx, n, h, addresses)
@@ -206,7 +205,7 @@ func (s *session) factsOf(ctx context.Context, n *node, h *header, addresses []c
 // is not in the log yet is none of them: a reorganisation may come before it.
 func (s *session) joined(number uint64) (addresses []common.Address) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have != nil && have.to >= s.head.Number && have.start <= number {
+		if have := s.state.coverageOf(v.address); have != nil && have.to >= s.state.head.Number && have.start <= number {
 			addresses = append(addresses, v.address)
 		}
 	}
@@ -216,9 +215,9 @@ func (s *session) joined(number uint64) (addresses []common.Address) {
 // moved is the coverage of the joined vaults when the head is at number.
 func (s *session) moved(number uint64) (moved []coverage) {
 	for _, address := range s.joined(number) {
-		have := *s.coverageOf(address)
+		have := *s.state.coverageOf(address)
 		have.to = number
-		if s.ingest.config.Proof == ProofNone {
+		if s.ingest.config.Proof == proof.None {
 			have.believed = number
 		}
 		moved = append(moved, have)
@@ -229,19 +228,19 @@ func (s *session) moved(number uint64) (moved []coverage) {
 // finalBlock asks for the block that cannot change any more. A node that names
 // none leaves everything unfinal, and the status says so; a node that fails to
 // answer is asked again.
-func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64, error) {
+func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) (uint64, error) {
 	if depth := s.ingest.config.Finality.Depth; depth > 0 {
 		return tip.Number - min(tip.Number, depth), nil
 	}
-	h, err := n.finalized(ctx)
+	h, err := n.Finalized(ctx)
 	if err == nil {
 		s.ingest.note(func(st *Status) { st.Warning = "" })
 		return s.agreedFinal(ctx, n, tip, h)
 	}
-	if !namesNoFinal(err) {
+	if !rpc.NamesNoFinal(err) {
 		return 0, err
 	}
-	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.name)
+	warning := fmt.Sprintf("%s names no finalized block, so nothing is final and referrals wait: where it never will, set chain.finality to a depth", n.Name)
 	s.ingest.note(func(st *Status) { st.Warning = warning })
 	if !s.noFinalNoted {
 		s.noFinalNoted = true
@@ -254,62 +253,15 @@ func (s *session) finalBlock(ctx context.Context, n *node, tip *header) (uint64,
 // it, and a chain that was reorganised in between would make ours final with the
 // number of another branch: a final block that is not in our chain is no news,
 // and neither is one above a tip that has left its chain.
-func (s *session) agreedFinal(ctx context.Context, n *node, tip, final *header) (uint64, error) {
-	if ours, known := s.window.hashAt(final.Number); known && ours != final.Hash {
-		return s.final, nil
+func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip, final *rpc.Header) (uint64, error) {
+	if ours, known := s.state.window.hashAt(final.Number); known && ours != final.Hash {
+		return s.state.final, nil
 	}
 	if final.Number < tip.Number {
 		return final.Number, nil
 	}
-	if through, err := n.passes(ctx, final, tip); err != nil || !through {
-		return s.final, err
+	if through, err := n.Passes(ctx, final, tip); err != nil || !through {
+		return s.state.final, err
 	}
 	return tip.Number, nil
-}
-
-// passes says that the chain that ends with end goes through h, a block not
-// above it and not far below. It is followed by hashes: one address may stand for
-// several backends, and the one that gave h may have it at its number and not in
-// its chain any more.
-func (n *node) passes(ctx context.Context, end, h *header) (bool, error) {
-	if end.Number-h.Number > blocksAtOnce {
-		return false, nil
-	}
-	for end.Number > h.Number {
-		below, err := n.byHash(ctx, end.Parent)
-		if errors.Is(err, errNoBlock) {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		if below.Number != end.Number-1 {
-			return false, fmt.Errorf("%s answers block %d as the parent of block %d", n.name, below.Number, end.Number)
-		}
-		end = below
-	}
-	return end.Hash == h.Hash, nil
-}
-
-// namesNoFinal says that a node has no finalized block or does not know the
-// tag, by null or in one of the wordings of the field, and did not merely fail.
-func namesNoFinal(err error) bool {
-	if errors.Is(err, errNoBlock) {
-		return true
-	}
-	var answer rpc.Error
-	if !errors.As(err, &answer) {
-		return false
-	}
-	const invalidParams, notSupported = -32602, -32004
-	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
-		return true
-	}
-	text := strings.ToLower(answer.Error())
-	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
-		if strings.Contains(text, wording) {
-			return true
-		}
-	}
-	return false
 }

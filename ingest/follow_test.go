@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -105,7 +106,7 @@ func TestBlocksThatAreNoChain(t *testing.T) {
 		_, _ = w.Write(truth)
 	}))
 	t.Cleanup(lying.Close)
-	r.config.RPC = Endpoints(lying.URL)
+	r.config.RPC = rpc.Endpoints(lying.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -127,15 +128,15 @@ func checkVaultRecord(t *testing.T, r *rig, got *event.Vault) {
 // The tip is read before the final block. Where the chain was reorganised in
 // between, ours must not become final with the number of another branch.
 func TestFinalBlockOfAnotherBranch(t *testing.T) {
-	block := func(number uint64, branch byte) *header {
-		return &header{Number: number, Hash: common.Hash{byte(number), branch}, Parent: common.Hash{byte(number - 1), branch}}
+	block := func(number uint64, branch byte) *rpc.Header {
+		return &rpc.Header{Number: number, Hash: common.Hash{byte(number), branch}, Parent: common.Hash{byte(number - 1), branch}}
 	}
 	s := &session{state: &state{final: 5}}
 	for n := uint64(6); n <= 9; n++ {
-		s.window.apply(chainlog.Entry{Record: blockFact(block(n, 'a'))})
+		s.state.window.apply(chainlog.Entry{Record: blockFact(block(n, 'a'))})
 	}
 	for name, c := range map[string]struct {
-		tip, final *header
+		tip, final *rpc.Header
 		want       uint64
 	}{
 		"ours":                            {block(9, 'a'), block(7, 'a'), 7},
@@ -145,41 +146,6 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 		"another one at the tip":          {block(12, 'a'), block(12, 'b'), 5},
 	} {
 		got, err := s.agreedFinal(t.Context(), nil, c.tip, c.final)
-		if err != nil || got != c.want {
-			t.Errorf("%s: block %d is final, %v; want %d", name, got, err, c.want)
-		}
-	}
-}
-
-// A final block above the tip makes the tip final only where its chain goes
-// through it, by hashes.
-func TestFinalBlockAboveTheTip(t *testing.T) {
-	chain := newFakeChain(t, 31, 100, sparse)
-	n := chain.dial()
-	at := func(number uint64) *header {
-		h, err := n.byNumber(t.Context(), number)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
-	dead := at(20)
-	dead.Hash = common.HexToHash(otherHash)
-	unknown := at(30)
-	unknown.Parent = common.HexToHash(otherHash)
-	s := &session{state: &state{final: 5}}
-	for name, c := range map[string]struct {
-		tip, final *header
-		want       uint64
-	}{
-		"the next one":                   {at(20), at(21), 20},
-		"some further":                   {at(20), at(50), 20},
-		"too far to be followed":         {at(20), at(100), 5},
-		"the tip left its chain":         {dead, at(21), 5},
-		"the tip left it long ago":       {dead, at(50), 5},
-		"its chain is not given further": {at(20), unknown, 5},
-	} {
-		got, err := s.agreedFinal(t.Context(), n, c.tip, c.final)
 		if err != nil || got != c.want {
 			t.Errorf("%s: block %d is final, %v; want %d", name, got, err, c.want)
 		}
@@ -208,7 +174,7 @@ func TestFinalBlockOfAnotherBackend(t *testing.T) {
 	balancer := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == number)
 	})
-	r.config.RPC = Endpoints(balancer.URL)
+	r.config.RPC = rpc.Endpoints(balancer.URL)
 	p = r.start()
 	balancer.lookedAt(p)
 	if st := p.Status(); st.FinalBlock >= head || st.ReferralBlock >= head || len(r.told()) != told {

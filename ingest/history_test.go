@@ -19,6 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -41,12 +42,15 @@ type history struct {
 	near  int // of them about blocks in the window
 	old   int // of them about the headers of blocks below it
 	start int // of them about the node, the chain and the vault
+	// interval is the time from one block to the next; blocks of one second have one time.
+	interval time.Duration
+	kind     chainKind
 	// spoil, where set, changes the result of a question.
 	spoil func(method string, params []json.RawMessage, result any) any
 }
 
 func newHistory(t *testing.T, dated bool) *history {
-	h := &history{t: t, chainID: 31_337 + chainIDs.Add(1), tip: 1_001_024, final: 1_000_960, every: 1000, dated: dated, calls: map[string]int{}}
+	h := &history{t: t, chainID: 31_337 + chainIDs.Add(1), tip: 1_001_024, final: 1_000_960, every: 1000, dated: dated, interval: 12 * time.Second, calls: map[string]int{}}
 	server := httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(server.Close)
 	h.url = server.URL
@@ -55,9 +59,9 @@ func newHistory(t *testing.T, dated bool) *history {
 
 // config is that of an ingest with ranges of 10,000 blocks.
 func (h *history) config() Config {
-	c := DefaultConfig()
-	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, Endpoints(h.url), 10_000, time.Minute
-	c.Vaults = []VaultConfig{{Address: fakeVaults[0].Hex(), StartBlock: 1}}
+	c := DefaultConfig().Complete()
+	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, rpc.Endpoints(h.url), 10_000, time.Minute
+	c.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
 	return c
 }
 
@@ -66,7 +70,9 @@ func (h *history) hash(number uint64) common.Hash {
 	return common.BigToHash(new(big.Int).SetUint64(1<<63 + number))
 }
 
-func (h *history) time(number uint64) uint64 { return 1_700_000_000 + 12*number }
+func (h *history) time(number uint64) uint64 {
+	return 1_700_000_000 + uint64(time.Duration(number)*h.interval/time.Second)
+}
 
 func (h *history) logsOf(number uint64) (logs []*types.Log) {
 	log := func(address common.Address) {
@@ -76,10 +82,13 @@ func (h *history) logsOf(number uint64) (logs []*types.Log) {
 		})
 	}
 	if number%7 == 1 {
-		log(fakeStarter)
+		log(historyAsset)
 	}
 	if number%h.every == 0 && number > 0 {
-		log(fakeVaults[0])
+		log(historyVaults[0])
+	}
+	if h.kind.bridge && number > 0 && number%5 == 0 { // last, and in no bloom
+		log(historyBridge)
 	}
 	return logs
 }
@@ -87,18 +96,32 @@ func (h *history) logsOf(number uint64) (logs []*types.Log) {
 func crypto32(text string) common.Hash { return common.BytesToHash(fmt.Appendf(nil, "%32s", text)) }
 
 func (h *history) header(number uint64) any {
-	if number > h.tip {
+	if number > h.at().tip {
 		return nil
 	}
 	parent := common.Hash{}
 	if number > 0 {
 		parent = h.hash(number - 1)
 	}
-	return map[string]any{
+	inBloom := slices.DeleteFunc(h.logsOf(number), func(l *types.Log) bool { return h.kind.zeroBlooms || l.Address == historyBridge })
+	header := map[string]any{
 		"number": hexutil.Uint64(number), "hash": h.hash(number), "parentHash": parent, "timestamp": hexutil.Uint64(h.time(number)),
-		"logsBloom": types.CreateBloom(&types.Receipt{Logs: h.logsOf(number)}),
+		"logsBloom": types.CreateBloom(&types.Receipt{Logs: inBloom}), "receiptsRoot": types.EmptyReceiptsHash, "transactions": []string{crypto32("tx").Hex()},
 	}
+	if h.kind.nullRoot {
+		header["receiptsRoot"] = nil
+	}
+	for field, value := range h.kind.fields {
+		header[field] = value
+	}
+	return header
 }
+
+var (
+	historyVaults = []common.Address{common.HexToAddress("0xa1"), common.HexToAddress("0xa2")}
+	historyAsset  = common.HexToAddress("0xbb")
+	historyBridge = common.HexToAddress("0xcc")
+)
 
 type historyQuestion struct {
 	ID     json.RawMessage
@@ -130,7 +153,7 @@ func (h *history) count(method string, number uint64, known bool) {
 	h.mu.Lock()
 	h.calls[method]++
 	switch {
-	case known && number+DefaultConfig().Window > h.tip:
+	case known && number+DefaultConfig().Complete().Window > h.tip:
 		h.near++
 	case known && number == 0, strings.HasPrefix(method, "eth_c"), method == "eth_getCode":
 		h.start++
@@ -160,12 +183,18 @@ func (h *history) answer(q historyQuestion) any {
 		number, err := hexutil.DecodeUint64(text)
 		switch text {
 		case "latest":
-			number = h.tip
+			number = h.at().tip
 		case "finalized":
-			number = h.final
+			number = h.at().final
 		}
 		h.count(q.Method, number, err == nil)
 		answer["result"] = h.header(number)
+		if text == "finalized" && h.kind.noFinal {
+			answer["result"] = nil
+		}
+	case "eth_getBlockReceipts":
+		h.count(q.Method, common.HexToHash(text).Big().Uint64()-1<<63, true)
+		answer["result"] = []any{map[string]any{"type": h.kind.txType, "status": "0x1", "depositNonce": "0x1", "logs": h.logsOf(common.HexToHash(text).Big().Uint64() - 1<<63)}}
 	case "eth_getBlockByHash":
 		number := common.HexToHash(text).Big().Uint64() - 1<<63
 		h.count(q.Method, number, true)
@@ -239,7 +268,7 @@ func (h *history) call(raw json.RawMessage) any {
 	case "decimals":
 		value = uint8(18)
 	case "asset":
-		value = fakeStarter
+		value = historyAsset
 	}
 	packed, err := method.Outputs.Pack(value)
 	if err != nil {
@@ -293,7 +322,7 @@ func (h *history) whole(r *rig, most int) {
 
 func (h *history) caughtUp(p *process) {
 	h.t.Helper()
-	p.until("log that reaches the head", func(st Status) bool { return st.State == Following && st.IndexedBlock == h.tip })
+	p.until("log that reaches the head", func(st Status) bool { return st.State == Following && st.IndexedBlock == h.at().tip })
 }
 
 // A sparse history of a million blocks costs little more than one call for each
@@ -415,7 +444,7 @@ func TestCallsOfALateVault(t *testing.T) {
 	h := newHistory(t, true)
 	r := h.rig()
 	late := r.config.Vaults[0]
-	r.config.Vaults = []VaultConfig{{Address: fakeVaults[1].Hex(), StartBlock: h.tip}}
+	r.config.Vaults = []VaultConfig{{Address: historyVaults[1].Hex(), StartBlock: h.tip}}
 	r.config.PollInterval = 10 * time.Millisecond
 	p := r.start()
 	h.caughtUp(p)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -25,13 +25,11 @@ const startTimeout = 30 * time.Second
 // ErrFenced says that another ingest has taken over the chain.
 var ErrFenced = errors.New("another ingest writes this chain's log now: run exactly one per chain")
 
-// RefusedError says that the configuration, the chain and the log do not
-// belong together. Trying again does not help.
-type RefusedError struct{ Reason string }
+// RefusedError says that the configuration, the chain and the log do not belong
+// together. Trying again does not help.
+type RefusedError = rpc.RefusedError
 
-func (e *RefusedError) Error() string { return e.Reason }
-
-func refuse(format string, a ...any) error { return &RefusedError{fmt.Sprintf(format, a...)} }
+func refuse(format string, a ...any) error { return &RefusedError{Reason: fmt.Sprintf(format, a...)} }
 
 // Ingest writes one chain into its log.
 type Ingest struct {
@@ -42,9 +40,7 @@ type Ingest struct {
 	metrics  *metrics
 	vaults   []vault
 	instance []byte // 16 random bytes: this writer, in every cursor that it commits
-	nodes    *nodes
-	learned  learned
-	giant    sync.Mutex
+	nodes    *rpc.Pool
 
 	// hook, where set, is called at every step of a transaction, for tests that
 	// let it fail there.
@@ -62,17 +58,16 @@ type Ingest struct {
 // New makes an ingest of a valid configuration. It does nothing before Run.
 // pool may be nil; with it, Run writes the status to the registry.
 func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Ingest {
+	config = config.Complete()
 	instance := make([]byte, 16)
 	rand.Read(instance)
 	i := &Ingest{
 		config: config, kafka: kafka, pool: pool, log: log, metrics: newMetrics(reg), vaults: config.vaults(), instance: instance,
 		status: Status{State: Starting, ChainID: config.ID, Instance: fmt.Sprintf("%x", instance)},
 	}
-	i.metrics.spent.prices = config.Prices
-	i.partsAtOnce = partsAtOnce
+	i.partsAtOnce = rpc.PartsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
-	i.nodes = newNodes(config, i.metrics, log)
-	reg.MustRegister(i.nodes)
+	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
 	return i
 }
 
@@ -82,10 +77,10 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 // error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
-	defer i.nodes.close()
+	defer i.nodes.Close()
 	tending, stop := context.WithCancel(ctx)
 	var tended sync.WaitGroup
-	tended.Go(func() { i.nodes.tend(tending) })
+	tended.Go(func() { i.nodes.Tend(tending) })
 	defer func() { stop(); tended.Wait() }()
 	if i.pool != nil {
 		reporting, stop := context.WithCancel(ctx)
@@ -108,7 +103,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		return err
 	}
 	var last []byte // instance of the newest cursor that we know to be rightful
-	for wait := newBackoff(); ; {
+	for wait := rpc.NewBackoff(); ; {
 		err := i.session(ctx, &last, wait)
 		switch {
 		case ctx.Err() != nil:
@@ -122,7 +117,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		}
 		i.log.Warn("ingest starts its session again", "error", err)
 		i.note(func(s *Status) { s.State, s.Reason = Starting, err.Error() })
-		if wait.sleep(ctx) != nil {
+		if wait.Sleep(ctx) != nil {
 			return nil
 		}
 	}
@@ -141,7 +136,7 @@ func (i *Ingest) prepare(ctx context.Context) error {
 	if err := i.ensureTopics(ctx); err != nil {
 		return err
 	}
-	n, err := i.nodes.first(ctx)
+	n, err := i.nodes.First(ctx)
 	if err != nil {
 		return err
 	}
@@ -174,37 +169,4 @@ func (i *Ingest) reached(at step) error {
 		return nil
 	}
 	return i.hook(at)
-}
-
-// backoff is the pause after an error: 250 ms doubling to 15 s, each shortened
-// by up to a half at random, so that two writers do not stay in step.
-type backoff struct{ next time.Duration }
-
-const (
-	firstPause = 250 * time.Millisecond
-	lastPause  = 15 * time.Second
-)
-
-func newBackoff() *backoff { return &backoff{firstPause} }
-
-func (b *backoff) reset() { b.next = firstPause }
-
-func (b *backoff) sleep(ctx context.Context) error { return sleep(ctx, b.pause()) }
-
-// pause gives the pause that is due now.
-func (b *backoff) pause() time.Duration {
-	pause := b.next/2 + mathrand.N(b.next/2)
-	b.next = min(2*b.next, lastPause)
-	return pause
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

@@ -9,13 +9,14 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
 // late gives the vaults that are behind the head.
 func (s *session) late() (late []coverage) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have.to < s.head.Number {
+		if have := s.state.coverageOf(v.address); have.to < s.state.head.Number {
 			late = append(late, *have)
 		}
 	}
@@ -34,9 +35,10 @@ func lowestOf(vaults []coverage) uint64 {
 // lateness is when late vaults may go on after an error of a node, which the
 // vaults at the head do not wait for.
 type lateness struct {
-	wait   *backoff
-	again  time.Time
-	reason string
+	wait     *rpc.Backoff
+	again    time.Time
+	reason   string
+	failures int // in a row
 }
 
 // noteLate shows the vaults that are late.
@@ -52,7 +54,7 @@ func (s *session) noteLate(late []coverage) {
 // blocks or else the join, and says whether there may be more at once. An error
 // on the way, one too that no try will mend, is theirs alone: the vaults at the
 // head go on, and the status shows it.
-func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []coverage, final uint64) (more bool, err error) {
+func (s *session) catchUp(ctx context.Context, n *rpc.Node, tip *rpc.Header, late []coverage, final uint64) (more bool, err error) {
 	if time.Now().Before(s.lateness.again) {
 		return false, nil
 	}
@@ -64,13 +66,15 @@ func (s *session) catchUp(ctx context.Context, n *node, tip *header, late []cove
 	var failed *commitError
 	if err == nil || ctx.Err() != nil || errors.As(err, &failed) {
 		if more { // a node that only lets us wait has not succeeded
-			s.lateness.wait, s.lateness.reason = newBackoff(), ""
+			s.lateness.wait, s.lateness.reason = rpc.NewBackoff(), ""
+			s.lateness.failures = 0
 		}
 		return more, err
 	}
-	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.pause()), err.Error()
+	s.lateness.failures++
+	s.lateness.again, s.lateness.reason = time.Now().Add(s.lateness.wait.Pause()), err.Error()
 	s.ingest.log.Warn("late vaults try again, the others go on", "error", err)
-	s.nodes.next()
+	s.nodes.Next()
 	return false, nil
 }
 
@@ -83,13 +87,13 @@ const belowWindow = 1024
 // once more: up to there the log holds for them too, and at the head they have
 // joined. It takes a bounded number of blocks and about as long as a look at the
 // head may wait. Where a node fails on the way, what it gave before is appended.
-func (s *session) join(ctx context.Context, n *node, late []coverage, final uint64) error {
+func (s *session) join(ctx context.Context, n *rpc.Node, late []coverage, final uint64) error {
 	blocks, err := s.passed(ctx, n, lowestOf(late)+1)
 	if err != nil {
 		return err
 	}
 	var unit []*event.Record
-	var last *header
+	var last *rpc.Header
 	for began := time.Now(); len(blocks) > 0 && (last == nil || time.Since(began) < lookAgain); blocks = blocks[1:] {
 		h, logs, err := s.lateLogs(ctx, n, blocks[0].Hash, late)
 		if err != nil && (last == nil || ctx.Err() != nil) {
@@ -113,8 +117,8 @@ func (s *session) join(ctx context.Context, n *node, late []coverage, final uint
 
 // lateLogs reads one block for the late vaults that do not cover it. The header
 // is read again for its bloom, which the log does not keep.
-func (s *session) lateLogs(ctx context.Context, n *node, hash common.Hash, late []coverage) (*header, []*event.Record, error) {
-	h, err := n.byHash(ctx, hash)
+func (s *session) lateLogs(ctx context.Context, n *rpc.Node, hash common.Hash, late []coverage) (*rpc.Header, []*event.Record, error) {
+	h, err := n.ByHash(ctx, hash)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,8 +135,8 @@ func (s *session) lateLogs(ctx context.Context, n *node, hash common.Hash, late 
 // passed gives the next blocks from `from` up to the head. The window holds
 // them; those that are below it, and not final yet, must be the ones that it
 // stands on.
-func (s *session) passed(ctx context.Context, n *node, from uint64) ([]*header, error) {
-	blocks := s.window.blocks()
+func (s *session) passed(ctx context.Context, n *rpc.Node, from uint64) ([]*rpc.Header, error) {
+	blocks := s.state.window.blocks()
 	first := blocks[0]
 	if first.Number <= from {
 		blocks = blocks[from-first.Number:]
@@ -142,12 +146,12 @@ func (s *session) passed(ctx context.Context, n *node, from uint64) ([]*header, 
 		return nil, fmt.Errorf("blocks %d to %d are not final and below the window, so late vaults wait until they are: make chain.window, which is %d, larger than the distance between the final block and the head",
 			from, first.Number-1, s.ingest.config.Window)
 	}
-	below, err := n.headers(ctx, from, first.Number-1, s.ingest.learned.of(n))
+	below, err := n.Headers(ctx, from, first.Number-1)
 	if err != nil {
 		return nil, err
 	}
 	if end := below[len(below)-1]; end.Hash != first.Parent {
-		return nil, fmt.Errorf("block %d at %s is %s, but in the log it is %s", end.Number, n.name, end.Hash, first.Parent)
+		return nil, fmt.Errorf("block %d at %s is %s, but in the log it is %s", end.Number, n.Name, end.Hash, first.Parent)
 	}
 	return below[:min(len(below), blocksAtOnce)], nil
 }

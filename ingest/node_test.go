@@ -8,13 +8,12 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // A liar is a node in front of the real one, that answers some calls itself.
@@ -94,6 +93,8 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 		return
 	case err == errHangUp:
 		panic(http.ErrAbortHandler)
+	case err == errNoMethod:
+		answer["error"] = map[string]any{"code": -32601, "message": err.Error()}
 	case err != nil:
 		answer["error"] = map[string]any{"code": -32005, "message": err.Error()}
 	default:
@@ -101,6 +102,8 @@ func (n *liar) serve(r *rig, w http.ResponseWriter, req *http.Request) {
 	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
+
+var errNoMethod = fmt.Errorf("the method does not exist")
 
 var errHangUp = fmt.Errorf("the connection is closed")
 
@@ -139,9 +142,9 @@ func TestEmptyAnswerAgainstBloom(t *testing.T) {
 				}
 				return nil, nil, false
 			})
-			r.config.RPC = Endpoints(lying.URL)
+			r.config.RPC = rpc.Endpoints(lying.URL)
 			if c.another {
-				r.config.RPC = append(r.config.RPC, Endpoint{URL: r.url})
+				r.config.RPC = append(r.config.RPC, rpc.Endpoint{URL: r.url})
 			}
 			p := r.start()
 			p.caughtUp()
@@ -194,7 +197,7 @@ func TestImplausibleLogs(t *testing.T) {
 				}
 				return nil, nil, false
 			})
-			r.config.RPC = Endpoints(lying.URL)
+			r.config.RPC = rpc.Endpoints(lying.URL)
 			p := r.start()
 			p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, fault.want) })
 			lying.tell(honest)
@@ -225,7 +228,7 @@ func TestRangesShrinkAndGrow(t *testing.T) {
 		widest = max(widest, to-from+1)
 		return nil, nil, false
 	})
-	r.config.RPC = Endpoints(lying.URL)
+	r.config.RPC = rpc.Endpoints(lying.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -249,7 +252,7 @@ func TestBlockTimesFromHeaders(t *testing.T) {
 		}
 		return logs, nil, true
 	})
-	r.config.RPC = Endpoints(bare.URL)
+	r.config.RPC = rpc.Endpoints(bare.URL)
 	p := r.start()
 	p.caughtUp()
 	r.verify()
@@ -260,7 +263,7 @@ func TestFailover(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(10)
 	first := r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, r.url)
+	r.config.RPC = rpc.Endpoints(first.URL, r.url)
 	p := r.start()
 	p.caughtUp()
 	first.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
@@ -269,7 +272,7 @@ func TestFailover(t *testing.T) {
 	r.steps(5)
 	p.caughtUp()
 	r.verify()
-	if n := testutil.CollectAndCount(p.metrics.rpcErrors); n == 0 {
+	if n := p.metric("rpc_errors_total"); n == 0 {
 		t.Error("navlog_ingest_rpc_errors_total counted nothing")
 	}
 }
@@ -282,7 +285,7 @@ func TestProgressThroughErrors(t *testing.T) {
 	r.steps(40)
 	var calls atomic.Int64
 	first := r.liar(honest)
-	r.config.RPC = Endpoints(first.URL)
+	r.config.RPC = rpc.Endpoints(first.URL)
 	flaky := func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
 		return nil, errors.New("request rate exceeded"), calls.Add(1)%10 == 0
 	}
@@ -300,7 +303,7 @@ func TestFalseReorganisation(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	watched := r.liar(honest)
-	r.config.RPC = Endpoints(watched.URL)
+	r.config.RPC = rpc.Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
@@ -357,52 +360,3 @@ func TestFalseReorganisation(t *testing.T) {
 }
 
 const otherHash = "0x00000000000000000000000000000000000000000000000000000000000000aa"
-
-// Keys in URLs are in no error, and in no status, also where the server says
-// the path again.
-func TestErrorsKeepURLsSecret(t *testing.T) {
-	closed := httptest.NewServer(nil)
-	closed.Close()
-	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, "Cannot POST "+r.URL.RequestURI(), http.StatusNotFound)
-	}))
-	t.Cleanup(echo.Close)
-	for _, server := range []string{closed.URL, echo.URL} {
-		for _, scheme := range []string{"http", "ws"} {
-			u, err := url.Parse(server)
-			if err != nil {
-				t.Fatal(err)
-			}
-			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
-			n := newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host, wallClock, newMetrics(newRegistry()))
-			_, err = n.chainID(t.Context())
-			n.close()
-			if err == nil {
-				t.Fatalf("%s answers", u)
-			}
-			for _, secret := range []string{"hunter2", "secret", "someone"} {
-				if text := err.Error() + n.health.status("").LastError; strings.Contains(text, secret) {
-					t.Errorf("the error or the status of %s holds %q: %s", u, secret, text)
-				}
-			}
-		}
-	}
-}
-
-func TestBackoffGrows(t *testing.T) {
-	b := newBackoff()
-	for range 20 {
-		if b.next > lastPause {
-			t.Fatalf("a pause of %s", b.next)
-		}
-		done, cancel := contextDone(t)
-		_ = b.sleep(done)
-		cancel()
-	}
-	if b.next != lastPause {
-		t.Errorf("after 20 failures the pause is %s, want %s", b.next, lastPause)
-	}
-	if b.reset(); b.next != firstPause {
-		t.Errorf("after success the pause is %s, want %s", b.next, firstPause)
-	}
-}

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -49,7 +50,7 @@ func runChild(text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	c.Config.RPC = Endpoints(c.RPC...)
+	c.Config.RPC = rpc.Endpoints(c.RPC...)
 	i := New(c.Config, c.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	i.hook = func(at step) error {
 		if at == c.StopAt {

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"hash/maphash"
 	"math"
 	"slices"
 	"sync"
@@ -15,6 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/time/rate"
 
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -32,11 +34,10 @@ type prover struct {
 	atOnce  uint64 // headers in a batch
 	index   index
 	readFor map[common.Address]uint64 // the index has all logs that the vault has up to this block
-	last    *header                   // that was compared, nil where the next does not go on from it
+	last    *rpc.Header               // that was compared, nil where the next does not go on from it
 
 	mu      sync.Mutex
-	covered []coverage // as it was committed last, when the log ended with seq
-	seq     uint64
+	covered []coverage                // as it was committed last
 	proven  map[common.Address]uint64 // since then
 }
 
@@ -60,14 +61,18 @@ type digest struct {
 	sum     uint64 // of everything else that is in it
 }
 
+// seed keeps whoever makes logs from making two with one digest.
+var seed = maphash.MakeSeed()
+
 func digestOf(l *event.Log) digest {
-	h := fnv.New64a()
+	var h maphash.Hash
+	h.SetSeed(seed)
 	for _, topic := range l.GetTopics() {
 		h.Write(topic)
 	}
 	h.Write(l.GetData())
 	h.Write(l.GetTxHash())
-	_ = binary.Write(h, binary.BigEndian, l.GetBlockTime())
+	_ = binary.Write(&h, binary.BigEndian, l.GetBlockTime())
 	return digest{common.Address(l.GetAddress()), kindOf(l), l.GetLogIndex(), h.Sum64()}
 }
 
@@ -86,10 +91,10 @@ func (e *disprovenError) Error() string {
 // newProver makes one where chain.prove asks for it and there are blooms.
 func (i *Ingest) newProver(s *state) *prover {
 	perSecond := float64(i.config.Prove)
-	if perSecond == 0 || i.config.Proof == ProofNone {
+	if perSecond == 0 || i.config.Proof == proof.None {
 		return nil
 	}
-	p := &prover{ingest: i, atOnce: uint64(min(headersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{}, readFor: map[common.Address]uint64{}}
+	p := &prover{ingest: i, atOnce: uint64(min(rpc.HeadersAtOnce, math.Ceil(perSecond))), proven: map[common.Address]uint64{}, readFor: map[common.Address]uint64{}}
 	p.pace = rate.NewLimiter(rate.Limit(perSecond), int(p.atOnce))
 	p.index.blocks = map[uint64]*held{}
 	p.committed(s)
@@ -98,7 +103,7 @@ func (i *Ingest) newProver(s *state) *prover {
 
 // run proves until ctx ends or something is disproven.
 func (p *prover) run(ctx context.Context) {
-	for wait := newBackoff(); ctx.Err() == nil; {
+	for wait := rpc.NewBackoff(); ctx.Err() == nil; {
 		did, err := p.step(ctx)
 		var disproven *disprovenError
 		switch {
@@ -110,11 +115,11 @@ func (p *prover) run(ctx context.Context) {
 		case err != nil && ctx.Err() == nil:
 			p.ingest.log.Warn("the proof of old blocks tries again", "error", err)
 			p.last = nil
-			_ = wait.sleep(ctx)
+			_ = wait.Sleep(ctx)
 		case did:
-			wait.reset()
+			wait.Reset()
 		default:
-			_ = sleep(ctx, time.Second)
+			_ = rpc.Sleep(ctx, time.Second)
 		}
 	}
 }
@@ -168,16 +173,16 @@ func (p *prover) step(ctx context.Context) (did bool, err error) {
 	if err := p.pace.WaitN(ctx, int(to-from+1)); err != nil {
 		return false, err
 	}
-	n, err := p.ingest.nodes.current(ctx)
+	n, err := p.ingest.nodes.Current(ctx)
 	if err != nil {
 		return false, err
 	}
-	headers, err := n.headers(ctx, from, to, p.ingest.learned.of(n))
+	headers, err := n.Headers(ctx, from, to)
 	if err != nil {
 		return false, err
 	}
 	if p.last != nil && p.last.Number+1 == from && headers[0].Parent != p.last.Hash {
-		return false, fmt.Errorf("block %d at %s has the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain", from, n.name, headers[0].Parent, p.last.Number, p.last.Hash)
+		return false, fmt.Errorf("block %d at %s has the parent %s, but block %d is %s: the nodes of chain.rpc are not of one chain", from, n.Name, headers[0].Parent, p.last.Number, p.last.Hash)
 	}
 	for _, h := range headers {
 		if err := p.compare(ctx, n, h, vaults); err != nil {
@@ -207,11 +212,11 @@ func (p *prover) advance(vaults []common.Address, number uint64) {
 
 // compare compares what the log has of a block with its header, and where that
 // tells too little with the logs of the block.
-func (p *prover) compare(ctx context.Context, n *node, h *header, vaults []common.Address) error {
+func (p *prover) compare(ctx context.Context, n *rpc.Node, h *rpc.Header, vaults []common.Address) error {
 	var ours []digest
 	if have := p.index.blocks[h.Number]; have != nil {
 		if have.hash != h.Hash {
-			return &disprovenError{h.Number, h.Hash, n.name, fmt.Sprintf("the log has it with the hash %s", have.hash)}
+			return &disprovenError{h.Number, h.Hash, n.Name, fmt.Sprintf("the log has it with the hash %s", have.hash)}
 		}
 		for _, d := range have.logs {
 			if slices.Contains(vaults, d.address) {
@@ -224,14 +229,14 @@ func (p *prover) compare(ctx context.Context, n *node, h *header, vaults []commo
 		topic := d.kind.Topic()
 		shapes[i] = &event.Log{Address: d.address[:], Topics: [][]byte{topic[:]}}
 	}
-	w := watch(vaults)
-	if !w.lacks(&h.Bloom, shapes) || !telling(&h.Bloom) {
+	w := proof.Watch(vaults)
+	if !w.Lacks(&h.Bloom, shapes) || !proof.Telling(&h.Bloom) {
 		return nil
 	}
 	if err := p.pace.Wait(ctx); err != nil {
 		return err
 	}
-	logs, err := n.oneBlock(ctx, h, w, p.ingest.config.Proof)
+	logs, err := n.OneBlock(ctx, h, w, p.ingest.config.Proof)
 	if err != nil {
 		return err
 	}
@@ -243,7 +248,7 @@ func (p *prover) compare(ctx context.Context, n *node, h *header, vaults []commo
 	slices.SortFunc(ours, byIndex)
 	slices.SortFunc(theirs, byIndex)
 	if !slices.Equal(ours, theirs) {
-		return &disprovenError{h.Number, h.Hash, n.name, fmt.Sprintf("it has %d logs of the vaults, the log has %d, and they are not the same", len(theirs), len(ours))}
+		return &disprovenError{h.Number, h.Hash, n.Name, fmt.Sprintf("it has %d logs of the vaults, the log has %d, and they are not the same", len(theirs), len(ours))}
 	}
 	return nil
 }
@@ -273,22 +278,19 @@ func (p *prover) read(ctx context.Context) error {
 	return nil
 }
 
-// forget drops what was compared when it was read. Of records that are newer than
-// the coverage that we know it cannot be said.
+// forget drops what will not be compared: blocks that are proven, of a session
+// before this one, and vaults that left the configuration. Blocks above the last
+// believed one stay, although they were compared when they were read: it moves, and
+// the proof begins below them again.
 func (p *prover) forget() {
-	p.mu.Lock()
-	newer := p.index.last.Seq > p.seq
-	p.mu.Unlock()
-	if newer {
-		return
-	}
 	known := map[common.Address]coverage{}
 	for _, c := range p.known() {
 		known[c.address] = c
 	}
 	for number, have := range p.index.blocks {
 		have.logs = slices.DeleteFunc(have.logs, func(d digest) bool {
-			return number > known[d.address].believed
+			c, ours := known[d.address]
+			return !ours || number <= c.proven
 		})
 		if len(have.logs) == 0 {
 			delete(p.index.blocks, number)
@@ -338,7 +340,7 @@ func (p *prover) committed(s *state) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.covered, p.seq = slices.Clone(s.covered), s.seq
+	p.covered = slices.Clone(s.covered)
 }
 
 // ended says that a vault's proof came to its end since the last commit, which

@@ -8,6 +8,10 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
 )
 
 // shortHistory has a few thousand blocks below the window.
@@ -37,7 +41,7 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 
 	full := shortHistory(t)
 	r = full.rig()
-	r.config.Proof = ProofFull
+	r.config.Proof = proof.Full
 	p = r.start()
 	full.caughtUp(p)
 	if got := p.Status().ProvenTo; got != full.tip {
@@ -73,7 +77,7 @@ func TestBelievedBlocksAreProvenLater(t *testing.T) {
 	}
 
 	// A vault that comes later is proven for itself.
-	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: fakeVaults[1].Hex(), StartBlock: 3_000})
+	r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: historyVaults[1].Hex(), StartBlock: 3_000})
 	p = r.start()
 	p.until("proof of the late vault", func(st Status) bool {
 		return st.State == Following && len(st.LateVaults) == 0 && len(r.cursor().GetVaults()) == 2 && st.ProvenTo == h.tip
@@ -170,4 +174,29 @@ func TestProofBesideReorganisations(t *testing.T) {
 	r.steps(40)
 	p.caughtUp()
 	proven()
+}
+
+// Logs of blocks that were compared when they were read stay in the index, for what
+// is believed later may lie above them: the proof then begins below.
+func TestProofRemembersComparedBlocks(t *testing.T) {
+	address := historyVaults[0]
+	p := &prover{
+		ingest: &Ingest{vaults: []vault{{address: address, start: 1}}}, proven: map[common.Address]uint64{},
+		covered: []coverage{{address: address, start: 1, to: 90, believed: 50, proven: 20}}, index: index{blocks: map[uint64]*held{}},
+	}
+	for seq, number := range []uint64{15, 40, 80} {
+		for _, of := range []common.Address{address, historyVaults[1]} {
+			p.index.apply(chainlog.Entry{Record: &event.Record{Seq: uint64(seq) + 1, Fact: logFact(&event.Log{Address: of[:], BlockNumber: number, BlockHash: make([]byte, 32)}).Fact}})
+		}
+	}
+	p.forget()
+	for number, want := range map[uint64]int{15: 0, 40: 1, 80: 1} {
+		have := 0
+		if b := p.index.blocks[number]; b != nil {
+			have = len(b.logs)
+		}
+		if have != want {
+			t.Errorf("the index has %d logs of block %d, want %d", have, number, want)
+		}
+	}
 }

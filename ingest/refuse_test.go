@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
@@ -81,11 +82,11 @@ func TestAnotherChainIsRefused(t *testing.T) {
 	other.url = fresh.URL
 	other.deployAgain() // the vaults exist there too: it is the genesis that is wrong
 
-	r.config.RPC = Endpoints(fresh.URL)
+	r.config.RPC = rpc.Endpoints(fresh.URL)
 	r.refused("genesis", "correct chain.rpc", "delete chain.")
 
 	// Of two endpoints on different chains the second one is found out at the start.
-	r.config.RPC = Endpoints(r.url, fresh.URL)
+	r.config.RPC = rpc.Endpoints(r.url, fresh.URL)
 	r.refused("chain.rpc[1]", "genesis", "remove the wrong one")
 	r.verify() // nothing was appended
 
@@ -118,7 +119,7 @@ func TestVaultNames(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	r.config.RPC = Endpoints(mute.URL)
+	r.config.RPC = rpc.Endpoints(mute.URL)
 	p := r.start()
 	p.caughtUp()
 	all := r.verify()
@@ -139,7 +140,7 @@ func TestVaultNamesOfAnyBytes(t *testing.T) {
 	answer, err := parsed.Methods["name"].Outputs.Pack("\xff\xfe" + strings.Repeat("é", 500_000))
 	r.must(err)
 	names := selectors("name()", "symbol()")
-	r.config.RPC = Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+	r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return hexutil.Bytes(answer), nil, method == "eth_call" && names(string(params[0]))
 	}).URL)
 	r.start().caughtUp()
@@ -200,7 +201,7 @@ func TestCorruptRecordsAreRefused(t *testing.T) {
 	})
 	t.Run("a hole in the log", func(t *testing.T) {
 		r := indexed(t)
-		record := blockFact(&header{Number: 1})
+		record := blockFact(&rpc.Header{Number: 1})
 		record.Seq, record.ChainId = r.cursor().GetSeq()+2, r.config.ID
 		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})
 		r.refused("records were lost")
@@ -246,7 +247,7 @@ func TestLogThatIsTooLongIsRefused(t *testing.T) {
 				}
 				return logs, nil, true
 			})
-			r.config.RPC = Endpoints(long.URL)
+			r.config.RPC = rpc.Endpoints(long.URL)
 			r.refused("has 1100000 bytes of data", "cannot be indexed beyond block", "remove it from chain.vaults")
 			for _, record := range r.verify() {
 				if record.GetLog() != nil {
@@ -272,7 +273,7 @@ func TestUnreachableEngines(t *testing.T) {
 	const port = "127.0.0.1:1" // nothing listens there
 	t.Run("node", func(t *testing.T) {
 		r := newRig(t, kfake)
-		r.config.RPC = Endpoints("http://" + port)
+		r.config.RPC = rpc.Endpoints("http://" + port)
 		r.refused("no endpoint of chain.rpc answers", port)
 	})
 	t.Run("Kafka", func(t *testing.T) {

@@ -5,22 +5,23 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
 )
 
 // otherBranch looks whether the node has another block at the height of the
 // head. It is believed only when it is read twice.
-func (s *session) otherBranch(ctx context.Context, n *node, tip *header) (*header, error) {
-	if tip.Number == s.head.Number && tip.Hash == s.head.Hash || tip.Number == s.head.Number+1 && tip.Parent == s.head.Hash {
+func (s *session) otherBranch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (*rpc.Header, error) {
+	if tip.Number == s.state.head.Number && tip.Hash == s.state.head.Hash || tip.Number == s.state.head.Number+1 && tip.Parent == s.state.head.Hash {
 		return nil, nil
 	}
-	var other *header
+	var other *rpc.Header
 	for range 2 {
-		h, err := n.byNumber(ctx, s.head.Number)
+		h, err := n.ByNumber(ctx, s.state.head.Number)
 		if err != nil {
 			return nil, err
 		}
-		if h.Hash == s.head.Hash {
+		if h.Hash == s.state.head.Hash {
 			return nil, nil
 		}
 		other = h
@@ -32,22 +33,22 @@ func (s *session) otherBranch(ctx context.Context, n *node, tip *header) (*heade
 // height and is not behind: then the nodes have not agreed yet, and nothing is
 // taken back before they do. Another endpoint takes its turn meanwhile, so that
 // one that is alone on a fork is left.
-func (s *session) believe(ctx context.Context, n *node, other *header) (more bool, err error) {
+func (s *session) believe(ctx context.Context, n *rpc.Node, other *rpc.Header) (more bool, err error) {
 	if keeper := s.keeper(ctx, n); keeper != nil {
-		s.ingest.metrics.disagreements.WithLabelValues(keeper.name).Inc()
+		s.ingest.metrics.disagreements.WithLabelValues(keeper.Name).Inc()
 		s.ingest.note(func(st *Status) {
 			st.Reason = fmt.Sprintf("%s and %s disagree about block %d: %s has %s, %s has %s, as the log does; a reorganisation is believed when they agree",
-				n.name, keeper.name, other.Number, n.name, other.Hash, keeper.name, s.head.Hash)
+				n.Name, keeper.Name, other.Number, n.Name, other.Hash, keeper.Name, s.state.head.Hash)
 		})
-		s.nodes.next()
+		s.nodes.Next()
 		return false, nil
 	}
 	return true, s.reorganise(ctx, n, other)
 }
 
 // keeper is an endpoint other than n whose chain still goes through our head.
-func (s *session) keeper(ctx context.Context, n *node) *node {
-	for _, other := range s.nodes.others(n) {
+func (s *session) keeper(ctx context.Context, n *rpc.Node) *rpc.Node {
+	for _, other := range s.nodes.Others(n) {
 		if s.keeps(ctx, other) {
 			return other
 		}
@@ -58,22 +59,22 @@ func (s *session) keeper(ctx context.Context, n *node) *node {
 // keeps says that the chain of an endpoint goes through our head. One that fails
 // or is behind says nothing, and neither does one whose head lags: it may have
 // stopped at our head, which left the chain of the others.
-func (s *session) keeps(ctx context.Context, n *node) bool {
-	if s.nodes.identified(ctx, n) != nil {
+func (s *session) keeps(ctx context.Context, n *rpc.Node) bool {
+	if s.nodes.Identified(ctx, n) != nil {
 		return false
 	}
-	if tip, err := n.latest(ctx); err != nil || tip.Number < s.head.Number || n.health.rank() == lagging {
+	if tip, err := n.Latest(ctx); err != nil || tip.Number < s.state.head.Number || n.Lags() {
 		return false
 	}
-	h, err := n.byNumber(ctx, s.head.Number)
-	return err == nil && h.Hash == s.head.Hash
+	h, err := n.ByNumber(ctx, s.state.head.Number)
+	return err == nil && h.Hash == s.state.head.Hash
 }
 
 // reorganise replaces the blocks above the common ancestor by the branch that
 // ends with tip, a block at the height of the head: one unit, the lost records
 // first and newest first, then the new blocks. The branch is read by hash from
 // its end down, so it is one branch even when the node moves on meanwhile.
-func (s *session) reorganise(ctx context.Context, n *node, tip *header) error {
+func (s *session) reorganise(ctx context.Context, n *rpc.Node, tip *rpc.Header) error {
 	branch, deep, err := s.branch(ctx, n, tip)
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (s *session) reorganise(ctx context.Context, n *node, tip *header) error {
 	}
 	ancestor := branch[0].Number - 1
 	var unit []*event.Record
-	for _, lost := range s.window.above(ancestor) {
+	for _, lost := range s.state.window.above(ancestor) {
 		unit = append(unit, retraction(lost))
 	}
 	for _, h := range branch {
@@ -93,7 +94,7 @@ func (s *session) reorganise(ctx context.Context, n *node, tip *header) error {
 		}
 		unit = append(unit, facts...)
 	}
-	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.head.Hash, "new", tip.Hash)
+	s.ingest.log.Warn("the chain was reorganised", "depth", len(branch), "ancestor", ancestor, "old", s.state.head.Hash, "new", tip.Hash)
 	return s.commit(ctx, &change{units: [][]*event.Record{unit}, head: tip, ancestor: &ancestor, covered: s.cutBack(ancestor)})
 }
 
@@ -101,8 +102,8 @@ func (s *session) reorganise(ctx context.Context, n *node, tip *header) error {
 // and does not read again, because they left the configuration or are late: it
 // ends at the ancestor, so that the new branch is read when their turn comes.
 func (s *session) cutBack(ancestor uint64) (cut []coverage) {
-	joined := s.joined(s.head.Number)
-	for _, have := range s.covered {
+	joined := s.joined(s.state.head.Number)
+	for _, have := range s.state.covered {
 		if have.to > ancestor && !slices.Contains(joined, have.address) {
 			have.to = max(have.start-1, ancestor)
 			cut = append(cut, have)
@@ -114,27 +115,27 @@ func (s *session) cutBack(ancestor uint64) (cut []coverage) {
 // branch reads the blocks from the common ancestor, which is not part of it, to
 // tip, lowest first. Where the ancestor is below the final block or the window
 // it says why ingest must freeze.
-func (s *session) branch(ctx context.Context, n *node, tip *header) (branch []*header, deep string, err error) {
-	ours := s.window.hashes()
+func (s *session) branch(ctx context.Context, n *rpc.Node, tip *rpc.Header) (branch []*rpc.Header, deep string, err error) {
+	ours := s.state.window.hashes()
 	for h := tip; ; {
 		branch = append(branch, h)
-		if h.Number == 0 || h.Number <= s.final {
-			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.name, h.Hash), nil
+		if h.Number == 0 || h.Number <= s.state.final {
+			return nil, fmt.Sprintf("block %d is final, but the chain at %s has another one there, with hash %s", h.Number, n.Name, h.Hash), nil
 		}
 		parent, known := ours[h.Number-1]
 		if !known {
-			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.name, h.Number, s.ingest.config.Window), nil
+			return nil, fmt.Sprintf("the chain at %s differs from the log from block %d on, which is below the window of %d blocks", n.Name, h.Number, s.ingest.config.Window), nil
 		}
 		if parent == h.Parent {
 			slices.Reverse(branch)
 			return branch, "", nil
 		}
-		below, err := n.byHash(ctx, h.Parent)
+		below, err := n.ByHash(ctx, h.Parent)
 		if err != nil {
 			return nil, "", err
 		}
 		if below.Number != h.Number-1 {
-			return nil, "", fmt.Errorf("%s answers block %d as the parent of block %d", n.name, below.Number, h.Number)
+			return nil, "", fmt.Errorf("%s answers block %d as the parent of block %d", n.Name, below.Number, h.Number)
 		}
 		h = below
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -147,7 +148,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(20)
 			between := r.liar(honest)
-			r.config.RPC = Endpoints(between.URL)
+			r.config.RPC = rpc.Endpoints(between.URL)
 			p := r.start()
 			var happened atomic.Int32
 			for round := range uint64(4) {
@@ -188,7 +189,7 @@ func TestShorterChain(t *testing.T) {
 	r.must(err)
 	r.steps(3)
 	watched := r.liar(honest)
-	r.config.RPC = Endpoints(watched.URL)
+	r.config.RPC = rpc.Endpoints(watched.URL)
 	p := r.start()
 	p.caughtUp()
 	seq := p.Status().Seq
@@ -377,7 +378,7 @@ func TestReorganisationNeedsAgreement(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, second.URL)
+	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.start()
 	p.caughtUp()
 	seq, height := p.Status().Seq, fmt.Sprintf(`"%#x"`, r.height())
@@ -436,7 +437,7 @@ func TestAnyEndpointKeepsOurBlock(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, second.URL, third.URL)
+	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
 	p := r.start()
 	p.caughtUp()
 	seq := p.Status().Seq
@@ -459,7 +460,7 @@ func TestEndpointAloneOnAForkIsLeft(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second, third := r.liar(honest), r.liar(honest), r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, second.URL, third.URL)
+	r.config.RPC = rpc.Endpoints(first.URL, second.URL, third.URL)
 	p := r.start()
 	p.caughtUp()
 	fork := r.height()
@@ -491,7 +492,7 @@ func TestStoppedEndpointKeepsNothing(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(20)
 	first, second := r.liar(honest), r.liar(honest)
-	r.config.RPC = Endpoints(first.URL, second.URL)
+	r.config.RPC = rpc.Endpoints(first.URL, second.URL)
 	p := r.start()
 	p.caughtUp()
 	p.halt()
@@ -502,8 +503,8 @@ func TestStoppedEndpointKeepsNothing(t *testing.T) {
 		return dead, nil, method == "eth_getBlockByNumber" && (string(params[0]) == `"latest"` || string(params[0]) == height)
 	})
 	r.reorg(2)
-	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_increaseTime", hexutil.Uint64(2*lagSeconds)))
-	r.mine(lagBlocks)
+	r.must(r.chain.Client().CallContext(r.ctx, nil, "evm_increaseTime", hexutil.Uint64(60)))
+	r.mine(3) // enough for the second endpoint to lag
 	p = r.start()
 	p.caughtUp()
 	if depth := reorgOf(r.verify()); depth != 2 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -59,7 +60,7 @@ const (
 // can go on with; only the last one ends the freeze. It returns a *RefusedError
 // where there is nothing to resume or the node is not to be believed yet.
 func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
-	defer i.nodes.close()
+	defer i.nodes.Close()
 	s := i.newSession(nil)
 	if accept {
 		client, err := i.transactional()
@@ -80,7 +81,7 @@ func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 		return nil, refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(i.config.ID))
 	}
 	i.instance = cursor.GetInstanceId()
-	n, err := i.nodes.first(ctx)
+	n, err := i.nodes.First(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +89,7 @@ func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 	if err != nil || !accept {
 		return plan, err
 	}
-	i.log.Warn("the operator accepts the chain", "endpoint", n.name, "ancestor", ancestor.Number, "records", plan.Records, "frozen", plan.Frozen)
+	i.log.Warn("the operator accepts the chain", "endpoint", n.Name, "ancestor", ancestor.Number, "records", plan.Records, "frozen", plan.Frozen)
 	if err := s.accept(ctx, plan, ancestor); err != nil {
 		return nil, fmt.Errorf("take back what is above block %d: %w; the log is whole and still frozen: run the command again", ancestor.Number, err)
 	}
@@ -98,17 +99,17 @@ func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 
 // plan finds the ancestor, and restores the window to all that is above it and
 // what an ingest would need whose head it is.
-func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, error) {
-	tip, err := n.latest(ctx)
+func (s *session) plan(ctx context.Context, n *rpc.Node) (*Resumption, *rpc.Header, error) {
+	tip, err := n.Latest(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	if tip.Number < s.head.Number {
-		return nil, nil, refuse("the head at %s is block %d, below the log's block %d: wait until the node is in sync, or correct chain.rpc", n.name, tip.Number, s.head.Number)
+	if tip.Number < s.state.head.Number {
+		return nil, nil, refuse("the head at %s is block %d, below the log's block %d: wait until the node is in sync, or correct chain.rpc", n.Name, tip.Number, s.state.head.Number)
 	}
-	if h, err := n.byNumber(ctx, s.head.Number); err == nil && h.Hash != s.head.Hash {
+	if h, err := n.ByNumber(ctx, s.state.head.Number); err == nil && h.Hash != s.state.head.Hash {
 		if keeper := s.keeper(ctx, n); keeper != nil {
-			return nil, nil, refuse("%s has another block %d than the log, but %s has the log's: take the wrong one out of chain.rpc", n.name, s.head.Number, keeper.name)
+			return nil, nil, refuse("%s has another block %d than the log, but %s has the log's: take the wrong one out of chain.rpc", n.Name, s.state.head.Number, keeper.Name)
 		}
 	}
 	ancestor, err := s.ancestor(ctx, n)
@@ -120,10 +121,10 @@ func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, erro
 		return nil, nil, err
 	}
 	plan := &Resumption{
-		ChainID: s.ingest.config.ID, Frozen: s.frozen, Endpoint: n.name,
-		Head: Place{s.head.Number, s.head.Hash.Hex()}, Ancestor: Place{ancestor.Number, ancestor.Hash.Hex()},
+		ChainID: s.ingest.config.ID, Frozen: s.state.frozen, Endpoint: n.Name,
+		Head: Place{s.state.head.Number, s.state.head.Hash.Hex()}, Ancestor: Place{ancestor.Number, ancestor.Hash.Hex()},
 	}
-	for _, lost := range s.window.above(ancestor.Number) {
+	for _, lost := range s.state.window.above(ancestor.Number) {
 		plan.Records++
 		if lost.GetBlock() != nil {
 			plan.Blocks++
@@ -131,7 +132,7 @@ func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, erro
 			plan.Logs++
 		}
 	}
-	plan.Referrals, err = n.gone(ctx, s.ingest.config.ID, told)
+	plan.Referrals, err = gone(ctx, n, s.ingest.config.ID, told)
 	return plan, ancestor, err
 }
 
@@ -140,12 +141,12 @@ func (s *session) plan(ctx context.Context, n *node) (*Resumption, *header, erro
 // ancestor that were told, those included that an earlier, unfinished
 // resumption took back.
 func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Record, err error) {
-	s.window = window{}
-	toldTo := min(s.told, ancestor)
-	s.floor = max(min(s.final, toldTo), ancestor-min(ancestor, s.ingest.config.Window))
+	s.state.window = window{}
+	toldTo := min(s.state.told, ancestor)
+	s.state.floor = max(min(s.state.final, toldTo), ancestor-min(ancestor, s.ingest.config.Window))
 	var unfinished []*event.Record
 	wasTold := func(r *event.Record) bool {
-		return r.GetLog().GetBlockNumber() <= s.told && referralOf(r.GetLog()) != nil
+		return r.GetLog().GetBlockNumber() <= s.state.told && referralOf(r.GetLog()) != nil
 	}
 	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
 		switch kind := e.GetDecision().GetKind(); {
@@ -156,12 +157,12 @@ func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Re
 		case unfinished != nil && e.GetRetracts() != 0 && wasTold(e.Record):
 			unfinished = append(unfinished, e.Record)
 		}
-		if e.GetRetracts() != 0 || matters(e.Record, s.floor, toldTo) {
-			s.window.apply(e)
+		if e.GetRetracts() != 0 || matters(e.Record, s.state.floor, toldTo) {
+			s.state.window.apply(e)
 		}
 		return nil
 	}, s.ingest.kafka.Options()...)
-	for _, lost := range s.window.above(ancestor) {
+	for _, lost := range s.state.window.above(ancestor) {
 		if wasTold(lost.Record) {
 			told = append(told, lost.Record)
 		}
@@ -171,21 +172,21 @@ func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Re
 
 // accept takes back what is above the ancestor, in as many transactions as it
 // needs. Up to the last one the log stays frozen.
-func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *header) error {
-	units := append(takenBack(s.window.above(ancestor.Number), s.ingest.takeBack.asUnit), []*event.Record{decision(acceptReorgClose, plan)})
-	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.frozen}
+func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header) error {
+	units := append(takenBack(s.state.window.above(ancestor.Number), s.ingest.takeBack.asUnit), []*event.Record{decision(acceptReorgClose, plan)})
+	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.state.frozen}
 	records := 0
 	for _, unit := range units {
 		if records += len(unit); records > s.ingest.takeBack.atOnce {
 			if err := s.commit(ctx, c); err != nil {
 				return err
 			}
-			c, records = &change{frozen: s.frozen}, len(unit)
+			c, records = &change{frozen: s.state.frozen}, len(unit)
 		}
 		c.units = append(c.units, unit)
 	}
 	c.head, c.ancestor, c.reopens, c.frozen = ancestor, &ancestor.Number, true, ""
-	for _, v := range s.covered {
+	for _, v := range s.state.covered {
 		v.to = max(v.start-1, min(v.to, ancestor.Number))
 		c.covered = append(c.covered, v)
 	}
@@ -225,12 +226,12 @@ const frozenPause = 250 * time.Millisecond
 // of the writer that it found, has ended the freeze, or until another writer has
 // taken over.
 func (s *session) stayFrozen(ctx context.Context) error {
-	s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", s.frozen)
+	s.ingest.log.Error("ingest is frozen: nothing is appended until an operator acts (see `navlog ingest resume`)", "reason", s.state.frozen)
 	s.ingest.note(func(st *Status) {
-		st.State, st.Reason = Frozen, s.frozen+"; `navlog ingest resume` shows what it takes to go on with that chain"
+		st.State, st.Reason = Frozen, s.state.frozen+"; `navlog ingest resume` shows what it takes to go on with that chain"
 	})
 	for {
-		if sleep(ctx, max(s.ingest.config.PollInterval, frozenPause)) != nil {
+		if rpc.Sleep(ctx, max(s.ingest.config.PollInterval, frozenPause)) != nil {
 			return nil
 		}
 		cursor, err := s.ingest.readCursor(ctx)

@@ -17,6 +17,7 @@ import (
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -323,7 +324,7 @@ func TestResumeIsRefused(t *testing.T) {
 	r.must(r.chain.Client().CallContext(r.ctx, &ours, "eth_getBlockByNumber", fmt.Sprintf("%#x", r.height()), false))
 	ours["hash"] = fmt.Sprintf("0x%x", r.cursor().GetHead().GetHash())
 	t.Run("a node that is behind", func(t *testing.T) {
-		r.config.RPC = Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+		r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return old, nil, method == "eth_getBlockByNumber" && string(params[0]) == `"latest"`
 		}).URL)
 		refused(t, r, "wait until the node is in sync")
@@ -332,12 +333,12 @@ func TestResumeIsRefused(t *testing.T) {
 		keeper := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return ours, nil, method == "eth_getBlockByNumber" && string(params[0]) == fmt.Sprintf(`"%#x"`, r.height())
 		})
-		r.config.RPC = append(Endpoints(r.url), Endpoints(keeper.URL)...)
+		r.config.RPC = append(rpc.Endpoints(r.url), rpc.Endpoints(keeper.URL)...)
 		refused(t, r, "take the wrong one out of chain.rpc")
 	})
 	t.Run("another chain", func(t *testing.T) {
 		fresh := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
-		r.config.RPC = Endpoints(fresh.URL)
+		r.config.RPC = rpc.Endpoints(fresh.URL)
 		refused(t, r, "genesis")
 	})
 	r.config = good

@@ -14,16 +14,16 @@ import (
 
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/ethclient"
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -69,6 +69,21 @@ func counterValue(t *testing.T, c prometheus.Collector) float64 {
 	return testutil.ToFloat64(c)
 }
 
+// metric is the sum of all counters or gauges of one name.
+func (p *process) metric(name string) (sum float64) {
+	p.rig.t.Helper()
+	families, err := p.reg.Gather()
+	p.rig.must(err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "navlog_ingest_"+name {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
 // newRig starts a chain on which the block that is eight below the head is
 // final, with three vaults and nothing in them.
 func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
@@ -88,8 +103,8 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	}
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = brokers(t)
-	r.config = DefaultConfig()
-	r.config.ID, r.config.RPC, r.config.PollInterval = id, Endpoints(anvil.URL), 20*time.Millisecond
+	r.config = DefaultConfig().Complete()
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
@@ -142,7 +157,7 @@ func (r *rig) final() uint64 {
 		height := r.height()
 		return height - min(height, depth)
 	}
-	h, err := r.chain.HeaderByNumber(r.ctx, big.NewInt(int64(rpc.FinalizedBlockNumber)))
+	h, err := r.chain.HeaderByNumber(r.ctx, big.NewInt(int64(ethrpc.FinalizedBlockNumber)))
 	r.must(err)
 	return h.Number.Uint64()
 }
@@ -151,6 +166,7 @@ func (r *rig) final() uint64 {
 type process struct {
 	*Ingest
 	rig  *rig
+	reg  *prometheus.Registry
 	stop context.CancelFunc
 	done chan struct{}
 	err  error // after done
@@ -163,9 +179,10 @@ var errKilled = errors.New("killed by the test")
 func (r *rig) start(prepare ...func(*Ingest)) *process {
 	r.t.Helper()
 	r.must(r.config.Validate())
+	reg := newRegistry()
 	p := &process{
-		Ingest: New(r.config, r.kafka, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler)),
-		rig:    r, done: make(chan struct{}),
+		Ingest: New(r.config, r.kafka, nil, reg, slog.New(slog.DiscardHandler)),
+		rig:    r, reg: reg, done: make(chan struct{}),
 	}
 	if r.partsAtOnce > 0 {
 		p.partsAtOnce = r.partsAtOnce
@@ -208,13 +225,13 @@ func (r *rig) followWithoutFirst(steps int) {
 func (r *rig) session() *session {
 	r.t.Helper()
 	i := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
-	r.t.Cleanup(i.nodes.close)
+	r.t.Cleanup(i.nodes.Close)
 	client, err := i.transactional()
 	r.must(err)
 	r.t.Cleanup(client.Close)
 	r.must(fence(r.ctx, client))
 	s := i.newSession(client)
-	r.t.Cleanup(func() { s.ranges.close() })
+	r.t.Cleanup(func() { s.ranges.Close() })
 	_, err = s.restore(r.ctx)
 	r.must(err)
 	return s

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -19,14 +20,14 @@ import (
 // session is the life of one transactional client. It begins with what the
 // broker says and ends with the first transaction that fails.
 type session struct {
-	*state
+	state  *state // what the log says; nil before restore
 	ingest *Ingest
-	nodes  *nodes
+	nodes  *rpc.Pool
 	client *kgo.Client
 
-	prover       *prover   // nil where nothing is proven afterwards
-	ranges       *pipeline // of final blocks, read ahead; nil while there are none
-	appended     *header   // the last of them that was appended; nil before the first
+	prover       *prover       // nil where nothing is proven afterwards
+	ranges       *rpc.Pipeline // of final blocks, read ahead; nil while there are none
+	appended     *rpc.Header   // the last of them that was appended; nil before the first
 	doubts       doubts
 	lateness     lateness
 	noFinalNoted bool
@@ -36,7 +37,7 @@ type session struct {
 // session fences every other writer, restores the state and advances until ctx
 // ends or a transaction fails. last is the instance of the newest cursor that a
 // session of this Run has seen or written.
-func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error {
+func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) error {
 	if *last != nil {
 		if err := i.stillOurs(ctx, *last); err != nil {
 			return err
@@ -51,7 +52,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		return err
 	}
 	s := i.newSession(client)
-	defer func() { s.ranges.close() }()
+	defer func() { s.ranges.Close() }()
 	cursor, err := s.restore(ctx)
 	if err != nil {
 		return err
@@ -61,11 +62,11 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 		*last = i.instance
 	}
 	if cursor != nil && !bytes.Equal(*last, i.instance) {
-		if err := s.commit(ctx, &change{claim: true, frozen: s.frozen}); err != nil {
+		if err := s.commit(ctx, &change{claim: true, frozen: s.state.frozen}); err != nil {
 			return err
 		}
 	}
-	if s.prover = i.newProver(s.state); s.prover != nil && s.frozen == "" {
+	if s.prover = i.newProver(s.state); s.prover != nil && s.state.frozen == "" {
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup
 		stopped.Go(func() { s.prover.run(proving) })
@@ -75,7 +76,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *backoff) error
 }
 
 func (i *Ingest) newSession(client *kgo.Client) *session {
-	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: newBackoff()}, heard: map[view]hexutil.Bytes{}}
+	return &session{ingest: i, nodes: i.nodes, client: client, lateness: lateness{wait: rpc.NewBackoff()}, heard: map[view]hexutil.Bytes{}}
 }
 
 // transactional makes the client of the chain's one writer.
@@ -129,7 +130,7 @@ func (i *Ingest) readCursor(ctx context.Context) (*event.Cursor, error) {
 // restore makes the state from the cursor and the log's tail, or that of a new
 // log. The cursor is nil for a new log.
 func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
-	if _, err := s.nodes.first(ctx); err != nil {
+	if _, err := s.nodes.First(ctx); err != nil {
 		return nil, err
 	}
 	cursor, err := s.ingest.readCursor(ctx)
@@ -140,13 +141,13 @@ func (s *session) restore(ctx context.Context) (*event.Cursor, error) {
 		return nil, s.ingest.unlessMoved(ctx, cursor, err)
 	}
 	s.ingest.note(func(st *Status) { st.indexed(s.state) })
-	s.ingest.noteProven(s.covered)
+	s.ingest.noteProven(s.state.covered)
 	s.ingest.metrics.position(s.state)
 	return cursor, nil
 }
 
 func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
-	genesis := *s.nodes.genesis
+	genesis := s.nodes.Genesis()
 	bounded, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	origin, err := chainlog.ReadOrigin(bounded, s.ingest.config.ID, s.ingest.kafka.Options()...)
@@ -158,7 +159,7 @@ func (s *session) restoreFrom(ctx context.Context, cursor *event.Cursor) error {
 	}
 	if cursor == nil {
 		s.state = &state{logID: make([]byte, 16), genesis: genesis}
-		rand.Read(s.logID)
+		rand.Read(s.state.logID)
 		return nil
 	}
 	if s.state, err = stateOf(cursor); err != nil {
@@ -194,18 +195,18 @@ func (s *session) readTail(ctx context.Context, cursor *event.Cursor) error {
 		if b := e.GetBlock(); b != nil && !whole(b) {
 			return &chainlog.CorruptError{Topic: chainlog.LogTopic(s.ingest.config.ID), Offset: e.Offset, Err: fmt.Errorf("the hashes of block %d are not 32 bytes long", b.GetNumber())}
 		}
-		s.window.apply(e)
-		last, s.offset = e.GetSeq(), e.Offset
+		s.state.window.apply(e)
+		last, s.state.offset = e.GetSeq(), e.Offset
 		return nil
 	}, s.ingest.kafka.Options()...)
 	if err != nil {
 		return err
 	}
-	if last != s.seq {
+	if last != s.state.seq {
 		return refuse("%s ends with seq %d, but %s says %d: one of the topics was restored or written by somebody else; restore both from the same backup",
-			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.seq)
+			chainlog.LogTopic(s.ingest.config.ID), last, chainlog.CursorTopic(s.ingest.config.ID), s.state.seq)
 	}
-	s.prune(s.ingest.config.Window)
+	s.state.prune(s.ingest.config.Window)
 	return nil
 }
 
@@ -247,9 +248,9 @@ func (i *Ingest) startsKept(cursor *event.Cursor) error {
 }
 
 // follow advances until ctx ends, a transaction fails or the log is frozen.
-func (s *session) follow(ctx context.Context, wait *backoff) error {
+func (s *session) follow(ctx context.Context, wait *rpc.Backoff) error {
 	for {
-		if s.frozen != "" {
+		if s.state.frozen != "" {
 			return s.stayFrozen(ctx)
 		}
 		more, err := s.advance(ctx)
@@ -262,14 +263,14 @@ func (s *session) follow(ctx context.Context, wait *backoff) error {
 		case err != nil:
 			s.ingest.log.Warn("ingest tries again", "error", err)
 			s.ingest.note(func(st *Status) { st.Reason = err.Error() })
-			s.nodes.next()
-			if wait.sleep(ctx) != nil {
+			s.nodes.Next()
+			if wait.Sleep(ctx) != nil {
 				return nil
 			}
 			continue
 		}
-		wait.reset()
-		if !more && s.nodes.rest(ctx, s.ingest.config.PollInterval) != nil {
+		wait.Reset()
+		if !more && s.nodes.Rest(ctx, s.ingest.config.PollInterval) != nil {
 			return nil
 		}
 	}

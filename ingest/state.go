@@ -6,6 +6,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -17,8 +18,8 @@ type state struct {
 	logID   []byte
 	genesis common.Hash
 	seq     uint64
-	offset  int64   // of record seq
-	head    *header // newest indexed block, nil before the first
+	offset  int64       // of record seq
+	head    *rpc.Header // newest indexed block, nil before the first
 	final   uint64
 	told    uint64 // referrals of blocks up to this one were written
 	covered []coverage
@@ -68,7 +69,7 @@ func (s *state) hashAt(number uint64) (hash common.Hash, known bool) {
 // change is what one transaction does to the state.
 type change struct {
 	units    [][]*event.Record // facts (and retracts); seq and boundary are given by the writer
-	head     *header           // the new head, nil to keep it
+	head     *rpc.Header       // the new head, nil to keep it
 	ancestor *uint64           // of a reorganisation: blocks above it are gone
 	reopens  bool              // by an operator's decision, blocks above the ancestor are not final any more
 	final    uint64            // raises the final block when it is higher
@@ -163,7 +164,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 	}
 	c.WindowSeq, c.WindowOffset = s.restart()
 	if s.head != nil {
-		c.Head = s.head.record()
+		c.Head = s.head.Record()
 	}
 	for _, v := range s.covered {
 		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven})
@@ -182,7 +183,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 		frozen: c.GetFrozen(), floor: c.GetWindowBlock(),
 	}
 	if c.GetHead() != nil {
-		s.head = headerOf(c.GetHead())
+		s.head = rpc.HeaderOf(c.GetHead())
 	}
 	for _, v := range c.GetVaults() {
 		s.covered = append(s.covered, coverage{
@@ -221,8 +222,8 @@ func whole(b *event.Block) bool {
 
 func logFact(l *event.Log) *event.Record { return &event.Record{Fact: &event.Record_Log{Log: l}} }
 
-func blockFact(h *header) *event.Record {
-	return &event.Record{Fact: &event.Record_Block{Block: h.record()}}
+func blockFact(h *rpc.Header) *event.Record {
+	return &event.Record{Fact: &event.Record_Block{Block: h.Record()}}
 }
 
 func vaultFact(v *event.Vault) *event.Record {

@@ -19,6 +19,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -29,24 +30,24 @@ import (
 // confirmations that change with every restart.
 type model struct {
 	rng           *rand.Rand
-	chain         []*header // block n at index n
-	branch        int       // makes hashes of new branches new
+	chain         []*rpc.Header // block n at index n
+	branch        int           // makes hashes of new branches new
 	records       []chainlog.Entry
 	told          map[string]int // of a log in a block, how often
 	confirmations Confirmations
 	window        uint64
 }
 
-func (m *model) block() *header {
+func (m *model) block() *rpc.Header {
 	parent := m.chain[len(m.chain)-1]
 	m.branch++
-	h := &header{Number: parent.Number + 1, Parent: parent.Hash, Time: parent.Time + 12}
+	h := &rpc.Header{Number: parent.Number + 1, Parent: parent.Hash, Time: parent.Time + 12}
 	h.Hash = crypto.Keccak256Hash(fmt.Append(nil, h.Number, m.branch))
 	m.chain = append(m.chain, h)
 	return h
 }
 
-func (m *model) logs(h *header) (unit []*event.Record) {
+func (m *model) logs(h *rpc.Header) (unit []*event.Record) {
 	for i := range m.rng.IntN(3) {
 		topics, data, err := contracts.Encode(contracts.DepositAccepted{
 			DepositID: big.NewInt(1), PartnerID: uint32(m.rng.IntN(3)), Assets: big.NewInt(5), Shares: big.NewInt(5),
@@ -102,7 +103,7 @@ func TestRestoredStateIsTheState(t *testing.T) {
 		seeds = 10
 	}
 	for seed := range seeds {
-		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*header{{}}, told: map[string]int{}, window: 6 + 10*(seed%3)}
+		m := &model{rng: rand.New(rand.NewPCG(seed, 1)), chain: []*rpc.Header{{}}, told: map[string]int{}, window: 6 + 10*(seed%3)}
 		s := &state{head: m.chain[0], logID: make([]byte, 16)}
 		for n := range 300 {
 			c := &change{}
@@ -320,7 +321,7 @@ func TestImpossibleRecordsAreRefused(t *testing.T) {
 	})
 	t.Run("log", func(t *testing.T) {
 		r := indexed(t)
-		record := blockFact(&header{Number: 1})
+		record := blockFact(&rpc.Header{Number: 1})
 		record.GetBlock().Hash = []byte{1}
 		record.Seq, record.ChainId = r.cursor().GetSeq()+1, r.config.ID
 		r.produce(&kgo.Record{Topic: chainlog.LogTopic(r.config.ID), Value: mustMarshal(t, record)})

@@ -5,6 +5,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -59,8 +61,8 @@ func (i *Ingest) Status() Status {
 	defer i.mu.Unlock()
 	st := i.status
 	st.Time = time.Now().UTC()
-	st.Endpoints = i.nodes.status()
-	st.Calls = i.metrics.spent.calls()
+	st.Endpoints = i.nodes.Status()
+	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
 	if st.headTime > 0 && st.indexedTime > 0 {
@@ -100,7 +102,7 @@ func (i *Ingest) note(change func(*Status)) {
 }
 
 // seen notes the head of a chain that goes on from the log.
-func (st *Status) seen(tip *header, now time.Time) {
+func (st *Status) seen(tip *rpc.Header, now time.Time) {
 	st.HeadBlock, st.headTime, st.checked, st.Reason = tip.Number, tip.Time, now, ""
 }
 
@@ -126,7 +128,7 @@ func (i *Ingest) noteProven(covered []coverage) {
 		}
 		lowest = min(lowest, to)
 	}
-	if i.config.Proof == ProofNone {
+	if i.config.Proof == proof.None {
 		lowest = 0
 	}
 	i.metrics.proven.Set(float64(lowest))

@@ -2,14 +2,13 @@ package ingest
 
 import (
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // relay passes connections on to an address until it is cut.
@@ -90,9 +89,9 @@ func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(5)
 			r.config.PollInterval = time.Minute
-			r.config.RPC = Endpoints(r.socketOf())
+			r.config.RPC = rpc.Endpoints(r.socketOf())
 			if overHTTP {
-				r.config.RPC = []Endpoint{{URL: r.url, WS: r.socketOf()}}
+				r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: r.socketOf()}}
 			}
 			p := r.start()
 			p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
@@ -109,7 +108,7 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
 	between := newRelay(t, strings.TrimPrefix(r.url, "http://"))
-	r.config.RPC = []Endpoint{{URL: r.url, WS: "ws://" + between.listener.Addr().String()}}
+	r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: "ws://" + between.listener.Addr().String()}}
 	p := r.start()
 	p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
 	between.cut()
@@ -118,96 +117,11 @@ func TestDeadSocketIsReplaced(t *testing.T) {
 	p.caughtUp()
 	between.mend()
 	p.until("another subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
-	before := testutil.ToFloat64(p.metrics.announcements.WithLabelValues(r.url))
+	before := p.metric("announcements_total")
 	r.steps(1)
 	p.until("announcement", func(Status) bool {
-		return testutil.ToFloat64(p.metrics.announcements.WithLabelValues(r.url)) > before
+		return p.metric("announcements_total") > before
 	})
 	p.caughtUp()
 	r.verify()
-}
-
-// A socket that stays open and says nothing is found out by the blocks that
-// polls see.
-func TestSilentSocket(t *testing.T) {
-	now := time.Unix(1000, 0)
-	var m missed
-	at := func(number uint64) *sighting { return &sighting{number: number} }
-	check := func(silent bool, told *sighting, after time.Duration) {
-		t.Helper()
-		now = now.Add(after)
-		if err := m.check(told, now); (err != nil) != silent {
-			t.Errorf("%+v with the head at %+v is %v", m, told, err)
-		}
-	}
-	check(false, nil, time.Hour)       // no poll yet
-	check(false, at(7), time.Hour)     // the head when it began
-	check(false, at(7), time.Hour)     // no new block
-	check(false, at(8), time.Hour)     // seen a moment before it is announced
-	m.heard(8)                         // here it is
-	check(false, at(8), time.Hour)     //
-	check(false, at(9), 0)             // one that is not announced,
-	check(false, at(12), silence-1)    // and more, for a while
-	check(true, at(12), 1)             // long enough
-	m.heard(12)                        //
-	check(false, at(11), 2*silence)    // after a reorganisation the head may be lower
-	check(false, at(13), time.Second)  //
-	check(false, at(12), 2*silence)    //
-	check(false, at(13), time.Second)  //
-	check(false, at(13), silence-2)    //
-	check(true, at(14), 3*time.Second) //
-}
-
-// After an announcement the endpoint in use is asked eagerly, until it has the
-// block too or some time has passed.
-func TestEagerAfterAnnouncement(t *testing.T) {
-	p := newNodes(Config{ID: 5, RPC: Endpoints("http://a.invalid")}, newMetrics(newRegistry()), slog.New(slog.DiscardHandler))
-	rests := func(want time.Duration) {
-		t.Helper()
-		if got := p.pause(time.Minute); got != want {
-			t.Errorf("it rests %s, want %s", got, want)
-		}
-	}
-	f := newFakeTime()
-	p.clock = f.clock()
-	rests(time.Minute)
-	p.announce(p.all[0], sighting{8, f.now()})
-	rests(eagerEvery)
-	p.told.Store(&sighting{7, f.now()})
-	rests(eagerEvery)
-	f.pass(eagerFor)
-	rests(time.Minute)
-	p.announce(p.all[0], sighting{9, f.now()})
-	p.told.Store(&sighting{9, f.now()})
-	rests(time.Minute)
-	if err := p.rest(t.Context(), time.Hour); err != nil { // it was woken before it rested
-		t.Error(err)
-	}
-	leaving, cancel := contextDone(t)
-	defer cancel()
-	if err := p.rest(leaving, time.Hour); err == nil {
-		t.Error("who goes away rests")
-	}
-}
-
-// The endpoint in use is always one block behind the one that announces: it is
-// asked a few times for each block, however fast they come.
-func TestEagerPausesGrow(t *testing.T) {
-	for _, every := range []time.Duration{250 * time.Millisecond, time.Second, 12 * time.Second} {
-		p := newNodes(Config{ID: 5, RPC: Endpoints("http://a.invalid")}, newMetrics(newRegistry()), slog.New(slog.DiscardHandler))
-		f := newFakeTime()
-		p.clock = f.clock()
-		const blocks = 20
-		looks := 0
-		for number := range uint64(blocks) {
-			p.told.Store(&sighting{number, f.now()})
-			p.announce(p.all[0], sighting{number + 1, f.now()})
-			for next := f.now().Add(every); f.now().Before(next); looks++ {
-				f.pass(p.pause(time.Minute))
-			}
-		}
-		if looks > 9*blocks {
-			t.Errorf("with a block every %s it looks %d times for %d blocks", every, looks, blocks)
-		}
-	}
 }

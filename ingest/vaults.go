@@ -11,17 +11,18 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
 )
 
 // checkVaults sees that every configured vault is a contract.
-func (i *Ingest) checkVaults(ctx context.Context, n *node) error {
+func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	var missing []vault
 	for _, v := range i.vaults {
-		found, err := n.hasCode(ctx, v.address)
+		found, err := n.HasCode(ctx, v.address)
 		if err != nil {
 			return fmt.Errorf("look for the code of vault %s: %w", v.address, err)
 		}
@@ -32,7 +33,7 @@ func (i *Ingest) checkVaults(ctx context.Context, n *node) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	tip, err := n.latest(ctx)
+	tip, err := n.Latest(ctx)
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,7 @@ func (i *Ingest) checkVaults(ctx context.Context, n *node) error {
 // under another configured name.
 func (s *session) undescribed() (vaults []vault) {
 	for _, v := range s.ingest.vaults {
-		if have := s.coverageOf(v.address); have == nil || have.name != v.name {
+		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name {
 			vaults = append(vaults, v)
 		}
 	}
@@ -64,12 +65,12 @@ func (i *Ingest) markRemoved(c *event.Cursor) {
 
 // introduce appends the records of vaults that are new or renamed, as one unit.
 // What a vault has answered is kept, so that a failure on the way costs one call.
-func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error {
+func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
 	c := &change{}
 	var unit []*event.Record
 	for _, v := range vaults {
 		known := coverage{address: v.address, start: v.start, to: v.start - 1}
-		if have := s.coverageOf(v.address); have != nil {
+		if have := s.state.coverageOf(v.address); have != nil {
 			known = *have
 		}
 		known.name = v.name
@@ -87,7 +88,7 @@ func (s *session) introduce(ctx context.Context, n *node, vaults []vault) error 
 
 // describe reads what a vault says about itself. A missing name or symbol is
 // tolerated; without decimals or an asset its amounts mean nothing.
-func (s *session) describe(ctx context.Context, n *node, v vault, start uint64) (*event.Vault, error) {
+func (s *session) describe(ctx context.Context, n *rpc.Node, v vault, start uint64) (*event.Vault, error) {
 	q := questions{ctx: ctx, node: n, vault: v.address, log: s.ingest.log, heard: s.heard}
 	fact := &event.Vault{Address: v.address[:], StartBlock: start, Name: v.name}
 	if v.name == "" {
@@ -108,7 +109,7 @@ func (s *session) describe(ctx context.Context, n *node, v vault, start uint64) 
 // questions asks a vault one thing after the other and keeps the first error.
 type questions struct {
 	ctx   context.Context
-	node  *node
+	node  *rpc.Node
 	vault common.Address
 	log   *slog.Logger
 	heard map[view]hexutil.Bytes // answers that are not asked for again
@@ -179,7 +180,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 	}
 	output, heard := q.heard[v]
 	if !heard {
-		if err := q.node.call(q.ctx, &output, "eth_call", map[string]any{"to": v.of, "data": hexutil.Bytes(data)}, "latest"); err != nil {
+		if err := q.node.Call(q.ctx, &output, "eth_call", map[string]any{"to": v.of, "data": hexutil.Bytes(data)}, "latest"); err != nil {
 			if reverted(err) {
 				err = fmt.Errorf("%w: %w", errNoAnswer, err)
 			}
@@ -199,7 +200,7 @@ func ask[T any](q *questions, v view) (answer T, err error) {
 
 // reverted says that the EVM refused a call, and not the node.
 func reverted(err error) bool {
-	var answer rpc.Error
+	var answer ethrpc.Error
 	if !errors.As(err, &answer) {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -91,7 +92,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 				r.config.Vaults = all
 				old, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(covered+1))
 				r.must(err)
-				r.config.RPC = Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+				r.config.RPC = rpc.Endpoints(r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 					return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), old.Hash().Hex())
 				}).URL)
 				p = r.start()
@@ -178,7 +179,7 @@ func TestLateVaultThatFailsDoesNotHoldUpTheOthers(t *testing.T) {
 	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, method == "eth_getLogs" && strings.Contains(string(params[0]), "fromBlock")
 	})
-	r.config.RPC = Endpoints(failing.URL)
+	r.config.RPC = rpc.Endpoints(failing.URL)
 	lines := &lines{}
 	p := r.start(func(i *Ingest) { i.log = slog.New(slog.NewTextHandler(lines, nil)) })
 	for range rounds {
@@ -213,7 +214,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 		filter := strings.ToLower(string(params[0]))
 		return []any{}, nil, strings.Contains(filter, late) || strings.Contains(filter, "blockhash") && !strings.Contains(filter, "address")
 	})
-	r.config.RPC = Endpoints(pruned.URL)
+	r.config.RPC = rpc.Endpoints(pruned.URL)
 	s := r.session()
 	advance := func() {
 		t.Helper()
@@ -229,7 +230,7 @@ func TestLateVaultWithPrunedHistory(t *testing.T) {
 	r.mine(3)
 	r.eventually("head", func() bool {
 		advance()
-		return s.head.Number == r.height()
+		return s.state.head.Number == r.height()
 	})
 	pruned.tell(honest)
 	p := r.start()
@@ -251,7 +252,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 		<-looked
 		return "no logs", nil, true // not a closed connection, after which net/http asks again
 	})
-	r.config.RPC = Endpoints(failing.URL)
+	r.config.RPC = rpc.Endpoints(failing.URL)
 	s := r.session()
 	release := sync.OnceFunc(func() { close(looked) })
 	t.Cleanup(release)
@@ -269,7 +270,7 @@ func TestLateVaultBehindSlowFailures(t *testing.T) {
 		case looked <- struct{}{}:
 		default:
 		}
-		return s.lateness.wait.next >= 8*firstPause
+		return s.lateness.failures >= 3
 	})
 	failing.tell(honest)
 	release()
@@ -301,7 +302,7 @@ func TestJoinKeepsWhatWasRead(t *testing.T) {
 	failing := r.liar(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 		return nil, errHangUp, method == "eth_getBlockByHash" && strings.Contains(string(params[0]), missing.Hash().Hex())
 	})
-	r.config.RPC, r.config.Vaults = Endpoints(failing.URL), all
+	r.config.RPC, r.config.Vaults = rpc.Endpoints(failing.URL), all
 	p = r.start()
 	p.until("late vault before the block that is not given", func(st Status) bool {
 		return len(st.LateVaults) == 1 && st.LateVaults[0].CoveredTo == missing.Number.Uint64()-1 && st.LateVaults[0].Reason != ""
@@ -331,7 +332,7 @@ func TestLateVaultBelowTheWindow(t *testing.T) {
 // Where it lags too much for that, the status says what to change.
 func TestLateVaultFarBelowTheWindow(t *testing.T) {
 	s := &session{ingest: &Ingest{config: Config{Window: 7}}, state: &state{}}
-	s.window.apply(chainlog.Entry{Record: blockFact(&header{Number: 2*belowWindow + 1})})
+	s.state.window.apply(chainlog.Entry{Record: blockFact(&rpc.Header{Number: 2*belowWindow + 1})})
 	if _, err := s.passed(t.Context(), nil, belowWindow); err == nil || !strings.Contains(err.Error(), "chain.window, which is 7") {
 		t.Errorf("far below the window the error is %v", err)
 	}
@@ -356,7 +357,7 @@ func TestVaultsAreAskedOnce(t *testing.T) {
 		answered[string(params[0])]++
 		return nil, nil, false
 	})
-	r.config.RPC = Endpoints(failing.URL)
+	r.config.RPC = rpc.Endpoints(failing.URL)
 	r.start().caughtUp()
 	r.verify()
 	mu.Lock()

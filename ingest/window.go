@@ -6,6 +6,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -59,18 +60,18 @@ func (w *window) above(number uint64) []chainlog.Entry {
 }
 
 // blocks gives the live blocks of the window, lowest first.
-func (w *window) blocks() []*header {
-	byNumber := map[uint64]*header{}
+func (w *window) blocks() []*rpc.Header {
+	byNumber := map[uint64]*rpc.Header{}
 	for _, e := range w.entries {
 		if b := e.GetBlock(); b != nil {
-			byNumber[b.GetNumber()] = headerOf(b)
+			byNumber[b.GetNumber()] = rpc.HeaderOf(b)
 		}
 	}
-	blocks := make([]*header, 0, len(byNumber))
+	blocks := make([]*rpc.Header, 0, len(byNumber))
 	for _, h := range byNumber {
 		blocks = append(blocks, h)
 	}
-	slices.SortFunc(blocks, func(a, b *header) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(blocks, func(a, b *rpc.Header) int { return cmp.Compare(a.Number, b.Number) })
 	return blocks
 }
 

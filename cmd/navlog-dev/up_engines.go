@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // devChainID is anvil's default.
@@ -138,7 +138,7 @@ func (u *up) startPostgres(ctx context.Context) error {
 
 func (u *up) startChain(ctx context.Context) error {
 	if u.cmd.RPC != "" {
-		u.config.Chain.RPC = ingest.Endpoints(u.cmd.RPC)
+		u.config.Chain.RPC = rpc.Endpoints(u.cmd.RPC)
 	}
 	if len(u.config.Chain.RPC) == 0 {
 		options := local.AnvilOptions{ChainID: devChainID, SlotsInEpoch: devSlotsInEpoch}
@@ -150,7 +150,7 @@ func (u *up) startChain(ctx context.Context) error {
 			return err
 		}
 		u.engines.add("chain", a.Close)
-		u.config.Chain.RPC = ingest.Endpoints(a.URL)
+		u.config.Chain.RPC = rpc.Endpoints(a.URL)
 	}
 	u.ready.RPC = u.config.Chain.RPC[0].URL
 	return nil

@@ -117,6 +117,18 @@ func TestIngestResume(t *testing.T) {
 	if out, err := c.run("verify"); err != nil {
 		t.Errorf("the read models after the resumption: %v\n%s", err, out)
 	}
+	out, err = c.run("verify", "--receipts", "--headers")
+	for _, want := range []string{"proven by their receipts: ", "compare that hash with a source that you trust"} {
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("the amounts after the resumption: %v; the report does not say %q:\n%s", err, want, out)
+		}
+	}
+	if _, err := c.run("verify", "--headers"); err == nil || !strings.Contains(err.Error(), "--receipts") {
+		t.Errorf("--headers alone gives %v", err)
+	}
+	if _, err := c.run("verify", "--receipts", "--no-chain"); err == nil {
+		t.Error("--receipts is taken together with --no-chain")
+	}
 }
 
 // startIngest runs ingest and project as `navlog-dev up` does.

@@ -7,23 +7,35 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections/verify"
 )
 
 type verifyCmd struct {
 	registryFlags
 	Sample  uint64 `placeholder:"N" help:"Compare one user, request, block and range of blocks in N, chosen anew each time: fewer questions to the node and, with --no-chain, less memory. What is not chosen is not proven."`
-	NoChain bool   `help:"Ask the chain nothing: compare the log with itself and the read models with the log."`
+	NoChain bool   `help:"Ask the chain nothing: compare the log with itself and the read models with the log." xor:"chain,receipts"`
+	// Receipts needs the log and the nodes alone.
+	Receipts bool `help:"Instead of all that, prove the amounts: recompute the receipts root of every final block with a log of ours and the block's hash from its header, and compare the hash with a second endpoint's. Costs three calls a block." xor:"receipts"`
+	Headers  bool `help:"With --receipts: follow the parent hashes from a final block down, at one header for each block, instead of asking a second endpoint." xor:"chain"`
 }
 
 // Run compares the log with itself (contiguous seq), with the chain (each block
 // that the log knows of by its hash, the logs of all covered blocks by ranges, and
 // the vaults' own totals), and the live read model with a fold of the log. It
-// prints what it compared, and fails on any difference.
+// prints what it compared, and fails on any difference. With --receipts it proves the
+// amounts instead.
 func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
+	switch {
+	case cmd.Receipts:
+		return cmd.proveReceipts(ctx, s)
+	case cmd.Headers:
+		return errors.New("verify: --headers says how --receipts is done: give both")
+	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		options := verify.Options{Sample: cmd.Sample}
 		switch {
@@ -48,4 +60,27 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		return err
 	}, config.NeedChainID, config.NeedKafka, config.NeedClickHouse)
+}
+
+// proveReceipts proves that the log's amounts are the chain's, whatever the node that
+// gave them says.
+func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
+	c, err := cmd.Load(config.NeedChain, config.NeedKafka)
+	if err != nil {
+		return err
+	}
+	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.Logger(s.Err))
+	report, err := i.ProveReceipts(ctx, ingest.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers})
+	if err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
+	if cmd.JSON {
+		err = json.NewEncoder(s.Out).Encode(report)
+	} else {
+		_, err = fmt.Fprint(s.Out, report)
+	}
+	if fault := report.Err(); fault != nil {
+		return cli.Different.With(errors.Join(err, fmt.Errorf("%w: nothing may be appended to it before you know why; where an endpoint lied, index the chain into a new log from another one", fault)))
+	}
+	return err
 }

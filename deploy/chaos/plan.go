@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/proof"
 )
 
 // A Plan is everything that a seed decides.
@@ -20,7 +20,7 @@ type Plan struct {
 	BatchBlocks    uint64
 	RangesInFlight int
 	Window         uint64
-	Proof          ingest.Proof
+	Proof          proof.Level
 	Agreement      int
 	Poll           time.Duration
 	Late           bool // the last vault is configured only later
@@ -108,8 +108,16 @@ func (o Op) String() string {
 	return text
 }
 
-// steps of a transaction at which a process can die.
-var steps = ingest.Steps()
+// Steps of a transaction at which a process can die, as its broker sees them. A transaction with records has two
+// produce requests at least: the records, and the cursor.
+const (
+	stepProduce  = "produce"  // records are sent, or the cursor
+	stepProduced = "produced" // the broker has them
+	stepEnd      = "end"      // the end of the transaction is sent
+	stepEnded    = "ended"    // the broker has it
+)
+
+var steps = []string{stepProduce, stepProduced, stepEnd, stepEnded}
 
 // wholeWindow is a window that no chain of a plan outgrows.
 const wholeWindow = 1024
@@ -117,9 +125,9 @@ const wholeWindow = 1024
 // survivable are the faults that ingest promises to see through at a level of proof. Below full proof a range of final
 // blocks is believed when it has logs of all vaults and events that the blooms name: some of them may be missing. Further
 // below the head than the window it is believed without the blooms; a stale backend is not so far behind.
-func survivable(proof ingest.Proof, window uint64) []faultproxy.Fault {
+func survivable(level proof.Level, window uint64) []faultproxy.Fault {
 	switch {
-	case proof == ingest.ProofFull:
+	case level == proof.Full:
 		return faultproxy.All()
 	case window == wholeWindow:
 		return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
@@ -137,7 +145,7 @@ func PlanOf(seed uint64) Plan {
 		Confirmations:  pick[uint64](d, 0, 0, 1, 2, 5),
 		BatchBlocks:    pick[uint64](d, 1, 7, 40, 2000),
 		RangesInFlight: pick(d, 1, 4),
-		Proof:          pick(d, ingest.ProofHead, ingest.ProofFull),
+		Proof:          pick(d, proof.Head, proof.Full),
 		Poll:           pick[time.Duration](d, 10, 20, 50) * time.Millisecond,
 		Late:           d.one(3),
 		EarlyStart:     d.one(3),

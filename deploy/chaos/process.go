@@ -10,11 +10,16 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -52,9 +57,11 @@ func Child() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
-	spec.Config.RPC = ingest.Endpoints(spec.RPC...)
+	spec.Config.RPC = rpc.Endpoints(spec.RPC...)
+	if spec.Death.Step != "" {
+		spec.Kafka.Hooks = []kgo.Hook{&executioner{death: spec.Death}}
+	}
 	i := ingest.New(spec.Config, spec.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	i.OnStep(spec.Death.at())
 	err := i.Run(ctx)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "ingest ends:", err)
@@ -75,23 +82,45 @@ func Child() {
 	os.Exit(exitFailed)
 }
 
-// at is what the process does to itself at the steps of its transactions.
-func (d Death) at() func(string) error {
-	n := 0
-	return func(step string) error {
-		if step != d.Step {
-			return nil
-		}
-		if n++; n != d.Nth {
-			return nil
-		}
-		fmt.Println(d) // so that the parent knows that it was this
-		signal := syscall.SIGKILL
-		if d.Stop {
-			signal = syscall.SIGSTOP
-		}
-		return syscall.Kill(os.Getpid(), signal)
+// executioner ends the process when it has said something to the broker, or heard, for the n-th time. Only a
+// transactional client says these things.
+type executioner struct {
+	death Death
+	count atomic.Int64
+}
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (e *executioner) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	switch {
+	case err != nil:
+	case key == int16(kmsg.Produce):
+		e.reached(stepProduce)
+	case key == int16(kmsg.EndTxn):
+		e.reached(stepEnd)
 	}
+}
+
+// OnBrokerRead implements kgo.HookBrokerRead.
+func (e *executioner) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	switch {
+	case err != nil:
+	case key == int16(kmsg.Produce):
+		e.reached(stepProduced)
+	case key == int16(kmsg.EndTxn):
+		e.reached(stepEnded)
+	}
+}
+
+func (e *executioner) reached(step string) {
+	if step != e.death.Step || e.count.Add(1) != int64(e.death.Nth) {
+		return
+	}
+	fmt.Println(e.death) // so that the parent knows that it was this
+	signal := syscall.SIGKILL
+	if e.death.Stop {
+		signal = syscall.SIGSTOP
+	}
+	_ = syscall.Kill(os.Getpid(), signal)
 }
 
 // A process is one running ingest.

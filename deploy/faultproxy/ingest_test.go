@@ -22,6 +22,8 @@ import (
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -79,7 +81,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = localtest.Kafka(t)
 	r.config = ingest.DefaultConfig()
-	r.config.ID, r.config.RPC, r.config.PollInterval = id, ingest.Endpoints(server.URL), 20*time.Millisecond
+	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(server.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}
@@ -243,7 +245,7 @@ func TestIngestBackfill(t *testing.T) {
 func TestIngestBackfillProven(t *testing.T) {
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		r := newRig(t, seed, faultproxy.All()...)
-		r.config.Proof = ingest.ProofFull
+		r.config.Proof = proof.Full
 		r.life(6)
 	})
 }
@@ -257,7 +259,7 @@ func TestIngestSeesThrough(t *testing.T) {
 	} {
 		t.Run(string(f), func(t *testing.T) {
 			r := newRig(t, 1, f)
-			r.config.Proof = ingest.ProofFull
+			r.config.Proof = proof.Full
 			r.must(r.proxy.SetRate(1))
 			r.steps(20)
 			x := r.start()

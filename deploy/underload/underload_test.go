@@ -22,6 +22,7 @@ import (
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/query"
@@ -110,7 +111,7 @@ func (s *system) programs(t *testing.T) {
 	t.Helper()
 	chain := ingest.DefaultConfig()
 	chain.ID, chain.PollInterval = chainID, 50*time.Millisecond
-	chain.RPC = []ingest.Endpoint{{URL: s.node}}
+	chain.RPC = []rpc.Endpoint{{URL: s.node}}
 	for _, v := range s.deployed.Vaults {
 		chain.Vaults = append(chain.Vaults, ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})
 	}

@@ -36,6 +36,9 @@ type Config struct {
 	ReplicationFactor int16 `yaml:"replicationFactor" env:"REPLICATION_FACTOR"`
 	// ReferralPartitions of the referral topics: 1 to 1000, default 8.
 	ReferralPartitions int32 `yaml:"referralPartitions" env:"REFERRAL_PARTITIONS"`
+	// Hooks are told what every client says to the brokers and hears from them; nil for
+	// none. They are no part of a configuration file.
+	Hooks []kgo.Hook `yaml:"-" json:"-"`
 }
 
 // SASL is the login; an empty mechanism means none.
@@ -90,6 +93,7 @@ func (c Config) Options() []kgo.Opt {
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID("navlog"),
 		kgo.ProducerBatchMaxBytes(MaxBatchBytes),
+		kgo.WithHooks(c.Hooks...),
 	}
 	if c.TLS {
 		options = append(options, kgo.DialTLSConfig(&tls.Config{MinVersion: tls.VersionTLS12}))

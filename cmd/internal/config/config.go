@@ -107,6 +107,7 @@ func Load(file string, environ []string) (Config, error) {
 		faults = append(faults, fmt.Errorf("read configuration: %w", err))
 	}
 	faults = append(faults, parseEnvironment(environ, &c))
+	c.Chain = c.Chain.Complete()
 	return c, errors.Join(faults...)
 }
 

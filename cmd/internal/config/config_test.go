@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
-	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 func TestConfigIsReadFromFileAndEnvironment(t *testing.T) {
@@ -55,7 +55,7 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []ingest.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50}}
+	want := []rpc.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50}}
 	if !slices.Equal(c.Chain.RPC, want) || c.Chain.Finality.Depth != 64 {
 		t.Errorf("endpoints %+v, finality %+v", c.Chain.RPC, c.Chain.Finality)
 	}
@@ -207,6 +207,7 @@ func TestExampleHasEverySetting(t *testing.T) {
 	}
 
 	want := Default()
+	want.Chain = want.Chain.Complete()
 	want.Chain.ID, want.Chain.RPC, want.Chain.Vaults = c.Chain.ID, c.Chain.RPC, c.Chain.Vaults
 	want.Kafka.Brokers = c.Kafka.Brokers
 	want.ClickHouse.Addr, want.ClickHouse.User, want.ClickHouse.QueryUser = c.ClickHouse.Addr, c.ClickHouse.User, c.ClickHouse.QueryUser

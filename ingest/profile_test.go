@@ -1,0 +1,138 @@
+package ingest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
+)
+
+// chainKind is what a chain has otherwise than Ethereum.
+type chainKind struct {
+	noFinal    bool           // its nodes know no finalized block
+	zeroBlooms bool           // headers have empty blooms
+	nullRoot   bool           // headers have no receipts root
+	bridge     bool           // logs of its bridge are in no bloom
+	txType     hexutil.Uint64 // of its receipts
+	fields     map[string]any // that headers have besides
+}
+
+func TestProfiles(t *testing.T) {
+	for profile := range paces {
+		c := Config{Profile: profile}.Complete()
+		if c.PollInterval <= 0 || c.Window == 0 || c.BatchBlocks == 0 {
+			t.Errorf("%s leaves %s, %d, %d", profile, c.PollInterval, c.Window, c.BatchBlocks)
+		}
+		set := Config{Profile: profile, PollInterval: 7 * time.Second, Window: 77, BatchBlocks: 777}
+		if c := set.Complete(); c.PollInterval != set.PollInterval || c.Window != set.Window || c.BatchBlocks != set.BatchBlocks {
+			t.Errorf("%s overrides what is set: %s, %d, %d", profile, c.PollInterval, c.Window, c.BatchBlocks)
+		}
+		valid := validConfig()
+		valid.Profile, valid.PollInterval, valid.Window, valid.BatchBlocks = profile, 0, 0, 0
+		if err := valid.Validate(); err != nil {
+			t.Errorf("%s: %v", profile, err)
+		}
+	}
+	if c := (Config{}).Complete(); c.Profile != Ethereum || c.PollInterval != time.Second || c.Window != 1024 || c.BatchBlocks != 10_000 {
+		t.Errorf("without a profile: %+v", c)
+	}
+}
+
+// With nothing but its profile set, ingest reads the history of a chain of each kind,
+// follows its head through new blocks, and records each block of the window, which
+// holds all that is not final.
+func TestChainsOfEachKind(t *testing.T) {
+	for name, c := range map[string]struct {
+		profile  Profile
+		interval time.Duration
+		final    uint64 // blocks from the head down to the final one
+		kind     chainKind
+		change   func(*Config)
+	}{
+		"ethereum": {profile: Ethereum, interval: 12 * time.Second, final: 95},
+		"base":     {profile: Base, interval: 2 * time.Second, final: 1800, kind: chainKind{txType: 0x7e, fields: map[string]any{"withdrawalsRoot": crypto32("w"), "blobGasUsed": "0x0"}}},
+		"optimism": {profile: Optimism, interval: 2 * time.Second, final: 600, kind: chainKind{txType: 0x7e}},
+		"arbitrum": {profile: Arbitrum, interval: 250 * time.Millisecond, final: 14_400, kind: chainKind{txType: 0x6a, fields: map[string]any{"l1BlockNumber": "0x1", "sendCount": "0x2", "sendRoot": crypto32("s")}}},
+		"polygon":  {profile: Polygon, interval: 2 * time.Second, final: 3, kind: chainKind{bridge: true, txType: 0x7f}},
+		"fast":     {profile: Fast, interval: 200 * time.Millisecond, final: 2},
+		"fast, without blooms, roots and finality": {
+			profile: Fast, interval: 200 * time.Millisecond, final: 10, kind: chainKind{noFinal: true, zeroBlooms: true, nullRoot: true},
+			change: func(c *Config) { c.Proof, c.Finality = proof.None, Finality{Depth: 10} },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHistory(t, false)
+			h.kind, h.interval = c.kind, c.interval
+			h.tip, h.every = 30_000, 100
+			h.final = h.tip - c.final
+			r := h.rig()
+			r.config = DefaultConfig()
+			r.config.ID, r.config.RPC, r.config.Profile = h.chainID, rpc.Endpoints(h.url), c.profile
+			r.config.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
+			if c.change != nil {
+				c.change(&r.config)
+			}
+			p := r.start()
+			h.caughtUp(p)
+			for range 5 { // as many blocks as come between two looks, and more
+				h.mine(1 + uint64(r.config.Complete().PollInterval/c.interval)*3)
+				h.caughtUp(p)
+			}
+			p.until("final block", func(st Status) bool { return st.FinalBlock == h.at().final })
+			if st := p.Status(); st.Warning != "" || st.Reason != "" {
+				t.Errorf("the status says %q and %q", st.Warning, st.Reason)
+			}
+			p.halt()
+			if window := r.config.Complete().Window; window < c.final {
+				t.Fatalf("the window holds %d blocks, and %d are not final", window, c.final)
+			}
+			h.recorded(r)
+		})
+	}
+}
+
+// mine adds blocks, and makes as many final.
+func (h *history) mine(blocks uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tip, h.final = h.tip+blocks, h.final+blocks
+}
+
+type heights struct{ tip, final uint64 }
+
+func (h *history) at() heights {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return heights{h.tip, h.final}
+}
+
+// recorded proves that the log has each log of the vault once, dated, and every block
+// that is not final.
+func (h *history) recorded(r *rig) {
+	h.t.Helper()
+	r.settle()
+	_, live := r.log()
+	logs, blocks := uint64(0), map[uint64]bool{}
+	for _, record := range live {
+		if b := record.GetBlock(); b != nil {
+			blocks[b.GetNumber()] = true
+		}
+		if l := record.GetLog(); l != nil {
+			if logs++; l.GetBlockNumber() != logs*h.every || l.GetBlockTime() != h.time(l.GetBlockNumber()) {
+				h.t.Fatalf("log %d is of block %d at %d", logs, l.GetBlockNumber(), l.GetBlockTime())
+			}
+		}
+	}
+	if want := h.tip / h.every; logs != want {
+		h.t.Errorf("there are %d logs, the chain has %d", logs, want)
+	}
+	for number := h.final + 1; number <= h.tip; number++ {
+		if !blocks[number] {
+			h.t.Fatalf("block %d is not final and not in the log", number)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+package proof
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// mark is the three bits that a value sets in a bloom.
+type mark [3]uint16
+
+func markOf(value []byte) (m mark) {
+	hash := crypto.Keccak256(value)
+	for i := range m {
+		m[i] = binary.BigEndian.Uint16(hash[2*i:]) & (8*types.BloomByteLength - 1)
+	}
+	return m
+}
+
+func (m mark) in(b *types.Bloom) bool {
+	for _, bit := range m {
+		if b[types.BloomByteLength-1-bit/8]&(1<<(bit%8)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (m mark) add(b *types.Bloom) {
+	for _, bit := range m {
+		b[types.BloomByteLength-1-bit/8] |= 1 << (bit % 8)
+	}
+}
+
+// Marks remembers the marks of values that come again and again: addresses and
+// first topics.
+type Marks map[string]mark
+
+func (m Marks) of(value []byte) mark {
+	have, known := m[string(value)]
+	if !known {
+		have = markOf(value)
+		m[string(value)] = have
+	}
+	return have
+}
+
+// Holds says that a bloom holds a log: its address, and its first topic.
+func (m Marks) Holds(b *types.Bloom, l *event.Log) bool {
+	return m.of(l.Address).in(b) && (len(l.Topics) == 0 || m.of(l.Topics[0]).in(b))
+}
+
+// bloomOf is the bloom of a block that has these logs.
+func bloomOf(logs []*event.Log) (b types.Bloom) {
+	known := Marks{}
+	for _, l := range logs {
+		known.of(l.Address).add(&b)
+		for i, topic := range l.Topics {
+			if i == 0 {
+				known.of(topic).add(&b)
+			} else {
+				markOf(topic).add(&b)
+			}
+		}
+	}
+	return b
+}
+
+// within says that every bit of a is set in b.
+func within(a, b *types.Bloom) bool {
+	for i := range a {
+		if a[i]&^b[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Telling says whether a bloom is sparse enough to say anything: one of which
+// more than half the bits are set holds any value with a probability of more
+// than an eighth.
+func Telling(b *types.Bloom) bool {
+	set := 0
+	for at := 0; at < len(b); at += 8 {
+		set += bits.OnesCount64(binary.BigEndian.Uint64(b[at:]))
+	}
+	return set <= 4*types.BloomByteLength
+}
+
+// Watched is what blooms are asked for: the vaults, and the events that navlog
+// knows.
+type Watched struct {
+	Addresses []common.Address
+	ofAddress []mark
+}
+
+func Watch(addresses []common.Address) *Watched {
+	w := &Watched{Addresses: addresses}
+	for i := range addresses {
+		w.ofAddress = append(w.ofAddress, markOf(addresses[i][:]))
+	}
+	return w
+}
+
+// knownEvents are the first topics of the events that navlog knows.
+var knownEvents = func() (events []struct {
+	topic common.Hash
+	mark  mark
+}) {
+	for _, kind := range contracts.Kinds() {
+		topic := kind.Topic()
+		events = append(events, struct {
+			topic common.Hash
+			mark  mark
+		}{topic, markOf(topic[:])})
+	}
+	return events
+}()
+
+// MayHold says that a block may have logs of a vault.
+func (w *Watched) MayHold(b *types.Bloom) bool {
+	for _, m := range w.ofAddress {
+		if m.in(b) {
+			return true
+		}
+	}
+	return false
+}
+
+// Lacks says that a bloom holds a vault of which there is no log among those of
+// the block, or a vault and an event of which there is none. It may be wrong:
+// blooms have values that nobody put in.
+func (w *Watched) Lacks(b *types.Bloom, logs []*event.Log) bool {
+	held := false
+	for i, m := range w.ofAddress {
+		if !m.in(b) {
+			continue
+		}
+		held = true
+		if !slices.ContainsFunc(logs, func(l *event.Log) bool { return common.Address(l.Address) == w.Addresses[i] }) {
+			return true
+		}
+	}
+	if !held {
+		return false
+	}
+	for _, e := range knownEvents {
+		if e.mark.in(b) && !slices.ContainsFunc(logs, func(l *event.Log) bool { return len(l.Topics) > 0 && common.Hash(l.Topics[0]) == e.topic }) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,28 @@
+package proof
+
+import (
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Incomplete says why logs cannot be all logs of a block, and is empty when
+// they can. All logs of a block are numbered from 0, and together they set every
+// bit of its bloom. Logs of others that the bloom does not hold are tolerated:
+// some chains append logs of their bridge that they keep out of it.
+func Incomplete(bloom *types.Bloom, logs []*event.Log) string {
+	for i, l := range logs {
+		if l.LogIndex != uint32(i) {
+			return fmt.Sprintf("log %d is missing", i)
+		}
+	}
+	if *bloom == (types.Bloom{}) {
+		return ""
+	}
+	if b := bloomOf(logs); !within(bloom, &b) {
+		return fmt.Sprintf("the header's logsBloom has more than the %d logs that are answered", len(logs))
+	}
+	return ""
+}

@@ -1,0 +1,429 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// ReceiptsOptions say how much of the log is proven, and by what.
+type ReceiptsOptions struct {
+	// Sample chooses one block in so many, anew each time; 0 and 1 for all.
+	Sample uint64
+	// Headers follows the parent hashes of all blocks from the chain's final block down
+	// to the lowest one that is proven, at one header for each block on the way.
+	// Otherwise a block's hash is compared with that of a second endpoint.
+	Headers bool
+}
+
+// ReceiptsReport is what a proof of the log's amounts has found.
+type ReceiptsReport struct {
+	ChainID    uint64 `json:"chainId"`
+	FinalBlock uint64 `json:"finalBlock"` // blocks above it are not looked at
+	Blocks     int    `json:"blocks"`     // up to it that have logs of the vaults in the log
+	Chosen     int    `json:"chosen"`     // of them, all or a sample
+	// Proven blocks have in the log what their receipts have, the receipts hash to the
+	// root in the header, and the header to the block's hash. Logs are theirs.
+	Proven int `json:"proven"`
+	Logs   int `json:"logs"`
+	// Confirmed are proven blocks whose hash somebody else has too: a second endpoint,
+	// or the chain of parent hashes below Anchor.
+	Confirmed int    `json:"confirmed"`
+	Anchor    *Place `json:"anchor,omitempty"` // with ReceiptsOptions.Headers
+	// Unprovable blocks say nothing against the log, Wrong ones do.
+	Unprovable int       `json:"unprovable"`
+	Wrong      int       `json:"wrong"`
+	Findings   []Finding `json:"findings,omitempty"` // of both, the first mostFindings
+	// Misled are endpoints whose receipts were not the chain's where another's were.
+	Misled []string               `json:"misled,omitempty"`
+	Calls  []registry.MethodCalls `json:"calls"`
+}
+
+// Finding is a block that is not proven.
+type Finding struct {
+	Block    uint64 `json:"block"`
+	Hash     string `json:"hash"`
+	Endpoint string `json:"endpoint"`
+	Wrong    bool   `json:"wrong"` // otherwise it cannot be proven
+	Why      string `json:"why"`
+}
+
+// mostFindings are listed in a report; all are counted.
+const mostFindings = 100
+
+// Err is nil unless something is wrong.
+func (r *ReceiptsReport) Err() error {
+	if r.Wrong == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d blocks are not in the log as the chain has them", r.Wrong, r.Chosen)
+}
+
+// String is the report for people.
+func (r *ReceiptsReport) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "chain %d up to the final block %d: %d blocks have logs of the vaults, %d were chosen\n", r.ChainID, r.FinalBlock, r.Blocks, r.Chosen)
+	fmt.Fprintf(&b, "proven by their receipts: %d blocks with %d logs\n", r.Proven, r.Logs)
+	switch {
+	case r.Anchor != nil:
+		fmt.Fprintf(&b, "in the chain below block %d (%s): %d blocks; compare that hash with a source that you trust\n", r.Anchor.Number, r.Anchor.Hash, r.Confirmed)
+	case r.Confirmed > 0:
+		fmt.Fprintf(&b, "with the hash that a second endpoint has: %d blocks\n", r.Confirmed)
+	case r.Proven > 0:
+		fmt.Fprintln(&b, "whose hashes nobody else was asked for: name a second endpoint in chain.rpc, or give --headers")
+	}
+	if r.Unprovable > 0 {
+		fmt.Fprintf(&b, "that cannot be proven: %d blocks\n", r.Unprovable)
+	}
+	if r.Wrong > 0 {
+		fmt.Fprintf(&b, "WRONG: %d blocks\n", r.Wrong)
+	}
+	for _, f := range r.Findings {
+		verdict := "cannot be proven"
+		if f.Wrong {
+			verdict = "is wrong"
+		}
+		fmt.Fprintf(&b, "  block %d (%s) %s, at %s: %s\n", f.Block, f.Hash, verdict, f.Endpoint, f.Why)
+	}
+	if left := r.Unprovable + r.Wrong - len(r.Findings); left > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", left)
+	}
+	for _, name := range r.Misled {
+		fmt.Fprintf(&b, "%s gives receipts that are not the chain's: another endpoint has those that are\n", name)
+	}
+	spent := registry.Spent(r.Calls)
+	fmt.Fprintf(&b, "this took %d calls, %d bytes, %d units\n", spent.Calls, spent.Bytes, spent.Units)
+	return b.String()
+}
+
+// receiptsProof is one run of ProveReceipts.
+type receiptsProof struct {
+	ingest  *Ingest
+	covered []*event.Coverage
+	anchor  *rpc.Header // with headers, the final block
+
+	mu     sync.Mutex
+	report *ReceiptsReport
+	done   int
+	failed map[uint64]bool // blocks that are not proven
+	misled map[string]bool
+}
+
+// blockInLog is a block and what the log has of it.
+type blockInLog struct {
+	number uint64
+	*held
+}
+
+// ProveReceipts recomputes the receipts root of every final block that has logs of the
+// vaults in the log, or of a sample, from the receipts that a node gives, and its hash
+// from its header, and compares the logs in them with those of the log. It writes
+// nothing, and must be the only use of this ingest. A node that fails is an error; what
+// is found is not.
+func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*ReceiptsReport, error) {
+	defer i.nodes.Close()
+	if _, err := i.nodes.First(ctx); err != nil {
+		return nil, err
+	}
+	cursor, err := i.readCursor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cursor == nil {
+		return nil, refuse("there is nothing to prove: %s is empty", chainlog.LogTopic(i.config.ID))
+	}
+	p := &receiptsProof{
+		ingest: i, covered: cursor.GetVaults(), failed: map[uint64]bool{}, misled: map[string]bool{},
+		report: &ReceiptsReport{ChainID: i.config.ID, FinalBlock: cursor.GetFinalBlock()},
+	}
+	blocks, err := p.read(ctx, cursor)
+	if err != nil {
+		return nil, err
+	}
+	chosen := slices.DeleteFunc(slices.Clone(blocks), func(blockInLog) bool { return o.Sample > 1 && rand.Uint64N(o.Sample) != 0 })
+	if len(chosen) == 0 && len(blocks) > 0 {
+		chosen = []blockInLog{blocks[rand.IntN(len(blocks))]}
+	}
+	p.report.Blocks, p.report.Chosen = len(blocks), len(chosen)
+	if err := p.all(ctx, chosen, o.Headers); err != nil {
+		return nil, err
+	}
+	p.report.Calls = i.nodes.Calls()
+	for name := range p.misled {
+		p.report.Misled = append(p.report.Misled, name)
+	}
+	slices.Sort(p.report.Misled)
+	slices.SortFunc(p.report.Findings, func(a, b Finding) int { return cmp.Compare(a.Block, b.Block) })
+	return p.report, nil
+}
+
+// read gives what the log has of each final block that has logs, up to the cursor, the
+// highest block first.
+func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks []blockInLog, err error) {
+	x := index{blocks: map[uint64]*held{}}
+	err = chainlog.ReadAfter(ctx, p.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		if e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock() {
+			x.apply(e)
+		}
+		return nil
+	}, p.ingest.kafka.Options()...)
+	if err != nil {
+		return nil, fmt.Errorf("read the log: %w", err)
+	}
+	for number, have := range x.blocks {
+		if len(have.logs) > 0 {
+			blocks = append(blocks, blockInLog{number, have})
+		}
+	}
+	slices.SortFunc(blocks, func(a, b blockInLog) int { return cmp.Compare(b.number, a.number) })
+	return blocks, nil
+}
+
+// progressEvery is the pause between two lines about how far a proof is.
+const progressEvery = 5 * time.Second
+
+func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bool) error {
+	telling, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		for rpc.Sleep(telling, progressEvery) == nil {
+			p.mu.Lock()
+			p.ingest.log.Info("proving receipts", "blocks", p.done, "of", len(chosen), "proven", p.report.Proven, "wrong", p.report.Wrong)
+			p.mu.Unlock()
+		}
+	}()
+	work, each := errgroup.WithContext(ctx)
+	work.SetLimit(p.ingest.config.RangesInFlight)
+	for _, b := range chosen {
+		if each.Err() != nil {
+			break
+		}
+		work.Go(func() error { return p.block(each, b, !headers) })
+	}
+	if err := work.Wait(); err != nil {
+		return err
+	}
+	if headers && len(chosen) > 0 {
+		return p.chain(ctx, chosen)
+	}
+	return nil
+}
+
+// fromAny asks an endpoint, and after an error the others, a few times each.
+func (p *receiptsProof) fromAny(ctx context.Context, ask func(*rpc.Node) error) error {
+	const each = 3
+	wait := rpc.NewBackoff()
+	for try := 1; ; try++ {
+		n, err := p.ingest.nodes.Current(ctx)
+		if err == nil {
+			err = ask(n)
+		}
+		if err == nil || ctx.Err() != nil || hopeless(err) || try == each*len(p.ingest.config.RPC) {
+			return err
+		}
+		p.ingest.nodes.Next()
+		if err := wait.Sleep(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// block proves one block. What one endpoint gives and is wrong is asked of the others
+// before it is believed.
+func (p *receiptsProof) block(ctx context.Context, b blockInLog, confirm bool) error {
+	return p.fromAny(ctx, func(n *rpc.Node) error {
+		found, err := p.judge(ctx, n, b)
+		if err != nil {
+			return err
+		}
+		confirmed := false
+		for _, other := range p.ingest.nodes.Others(n) {
+			if p.ingest.nodes.Identified(ctx, other) != nil {
+				continue
+			}
+			if found != nil {
+				if again, err := p.judge(ctx, other, b); err == nil && again == nil {
+					p.mu.Lock()
+					p.misled[n.Name] = p.misled[n.Name] || found.Wrong
+					p.mu.Unlock()
+					found, confirmed = nil, false // whose hash it is, is known from other alone
+					break
+				}
+				continue
+			}
+			if !confirm {
+				break
+			}
+			theirs, err := other.ByNumber(ctx, b.number)
+			if err != nil {
+				continue
+			}
+			if confirmed = theirs.Hash == b.hash; !confirmed {
+				found = p.finding(other, b, true, fmt.Sprintf("its hash there is %s", theirs.Hash))
+			}
+			break
+		}
+		p.note(b, found, confirmed)
+		return nil
+	})
+}
+
+func (p *receiptsProof) finding(n *rpc.Node, b blockInLog, wrong bool, why string) *Finding {
+	return &Finding{Block: b.number, Hash: b.hash.Hex(), Endpoint: n.Name, Wrong: wrong, Why: why}
+}
+
+// note puts what came of a block into the report.
+func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if found == nil {
+		p.report.Proven++
+		p.report.Logs += len(b.logs)
+		if confirmed {
+			p.report.Confirmed++
+		}
+		return
+	}
+	p.failed[b.number] = true
+	if found.Wrong {
+		p.report.Wrong++
+	} else {
+		p.report.Unprovable++
+	}
+	if len(p.report.Findings) < mostFindings {
+		p.report.Findings = append(p.report.Findings, *found)
+	}
+}
+
+// judge proves a block by what one endpoint gives. It gives nil where it is proven.
+func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
+	header, receipts, err := n.Receipts(ctx, b.hash)
+	if err == nil {
+		err = proof.Receipts(b.hash, header, receipts)
+	}
+	var unprovable *proof.UnprovableError
+	var wrong *proof.WrongError
+	switch {
+	case errors.As(err, &unprovable), errors.Is(err, rpc.ErrNoReceipts):
+		return p.finding(n, b, false, err.Error()), nil
+	case errors.As(err, &wrong):
+		return p.finding(n, b, true, err.Error()), nil
+	case errors.Is(err, rpc.ErrNoBlock):
+		return p.finding(n, b, true, "it is not in the chain"), nil
+	case err != nil:
+		return nil, err
+	}
+	if why := p.differs(b, proof.Logs(b.hash, header, receipts, p.covering(b.number))); why != "" {
+		return p.finding(n, b, true, why), nil
+	}
+	return nil, nil
+}
+
+// covering gives the vaults that the log covers in a block.
+func (p *receiptsProof) covering(number uint64) map[common.Address]bool {
+	addresses := map[common.Address]bool{}
+	for _, v := range p.covered {
+		if v.GetStartBlock() <= number && number <= v.GetCoveredTo() {
+			addresses[common.Address(v.GetAddress())] = true
+		}
+	}
+	return addresses
+}
+
+// differs says what of a block the log has otherwise than the chain, empty for nothing.
+func (p *receiptsProof) differs(b blockInLog, chain []*event.Log) string {
+	ours := slices.Clone(b.logs)
+	slices.SortFunc(ours, func(a, b digest) int { return cmp.Compare(a.index, b.index) })
+	for i := range max(len(ours), len(chain)) {
+		switch {
+		case i >= len(ours):
+			return fmt.Sprintf("the log lacks log %d, of vault 0x%x", chain[i].LogIndex, chain[i].Address)
+		case i >= len(chain):
+			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].address)
+		case ours[i] != digestOf(chain[i]):
+			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault 0x%x: an amount, a topic, a transaction or a time is another one",
+				ours[i].index, ours[i].address, chain[i].LogIndex, chain[i].Address)
+		}
+	}
+	return ""
+}
+
+// chain follows parent hashes from the chain's final block down to the lowest chosen
+// block, and confirms the chosen ones that it passes. chosen are highest first.
+func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
+	var anchor *rpc.Header
+	err := p.fromAny(ctx, func(n *rpc.Node) error {
+		tip, err := n.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		final, err := p.ingest.finalOf(ctx, n, tip)
+		if err == nil {
+			anchor, err = n.ByNumber(ctx, max(final, chosen[0].number))
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	p.report.Anchor = &Place{anchor.Number, anchor.Hash.Hex()}
+	hash, number, lowest := anchor.Hash, anchor.Number, chosen[len(chosen)-1].number
+	for left := chosen; ; {
+		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
+		err := p.fromAny(ctx, func(n *rpc.Node) error {
+			headers, err := n.FullHeaders(ctx, first, number)
+			if err != nil {
+				return err
+			}
+			if err := proof.Chain(hash, headers); err != nil {
+				return fmt.Errorf("%s: %w", n.Name, err)
+			}
+			for _, h := range headers {
+				if len(left) > 0 && left[0].number == h.Number.Uint64() {
+					p.compare(n, left[0], hash)
+					left = left[1:]
+				}
+				hash = h.ParentHash
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("follow the parent hashes below block %d: %w", number, err)
+		}
+		if first == lowest {
+			return nil
+		}
+		number = first - 1
+	}
+}
+
+// compare confirms a block by the hash that it has in the chain of parent hashes.
+func (p *receiptsProof) compare(n *rpc.Node, b blockInLog, hash common.Hash) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.failed[b.number]:
+	case hash == b.hash:
+		p.report.Confirmed++
+	default:
+		p.failed[b.number] = true
+		p.report.Wrong, p.report.Proven, p.report.Logs = p.report.Wrong+1, p.report.Proven-1, p.report.Logs-len(b.logs)
+		p.report.Findings = append(p.report.Findings, *p.finding(n, b, true, fmt.Sprintf("below the final block its hash is %s", hash)))
+	}
+}

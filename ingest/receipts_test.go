@@ -1,0 +1,180 @@
+package ingest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+func (r *rig) proveReceipts(o ReceiptsOptions) *ReceiptsReport {
+	r.t.Helper()
+	report, err := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)).ProveReceipts(r.ctx, o)
+	r.must(err)
+	return report
+}
+
+// withFinalLogs is a rig with a chain of which most is final.
+func withFinalLogs(t *testing.T) *rig {
+	t.Helper()
+	r := newRig(t, kfake)
+	r.steps(80)
+	r.mine(10)
+	return r
+}
+
+// victim is one of the final logs of the vaults, somewhere in the middle, with data.
+func (r *rig) victim() *event.Log {
+	r.t.Helper()
+	_, live := r.log()
+	var all []*event.Log
+	for _, rec := range live {
+		if l := rec.GetLog(); l != nil && len(l.GetData()) >= 32 && l.GetBlockNumber() < r.final() {
+			all = append(all, l)
+		}
+	}
+	if len(all) < 10 {
+		r.t.Fatalf("there are only %d logs", len(all))
+	}
+	return all[len(all)/2]
+}
+
+// changing is a node that tells another amount in one log, consistently: in logs by
+// range, by hash, and, where receipts says so, in receipts.
+func changing(l *event.Log, receipts bool) lie {
+	was := fmt.Appendf(nil, `"data":"0x%x"`, l.GetData())
+	data := slices.Clone(l.GetData())
+	data[len(data)-1] ^= 1
+	is := fmt.Appendf(nil, `"data":"0x%x"`, data)
+	return func(method string, _ []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		if method != "eth_getLogs" && (method != "eth_getBlockReceipts" || !receipts) {
+			return nil, nil, false
+		}
+		return json.RawMessage(bytes.ReplaceAll(truth(), was, is)), nil, true
+	}
+}
+
+// A log that is what the chain has is proven, block by block, by receipts and headers.
+func TestReceiptsAreProven(t *testing.T) {
+	t.Parallel()
+	r := withFinalLogs(t)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	_, live := r.log()
+	final, logs, blocks := r.cursor().GetFinalBlock(), 0, map[uint64]bool{}
+	for _, rec := range live {
+		if l := rec.GetLog(); l != nil && l.GetBlockNumber() <= final {
+			logs++
+			blocks[l.GetBlockNumber()] = true
+		}
+	}
+	alone := r.proveReceipts(ReceiptsOptions{})
+	if alone.Err() != nil || alone.Blocks != len(blocks) || alone.Proven != len(blocks) || alone.Logs != logs || alone.Confirmed != 0 {
+		t.Errorf("of %d blocks with %d logs: %+v", len(blocks), logs, alone)
+	}
+	if !strings.Contains(alone.String(), "name a second endpoint") {
+		t.Errorf("nobody is told that the hashes are one node's word:\n%s", alone)
+	}
+	followed := r.proveReceipts(ReceiptsOptions{Headers: true})
+	if followed.Err() != nil || followed.Confirmed != len(blocks) || followed.Anchor == nil || followed.Anchor.Number < final {
+		t.Errorf("with headers: %+v", followed)
+	}
+	some := r.proveReceipts(ReceiptsOptions{Sample: 1 << 40})
+	if some.Err() != nil || some.Chosen != 1 || some.Proven != 1 || some.Blocks != len(blocks) {
+		t.Errorf("of a sample: %+v", some)
+	}
+	r.config.RPC = rpc.Endpoints(r.url, r.liar(honest).URL)
+	if two := r.proveReceipts(ReceiptsOptions{}); two.Err() != nil || two.Confirmed != len(blocks) {
+		t.Errorf("with two endpoints: %+v", two)
+	}
+}
+
+// The node that gave the logs told another amount, in one log among many. Blooms do
+// not see it; receipts do.
+func TestChangedAmountIsFound(t *testing.T) {
+	t.Parallel()
+	r := withFinalLogs(t)
+	honestly := r.start()
+	honestly.caughtUp()
+	honestly.halt()
+	victim := r.victim()
+	good := r.kafka
+	r.kafka.Brokers = kfake(t) // another log, of the same chain
+	liar := r.liar(changing(victim, true))
+	truth := r.config.RPC
+	r.config.RPC = rpc.Endpoints(liar.URL)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	r.config.RPC = truth
+	report := r.proveReceipts(ReceiptsOptions{})
+	if report.Wrong != 1 || report.Proven != report.Blocks-1 || report.Err() == nil {
+		t.Fatalf("one amount was changed: %+v", report)
+	}
+	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !f.Wrong || !strings.Contains(f.Why, fmt.Sprintf("log %d, of vault %s", victim.GetLogIndex(), common.Address(victim.GetAddress()))) {
+		t.Errorf("the finding is %+v, want log %d of block %d", f, victim.GetLogIndex(), victim.GetBlockNumber())
+	}
+	// The one that lied lies on, with receipts that go with its logs: their root is not
+	// the header's.
+	r.config.RPC = rpc.Endpoints(liar.URL)
+	if report := r.proveReceipts(ReceiptsOptions{}); report.Wrong != 1 || !strings.Contains(report.Findings[0].Why, "the root of its") {
+		t.Errorf("by the receipts of a liar: %+v", report)
+	}
+	// A good log is not called wrong for what a liar gives, where another does not.
+	r.kafka, r.config.RPC = good, rpc.Endpoints(liar.URL, r.url)
+	if report := r.proveReceipts(ReceiptsOptions{}); report.Err() != nil || report.Proven != report.Blocks || len(report.Misled) != 1 || report.Misled[0] != liar.URL {
+		t.Errorf("with a liar and an honest node: %+v", report)
+	}
+}
+
+// What a chain or a node cannot give is said, and nothing is called wrong for it.
+func TestUnprovableBlocks(t *testing.T) {
+	t.Parallel()
+	r := withFinalLogs(t)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	block := fmt.Sprintf(`"0x%x"`, r.victim().GetBlockHash())
+	edit := func(of string, was, is string) lie {
+		return func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+			if method != of || string(params[0]) != block {
+				return nil, nil, false
+			}
+			if was == "" {
+				return json.RawMessage(is), nil, true
+			}
+			return json.RawMessage(bytes.Replace(truth(), []byte(was), []byte(is), 1)), nil, true
+		}
+	}
+	for name, c := range map[string]struct {
+		lie   lie
+		words string
+		wrong bool
+	}{
+		"a type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7e"`), "is of type 0x7e", false},
+		"pruned receipts":         {edit("eth_getBlockReceipts", "", "null"), "does not give the receipts", false},
+		"no such method": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
+			return nil, errNoMethod, method == "eth_getBlockReceipts" && string(params[0]) == block
+		}, "does not give the receipts", false},
+		"no receipts root":   {edit("eth_getBlockByHash", `"receiptsRoot"`, `"noRoot"`), "has no receipts root", false},
+		"no header of ours":  {edit("eth_getBlockByHash", `"difficulty"`, `"simplicity"`), "has not the fields of a header", false},
+		"a header's field":   {edit("eth_getBlockByHash", `"gasLimit":"0x`, `"gasLimit":"0x1`), "fields of its header hash to", true},
+		"a block that is no": {edit("eth_getBlockByHash", "", "null"), "is not in the chain", true},
+	} {
+		r.config.RPC = rpc.Endpoints(r.liar(c.lie).URL)
+		report := r.proveReceipts(ReceiptsOptions{})
+		if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Why, c.words) || report.Findings[0].Wrong != c.wrong || report.Proven != report.Blocks-1 || (report.Err() != nil) != c.wrong {
+			t.Errorf("%s: %+v", name, report)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package rpc
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Bill is what the nodes were asked since the process began, by method:
+// providers sell calls, each at the price of its method. A question of a batch
+// counts like one that comes alone, as it does on a bill; one that was put off or
+// failed counts too, since some bill that.
+type Bill struct {
+	Prices map[string]uint64 // units of each method, as chain.prices has them
+
+	mu       sync.Mutex
+	byMethod map[string]*registry.MethodCalls
+}
+
+// Add counts questions and gives the units that they cost.
+func (s *Bill) Add(method string, questions int) (units uint64) {
+	units = s.Prices[method] * uint64(questions)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := s.of(method)
+	m.Calls += uint64(questions)
+	m.Units += units
+	return units
+}
+
+// Received counts the bytes of an answer.
+func (s *Bill) Received(method string, bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(method).Bytes += uint64(bytes)
+}
+
+func (s *Bill) of(method string) *registry.MethodCalls {
+	if s.byMethod == nil {
+		s.byMethod = map[string]*registry.MethodCalls{}
+	}
+	if s.byMethod[method] == nil {
+		s.byMethod[method] = &registry.MethodCalls{Method: method}
+	}
+	return s.byMethod[method]
+}
+
+// Calls gives all of it, the most called method first.
+func (s *Bill) Calls() []registry.MethodCalls {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make([]registry.MethodCalls, 0, len(s.byMethod))
+	for _, m := range s.byMethod {
+		all = append(all, *m)
+	}
+	sortCalls(all)
+	return all
+}
+
+func sortCalls(calls []registry.MethodCalls) {
+	slices.SortFunc(calls, func(a, b registry.MethodCalls) int {
+		return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Method, b.Method))
+	})
+}

@@ -1,0 +1,56 @@
+package rpc
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// Every question counts, those of a batch one by one as a provider bills them,
+// in the metrics and in the status alike, with the units of its method.
+func TestCallsAreCounted(t *testing.T) {
+	chain := newFakeChain(t, 3, 20, sparse)
+	n := chain.dial()
+	n.metrics.spent.Prices = map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}
+	if _, err := n.Headers(t.Context(), 1, 9); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.headersByHash(t.Context(), []common.Hash{chain.blocks[3].hash}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := n.logsOfRange(t.Context(), maxAnswer, 1, 20, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	calls := n.metrics.spent.Calls()
+	for i, c := range calls {
+		if c.Bytes == 0 || counterValue(t, n.metrics.rpcBytes.WithLabelValues("fake", c.Method)) != float64(c.Bytes) {
+			t.Errorf("the answers to %s have %d bytes, and another number in the metrics", c.Method, c.Bytes)
+		}
+		if got := counterValue(t, n.metrics.rpcCalls.WithLabelValues("fake", c.Method)); got != float64(c.Calls) {
+			t.Errorf("navlog_ingest_rpc_calls_total of %s is %v, want %d", c.Method, got, c.Calls)
+		}
+		if got := counterValue(t, n.metrics.rpcUnits.WithLabelValues("fake", c.Method)); got != float64(c.Units) {
+			t.Errorf("navlog_ingest_rpc_units_total of %s is %v, want %d", c.Method, got, c.Units)
+		}
+		calls[i].Bytes = 0
+	}
+	want := []registry.MethodCalls{
+		{Method: "eth_getBlockByNumber", Calls: 9, Units: 144}, {Method: "eth_getLogs", Calls: 2, Units: 150}, {Method: "eth_getBlockByHash", Calls: 1},
+	}
+	if !slices.Equal(calls, want) {
+		t.Errorf("counted are %+v, want %+v", calls, want)
+	}
+	if all := registry.Spent(calls); all.Calls != 12 || all.Units != 294 {
+		t.Errorf("together they are %+v", all)
+	}
+	for _, c := range calls {
+		if chain.asked(c.Method) != int(c.Calls) {
+			t.Errorf("the node was asked %s %d times, counted are %d", c.Method, chain.asked(c.Method), c.Calls)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// UnprovenError says that what a node answers cannot be all logs of a block.
+type UnprovenError struct {
+	Block uint64
+	hash  common.Hash
+	Node  string
+	why   string
+}
+
+func (e *UnprovenError) Error() string {
+	return fmt.Sprintf("the logs of block %d (%s) at %s are not those that the block's header stands for: %s", e.Block, e.hash, e.Node, e.why)
+}
+
+// foreign refuses a log that a header's bloom does not hold.
+func (n *Node) foreign(h *Header, l *event.Log, known proof.Marks) error {
+	switch {
+	case known.Holds(&h.Bloom, l):
+		return nil
+	case h.Bloom == (types.Bloom{}):
+		return fmt.Errorf("the header of block %d at %s has an empty logsBloom although the block has logs: where the chain does not fill it, set chain.proof to none", h.Number, n.Name)
+	}
+	return fmt.Errorf("%s answers a log of 0x%x in block %d (log %d) that the block's logsBloom does not hold", n.Name, l.Address, h.Number, l.LogIndex)
+}
+
+// Native refuses logs of which a header's bloom does not hold every one.
+func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
+	known := proof.Marks{}
+	for _, l := range logs {
+		if err := n.foreign(h, l, known); err != nil {
+			return nil, err
+		}
+	}
+	return logs, nil
+}
+
+// ours picks the logs of the vaults.
+func ours(logs []*event.Log, addresses []common.Address) []*event.Log {
+	return slices.DeleteFunc(logs, func(l *event.Log) bool { return !slices.Contains(addresses, common.Address(l.Address)) })
+}
+
+// prove reads the logs that the vaults have in a block, and proves that there
+// are no more: all logs of the block, whoever has emitted them, must make up its
+// bloom. have may be what is known already. A node whose answer proves nothing
+// is asked again, since one address may stand for several backends, and then
+// for the receipts, which nodes do not take from the same index.
+func (n *Node) prove(ctx context.Context, h *Header, w *proof.Watched, have []*event.Log) ([]*event.Log, error) {
+	if len(have) > 0 && proof.Incomplete(&h.Bloom, have) == "" {
+		return have, nil
+	}
+	var why string
+	for _, read := range []func(context.Context, *Header) ([]*event.Log, error){n.allLogs, n.allLogs, n.receipts} {
+		all, err := read(ctx, h)
+		switch {
+		case err != nil && why == "":
+			return nil, err
+		case err != nil:
+			return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
+		}
+		if why = proof.Incomplete(&h.Bloom, all); why == "" {
+			return n.Native(h, ours(all, w.Addresses))
+		}
+	}
+	return nil, &UnprovenError{h.Number, h.Hash, n.Name, why}
+}
+
+// allLogs reads all logs of a block: by its hash, and where the node finds them
+// too many, out of the receipts.
+func (n *Node) allLogs(ctx context.Context, h *Header) ([]*event.Log, error) {
+	logs, err := n.LogsByHash(ctx, h, nil)
+	refusal := refusalOf(ctx, err, h.Number).kind
+	if refusal == notRefused {
+		return logs, err
+	}
+	fromReceipts, why := n.receipts(ctx, h)
+	switch {
+	case why == nil:
+		return fromReceipts, nil
+	case refusal == tooMuch:
+		return nil, &overLimitError{h.Number, n.Name, errors.Join(err, why)}
+	}
+	return nil, err
+}
+
+// overLimitError says that a node gives the logs of a single block in no way.
+type overLimitError struct {
+	block uint64
+	node  string
+	err   error
+}
+
+func (e *overLimitError) Error() string {
+	return fmt.Sprintf("block %d has more logs than %s gives in one answer, in whatever way it is asked: add an endpoint without such a limit to chain.rpc, such as a node of your own (%v)", e.block, e.node, e.err)
+}
+
+func (e *overLimitError) Unwrap() error { return e.err }
+
+// OneBlock reads the logs that the vaults have in a block that the node finds
+// too long to give as a range: by its hash, out of the receipts, or of one vault
+// after the other.
+func (n *Node) OneBlock(ctx context.Context, h *Header, w *proof.Watched, level proof.Level) ([]*event.Log, error) {
+	if level == proof.Head || level == proof.Full {
+		logs, err := n.prove(ctx, h, w, nil)
+		var over *overLimitError
+		if err == nil || level == proof.Full || !errors.As(err, &over) {
+			return logs, err
+		}
+	} else {
+		logs, err := n.LogsByHash(ctx, h, w.Addresses)
+		if err == nil || !mayBeTooMuch(ctx, err) {
+			return logs, err
+		}
+		if all, err := n.receipts(ctx, h); err == nil {
+			return ours(all, w.Addresses), nil
+		}
+	}
+	var logs []*event.Log
+	for _, address := range w.Addresses {
+		some, err := n.LogsByHash(ctx, h, []common.Address{address})
+		switch kind := refusalOf(ctx, err, h.Number).kind; {
+		case kind == tooMuch, kind == unclear:
+			return nil, &overLimitError{h.Number, n.Name, err}
+		case err != nil:
+			return nil, err
+		}
+		logs = append(logs, some...)
+	}
+	slices.SortFunc(logs, func(a, b *event.Log) int { return int(a.LogIndex) - int(b.LogIndex) })
+	if level != proof.None && w.Lacks(&h.Bloom, logs) {
+		return nil, &UnprovenError{h.Number, h.Hash, n.Name, "the header's logsBloom has more than was answered vault by vault"}
+	}
+	return logs, nil
+}
+
+func mayBeTooMuch(ctx context.Context, err error) bool {
+	return refusalOf(ctx, err, 0).kind != notRefused
+}

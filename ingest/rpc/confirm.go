@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	// agreementPatience is how long a second endpoint may take to get a block that
+	// the first one has; agreementEvery is the pause between looks.
+	agreementPatience = 2 * time.Second
+	agreementEvery    = 50 * time.Millisecond
+)
+
+// ErrDisagree says that two endpoints give different blocks or logs.
+var ErrDisagree = errors.New("the endpoints disagree")
+
+// Confirms compares a block and its logs with what another endpoint has.
+func (p *Pool) Confirms(ctx context.Context, other *Node, h *Header, addresses []common.Address, logs []*event.Record) error {
+	theirs, err := p.awaitBlock(ctx, other, h.Number)
+	if err != nil {
+		return err
+	}
+	if theirs.Hash != h.Hash {
+		return fmt.Errorf("%w: block %d is %s, but %s at %s", ErrDisagree, h.Number, h.Hash, theirs.Hash, other.Name)
+	}
+	if len(addresses) == 0 {
+		return nil
+	}
+	again, err := other.OneBlock(ctx, h, proof.Watch(addresses), proof.None) // what both give alike needs no proof
+	if err != nil {
+		return err
+	}
+	if len(again) != len(logs) {
+		return fmt.Errorf("%w: block %d (%s) has %d logs of the vaults, but %d at %s", ErrDisagree, h.Number, h.Hash, len(logs), len(again), other.Name)
+	}
+	for i, l := range again {
+		if !proto.Equal(l, logs[i].GetLog()) {
+			return fmt.Errorf("%w: log %d of block %d (%s) is another one at %s", ErrDisagree, l.GetLogIndex(), h.Number, h.Hash, other.Name)
+		}
+	}
+	return nil
+}
+
+// awaitBlock reads a block that an endpoint may get in a moment.
+func (p *Pool) awaitBlock(ctx context.Context, n *Node, number uint64) (*Header, error) {
+	for until := p.clock.now().Add(agreementPatience); ; {
+		h, err := n.ByNumber(ctx, number)
+		if !errors.Is(err, ErrNoBlock) || p.clock.now().After(until) {
+			return h, err
+		}
+		if err := p.clock.sleep(ctx, agreementEvery); err != nil {
+			return nil, err
+		}
+	}
+}

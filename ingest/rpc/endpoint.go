@@ -1,0 +1,106 @@
+package rpc
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Endpoint is one RPC endpoint of a node or provider. Its text form is the URL
+// alone.
+type Endpoint struct {
+	// URL of JSON-RPC: http, https, ws or wss. It may hold a key, so of URLs only
+	// scheme and host are ever shown.
+	URL string `yaml:"url" env:"URL"`
+	// WS is the ws or wss URL at which the same node announces new blocks; empty
+	// for none. An endpoint whose URL is a WebSocket needs none.
+	WS string `yaml:"ws" env:"WS"`
+	// RequestsPerSecond that are sent at most: above 0, to 100,000; 0 for no
+	// limit. Each question of a batch counts.
+	RequestsPerSecond float64 `yaml:"requestsPerSecond" env:"REQUESTS_PER_SECOND"`
+	// Burst is how many requests may be sent at once after a pause: 1 to 100,000;
+	// 0 for those of one second.
+	Burst int `yaml:"burst" env:"BURST"`
+}
+
+// Endpoints makes endpoints of URLs, without further settings.
+func Endpoints(urls ...string) []Endpoint {
+	endpoints := make([]Endpoint, len(urls))
+	for i, u := range urls {
+		endpoints[i].URL = u
+	}
+	return endpoints
+}
+
+// UnmarshalText takes a URL.
+func (e *Endpoint) UnmarshalText(text []byte) error {
+	*e = Endpoint{URL: strings.TrimSpace(string(text))}
+	return nil
+}
+
+// endpointKeys are the keys of the mapping form.
+var endpointKeys = []string{"url", "ws", "requestsPerSecond", "burst"}
+
+// UnmarshalYAML takes a URL, or a mapping with the keys of the fields.
+func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind != yaml.MappingNode {
+		var url string
+		if err := node.Decode(&url); err != nil {
+			return err
+		}
+		return e.UnmarshalText([]byte(url))
+	}
+	wrong := new(yaml.TypeError)
+	for i := 0; i < len(node.Content); i += 2 {
+		if key := node.Content[i]; !slices.Contains(endpointKeys, key.Value) {
+			wrong.Errors = append(wrong.Errors, fmt.Sprintf("line %d: field %s not found in type rpc.Endpoint", key.Line, key.Value))
+		}
+	}
+	type plain Endpoint
+	var types *yaml.TypeError
+	switch err := node.Decode((*plain)(e)); {
+	case errors.As(err, &types):
+		wrong.Errors = append(wrong.Errors, types.Errors...)
+	case err != nil:
+		return err
+	}
+	if len(wrong.Errors) > 0 {
+		return wrong
+	}
+	return nil
+}
+
+// Faults reports every mistake of an endpoint.
+func (e Endpoint) Faults(key string, fault func(format string, a ...any)) {
+	if err := checkURL(e.URL, "https", "http", "wss", "ws"); err != nil {
+		fault("%s %w", key, err)
+	}
+	if e.WS != "" {
+		if err := checkURL(e.WS, "wss", "ws"); err != nil {
+			fault("%s.ws %w", key, err)
+		}
+	}
+	if !(e.RequestsPerSecond >= 0 && e.RequestsPerSecond <= 100_000) { // NaN too
+		fault("%s.requestsPerSecond is %v and must be above 0, to 100000, or 0 for no limit", key, e.RequestsPerSecond)
+	}
+	if e.Burst < 0 || e.Burst > 100_000 {
+		fault("%s.burst is %d and must be 1 to 100000, or 0 for the requests of one second", key, e.Burst)
+	}
+}
+
+// checkURL never repeats the URL, which may hold a key.
+func checkURL(raw string, schemes ...string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return fmt.Errorf("is not a URL such as %s://node.example:8545", schemes[0])
+	}
+	if !slices.Contains(schemes, u.Scheme) {
+		last := len(schemes) - 1
+		return fmt.Errorf("has the scheme %q and must be %s or %s", u.Scheme, strings.Join(schemes[:last], ", "), schemes[last])
+	}
+	return nil
+}

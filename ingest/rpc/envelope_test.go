@@ -1,0 +1,125 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestOpenEnvelope(t *testing.T) {
+	long := `[` + strings.Repeat(`{"a":"b\\\"]}","c":[{}]},`, 1000) + `{}]`
+	for _, c := range []struct {
+		body, result string
+		want         error
+	}{
+		{`{"jsonrpc":"2.0","id":7,"result":"0x1"}`, `"0x1"`, nil},
+		{`{"result":null,"id":7}`, `null`, nil},
+		{" \n{ \"id\" : 7 , \"result\" : [ 1 , {\"id\":8} ] } \r\n", `[ 1 , {"id":8} ]`, nil},
+		{`{"id":7,"result":` + long + `,"more":{}}`, long, nil},
+		{`{"id":7,"error":null,"result":false}`, `false`, nil},
+		{`{"id":7,"res\u0075lt":-1.5e3}`, `-1.5e3`, nil},
+		{``, ``, errTruncated},
+		{`{`, ``, errTruncated},
+		{`{"id":7,"result":[{"a":"`, ``, errTruncated},
+		{`{"id":7,"result":[{}]`, ``, errTruncated},
+		{`{"id":7,"result":tru`, ``, errTruncated},
+		{`{"id":7,"result":"a\"}`, ``, errTruncated},
+		{`<html><body>502 Bad Gateway</body></html>`, ``, errNotJSON},
+		{`{"id":7,"result":nope}`, ``, errNotJSON},
+		{`{"id":7 "result":1}`, ``, errNotJSON},
+		{`{"id":7,"result":1}{}`, ``, errNotJSON},
+		{`{"id":7,"result":}`, ``, errNotJSON},
+		{`{7:1}`, ``, errNotJSON},
+		{`upstream timeout`, ``, errNotJSON},
+		{`{"message":"no such API key"}`, ``, errForeign},
+		{`"busy"`, ``, errForeign},
+		{`[]`, ``, errForeign},
+		{`{"id":7}`, ``, errForeign},
+		{`{"id":7,"error":[1]}`, ``, errForeign},
+		{`{"id":8,"result":1}`, ``, errWrongID},
+		{`{"result":1}`, ``, errWrongID},
+		{`{"id":"7","result":1}`, ``, errWrongID},
+		{`{"id":8,"error":{"code":1,"message":"m"}}`, ``, errWrongID},
+	} {
+		e, err := openEnvelope([]byte(c.body))
+		var result []byte
+		if err == nil {
+			result, err = e.about([]byte("7"))
+		}
+		if !errors.Is(err, c.want) || string(result) != c.result {
+			t.Errorf("%.60q gives %.60q and %v, want %.60q and %v", c.body, result, err, c.result, c.want)
+		}
+	}
+}
+
+func TestNodeErrorsKeepTheirParts(t *testing.T) {
+	for body, want := range map[string]rpcError{
+		`{"id":7,"error":{"code":-32005,"message":"query returned more than 10000 results","data":{"from":"0x1"}}}`: {-32005, "query returned more than 10000 results", json.RawMessage(`{"from":"0x1"}`)},
+		`{"id":null,"error":{"code":-32700,"message":"parse error"}}`:                                               {-32700, "parse error", nil},
+		`{"error":{"code":3,"message":"m","data":"0x"},"result":null,"id":7}`:                                       {3, "m", json.RawMessage(`"0x"`)},
+		`{"id":7,"error":"out of capacity"}`:                                                                        {0, "out of capacity", nil},
+	} {
+		e, err := openEnvelope([]byte(body))
+		if err != nil {
+			t.Fatalf("%s: %v", body, err)
+		}
+		_, err = e.about([]byte("7"))
+		var got *rpcError
+		if !errors.As(err, &got) || got.Code != want.Code || got.Message != want.Message || string(got.Data) != string(want.Data) {
+			t.Errorf("%s gives %+v (%v), want %+v", body, got, err, want)
+		}
+		if !refused(err) {
+			t.Errorf("%s is not taken for a refusal", body)
+		}
+	}
+	e := &rpcError{Data: json.RawMessage(`{"from":"0x1"}`)}
+	if data, _ := e.ErrorData().(map[string]any); data["from"] != "0x1" {
+		t.Errorf("ErrorData is %v", e.ErrorData())
+	}
+}
+
+// What encoding/json takes for an answer is one with the same parts; the rest
+// is an error and never a panic.
+func FuzzOpenEnvelope(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":7,"result":[{"data":"0x00\"\\"}]}`, `{"id":7,"error":{"code":-1,"message":"x"}}`, `[{"id":7,"result":1},{"id":8,"result":{}}]`,
+		`{"id":7,"result":[{"a`, `<html>`, `null`, `{"a":{"b":[[[`, "{\"id\":7,\"\\u0072esult\":1}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if all, err := openBatch(body); err == nil && !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && len(all) != 1 {
+			t.Errorf("%q is %d answers", body, len(all))
+		}
+		got, err := openEnvelope(body)
+		var want map[string]json.RawMessage
+		if json.Unmarshal(body, &want) != nil || want == nil {
+			if err == nil && json.Valid(body) {
+				t.Errorf("%q is no object and gives %+v", body, got)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q is refused: %v", body, err)
+		}
+		for name, part := range map[string][]byte{"id": got.id, "result": got.result, "error": got.fault} {
+			if !bytes.Equal(part, want[name]) {
+				t.Errorf("%q has the %s %q, want %q", body, name, part, want[name])
+			}
+		}
+	})
+}
+
+func BenchmarkOpenEnvelope(b *testing.B) {
+	log := fmt.Sprintf(`{"address":"0x%040x","topics":["0x%064x","0x%064x"],"data":"0x%0128x","blockNumber":"0x1","transactionHash":"0x%064x","logIndex":"0x2","removed":false}`, 1, 2, 3, 4, 5)
+	body := []byte(`{"jsonrpc":"2.0","id":7,"result":[` + strings.Repeat(log+",", 9999) + log + `]}`)
+	b.SetBytes(int64(len(body)))
+	for b.Loop() {
+		if _, err := openEnvelope(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+// callTimeout bounds one call of a node, from the question to the last byte of
+// the answer.
+const callTimeout = 30 * time.Second
+
+// rpcError is an error that a node gives as its answer. It is an ethrpc.Error and
+// an ethrpc.DataError of go-ethereum.
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"` // as the node gives it, nil for none
+}
+
+func (e *rpcError) Error() string  { return fmt.Sprintf("%.300s (code %d)", e.Message, e.Code) }
+func (e *rpcError) ErrorCode() int { return e.Code }
+
+// ErrorData gives the data as encoding/json makes it, nil for none.
+func (e *rpcError) ErrorData() any {
+	var data any
+	_ = json.Unmarshal(e.Data, &data)
+	return data
+}
+
+// refused says that the node itself answered the call with an error, so that
+// the same call with less to ask for may succeed.
+func refused(err error) bool {
+	var answer ethrpc.Error
+	return errors.As(err, &answer)
+}
+
+// exchange asks the node and gives the bytes of the result, which belong to the
+// caller: they are one value, but what is in it is not checked. Where the node
+// answers with an error, errors.As finds an *rpcError; where HTTP does, an
+// *httpError; where it was asked too often, a *limitedError and neither of them.
+// An answer of more than maxAnswer bytes is errAnswerTooLong.
+func (n *Node) exchange(ctx context.Context, method string, params ...any) (result []byte, err error) {
+	return n.exchangeUpTo(ctx, maxAnswer, method, params...)
+}
+
+// exchangeUpTo takes an answer of at most so many bytes, up to maxAnswer. Over a
+// WebSocket the bound is maxAnswer.
+func (n *Node) exchangeUpTo(ctx context.Context, most int, method string, params ...any) (result []byte, err error) {
+	err = n.attempt(ctx, method, 1, func(ctx context.Context) error {
+		result, err = n.askOnce(ctx, most, method, params)
+		return err
+	})
+	return result, err
+}
+
+// exchangeBatch asks several questions at once and gives the bytes of their
+// results in the order of the questions. One error is the error of all.
+func (n *Node) exchangeBatch(ctx context.Context, method string, params [][]any) (results [][]byte, err error) {
+	if len(params) == 0 {
+		return nil, nil
+	}
+	err = n.attempt(ctx, method, len(params), func(ctx context.Context) error {
+		results, err = n.askAllOnce(ctx, method, params)
+		return err
+	})
+	return results, err
+}
+
+// triesAtOnce is how often a question is asked that the endpoint puts off for a
+// moment.
+const triesAtOnce = 3
+
+// attempt makes an exchange of so many questions as soon as the endpoint may be
+// asked, and learns from it how the endpoint is.
+func (n *Node) attempt(ctx context.Context, method string, questions int, exchange func(context.Context) error) error {
+	for try := 1; ; try++ {
+		err := n.health.admit(ctx, questions)
+		if err != nil {
+			return n.blame(ctx, method, err)
+		}
+		began := n.health.now()
+		bounded, cancel := context.WithTimeout(ctx, callTimeout)
+		err = exchange(bounded)
+		cancel()
+		n.metrics.asked(n.Name, method, questions, n.health.now().Sub(began))
+		err = n.health.end(ctx, began, contracts.Discreet(plain(err), n.url))
+		if err == nil {
+			return nil
+		}
+		var put *limitedError
+		if errors.As(err, &put) {
+			n.metrics.limited.WithLabelValues(n.Name).Inc()
+			if try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
+				continue
+			}
+		}
+		return n.blame(ctx, method, err)
+	}
+}
+
+func (n *Node) askOnce(ctx context.Context, most int, method string, params []any) ([]byte, error) {
+	if n.http != nil {
+		return n.http.ask(ctx, most, method, params)
+	}
+	client, err := n.overSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var raw json.RawMessage
+	err = client.CallContext(ctx, &raw, method, params...)
+	n.metrics.answered(n.Name, method, len(raw))
+	return raw, err
+}
+
+func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+	if n.http != nil {
+		return n.http.askAll(ctx, method, params)
+	}
+	client, err := n.overSocket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	results := make([]json.RawMessage, len(params))
+	batch := make([]ethrpc.BatchElem, len(params))
+	for i := range params {
+		batch[i] = ethrpc.BatchElem{Method: method, Args: params[i], Result: &results[i]}
+	}
+	if err := client.BatchCallContext(ctx, batch); err != nil {
+		return nil, err
+	}
+	raw := make([][]byte, len(params))
+	for i := range batch {
+		if batch[i].Error != nil {
+			return nil, batch[i].Error
+		}
+		raw[i] = results[i]
+		n.metrics.answered(n.Name, method, len(raw[i]))
+	}
+	return raw, nil
+}
+
+// blame counts an error and says whose it is and what was asked.
+func (n *Node) blame(ctx context.Context, method string, err error) error {
+	if ctx.Err() == nil {
+		n.metrics.rpcErrors.WithLabelValues(n.Name, method).Inc()
+	}
+	return fmt.Errorf("%s at %s: %w", method, n.Name, err)
+}
+
+// plain makes one kind of error of what the two transports give.
+func plain(err error) error {
+	if err == nil {
+		return nil
+	}
+	var ours *rpcError
+	var answer ethrpc.Error
+	if !errors.As(err, &ours) && errors.As(err, &answer) {
+		out := &rpcError{Code: answer.ErrorCode(), Message: answer.Error()}
+		var more ethrpc.DataError
+		if errors.As(err, &more) && more.ErrorData() != nil {
+			out.Data, _ = json.Marshal(more.ErrorData())
+		}
+		return out
+	}
+	return err
+}
+
+// question is a JSON-RPC request.
+type question struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Method  string          `json:"method"`
+	Params  []any           `json:"params"`
+}
+
+func newQuestion(id uint64, method string, params []any) question {
+	if params == nil {
+		params = []any{}
+	}
+	return question{"2.0", strconv.AppendUint(nil, id, 10), method, params}
+}
+
+func (t *transport) ask(ctx context.Context, most int, method string, params []any) ([]byte, error) {
+	q := newQuestion(t.ids.Add(1), method, params)
+	body, err := t.post(ctx, method, q, most)
+	if err != nil {
+		return nil, err
+	}
+	e, err := openEnvelope(body)
+	if err != nil {
+		return nil, quoting(err, body)
+	}
+	result, err := e.about(q.ID)
+	return result, quoting(err, body)
+}
+
+func (t *transport) askAll(ctx context.Context, method string, params [][]any) ([][]byte, error) {
+	questions, place := make([]question, len(params)), make(map[string]int, len(params))
+	for i := range params {
+		questions[i] = newQuestion(t.ids.Add(1), method, params[i])
+		place[string(questions[i].ID)] = i
+	}
+	body, err := t.post(ctx, method, questions, maxAnswer)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := openBatch(body)
+	if err != nil {
+		return nil, quoting(err, body)
+	}
+	results := make([][]byte, len(params))
+	for _, e := range answers {
+		i, ours := place[string(e.id)]
+		if !ours { // an error about the whole batch, or nothing that was asked for
+			if _, err := e.about(null); err != nil {
+				return nil, quoting(err, body)
+			}
+			return nil, fmt.Errorf("%w: id %.40q of no question in the batch", errWrongID, e.id)
+		}
+		if results[i], err = e.about(e.id); err != nil {
+			return nil, err
+		}
+	}
+	for i := range results {
+		if results[i] == nil {
+			return nil, fmt.Errorf("%w: %d answers to a batch of %d questions", errForeign, len(answers), len(params))
+		}
+	}
+	return results, nil
+}
+
+// quoting adds the beginning of a body to an error about its form: it often
+// says what is wrong, in a sentence for people.
+func quoting(err error, body []byte) error {
+	if errors.Is(err, errNotJSON) || errors.Is(err, errForeign) {
+		return fmt.Errorf("%w: %s", err, excerpt(body))
+	}
+	return err
+}
+
+// excerpt is the beginning of a body on one line.
+func excerpt(body []byte) string {
+	return fmt.Sprintf("%.200s", strings.Join(strings.Fields(string(body[:min(len(body), 1000)])), " "))
+}

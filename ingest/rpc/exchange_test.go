@@ -1,0 +1,58 @@
+package rpc
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// Keys in URLs are in no error, and in no status, also where the server says
+// the path again.
+func TestErrorsKeepURLsSecret(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	echo := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "Cannot POST "+r.URL.RequestURI(), http.StatusNotFound)
+	}))
+	t.Cleanup(echo.Close)
+	for _, server := range []string{closed.URL, echo.URL} {
+		for _, scheme := range []string{"http", "ws"} {
+			u, err := url.Parse(server)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u.Scheme, u.User, u.Path, u.RawQuery = scheme, url.UserPassword("someone", "hunter2"), "/v3/secretkey", "apikey=secret2"
+			n := newNode(Endpoint{URL: u.String()}, scheme+"://"+u.Host, wallClock, newCallMetrics(newRegistry(), nil))
+			_, err = n.chainID(t.Context())
+			n.close()
+			if err == nil {
+				t.Fatalf("%s answers", u)
+			}
+			for _, secret := range []string{"hunter2", "secret", "someone"} {
+				if text := err.Error() + n.health.status("").LastError; strings.Contains(text, secret) {
+					t.Errorf("the error or the status of %s holds %q: %s", u, secret, text)
+				}
+			}
+		}
+	}
+}
+
+func TestBackoffGrows(t *testing.T) {
+	b := NewBackoff()
+	for range 20 {
+		if b.next > lastPause {
+			t.Fatalf("a pause of %s", b.next)
+		}
+		done, cancel := contextDone(t)
+		_ = b.Sleep(done)
+		cancel()
+	}
+	if b.next != lastPause {
+		t.Errorf("after 20 failures the pause is %s, want %s", b.next, lastPause)
+	}
+	if b.Reset(); b.next != firstPause {
+		t.Errorf("after success the pause is %s, want %s", b.next, firstPause)
+	}
+}

@@ -1,0 +1,321 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// clock is the time that limits and pauses go by; tests turn it themselves.
+type clock struct {
+	now   func() time.Time
+	sleep func(context.Context, time.Duration) error
+}
+
+var wallClock = clock{time.Now, Sleep}
+
+const (
+	// An endpoint that failed is left alone for a while, twice as long each time.
+	firstQuarantine = time.Second
+	lastQuarantine  = time.Minute
+	// One that is asked too often is too, unless it says how long.
+	firstLimitPause = 250 * time.Millisecond
+	lastLimitPause  = 30 * time.Second
+	longestPause    = 5 * time.Minute // however long Retry-After says
+	// shortPause is waited out; for a longer one another endpoint is asked.
+	shortPause = 2 * time.Second
+
+	// The head of an endpoint lags when another's is so much higher and later.
+	lagBlocks  = 3
+	lagSeconds = 30
+)
+
+// health is what is known of one endpoint from what it was asked:
+//
+//	           ┌──────────────── an answer ◀─────────────┐
+//	           ▼                                         │
+//	(untried) up ── failed ──▶ down, for 1 s ──▶ probe ──┤
+//	           │                ▲    doubling to 1 min   │
+//	           │                └──────── failed ◀───────┘
+//	           └── 429 ──▶ rate-limited, for Retry-After or 250 ms doubling to 30 s ──▶ up
+//
+// and, beside it, whether it serves the right chain and has the newest blocks.
+type health struct {
+	clock
+	limit *rate.Limiter // nil for none
+
+	mu          sync.Mutex
+	answered    bool // at least once
+	failures    int  // since the last answer; those of one moment count as one
+	limits      int  // times that it limited us since the last answer
+	fault       time.Time
+	lastError   string
+	quarantined time.Time // until
+	limited     time.Time // until
+	latency     time.Duration
+	identified  time.Time // when it was seen to serve the right chain; zero for not since it failed
+	wrong       string    // what is wrong with its chain
+	head        *Header   // newest that it gave
+	headAt      time.Time
+	lags        bool
+	subscribed  bool
+}
+
+func newHealth(e Endpoint, c clock) *health {
+	h := &health{clock: c}
+	if e.RequestsPerSecond > 0 {
+		burst := e.Burst
+		if burst == 0 {
+			burst = max(1, int(math.Ceil(e.RequestsPerSecond)))
+		}
+		h.limit = rate.NewLimiter(rate.Limit(e.RequestsPerSecond), burst)
+	}
+	return h
+}
+
+// limitedError says that the endpoint is asked too often.
+type limitedError struct {
+	until time.Time
+	cause string
+}
+
+func (e *limitedError) Error() string {
+	return fmt.Sprintf("the endpoint is rate-limited until %s: %s", e.until.UTC().Format(time.RFC3339), e.cause)
+}
+
+// admit waits until so many questions may be asked.
+func (h *health) admit(ctx context.Context, questions int) error {
+	h.mu.Lock()
+	until, cause := h.limited, h.lastError
+	h.mu.Unlock()
+	if pause := until.Sub(h.now()); pause > shortPause {
+		return &limitedError{until, cause}
+	} else if pause > 0 {
+		if err := h.sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+	for h.limit != nil && questions > 0 {
+		some := min(questions, h.limit.Burst())
+		now := h.now()
+		if pause := h.limit.ReserveN(now, some).DelayFrom(now); pause > 0 {
+			if err := h.sleep(ctx, pause); err != nil {
+				return err
+			}
+		}
+		questions -= some
+	}
+	return nil
+}
+
+// end learns from an exchange that began then. A rate limit becomes a
+// *limitedError, so that nobody takes it for a question that asks too much.
+func (h *health) end(ctx context.Context, began time.Time, err error) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ctx.Err() != nil { // we went away, not the node
+		return err
+	}
+	now := h.now()
+	pause, limited := limitOf(err)
+	switch {
+	case limited:
+		return h.slow(began, now, pause, err)
+	case err == nil, answers(err):
+		h.answer(began, now)
+	default:
+		h.fail(began, now, err)
+	}
+	return err
+}
+
+func (h *health) answer(began, now time.Time) {
+	if took := now.Sub(began); !h.answered {
+		h.latency = took
+	} else {
+		h.latency += (took - h.latency) / 5
+	}
+	h.answered = true
+	if began.After(h.fault) { // otherwise it was on its way before the fault
+		h.failures, h.limits, h.quarantined, h.limited = 0, 0, time.Time{}, time.Time{}
+	}
+}
+
+func (h *health) fail(began, now time.Time, err error) {
+	h.lastError = err.Error()
+	h.identified = time.Time{} // it may come back as another node
+	if h.failures > 0 && !began.After(h.fault) {
+		return
+	}
+	h.failures++
+	h.fault, h.quarantined = now, now.Add(doubled(firstQuarantine, h.failures, lastQuarantine))
+}
+
+func (h *health) slow(began, now time.Time, pause time.Duration, err error) error {
+	h.lastError = err.Error()
+	if h.limits == 0 || began.After(h.fault) {
+		h.limits++
+		h.fault = now
+		if pause == 0 {
+			pause = doubled(firstLimitPause, h.limits, lastLimitPause)
+		}
+	}
+	if until := now.Add(min(pause, longestPause)); until.After(h.limited) {
+		h.limited = until
+	}
+	return &limitedError{h.limited, h.lastError}
+}
+
+// doubled is the nth pause of first, 2 first, 4 first and so on, last at most.
+func doubled(first time.Duration, n int, last time.Duration) time.Duration {
+	return min(first<<min(n-1, 20), last)
+}
+
+// answers says that an error came from a node that does its work: it refused
+// the question, and another one may be answered.
+func answers(err error) bool {
+	if refused(err) || errors.Is(err, errAnswerTooLong) {
+		return true
+	}
+	var status *httpError
+	return errors.As(err, &status) &&
+		slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, status.Status)
+}
+
+// tooOften are the words by which nodes and providers say that they are asked
+// too often, as opposed to for too much.
+var tooOften = regexp.MustCompile(`(?i)too many requests|request rate|rate.?limit|requests? (per|/) ?(second|minute|day)|per second (capacity|limit)|throughput|daily request|request count exceeded|quota`)
+
+// limitOf says whether an error is a rate limit, and for how long; 0 where the
+// endpoint does not say.
+func limitOf(err error) (time.Duration, bool) {
+	var status *httpError
+	if errors.As(err, &status) && (status.Status == http.StatusTooManyRequests || status.Status == http.StatusServiceUnavailable && status.RetryAfter > 0) {
+		return status.RetryAfter, true
+	}
+	var answer *rpcError
+	if errors.As(err, &answer) && (answer.Code == 429 || tooOften.MatchString(answer.Message)) {
+		return 0, true
+	}
+	return 0, false
+}
+
+// rank says how fit an endpoint is to be asked now; lower is better.
+type rank int
+
+const (
+	fit        rank = iota
+	lagging         // its head is far below another's
+	recovering      // it failed, and may be tried again
+	limited         // it is asked too often
+	down            // it failed a moment ago
+	wrong           // it serves another chain
+)
+
+func (h *health) rank() rank {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	switch {
+	case h.wrong != "":
+		return wrong
+	case h.quarantined.After(now):
+		return down
+	case h.limited.Sub(now) > shortPause:
+		return limited
+	case h.failures > 0:
+		return recovering
+	case h.lags:
+		return lagging
+	}
+	return fit
+}
+
+// rests gives how long the endpoint is to be left alone.
+func (h *health) rests() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until := h.quarantined
+	if h.limited.After(until) {
+		until = h.limited
+	}
+	return max(0, until.Sub(h.now()))
+}
+
+// sawHead notes a head, and whether it lags behind the best of the others, which
+// may be nil.
+func (h *health) sawHead(head, best *Header) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.head, h.headAt = head, h.now()
+	h.lags = best != nil && best.Number >= head.Number+lagBlocks && best.Time >= head.Time+lagSeconds
+}
+
+// headSince gives the newest head, nil when it was seen before then.
+func (h *health) headSince(then time.Time) *Header {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.headAt.Before(then) {
+		return nil
+	}
+	return h.head
+}
+
+// set changes a part of the health.
+func (h *health) set(change func(*health)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	change(h)
+}
+
+func (h *health) knownSince(then time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.identified.After(then)
+}
+
+// status is the health in words.
+func (h *health) status(name string) registry.EndpointStatus {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.now()
+	st := registry.EndpointStatus{Name: name, State: registry.EndpointUp, Subscribed: h.subscribed, LastError: h.lastError}
+	switch {
+	case h.wrong != "":
+		st.State, st.LastError = registry.EndpointWrong, h.wrong
+	case h.failures > 0:
+		st.State = registry.EndpointDown
+	case h.limited.After(now):
+		st.State = registry.EndpointLimited
+	case h.lags:
+		st.State = registry.EndpointLagging
+	case !h.answered:
+		st.State = registry.EndpointUntried
+	}
+	if h.answered {
+		ms := float64(h.latency.Microseconds()) / 1000
+		st.LatencyMs = &ms
+	}
+	if h.head != nil {
+		st.HeadBlock = h.head.Number
+	}
+	if h.limited.After(now) {
+		until := h.limited.UTC()
+		st.LimitedUntil = &until
+	}
+	if st.LastError != "" && h.wrong == "" {
+		at := h.fault.UTC()
+		st.LastErrorAt = &at
+	}
+	return st
+}

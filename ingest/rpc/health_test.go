@@ -1,0 +1,219 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// fakeTime is a clock that only sleeping and the test turn.
+type fakeTime struct {
+	mu    sync.Mutex
+	at    time.Time
+	slept []time.Duration
+}
+
+func newFakeTime() *fakeTime { return &fakeTime{at: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)} }
+
+func (f *fakeTime) clock() clock { return clock{f.now, f.sleep} }
+
+func (f *fakeTime) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
+}
+
+func (f *fakeTime) pass(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = f.at.Add(d)
+}
+
+func (f *fakeTime) sleep(ctx context.Context, d time.Duration) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at, f.slept = f.at.Add(d), append(f.slept, d)
+	return ctx.Err()
+}
+
+// ask makes one exchange that takes a moment and ends with err.
+func (h *health) ask(t *testing.T, f *fakeTime, err error) error {
+	t.Helper()
+	began := h.now()
+	f.pass(time.Millisecond)
+	return h.end(t.Context(), began, err)
+}
+
+var errCut = fmt.Errorf("read: %w", io.ErrUnexpectedEOF)
+
+func TestQuarantineGrowsAndEnds(t *testing.T) {
+	f := newFakeTime()
+	h := newHealth(Endpoint{}, f.clock())
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		_ = h.ask(t, f, errCut)
+		if got := h.rests(); got != want*time.Second || h.rank() != down {
+			t.Errorf("after failure %d it rests %s with rank %d, want %s", i+1, got, h.rank(), want*time.Second)
+		}
+		f.pass(want * time.Second)
+		if h.rank() != recovering {
+			t.Errorf("after its rest it has rank %d", h.rank())
+		}
+	}
+	_ = h.ask(t, f, nil)
+	if h.rank() != fit || h.rests() != 0 {
+		t.Errorf("after an answer it has rank %d and rests %s", h.rank(), h.rests())
+	}
+	if st := h.status("x"); st.State != registry.EndpointUp || st.LastError != errCut.Error() || st.LastErrorAt == nil {
+		t.Errorf("the status is %+v", st)
+	}
+}
+
+// Requests that were in flight together fail as one, and an answer that was on
+// its way before the failure says nothing about what is after it.
+func TestFailuresOfOneMoment(t *testing.T) {
+	f := newFakeTime()
+	h := newHealth(Endpoint{}, f.clock())
+	var began []time.Time
+	for range 8 {
+		began = append(began, h.now())
+	}
+	f.pass(time.Second)
+	for _, b := range began[1:] {
+		_ = h.end(t.Context(), b, errCut)
+	}
+	if got := h.rests(); got != firstQuarantine {
+		t.Errorf("seven failures of one moment make it rest %s", got)
+	}
+	_ = h.end(t.Context(), began[0], nil)
+	if h.rank() != down {
+		t.Errorf("an old answer gives it rank %d", h.rank())
+	}
+}
+
+func TestRateLimitAnswers(t *testing.T) {
+	f := newFakeTime()
+	h := newHealth(Endpoint{}, f.clock())
+	plain := &httpError{Status: http.StatusTooManyRequests}
+	for i, want := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 16000, 30000, 30000} {
+		err := h.ask(t, f, plain)
+		var put *limitedError
+		if !errors.As(err, &put) || refused(err) || h.rests() != want*time.Millisecond {
+			t.Errorf("answer %d without Retry-After gives %v and a rest of %s, want %s", i+1, err, h.rests(), want*time.Millisecond)
+		}
+		if want > 2000 != (h.rank() == limited) {
+			t.Errorf("with a rest of %s the rank is %d", h.rests(), h.rank())
+		}
+		f.pass(h.rests())
+	}
+	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 40 * time.Second})
+	if h.rests() != 40*time.Second {
+		t.Errorf("Retry-After of 40 s gives a rest of %s", h.rests())
+	}
+	if err := h.admit(t.Context(), 1); err == nil || len(f.slept) > 0 {
+		t.Errorf("a question is admitted while another endpoint may be asked: %v, %v", err, f.slept)
+	}
+	f.pass(39 * time.Second)
+	if err := h.admit(t.Context(), 1); err != nil || len(f.slept) != 1 || f.slept[0] != time.Second {
+		t.Errorf("a second before the end it is %v after %v", err, f.slept)
+	}
+	_ = h.ask(t, f, nil)
+	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 100 * time.Hour})
+	if h.rests() != longestPause {
+		t.Errorf("Retry-After of 100 h gives a rest of %s", h.rests())
+	}
+}
+
+// Words of providers that mean too often, and words that mean too much, of
+// which ranges must shrink.
+func TestTooOftenOrTooMuch(t *testing.T) {
+	for message, want := range map[string]bool{
+		"Too Many Requests": true, "request rate exceeded": true, "rate limit exceeded": true, "daily request count exceeded, request rate limited": true,
+		"Your app has exceeded its compute units per second capacity.":                              true,
+		"you have reached the limit of 25 requests per second":                                      true,
+		"project ID request rate exceeded":                                                          true,
+		"query returned more than 10000 results":                                                    false,
+		"Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range": false,
+		"block range is too wide":                                                                   false,
+		"exceed maximum block range: 5000":                                                          false,
+		"query timeout exceeded":                                                                    false,
+		"eth_getLogs is limited to a 10k range":                                                     false,
+		"limit exceeded":                                                                            false,
+	} {
+		if _, got := limitOf(&rpcError{Code: -32005, Message: message}); got != want {
+			t.Errorf("%q is a rate limit: %v", message, got)
+		}
+	}
+	for err, want := range map[error]bool{
+		&httpError{Status: 429}: true, &httpError{Status: 503, RetryAfter: time.Second}: true, &httpError{Status: 503}: false, &rpcError{Code: 429}: true, errCut: false,
+	} {
+		if _, got := limitOf(err); got != want {
+			t.Errorf("%v is a rate limit: %v", err, got)
+		}
+	}
+	if _, is := limitOf(nil); is {
+		t.Error("no error is a rate limit")
+	}
+}
+
+// In no window of time more questions are admitted than the limit and the burst
+// allow, and not much fewer.
+func TestOwnRateLimit(t *testing.T) {
+	for _, e := range []Endpoint{{RequestsPerSecond: 10}, {RequestsPerSecond: 10, Burst: 3}, {RequestsPerSecond: 0.5}, {RequestsPerSecond: 25, Burst: 1}} {
+		f := newFakeTime()
+		h := newHealth(e, f.clock())
+		var at []time.Time
+		for i := range 200 {
+			questions := 1 + i%7 // some of them batches
+			if err := h.admit(t.Context(), questions); err != nil {
+				t.Fatal(err)
+			}
+			for range questions {
+				at = append(at, f.now())
+			}
+		}
+		burst := h.limit.Burst()
+		for i := range at {
+			for j := i; j < len(at); j++ {
+				// A batch goes out when its last question is admitted: up to 6 late.
+				allowed := at[j].Sub(at[i]).Seconds()*e.RequestsPerSecond + float64(burst) + 6 + 1e-6
+				if got := j - i + 1; float64(got) > allowed {
+					t.Fatalf("%+v: %d questions within %s", e, got, at[j].Sub(at[i]))
+				}
+			}
+		}
+		if took, most := at[len(at)-1].Sub(at[0]).Seconds(), float64(len(at))/e.RequestsPerSecond; took > most || took < most*0.9 {
+			t.Errorf("%+v: %d questions took %.1f s, want %.1f", e, len(at), took, most)
+		}
+	}
+	leaving, cancel := contextDone(t)
+	defer cancel()
+	h := newHealth(Endpoint{RequestsPerSecond: 0.001}, wallClock)
+	_ = h.admit(t.Context(), 1)
+	if err := h.admit(leaving, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("who goes away while waiting gets %v", err)
+	}
+}
+
+func TestLaggingHead(t *testing.T) {
+	for _, c := range []struct {
+		blocks, seconds uint64
+		want            bool
+	}{{0, 0, false}, {2, 100, false}, {100, 20, false}, {3, 30, true}, {500, 6000, true}} {
+		h := newHealth(Endpoint{}, wallClock)
+		h.sawHead(&Header{Number: 1000, Time: 10000}, &Header{Number: 1000 + c.blocks, Time: 10000 + c.seconds})
+		if (h.rank() == lagging) != c.want {
+			t.Errorf("%d blocks and %d s behind the best the rank is %d", c.blocks, c.seconds, h.rank())
+		}
+		h.sawHead(&Header{Number: 1000, Time: 10000}, nil)
+		if h.rank() != fit {
+			t.Errorf("alone it has rank %d", h.rank())
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// wrongChainError says that an endpoint does not serve the chain that it should.
+type wrongChainError struct{ reason string }
+
+func (e *wrongChainError) Error() string { return e.reason }
+
+// identity is the chain that an endpoint serves.
+type identity struct {
+	chainID uint64
+	genesis common.Hash
+}
+
+func (n *Node) identity(ctx context.Context) (identity, error) {
+	id, err := n.chainID(ctx)
+	if err != nil {
+		return identity{}, err
+	}
+	zero, err := n.ByNumber(ctx, 0)
+	if err != nil {
+		return identity{chainID: id}, err
+	}
+	return identity{id, zero.Hash}, nil
+}
+
+// meet asks all endpoints, once, which chain they serve, and refuses to begin
+// when one of them serves the wrong one. One that does not answer soon after
+// the others is judged when it does.
+func (p *Pool) meet(ctx context.Context) error {
+	p.mu.Lock()
+	met := p.met
+	p.mu.Unlock()
+	if met {
+		return nil
+	}
+	type answer struct {
+		identity
+		err error
+	}
+	answers := make([]chan answer, len(p.all))
+	bounded, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i, n := range p.all {
+		answers[i] = make(chan answer, 1)
+		go func() {
+			id, err := n.identity(bounded)
+			if err == nil {
+				time.AfterFunc(grace, cancel)
+			}
+			answers[i] <- answer{id, err}
+		}()
+	}
+	var faults, wrong []error
+	for i, n := range p.all {
+		a := <-answers[i]
+		err := p.judge(n, a.identity, a.err)
+		var mistake *wrongChainError
+		switch {
+		case errors.As(err, &mistake):
+			wrong = append(wrong, err)
+		case err != nil:
+			faults = append(faults, err)
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case len(wrong) > 0:
+		return &RefusedError{errors.Join(wrong...).Error()}
+	case len(faults) == len(p.all):
+		return noneAnswers(faults)
+	}
+	p.mu.Lock()
+	p.met = true
+	p.mu.Unlock()
+	return nil
+}
+
+// judge compares the chain of an endpoint, as far as it told, with the
+// configured one and with that of the others.
+func (p *Pool) judge(n *Node, id identity, fault error) error {
+	if fault != nil && (id.chainID == 0 || id.chainID == p.chainID) {
+		return fault
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.all, n)
+	wrong := ""
+	switch {
+	case id.chainID != p.chainID:
+		wrong = fmt.Sprintf("chain.rpc[%d] (%s) serves chain %d, but chain.id is %d: correct one of them", i, n.Name, id.chainID, p.chainID)
+	case p.genesis != nil && id.genesis != *p.genesis:
+		wrong = fmt.Sprintf("chain.rpc[%d] (%s) serves a chain with genesis %s, but the other endpoints serve one with genesis %s: remove the wrong one", i, n.Name, id.genesis, p.genesis)
+	case p.genesis == nil:
+		p.genesis = &id.genesis
+	}
+	var before string
+	n.health.set(func(h *health) {
+		before, h.wrong, h.identified = h.wrong, wrong, time.Time{}
+		if wrong == "" {
+			h.identified = h.now()
+		}
+	})
+	if wrong != "" && before == "" && p.met {
+		p.log.Error("an endpoint is put aside: it serves another chain", "endpoint", n.Name, "error", wrong)
+	}
+	if wrong != "" {
+		return &wrongChainError{wrong}
+	}
+	return nil
+}
+
+// identify asks an endpoint which chain it serves.
+func (p *Pool) identify(ctx context.Context, n *Node) error {
+	id, err := n.identity(ctx)
+	return p.judge(n, id, err)
+}
+
+// Identified asks it where it is not known, as after a failure. When every
+// endpoint serves another chain there is nothing to wait for.
+func (p *Pool) Identified(ctx context.Context, n *Node) error {
+	if n.health.knownSince(time.Time{}) {
+		return nil
+	}
+	err := p.identify(ctx, n)
+	var mistake *wrongChainError
+	if errors.As(err, &mistake) && !slices.ContainsFunc(p.all, func(n *Node) bool { return n.health.rank() != wrong }) {
+		return &RefusedError{"no endpoint of chain.rpc is left that serves the chain: " + mistake.reason}
+	}
+	return err
+}

@@ -1,0 +1,91 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func containsWords(s, words string) bool { return strings.Contains(s, words) }
+
+// What errors of the field teach, in their own words.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		code    int
+		message string
+		data    string
+		want    refusal
+	}{
+		{-32005, "query returned more than 10000 results", "", refusal{kind: tooMuch, results: 10_000}},
+		{-32005, "query returned more than 10000 results. Try with this block range [0x64, 0x7F].", "", refusal{kind: tooMuch, results: 10_000, upTo: 0x7f}},
+		{-32005, "query returned more than 10000 results", `{"from":"0x64","limit":10000,"to":"0x70"}`, refusal{kind: tooMuch, results: 10_000, upTo: 0x70}},
+		{-32602, "Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range and no limit on the response size, or you can request any block range with a cap of 10K logs in the response. Based on your parameters and the response size limit, this block range should work: [0x64, 0x65]", "",
+			refusal{kind: tooMuch, blocks: 2000, results: 10_000, upTo: 0x65}},
+		{-32602, "query exceeds max results 20000, retry with the range 100-150", "", refusal{kind: tooMuch, results: 20_000, upTo: 150}},
+		{-32000, "this block range should work: [0x1, 0x2]", "", refusal{kind: tooMuch}}, // not from where we asked
+		{-32600, "block range is too wide", "", refusal{kind: tooMuch}},
+		{-32614, "eth_getLogs is limited to a 10,000 range", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32600, "eth_getLogs and eth_newFilter are limited to a 10,000 blocks range", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32600, "eth_getLogs is limited to 0 - 50000 blocks range", "", refusal{kind: tooMuch, blocks: 50_000}},
+		{-32000, "exceed maximum block range: 5000", "", refusal{kind: tooMuch, blocks: 5000}},
+		{-32000, "Block range is too large", "", refusal{kind: tooMuch}},
+		{-32000, "block range exceeds limit of 500", "", refusal{kind: tooMuch, blocks: 500}},
+		{-32000, "requested too many blocks from 1 to 5000, maximum is set to 2048", "", refusal{kind: tooMuch, blocks: 2048}},
+		{-32000, "GetLogs query must be smaller than size 1024", "", refusal{kind: tooMuch, blocks: 1024}},
+		{-32602, "query exceeds max block range 100000", "", refusal{kind: tooMuch, blocks: 100_000}},
+		{-32047, "Invalid block range params, max range: 800", "", refusal{kind: tooMuch, blocks: 800}},
+		{-32000, "exceeds the range allowed for your plan (5001 > 2000)", "", refusal{kind: tooMuch, blocks: 2000}},
+		{-32001, "ranges over 10000 blocks are not supported on freetier", "", refusal{kind: tooMuch, blocks: 10_000}},
+		{-32000, "range is too large, max is 1k blocks", "", refusal{kind: tooMuch, blocks: 1000}},
+		{-32000, "Too many logs requested. Max logs per request is 2000", "", refusal{kind: tooMuch, results: 2000}},
+		{-32008, "response size exceeded", "", refusal{kind: tooMuch}},
+		{-32000, "Response size is larger than 150MB limit.", "", refusal{kind: tooMuch}},
+		{-32000, "backend response too large", "", refusal{kind: tooMuch}},
+		{-32000, "query timeout exceeded", "", refusal{kind: tooMuch}},
+		{-32000, "Query timed out. Try using a smaller block range", "", refusal{kind: tooMuch}},
+		{-32005, "limit exceeded", "", refusal{kind: tooMuch}},
+		{-32005, "request rate exceeded", "", refusal{}},
+		{-32005, "daily request count exceeded, request rate limited", "", refusal{}},
+		{-32029, "Too many requests", "", refusal{}},
+		{429, "Your app has exceeded its compute units per second capacity", "", refusal{}},
+		{-32603, "internal error", "", refusal{kind: unclear}},
+		{-32000, "header not found", "", refusal{kind: unclear}},
+	} {
+		fault := &rpcError{Code: c.code, Message: c.message}
+		if c.data != "" {
+			fault.Data = json.RawMessage(c.data)
+		}
+		if got := refusalOf(t.Context(), fmt.Errorf("eth_getLogs at x: %w", fault), 100); got != c.want {
+			t.Errorf("%q teaches %+v, want %+v", c.message, got, c.want)
+		}
+	}
+	for _, c := range []struct {
+		err  error
+		want refusalKind
+	}{
+		{&httpError{Status: 413}, tooMuch}, {&httpError{Status: 504}, tooMuch}, {&httpError{Status: 408}, tooMuch}, {errAnswerTooLong, tooMuch},
+		{context.DeadlineExceeded, unanswered}, {&httpError{Status: 400, Body: "block range too large"}, tooMuch},
+		{&httpError{Status: 429, Body: "limit exceeded"}, notRefused}, {&httpError{Status: 502}, notRefused}, {errTruncated, notRefused}, {errors.New("connection reset"), notRefused},
+		{nil, notRefused},
+	} {
+		if got := refusalOf(t.Context(), c.err, 1).kind; got != c.want {
+			t.Errorf("%v teaches %d, want %d", c.err, got, c.want)
+		}
+	}
+	ended, cancel := contextDone(t)
+	defer cancel()
+	if got := refusalOf(ended, context.DeadlineExceeded, 1); got.kind != notRefused {
+		t.Error("the end of ingest is taken for a limit")
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for text, want := range map[string]uint64{"10000": 10_000, "10,000": 10_000, "2k": 2000, "1.5k": 1500, "1 million": 1_000_000, "1_000": 1000, "": 0, "k": 0, "99999999999999999999": 0} {
+		if got := figureOf(text); got != want {
+			t.Errorf("%q is read as %d, want %d", text, got, want)
+		}
+	}
+}

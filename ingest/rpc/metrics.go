@@ -1,0 +1,102 @@
+package rpc
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// callMetrics are what the nodes are asked, and how they answer.
+type callMetrics struct {
+	spent Bill
+	// By endpoint and method.
+	rpcErrors, rpcCalls, rpcBytes, rpcUnits *prometheus.CounterVec
+	rpcSeconds                              *prometheus.HistogramVec
+	// By endpoint.
+	limited, announcements *prometheus.CounterVec
+}
+
+func newCallMetrics(reg prometheus.Registerer, prices map[string]uint64) *callMetrics {
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
+	}
+	m := &callMetrics{
+		spent:         Bill{Prices: prices},
+		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
+		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of answers, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
+		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Questions that were sent to a node; each one of a batch counts."), []string{"endpoint", "method"}),
+		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Those questions at the prices of chain.prices."), []string{"endpoint", "method"}),
+		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint put off because it is asked too often."), []string{"endpoint"}),
+		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
+		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "navlog", Subsystem: "ingest", Name: "rpc_seconds", Help: "Time from a question to the end of its answer; batches are one.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 3, 10),
+		}, []string{"endpoint", "method"}),
+	}
+	reg.MustRegister(m.rpcErrors, m.rpcCalls, m.rpcBytes, m.rpcUnits, m.limited, m.announcements, m.rpcSeconds)
+	return m
+}
+
+// asked counts an exchange with a node, of one or more questions.
+func (m *callMetrics) asked(endpoint, method string, questions int, took time.Duration) {
+	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
+	m.rpcCalls.WithLabelValues(endpoint, method).Add(float64(questions))
+	if units := m.spent.Add(method, questions); units > 0 {
+		m.rpcUnits.WithLabelValues(endpoint, method).Add(float64(units))
+	}
+}
+
+// answered counts the bytes of an answer.
+func (m *callMetrics) answered(endpoint, method string, bytes int) {
+	m.rpcBytes.WithLabelValues(endpoint, method).Add(float64(bytes))
+	m.spent.Received(method, bytes)
+}
+
+// What each endpoint is, at the moment of asking.
+var (
+	endpointState     = endpointGauge("state", "1 for the state that the endpoint is in.", "state")
+	endpointInUse     = endpointGauge("in_use", "1 for the endpoint that is asked for the head.")
+	endpointLatency   = endpointGauge("latency_seconds", "Moving average of the time to an answer.")
+	endpointHead      = endpointGauge("head_block", "Newest block that the endpoint gave.")
+	endpointSubscribe = endpointGauge("subscribed", "1 while the endpoint announces new blocks over a WebSocket.")
+)
+
+func endpointGauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("navlog_ingest_endpoint_"+name, help, append([]string{"endpoint"}, labels...), nil)
+}
+
+// Describe implements prometheus.Collector.
+func (p *Pool) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{endpointState, endpointInUse, endpointLatency, endpointHead, endpointSubscribe} {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (p *Pool) Collect(to chan<- prometheus.Metric) {
+	for _, e := range p.Status() {
+		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{e.Name}, labels...)...)
+		}
+		for _, state := range registry.EndpointStates {
+			gauge(endpointState, oneIf(e.State == state), state)
+		}
+		gauge(endpointInUse, oneIf(e.InUse))
+		gauge(endpointSubscribe, oneIf(e.Subscribed))
+		if e.LatencyMs != nil {
+			gauge(endpointLatency, *e.LatencyMs/1000)
+		}
+		if e.HeadBlock > 0 {
+			gauge(endpointHead, float64(e.HeadBlock))
+		}
+	}
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

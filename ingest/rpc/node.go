@@ -1,0 +1,246 @@
+package rpc
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Node is one RPC endpoint.
+type Node struct {
+	Name    string // scheme and host: the rest of the URL may hold a key
+	url, ws string // ws announces blocks; empty for none
+	http    *transport
+	health  *health
+	limits  *limits
+	metrics *callMetrics
+	heads   func(*Header) // told of every head
+
+	dialling sync.Mutex
+	socket   *ethrpc.Client // nil for HTTP, and before the first question
+}
+
+// newNode makes an endpoint of a valid configuration, without connecting.
+func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
+	n := &Node{Name: name, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*Header) {}}
+	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
+		n.ws = cmp.Or(n.ws, n.url)
+	} else {
+		n.http = newTransport(u, func(method string, bytes int) { m.answered(name, method, bytes) })
+	}
+	return n
+}
+
+// overSocket gives the WebSocket client, which connects again by itself later.
+func (n *Node) overSocket(ctx context.Context) (*ethrpc.Client, error) {
+	n.dialling.Lock()
+	defer n.dialling.Unlock()
+	if n.socket == nil {
+		client, err := ethrpc.DialOptions(ctx, n.url, ethrpc.WithWebsocketMessageSizeLimit(maxAnswer))
+		if err != nil {
+			return nil, err
+		}
+		n.socket = client
+	}
+	return n.socket, nil
+}
+
+func (n *Node) close() {
+	n.dialling.Lock()
+	defer n.dialling.Unlock()
+	if n.socket != nil {
+		n.socket.Close()
+	}
+	if n.http != nil {
+		n.http.close()
+	}
+}
+
+// Call asks the node. result must be a pointer.
+func (n *Node) Call(ctx context.Context, result any, method string, args ...any) error {
+	raw, err := n.exchange(ctx, method, args...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		return n.blame(ctx, method, n.babbles(fmt.Errorf("the result cannot be read: %w", err)))
+	}
+	return nil
+}
+
+// babbles notes an answer that cannot be read.
+func (n *Node) babbles(err error) error {
+	n.health.set(func(h *health) { h.fail(h.now(), h.now(), err) })
+	return err
+}
+
+// Header is what ingest needs to know about a block.
+type Header struct {
+	Number uint64
+	Hash   common.Hash
+	Parent common.Hash
+	Time   uint64 // Unix seconds
+	Bloom  types.Bloom
+}
+
+// Record is the block as a fact of the log.
+func (h *Header) Record() *event.Block {
+	return &event.Block{Number: h.Number, Hash: h.Hash[:], ParentHash: h.Parent[:], Time: h.Time}
+}
+
+// HeaderOf is the inverse of Record, but for the bloom, which the log does not keep.
+func HeaderOf(b *event.Block) *Header {
+	return &Header{Number: b.GetNumber(), Hash: common.Hash(b.GetHash()), Parent: common.Hash(b.GetParentHash()), Time: b.GetTime()}
+}
+
+// ErrNoBlock says that the node does not have the block that was asked for.
+var ErrNoBlock = errors.New("the node does not have this block")
+
+// Lags says that its head is far below that of another endpoint.
+func (n *Node) Lags() bool { return n.health.rank() == lagging }
+
+// block reads a header by number ("latest", "finalized" or hex) or by hash. It
+// takes the hash as the node gives it: chains differ in what they hash.
+func (n *Node) block(ctx context.Context, method string, which any) (*Header, error) {
+	result, err := n.exchange(ctx, method, which, false)
+	if err != nil {
+		return nil, err
+	}
+	return n.headerAt(result, which)
+}
+
+// Latest is the newest block. The pool learns from it which endpoints lag.
+func (n *Node) Latest(ctx context.Context) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByNumber", "latest")
+	if err == nil {
+		n.heads(h)
+	}
+	return h, err
+}
+
+// Finalized is the block that the node calls final. NamesNoFinal tells the error of a
+// node that calls none so.
+func (n *Node) Finalized(ctx context.Context) (*Header, error) {
+	return n.block(ctx, "eth_getBlockByNumber", "finalized")
+}
+
+// ByNumber is the block at a height in the node's chain now.
+func (n *Node) ByNumber(ctx context.Context, number uint64) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByNumber", hexutil.Uint64(number))
+	if err == nil && h.Number != number {
+		err = fmt.Errorf("%s answers block %d when asked for block %d", n.Name, h.Number, number)
+	}
+	return h, err
+}
+
+// ByHash is one block, in the node's chain or not.
+func (n *Node) ByHash(ctx context.Context, hash common.Hash) (*Header, error) {
+	h, err := n.block(ctx, "eth_getBlockByHash", hash)
+	if err == nil && h.Hash != hash {
+		err = fmt.Errorf("%s answers block %s when asked for block %s", n.Name, h.Hash, hash)
+	}
+	return h, err
+}
+
+func (n *Node) chainID(ctx context.Context) (uint64, error) {
+	var id hexutil.Uint64
+	err := n.Call(ctx, &id, "eth_chainId")
+	return uint64(id), err
+}
+
+// HasCode says that there is a contract at an address.
+func (n *Node) HasCode(ctx context.Context, address common.Address) (bool, error) {
+	var code hexutil.Bytes
+	err := n.Call(ctx, &code, "eth_getCode", address, "latest")
+	return len(code) > 0, err
+}
+
+// passesAtMost is how far below the end passes follows a chain.
+const passesAtMost = 64
+
+// Passes says that the chain that ends with end goes through h, a block not
+// above it and not far below. It is followed by hashes: one address may stand for
+// several backends, and the one that gave h may have it at its number and not in
+// its chain any more.
+func (n *Node) Passes(ctx context.Context, end, h *Header) (bool, error) {
+	if end.Number-h.Number > passesAtMost {
+		return false, nil
+	}
+	for end.Number > h.Number {
+		below, err := n.ByHash(ctx, end.Parent)
+		if errors.Is(err, ErrNoBlock) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if below.Number != end.Number-1 {
+			return false, fmt.Errorf("%s answers block %d as the parent of block %d", n.Name, below.Number, end.Number)
+		}
+		end = below
+	}
+	return end.Hash == h.Hash, nil
+}
+
+// NamesNoFinal says that a node has no finalized block or does not know the
+// tag, by null or in one of the wordings of the field, and did not merely fail.
+func NamesNoFinal(err error) bool {
+	if errors.Is(err, ErrNoBlock) {
+		return true
+	}
+	var answer ethrpc.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	const invalidParams, notSupported = -32602, -32004
+	if code := answer.ErrorCode(); code == invalidParams || code == notSupported {
+		return true
+	}
+	text := strings.ToLower(answer.Error())
+	for _, wording := range []string{"finalized", "finalised", "not supported", "unsupported", "unknown block", "block not found", "invalid block", "hex string"} {
+		if strings.Contains(text, wording) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasLog says that a log is in the node's chain, in whichever block.
+func (n *Node) HasLog(ctx context.Context, l *event.Log) (bool, error) {
+	var receipt *struct {
+		Logs []struct {
+			Address common.Address `json:"address"`
+			Topics  []common.Hash  `json:"topics"`
+			Data    hexutil.Bytes  `json:"data"`
+			Index   hexutil.Uint   `json:"logIndex"`
+		} `json:"logs"`
+	}
+	if err := n.Call(ctx, &receipt, "eth_getTransactionReceipt", common.BytesToHash(l.GetTxHash())); err != nil {
+		return false, err
+	}
+	if receipt == nil {
+		return false, nil
+	}
+	for _, have := range receipt.Logs {
+		same := uint32(have.Index) == l.GetLogIndex() && bytes.Equal(have.Address[:], l.GetAddress()) && bytes.Equal(have.Data, l.GetData()) &&
+			slices.EqualFunc(have.Topics, l.GetTopics(), func(a common.Hash, b []byte) bool { return bytes.Equal(a[:], b) })
+		if same {
+			return true, nil
+		}
+	}
+	return false, nil
+}

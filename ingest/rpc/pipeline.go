@@ -1,0 +1,188 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	// A commit of parts without a block costs the header of its last block, so it
+	// waits for about as many parts as make that no matter, but not for ever: what
+	// was read and not committed is asked for again after a crash, and a read as of
+	// an old block goes by the time of the last recorded one.
+	PartsAtOnce = 16
+	commitEvery = 20 * time.Second
+	// CommitBytes is about how much of nodes' answers one commit holds.
+	CommitBytes = 8 << 20
+)
+
+// Pipeline reads ranges of final blocks ahead of their commit. Only the session
+// touches it; its jobs run by themselves and touch nothing but their own.
+type Pipeline struct {
+	reader *Reader
+	ctx    context.Context
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+
+	from uint64 // where it began
+	at   uint64 // the first block that was not committed
+	next uint64 // the first block that no job has
+	jobs []*job // in the order of their blocks
+
+	ready []*Part // read in a row from block at on, and not committed
+	held  int     // bytes in them
+	since time.Time
+
+	forked bool // what was read is of more than one chain
+}
+
+func NewPipeline(ctx context.Context, r *Reader, from uint64) *Pipeline {
+	p := &Pipeline{reader: r, from: from, at: from, next: from}
+	p.ctx, p.stop = context.WithCancel(ctx)
+	return p
+}
+
+// Serves says that the pipeline reads these vaults, and nothing beyond to.
+func (p *Pipeline) Serves(vaults []common.Address, from, to uint64) bool {
+	return p != nil && !p.forked && p.at == from && p.next <= to+1 && slices.Equal(p.reader.watched.Addresses, vaults)
+}
+
+// Close gives up what is in flight.
+func (p *Pipeline) Close() {
+	if p == nil {
+		return
+	}
+	p.stop()
+	p.wg.Wait()
+}
+
+// Fill lets every place in flight have a job, as far as there are blocks up to
+// to, and the jobs that have stopped go on, with this node. Blocks from recordFrom
+// on are recorded, and those from headersFrom on compared with their headers.
+func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
+	for _, j := range p.jobs {
+		if j.running == nil && !j.done() {
+			p.start(n, j)
+		}
+	}
+	l, flight := n.limits, p.reader.flight
+	if !l.settled(p.reader.most) {
+		flight = 1
+	}
+	for len(p.jobs) < flight && p.next <= to {
+		width := l.next(p.reader.most)
+		j := &job{at: p.next, to: min(to, p.next+width-1), recordFrom: recordFrom, headersFrom: headersFrom}
+		p.next = j.to + 1
+		p.jobs = append(p.jobs, j)
+		p.start(n, j)
+	}
+}
+
+func (p *Pipeline) start(n *Node, j *job) {
+	running := make(chan struct{})
+	j.running, j.err = running, nil
+	p.wg.Go(func() {
+		defer close(running)
+		j.err = p.reader.run(p.ctx, n, j)
+	})
+}
+
+// Gather waits for the first job, and makes ready what the jobs have read in a
+// row, up to about a commit's worth. With an error comes what was read before it.
+// A job that is not done goes on with the next fill.
+func (p *Pipeline) Gather(ctx context.Context) (err error) {
+	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < p.reader.atOnce; waited = true {
+		j := p.jobs[0]
+		if !waited {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-j.running:
+			}
+		}
+		select {
+		case <-j.running:
+		default:
+			return nil
+		}
+		if len(p.ready) == 0 {
+			p.since = time.Now()
+		}
+		p.ready, p.held, err = append(p.ready, j.parts...), p.held+j.held, j.err
+		j.running, j.parts, j.held, j.err = nil, nil, 0, nil
+		if !j.done() {
+			return err
+		}
+		p.jobs = p.jobs[1:]
+	}
+	return nil
+}
+
+// Due says that what is ready is worth a commit: where its last block was read
+// with it, where it is large or old enough, at to, the end of what can be read, and
+// at the beginning, since of blocks before the first recorded one nothing is known.
+func (p *Pipeline) Due(to uint64) bool {
+	if len(p.ready) == 0 {
+		return false
+	}
+	last := p.ready[len(p.ready)-1]
+	return last.End() != nil || last.To >= to || p.at == p.from || p.held >= CommitBytes || len(p.ready) >= p.reader.atOnce || time.Since(p.since) >= commitEvery
+}
+
+// Empty says that nothing is ready.
+func (p *Pipeline) Empty() bool { return len(p.ready) == 0 }
+
+// Done says that all blocks up to to are committed.
+func (p *Pipeline) Done(to uint64) bool { return p.at > to }
+
+// Seal gives what is ready, as parts that each end with a block: it joins those that have no block to the next one that has. The last of them
+// is given its block: the only header that a commit of old blocks needs. Having it,
+// the logs of that one block are compared with it. Where the
+// parts are of more than one chain, all of them are to be read again.
+func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error) {
+	var open *Part
+	for _, q := range p.ready {
+		if open != nil {
+			if err := open.precedes(q); err != nil {
+				p.forked = true
+				return nil, err
+			}
+			q = &Part{From: open.From, To: q.To, Parent: open.Parent, Blocks: q.Blocks, Logs: slices.Concat(open.Logs, q.Logs), bytes: open.bytes + q.bytes, Believed: max(open.Believed, q.Believed)}
+		}
+		if open = q; q.End() != nil {
+			sealed, open = append(sealed, q), nil
+		}
+	}
+	if open == nil {
+		return sealed, nil
+	}
+	h, err := n.ByNumber(ctx, open.To)
+	if err != nil {
+		return nil, err
+	}
+	before, _ := slices.BinarySearchFunc(open.Logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
+	own := slices.Clip(open.Logs[before:])
+	if err := p.reader.agree(n, h, own); err != nil { // one of the two is of another chain
+		p.forked = true
+		return nil, err
+	}
+	if own, err = p.reader.complete(ctx, n, h, own); err != nil {
+		return nil, err
+	}
+	last := *open // what is ready stays as it is until it is committed
+	last.Logs, last.Blocks = append(slices.Clip(open.Logs[:before]), own...), []*Header{h}
+	return append(sealed, &last), nil
+}
+
+// Committed forgets what was ready.
+func (p *Pipeline) Committed() {
+	p.at = p.ready[len(p.ready)-1].To + 1
+	p.ready, p.held = nil, 0
+}

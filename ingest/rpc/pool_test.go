@@ -1,0 +1,386 @@
+package rpc
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// bareNode is a node with nothing but a chain id, a genesis and a head, that
+// does what a test tells it.
+type bareNode struct {
+	*httptest.Server
+	mu       sync.Mutex
+	id       uint64
+	genesis  int
+	head     uint64
+	headTime uint64
+	fault    func(w http.ResponseWriter) // instead of an answer
+	calls    int
+}
+
+func newBareNode(t *testing.T) *bareNode {
+	c := &bareNode{id: 5, head: 100, headTime: 1000}
+	c.Server = httptest.NewServer(http.HandlerFunc(c.serve))
+	t.Cleanup(c.Close)
+	return c
+}
+
+func (c *bareNode) set(change func(*bareNode)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(c)
+}
+
+func (c *bareNode) asked() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls
+}
+
+func (c *bareNode) serve(w http.ResponseWriter, req *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var q struct {
+		ID     json.RawMessage
+		Method string
+		Params []any
+	}
+	_ = json.NewDecoder(req.Body).Decode(&q)
+	c.calls++
+	if c.fault != nil {
+		c.fault(w)
+		return
+	}
+	block := func(number, hash, time uint64) string {
+		return fmt.Sprintf(`{"number":"%#x","hash":"0x%064x","parentHash":"0x%064x","timestamp":"%#x","logsBloom":"0x%0512x"}`, number, hash, hash, time, 0)
+	}
+	result := `null`
+	switch {
+	case q.Method == "eth_chainId":
+		result = fmt.Sprintf(`"%#x"`, c.id)
+	case q.Params[0] == "0x0":
+		result = block(0, uint64(c.genesis), 0)
+	case q.Params[0] == "latest":
+		result = block(c.head, c.head+1000, c.headTime)
+	}
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, result)
+}
+
+func hangUp(http.ResponseWriter) { panic(http.ErrAbortHandler) }
+
+func tooMany(after string) func(http.ResponseWriter) {
+	return func(w http.ResponseWriter) {
+		w.Header().Set("Retry-After", after)
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
+}
+
+// poolOf is a pool of endpoints by a clock of its own.
+func poolOf(t *testing.T, chains ...*bareNode) (*Pool, *fakeTime) {
+	f := newFakeTime()
+	var urls []string
+	for _, c := range chains {
+		urls = append(urls, c.URL)
+	}
+	p := NewPool(5, Endpoints(urls...), nil, newRegistry(), slog.New(slog.DiscardHandler))
+	p.clock = f.clock()
+	for _, n := range p.all {
+		n.health.clock = p.clock
+	}
+	t.Cleanup(p.Close)
+	return p, f
+}
+
+// inUseNow asks for the head and gives the index of the endpoint that gave it.
+func (p *Pool) inUseNow(t *testing.T) int {
+	t.Helper()
+	n, err := p.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Latest(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.all {
+		if p.all[i] == n {
+			return i
+		}
+	}
+	return -1
+}
+
+// An endpoint that fails is left at once, not asked while it rests, found again
+// by a probe, and not preferred to the one that took over.
+func TestEndpointFailsAndRecovers(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, f := poolOf(t, a, b)
+	if n, err := p.First(t.Context()); err != nil || n != p.all[0] {
+		t.Fatalf("the first is %v, %v", n, err)
+	}
+	if a.asked() == 0 || b.asked() == 0 {
+		t.Fatal("not every endpoint was asked at the start")
+	}
+	a.set(func(c *bareNode) { c.fault = hangUp })
+	n, _ := p.Current(t.Context())
+	if _, err := n.Latest(t.Context()); err == nil {
+		t.Fatal("a node that hangs up gives a head")
+	}
+	before := a.asked()
+	if got := p.inUseNow(t); got != 1 {
+		t.Errorf("after a failure endpoint %d is in use", got)
+	}
+	if other, err := p.Other(t.Context(), p.all[1]); err == nil {
+		t.Errorf("the other of b is %v, which is down", other)
+	}
+	if p.Next(); p.inUseNow(t) != 1 {
+		t.Error("next gives the turn to an endpoint that is down")
+	}
+	if again := a.asked() - before; again > 0 {
+		t.Errorf("the endpoint that is down was asked %d times", again)
+	}
+	a.set(func(c *bareNode) { c.fault = nil })
+	f.pass(p.all[0].health.rests())
+	if err := p.look(t.Context(), p.all[0]); err != nil || p.all[0].health.rank() != fit {
+		t.Errorf("a probe gives %v, rank %d", err, p.all[0].health.rank())
+	}
+	if other, err := p.Other(t.Context(), p.all[1]); err != nil || other != p.all[0] {
+		t.Errorf("the other of b is %v, %v when it is up again", other, err)
+	}
+	if got := p.inUseNow(t); got != 1 {
+		t.Errorf("after the recovery endpoint %d is in use", got)
+	}
+	if p.Next(); p.inUseNow(t) != 0 {
+		t.Error("next does not give the turn to the endpoint that recovered")
+	}
+}
+
+// When all are down each is tried in turn, and the error is an error, not the end.
+func TestAllEndpointsDown(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []*bareNode{a, b} {
+		c.set(func(c *bareNode) { c.fault = hangUp })
+	}
+	tried := map[*Node]bool{}
+	for range 6 {
+		n, err := p.Current(t.Context())
+		if err == nil {
+			_, err = n.Latest(t.Context())
+		}
+		if err == nil || isRefused(err) {
+			t.Fatalf("with all endpoints down it is %v", err)
+		}
+		tried[n] = true
+		p.Next()
+	}
+	if len(tried) != 2 {
+		t.Errorf("%d endpoints were tried", len(tried))
+	}
+	b.set(func(c *bareNode) { c.fault = nil })
+	if n, err := p.First(t.Context()); err != nil || n != p.all[1] {
+		t.Errorf("when one is up again the first is %v, %v", n, err)
+	}
+}
+
+// A short Retry-After is waited out at the same endpoint; for a long one another
+// endpoint is asked meanwhile; and when all are limited the first to end is waited for.
+func TestRetryAfterIsHonoured(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, f := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var told int
+	once := func(c *bareNode, after string) {
+		c.set(func(c *bareNode) {
+			c.fault = func(w http.ResponseWriter) { told++; c.fault = nil; tooMany(after)(w) }
+		})
+	}
+	once(a, "1")
+	if got := p.inUseNow(t); got != 0 || len(f.slept) != 1 || f.slept[0] != time.Second || told != 1 {
+		t.Errorf("a Retry-After of 1 s leads to endpoint %d after %v", got, f.slept)
+	}
+	once(a, "60")
+	n, _ := p.Current(t.Context())
+	if _, err := n.Latest(t.Context()); err == nil || refused(err) {
+		t.Errorf("a Retry-After of 60 s gives %v", err)
+	}
+	before := a.asked()
+	if got := p.inUseNow(t); got != 1 || a.asked() != before {
+		t.Errorf("endpoint %d is in use while the first is limited, which was asked %d times", got, a.asked()-before)
+	}
+	if st := p.Status(); st[0].State != registry.EndpointLimited || st[0].LimitedUntil == nil || !st[1].InUse || st[1].State != registry.EndpointUp {
+		t.Errorf("the status is %+v", st)
+	}
+	once(b, "20")
+	if n, _ = p.Current(t.Context()); n == p.all[1] {
+		_, _ = n.Latest(t.Context())
+	}
+	f.slept = nil
+	if got := p.inUseNow(t); got != 1 || len(f.slept) != 1 || f.slept[0] < 17*time.Second || f.slept[0] > 20*time.Second {
+		t.Errorf("with all limited endpoint %d is asked after %v", got, f.slept)
+	}
+	if got := testutil.ToFloat64(p.metrics.limited.WithLabelValues(p.all[0].Name)); got != 2 {
+		t.Errorf("navlog_ingest_rpc_limited_total is %v", got)
+	}
+}
+
+// An endpoint far behind another is not used for the head, but before none.
+func TestLaggingEndpointIsLeft(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, f := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.set(func(c *bareNode) { c.head, c.headTime = 110, 1120 })
+	if err := p.look(t.Context(), p.all[1]); err != nil {
+		t.Fatal(err)
+	}
+	p.inUseNow(t) // a gives its old head
+	if got := p.inUseNow(t); got != 1 {
+		t.Errorf("endpoint %d is in use", got)
+	}
+	if st := p.Status(); st[0].State != registry.EndpointLagging || st[0].HeadBlock != 100 || st[1].HeadBlock != 110 {
+		t.Errorf("the status is %+v", st)
+	}
+	b.set(func(c *bareNode) { c.fault = hangUp })
+	n, _ := p.Current(t.Context())
+	_, _ = n.Latest(t.Context())
+	if got := p.inUseNow(t); got != 0 {
+		t.Errorf("endpoint %d is in use when the better one is down", got)
+	}
+	f.pass(headHolds + time.Second) // what b said is old now
+	p.inUseNow(t)
+	if p.all[0].health.rank() != fit {
+		t.Errorf("an old head of another endpoint still makes it lag")
+	}
+}
+
+// At the start a wrong chain is refused, every one at once; later it puts the
+// endpoint aside, until it serves the right one again.
+func TestEndpointOfAnotherChain(t *testing.T) {
+	a, b, c := newBareNode(t), newBareNode(t), newBareNode(t)
+	a.id, b.genesis = 6, 1
+	p, _ := poolOf(t, c, a, b)
+	_, err := p.First(t.Context())
+	if !isRefused(err) || !strings.Contains(err.Error(), "chain.rpc[1] ("+a.URL+") serves chain 6, but chain.id is 5") || !strings.Contains(err.Error(), "chain.rpc[2] ("+b.URL+") serves a chain with genesis") {
+		t.Errorf("two wrong endpoints give %v", err)
+	}
+
+	a.set(func(c *bareNode) { c.id = 5 })
+	p, f := poolOf(t, c, a)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	restart := func(chain *bareNode, id uint64) { // a node that comes back is asked again who it is
+		chain.set(func(c *bareNode) { c.fault = hangUp })
+		n := p.all[map[*bareNode]int{c: 0, a: 1}[chain]]
+		_, _ = n.Latest(t.Context())
+		chain.set(func(c *bareNode) { c.fault, c.id = nil, id })
+		f.pass(n.health.rests())
+	}
+	restart(c, 7)
+	if err := p.look(t.Context(), p.all[0]); err == nil || isRefused(err) || !strings.Contains(err.Error(), "serves chain 7") {
+		t.Errorf("a look at another chain gives %v", err)
+	}
+	if got := p.inUseNow(t); got != 1 {
+		t.Errorf("endpoint %d is in use", got)
+	}
+	if st := p.Status()[0]; st.State != registry.EndpointWrong || !strings.Contains(st.LastError, "serves chain 7") {
+		t.Errorf("the status is %+v", st)
+	}
+	if p.Next(); p.inUseNow(t) != 1 {
+		t.Error("next gives the turn to an endpoint on another chain")
+	}
+	restart(a, 7)
+	if _, err := p.Current(t.Context()); !isRefused(err) {
+		t.Errorf("when every endpoint serves another chain it is %v", err)
+	}
+	c.set(func(c *bareNode) { c.id = 5 })
+	if err := p.look(t.Context(), p.all[0]); err != nil || p.inUseNow(t) != 0 {
+		t.Errorf("when it serves the right chain again it is %v", err)
+	}
+	// It is asked again from time to time, even when it never failed.
+	c.set(func(c *bareNode) { c.id = 9 })
+	f.pass(identityHolds + time.Second)
+	if err := p.look(t.Context(), p.all[0]); err == nil {
+		t.Error("a chain that changes without a failure is not found out")
+	}
+	if n, err := p.Current(t.Context()); !isRefused(err) {
+		t.Errorf("with every endpoint on another chain %v is in use, %v", n.Name, err)
+	}
+}
+
+// Many may ask at once.
+func TestPoolIsSafeForConcurrentUse(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var wait sync.WaitGroup
+	for range 20 {
+		wait.Go(func() {
+			n, err := p.Current(t.Context())
+			if err == nil {
+				_, err = n.Latest(t.Context())
+			}
+			_, err2 := p.Other(t.Context(), n)
+			p.Next()
+			if err := errors.Join(err, err2); err != nil {
+				t.Error(err)
+			}
+			p.Status()
+		})
+	}
+	wait.Wait()
+}
+
+// Two endpoints at one host have different names in metrics and status.
+func TestEndpointNames(t *testing.T) {
+	got := endpointNames(Endpoints("https://u:p@a.example/key1", "https://a.example/key2", "ws://a.example", "https://b.example?key=3"))
+	want := []string{"https://a.example", "https://a.example#1", "ws://a.example", "https://b.example"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("the names are %v, want %v", got, want)
+	}
+}
+
+// The metrics of the endpoints say what the status says.
+func TestEndpointMetrics(t *testing.T) {
+	a, b := newBareNode(t), newBareNode(t)
+	p, _ := poolOf(t, a, b)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.inUseNow(t)
+	b.set(func(c *bareNode) { c.fault = hangUp })
+	_ = p.look(t.Context(), p.all[1])
+	var want strings.Builder
+	fmt.Fprintln(&want, "# HELP navlog_ingest_endpoint_state 1 for the state that the endpoint is in.\n# TYPE navlog_ingest_endpoint_state gauge")
+	for i, state := range []string{registry.EndpointUp, registry.EndpointDown} {
+		for _, s := range registry.EndpointStates {
+			fmt.Fprintf(&want, "navlog_ingest_endpoint_state{endpoint=%q,state=%q} %v\n", p.all[i].Name, s, oneIf(s == state))
+		}
+	}
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_in_use 1 for the endpoint that is asked for the head.\n# TYPE navlog_ingest_endpoint_in_use gauge\n")
+	fmt.Fprintf(&want, "navlog_ingest_endpoint_in_use{endpoint=%q} 1\nnavlog_ingest_endpoint_in_use{endpoint=%q} 0\n", p.all[0].Name, p.all[1].Name)
+	fmt.Fprintf(&want, "# HELP navlog_ingest_endpoint_head_block Newest block that the endpoint gave.\n# TYPE navlog_ingest_endpoint_head_block gauge\nnavlog_ingest_endpoint_head_block{endpoint=%q} 100\n", p.all[0].Name)
+	if err := testutil.CollectAndCompare(p, strings.NewReader(want.String()), "navlog_ingest_endpoint_state", "navlog_ingest_endpoint_in_use", "navlog_ingest_endpoint_head_block"); err != nil {
+		t.Error(err)
+	}
+}

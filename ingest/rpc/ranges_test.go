@@ -1,0 +1,575 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// reading is a pipeline over a fake chain, from block 1 to its end.
+type reading struct {
+	*fakeChain
+	reader *Reader
+	from   uint64 // blocks from here on are compared with their headers
+	errs   int    // errors that were overcome
+	parts  []*Part
+}
+
+// reading compares every block with its header, as near the head, where the
+// proof has any use for them.
+func (c *fakeChain) reading(level proof.Level) *reading {
+	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
+		watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce, giant: new(sync.Mutex),
+	}}
+}
+
+// believing is reading as it is further below the head: with no headers but those
+// that are needed.
+func (c *fakeChain) believing(level proof.Level) *reading {
+	r := c.reading(level)
+	r.from = math.MaxUint64
+	return r
+}
+
+// errsEnough is when a test stops trying again.
+const errsEnough = 200
+
+// all reads the whole chain, going on after errors as the session does, but at
+// once. It gives the first error that enough says yes to.
+func (r *reading) all(flight int, enough func(error) bool) error {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	n, last := r.dial(), uint64(len(r.blocks)-1)
+	r.reader.flight = flight
+	p := NewPipeline(ctx, r.reader, 1)
+	defer p.Close()
+	for p.at <= last {
+		p.Fill(n, last, last+1, r.from)
+		err := p.Gather(ctx)
+		if len(p.ready) > 0 {
+			r.parts = append(r.parts, p.ready...)
+			p.Committed()
+		}
+		if err == nil {
+			continue
+		}
+		if r.errs++; r.errs > errsEnough || ctx.Err() != nil || enough != nil && enough(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole checks that every block was covered once, and that the logs are the
+// chain's.
+func (r *reading) whole() {
+	r.t.Helper()
+	next, logs := uint64(1), []*event.Log(nil)
+	for _, p := range r.parts {
+		if end := p.End(); p.From != next || p.To < p.From || end != nil && end.Number != p.To || end == nil && r.from <= p.To {
+			r.t.Fatalf("blocks %d to %d (header %+v) come after block %d", p.From, p.To, end, next-1)
+		}
+		next, logs = p.To+1, append(logs, p.Logs...)
+	}
+	if int(next) != len(r.blocks) {
+		r.t.Fatalf("the last block is %d of %d", next-1, len(r.blocks)-1)
+	}
+	want := r.truth()
+	for i := range max(len(logs), len(want)) {
+		if i >= len(logs) || i >= len(want) || !proto.Equal(logs[i], want[i]) {
+			r.t.Fatalf("log %d of %d is not that of the chain, which has %d:\n%v\n%v", i, len(logs), len(want), at(logs, i), at(want, i))
+		}
+	}
+}
+
+func sparse(rng *rand.Rand, _ int) int { return max(0, rng.IntN(12)-8) }
+
+// wordings are what providers say about a limit of blocks, of results, or
+// without a number.
+var wordings = struct{ blocks, results, nothing []fakeRefusal }{
+	blocks: []fakeRefusal{
+		{code: -32600, message: "eth_getLogs is limited to a %d block range"},
+		{code: -32000, message: "exceed maximum block range: %d"},
+		{code: -32614, message: "eth_getLogs is limited to a %d range"},
+		{code: -32602, message: "query exceeds max block range %d"},
+		{code: -32047, message: "Invalid block range params: max range: %d"},
+		{code: -32000, message: "requested too many blocks from 1 to 400, maximum is set to %d"},
+		{code: -32001, message: "ranges over %d blocks are not supported on freetier"},
+		{code: -32000, message: "Please limit the query to at most %d blocks"},
+		{code: -32000, message: "GetLogs query must be smaller than size %d"},
+	},
+	results: []fakeRefusal{
+		{code: -32005, message: "query returned more than %d results"},
+		{code: -32602, message: "query exceeds max results %d"},
+		{code: -32005, message: "query returned more than %d results. Try with this block range [0x%x, 0x%x]."},
+		{code: -32602, message: "Log response size exceeded. You can request any block range with a cap of %d logs in the response. Based on your parameters this block range should work: [0x%x, 0x%x]"},
+		{code: -32602, message: "query exceeds max results %d, retry with the range %d-%d"},
+	},
+	nothing: []fakeRefusal{
+		{code: -32005, message: "limit exceeded"}, {code: -32000, message: "query timeout exceeded"}, {code: -32008, message: "response size exceeded"},
+		{code: -32600, message: "block range is too wide"}, {code: -32603, message: "something went wrong"}, {status: 413}, {status: 504},
+	},
+}
+
+// Whatever limit a node has, and whatever it says about it, each block is
+// covered once, and the node is not asked much more often than the limit needs.
+func TestRangesUnderAnyLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the same under each limit, against a chain of functions")
+	}
+	const blocks = 400
+	type limit struct {
+		blocks         uint64
+		results, bytes int
+		say            func(q fakeQuestion, fits uint64) *fakeRefusal
+	}
+	var cases []limit
+	worded := func(r fakeRefusal, a ...any) *fakeRefusal {
+		r.message = fmt.Sprintf(r.message, a...)
+		return &r
+	}
+	for _, most := range []uint64{1, 3, 50} {
+		for _, w := range wordings.blocks {
+			cases = append(cases, limit{blocks: most, say: func(fakeQuestion, uint64) *fakeRefusal { return worded(w, most) }})
+		}
+		for _, w := range wordings.nothing {
+			cases = append(cases, limit{blocks: most, say: func(fakeQuestion, uint64) *fakeRefusal { return &w }})
+		}
+	}
+	for _, most := range []int{10, 60} {
+		for i, w := range wordings.results {
+			cases = append(cases, limit{results: most, say: func(q fakeQuestion, fits uint64) *fakeRefusal {
+				if i < 2 {
+					return worded(w, most)
+				}
+				return worded(w, most, q.from, fits)
+			}})
+		}
+		for _, w := range wordings.nothing {
+			cases = append(cases, limit{bytes: most * 600, say: func(fakeQuestion, uint64) *fakeRefusal { return &w }})
+		}
+	}
+	chain := newFakeChain(t, 7, blocks, sparse)
+	for i, c := range cases {
+		t.Run(fmt.Sprintf("%d blocks=%d results=%d bytes=%d %s", i, c.blocks, c.results, c.bytes, c.say(fakeQuestion{}, 0).message), func(t *testing.T) {
+			chain.t, chain.calls = t, map[string]int{}
+			chain.refuse = func(q fakeQuestion) *fakeRefusal {
+				over := c.blocks > 0 && q.blocks() > c.blocks || c.results > 0 && q.logs > c.results || c.bytes > 0 && q.bytes > c.bytes
+				if !over {
+					return nil
+				}
+				fits, logs := q.from, 0
+				for ; fits <= q.to; fits++ {
+					if logs += len(chain.blocks[fits].logs); logs > c.results {
+						break
+					}
+				}
+				return c.say(q, max(q.from, fits-1))
+			}
+			r := chain.reading(proof.Head)
+			if i%2 == 1 {
+				r = chain.believing(proof.Head)
+			}
+			if err := r.all(1+i%5, nil); err != nil {
+				t.Fatal(err)
+			}
+			r.whole()
+			needed := 2 * len(r.truth()) / max(c.results, c.bytes/600, 1)
+			if c.blocks > 0 {
+				needed = blocks / int(c.blocks)
+			}
+			if got, most := chain.asked("eth_getLogs"), 3*needed+60; got > most {
+				t.Errorf("the node was asked %d times, %d are enough", got, most)
+			}
+			t.Logf("asked %d times, %d errors", chain.asked("eth_getLogs"), r.errs)
+		})
+	}
+}
+
+// A single block that is over the limit is read in another way, or the error
+// says what to do.
+func TestBlockOverTheLimit(t *testing.T) {
+	heavy := func(rng *rand.Rand, i int) int {
+		if i == 20 {
+			return 300
+		}
+		return sparse(rng, i)
+	}
+	over := &fakeRefusal{code: -32005, message: "query returned more than 100 results"}
+	for name, c := range map[string]struct {
+		refuse func(q fakeQuestion) bool // what is refused besides the range
+		works  bool
+	}{
+		"by hash":         {func(q fakeQuestion) bool { return false }, true},
+		"from receipts":   {func(q fakeQuestion) bool { return q.logs > 100 }, true},
+		"vault by vault":  {func(q fakeQuestion) bool { return q.logs > 100 || q.logs < 0 }, true},
+		"in no way":       {func(q fakeQuestion) bool { return q.logs > 60 || q.logs < 0 }, false},
+		"unclear wording": {func(q fakeQuestion) bool { return q.logs > 100 }, true},
+	} {
+		for read, level := range map[string]proof.Level{"none": proof.None, "bloom": proof.Bloom, "head": proof.Head, "bloom, far below the head": proof.Bloom, "head, far below the head": proof.Head} {
+			t.Run(name+" "+read, func(t *testing.T) {
+				chain := newFakeChain(t, 11, 40, heavy)
+				chain.refuse = func(q fakeQuestion) *fakeRefusal {
+					if q.logs > 100 && !q.byHash || q.byHash && c.refuse(q) {
+						if name == "unclear wording" {
+							return &fakeRefusal{code: -32603, message: "internal error"}
+						}
+						return over
+					}
+					return nil
+				}
+				r := chain.reading(level)
+				if read != string(level) {
+					r = chain.believing(level)
+				}
+				var limit *overLimitError
+				err := r.all(3, func(err error) bool { return errors.As(err, &limit) })
+				if c.works {
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.whole()
+					return
+				}
+				if limit == nil || limit.block != 20 {
+					t.Fatalf("the error is %v", err)
+				}
+				if n := chain.asked("eth_getLogs"); n > 100 {
+					t.Errorf("the node was asked %d times", n)
+				}
+			})
+		}
+	}
+}
+
+// Answers that leave logs out are not believed.
+func TestLossyRanges(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one range after the other, against a chain of functions")
+	}
+	everyOther := func() func() bool {
+		n := 0
+		return func() bool { n++; return n%2 == 1 }
+	}
+	for name, c := range map[string]struct {
+		proof []proof.Level
+		spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	}{
+		"empty": {[]proof.Level{proof.Bloom, proof.Head, proof.Full}, func(fakeQuestion, []*types.Log) []*types.Log { return nil }},
+		"lagging": {[]proof.Level{proof.Bloom, proof.Head, proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber > 130 })
+		}},
+		"a block lost": {[]proof.Level{proof.Bloom, proof.Head, proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber%50 == 0 })
+		}},
+		"cut at a round number": {[]proof.Level{proof.None, proof.Bloom, proof.Head, proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return logs[:min(len(logs), 1000)]
+		}},
+		"a part of a block": {[]proof.Level{proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.Index == 3 })
+		}},
+		"the end of a block": {[]proof.Level{proof.Full}, func(_ fakeQuestion, logs []*types.Log) []*types.Log {
+			return logs[:max(0, len(logs)-1)]
+		}},
+	} {
+		if testing.Short() { // the proofs differ in what they read, not in how
+			c.proof = c.proof[:1]
+		}
+		for _, level := range c.proof {
+			t.Run(name+" "+string(level), func(t *testing.T) {
+				chain := newFakeChain(t, 13, 200, func(rng *rand.Rand, i int) int { return rng.IntN(140) })
+				lies, told := everyOther(), 0
+				chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+					if q.byHash || name != "cut at a round number" && !lies() {
+						return logs
+					}
+					kept := c.spoil(q, logs)
+					told += len(logs) - len(kept)
+					return kept
+				}
+				r := chain.reading(level)
+				if err := r.all(2, nil); err != nil {
+					t.Fatal(err)
+				}
+				r.whole()
+				if told == 0 {
+					t.Error("nothing was left out")
+				}
+			})
+		}
+	}
+}
+
+func isUnproven(err error) bool {
+	var unproven *UnprovenError
+	return errors.As(err, &unproven)
+}
+
+// A node that answers headers and no logs, by range and by hash, is found out.
+func TestPrunedHistory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one range after the other, against a chain of functions")
+	}
+	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int { return perBlock })
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
+			}
+			fromReceipts := chain.reading(proof.Head)
+			if err := fromReceipts.all(2, nil); err != nil {
+				t.Fatalf("the receipts are there, but: %v", err)
+			}
+			fromReceipts.whole()
+
+			chain.pruned = 20
+			r := chain.reading(proof.Head)
+			if err := r.all(2, isUnproven); !isUnproven(err) || len(r.parts) > 0 {
+				t.Fatalf("%d parts, %v", len(r.parts), err)
+			}
+		})
+	}
+}
+
+// Further below the head than the window nothing is compared with headers, and a
+// node that has pruned its logs is found out all the same, before anything of it
+// is believed.
+func TestPrunedHistoryFarBelowTheHead(t *testing.T) {
+	for name, perBlock := range map[string]int{"blooms that tell": 3, "blooms that are full": 1500} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 17, 30, func(_ *rand.Rand, i int) int {
+				if i < 3 {
+					return 0 // the first blocks have no logs at all
+				}
+				return perBlock
+			})
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				return slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return l.BlockNumber < 20 })
+			}
+			r := chain.believing(proof.Head)
+			r.reader.most = 2
+			if err := r.all(2, isUnproven); !isUnproven(err) {
+				t.Fatalf("its history gives %v", err)
+			}
+			for _, p := range r.parts {
+				if p.To >= 3 {
+					t.Errorf("blocks %d to %d were believed", p.From, p.To)
+				}
+			}
+		})
+	}
+}
+
+// An answer that is cut at a round number is seen, in whatever block that is.
+func TestCutFarBelowTheHead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one range after the other, against a chain of functions")
+	}
+	for name, perBlock := range map[string]func(rng *rand.Rand, i int) int{
+		"between blocks":         func(rng *rand.Rand, _ int) int { return rng.IntN(140) },
+		"within a block":         func(_ *rand.Rand, i int) int { return 300 * (i % 2) },
+		"within the first block": func(_ *rand.Rand, i int) int { return 2500 * (i % 2) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 13, 60, perBlock)
+			told := 0
+			chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+				if q.byHash {
+					return logs
+				}
+				told += max(0, len(logs)-1000)
+				return logs[:min(len(logs), 1000)]
+			}
+			for _, level := range []proof.Level{proof.Bloom, proof.Head} {
+				r := chain.believing(level)
+				if err := r.all(2, nil); err != nil {
+					t.Fatal(err)
+				}
+				r.whole()
+			}
+			if told == 0 {
+				t.Error("nothing was left out")
+			}
+		})
+	}
+}
+
+// Logs whose times contradict each other are not believed, where no header is
+// read that would tell.
+func TestTimesFarBelowTheHead(t *testing.T) {
+	chain := newFakeChain(t, 43, 60, func(*rand.Rand, int) int { return 6 })
+	for name, late := range map[string]func(l *types.Log) bool{
+		"in one block":   func(l *types.Log) bool { return l.Index == 1 },
+		"before a block": func(l *types.Log) bool { return l.BlockNumber == 20 },
+	} {
+		chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+			spoiled := slices.Clone(logs)
+			for i, l := range logs {
+				if late(l) && !q.byHash {
+					other := *l
+					other.BlockTimestamp += 1_000_000
+					spoiled[i] = &other
+				}
+			}
+			return spoiled
+		}
+		err := chain.believing(proof.Head).all(1, func(error) bool { return true })
+		if err == nil || !containsWords(err.Error(), "times contradict each other") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A chain that does not fill its blooms is said to be one, and is read without
+// them.
+func TestEmptyBlooms(t *testing.T) {
+	chain := newFakeChain(t, 19, 50, sparse)
+	for _, b := range chain.blocks {
+		b.header["logsBloom"] = types.Bloom{}
+	}
+	for _, level := range []proof.Level{proof.Bloom, proof.Head, proof.Full} {
+		err := chain.reading(level).all(1, func(error) bool { return true })
+		if err == nil || !containsWords(err.Error(), "set chain.proof to none") {
+			t.Errorf("with proof %s: %v", level, err)
+		}
+	}
+	for _, r := range []*reading{chain.reading(proof.None), chain.believing(proof.Head)} {
+		if err := r.all(1, nil); err != nil {
+			t.Fatal(err)
+		}
+		r.whole()
+	}
+}
+
+// What is in memory is bounded, whatever the blocks hold.
+func TestPartsAreBounded(t *testing.T) {
+	chain := newFakeChain(t, 23, 300, func(_ *rand.Rand, i int) int {
+		if i > 100 {
+			return 200
+		}
+		return 0
+	})
+	r := chain.reading(proof.Head)
+	r.reader.wanted = 100_000
+	if err := r.all(4, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.whole()
+	for _, p := range r.parts {
+		if p.bytes > 3*r.reader.wanted {
+			t.Errorf("blocks %d to %d have %d bytes", p.From, p.To, p.bytes)
+		}
+	}
+}
+
+// An endpoint that does not answer in time may hang: another one is asked for
+// less, nothing is learned of what it gives, and it is not said to have limits.
+func TestNoAnswerInTime(t *testing.T) {
+	chain := newFakeChain(t, 41, 100, sparse)
+	r, n := chain.reading(proof.Head).reader, chain.dial()
+	hung := fmt.Errorf("eth_getLogs at fake: %w", context.DeadlineExceeded)
+	j := &job{at: 1, to: 64} // compared with headers
+	for asked := uint64(64); asked > 1; asked /= 2 {
+		p, err := r.less(t.Context(), n, j, asked, hung)
+		if p != nil || !errors.Is(err, context.DeadlineExceeded) || j.step != asked/2 {
+			t.Errorf("when %d blocks were not answered come %d, %v", asked, j.step, err)
+		}
+	}
+	if l := n.limits; l.above != 0 || l.width != firstWidth || l.batch != HeadersAtOnce {
+		t.Errorf("it taught %+v", l)
+	}
+	var p *Part
+	for try := 1; p == nil; try++ {
+		var err error
+		if p, err = r.less(t.Context(), n, j, 1, hung); (err != nil) != (try < unclearTries) {
+			t.Fatalf("when a single block was not answered %d times the error is %v", try, err)
+		}
+	}
+	if p.From != 1 || p.To != 1 {
+		t.Errorf("in another way were read the blocks %d to %d", p.From, p.To)
+	}
+}
+
+// Limits are learned per endpoint, and relaxed.
+func TestLimitsAreRelaxed(t *testing.T) {
+	l := newLimits()
+	if got := l.refused(64, 1, refusal{kind: tooMuch, blocks: 10}); got != 10 {
+		t.Fatalf("after a refusal with the limit 10 come %d blocks", got)
+	}
+	for range 10 * relaxAfter {
+		blocks := l.next(2000)
+		l.gave(blocks, 0, 0, wantedAnswer, time.Millisecond)
+	}
+	if got := l.next(2000); got <= 10 || got > 200 {
+		t.Errorf("much later come %d blocks", got)
+	}
+	l.gave(100, 5, 1000, wantedAnswer, 2*slow)
+	if got := l.next(2000); got > 50 {
+		t.Errorf("after a slow answer come %d blocks", got)
+	}
+}
+
+// What a moment of errors has taught, down to the shortest range, is forgotten
+// as well.
+func TestMomentOfErrorsIsForgotten(t *testing.T) {
+	for above := uint64(2); above <= 12; above++ {
+		l := newLimits()
+		for blocks := 4 * above; blocks > 1; {
+			blocks = l.refused(blocks, 1, refusal{kind: unclear})
+		}
+		l.refused(above, 1, refusal{kind: unclear})
+		for range 40 * relaxAfter {
+			l.gave(l.next(2000), 0, 0, wantedAnswer, time.Millisecond)
+		}
+		if got := l.next(2000); got < 1000 {
+			t.Errorf("long after the refusal of %d blocks come %d", above, got)
+		}
+	}
+	l := newLimits()
+	for l.fewerHeaders(l.headers()) {
+	}
+	if got := l.headers(); got != 1 {
+		t.Errorf("after many refusals come %d headers", got)
+	}
+	l.gaveHeaders(l.headers())
+	if got := l.headers(); got != 1 {
+		t.Errorf("after one batch that was given come %d headers", got)
+	}
+	for range 20 * relaxAfter {
+		l.gaveHeaders(l.headers())
+	}
+	if got := l.headers(); got != HeadersAtOnce {
+		t.Errorf("long after the refusals come %d headers", got)
+	}
+}
+
+// A node refuses batches for a moment: the headers are asked for in long ones
+// again later.
+func TestBatchesGrowAgain(t *testing.T) {
+	chain := newFakeChain(t, 37, 400, sparse)
+	n := chain.dial()
+	l := n.limits
+	l.fewerHeaders(4)
+	for range 30 * relaxAfter {
+		if _, err := n.Headers(t.Context(), 1, uint64(l.headers())); err != nil {
+			t.Fatal(err)
+		}
+		if l.headers() == HeadersAtOnce {
+			return
+		}
+	}
+	t.Errorf("a batch still has %d headers", l.headers())
+}

@@ -1,0 +1,103 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/ingest/proof"
+)
+
+// ErrNoReceipts says that a node has not the receipts of a block, or does not offer
+// eth_getBlockReceipts at all.
+var ErrNoReceipts = errors.New("the node does not give the receipts of the block")
+
+// Receipts reads the header of a block with all its fields, and all its receipts, as
+// the node gives them: nothing is proven. A node that does not give receipts is
+// ErrNoReceipts, a header without a receipts root a *proof.UnprovableError.
+func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, types.Receipts, error) {
+	raw, err := n.exchange(ctx, "eth_getBlockByHash", hash, false)
+	if err != nil {
+		return nil, nil, err
+	}
+	header, err := fullHeader(raw)
+	if err != nil {
+		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, err)
+	}
+	raw, err = n.exchange(ctx, "eth_getBlockReceipts", hash)
+	var answer *rpcError
+	if errors.As(err, &answer) && (answer.Code == methodNotFound || answer.Code == methodNotSupported) {
+		return nil, nil, fmt.Errorf("block %s at %s: %w: %w", hash, n.Name, ErrNoReceipts, err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	var receipts types.Receipts
+	if err := json.Unmarshal(raw, &receipts); err != nil {
+		return nil, nil, fmt.Errorf("the receipts of block %s at %s cannot be read: %w", hash, n.Name, err)
+	}
+	if receipts == nil {
+		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, ErrNoReceipts)
+	}
+	for i, r := range receipts {
+		if r == nil {
+			return nil, nil, fmt.Errorf("receipt %d of block %s at %s is null", i, hash, n.Name)
+		}
+	}
+	return header, receipts, nil
+}
+
+// Codes of JSON-RPC for a method that is not there.
+const (
+	methodNotFound     = -32601
+	methodNotSupported = -32004
+)
+
+// FullHeaders reads the headers of blocks from to to with all their fields, the highest
+// first, as the node gives them: nothing is proven.
+func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Header, error) {
+	params := make([][]any, to-from+1)
+	for i := range params {
+		params[i] = []any{hexutil.Uint64(to - uint64(i)), false}
+	}
+	headers := make([]*types.Header, 0, len(params))
+	err := n.inBatches(ctx, "eth_getBlockByNumber", params, func(i int, result []byte) error {
+		h, err := fullHeader(result)
+		if err != nil {
+			return fmt.Errorf("block %d at %s: %w", to-uint64(i), n.Name, err)
+		}
+		headers = append(headers, h)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return headers, nil
+}
+
+// fullHeader reads a header as go-ethereum encodes it. null is ErrNoBlock.
+func fullHeader(raw []byte) (*types.Header, error) {
+	var root struct {
+		ReceiptsRoot *common.Hash `json:"receiptsRoot"`
+		Number       any          `json:"number"`
+	}
+	if err := json.Unmarshal(raw, &root); err != nil {
+		return nil, fmt.Errorf("the header cannot be read: %w", err)
+	}
+	if root.Number == nil {
+		return nil, ErrNoBlock
+	}
+	if root.ReceiptsRoot == nil {
+		return nil, &proof.UnprovableError{Why: "its header has no receipts root"}
+	}
+	var h *types.Header
+	if err := json.Unmarshal(raw, &h); err != nil {
+		return nil, &proof.UnprovableError{Why: fmt.Sprintf("its header has not the fields of a header of Ethereum: %v", err)}
+	}
+	return h, nil
+}

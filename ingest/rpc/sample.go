@@ -1,0 +1,91 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Stratum is a stretch of the chain, and what one range out of its middle has,
+// which stands for it.
+type Stratum struct {
+	From, To uint64
+	// blocks of the range, and those of them that have logs.
+	Blocks, WithLogs uint64
+	Logs, Bytes      int // of the range's answer
+	Took             time.Duration
+	Width            float64 // blocks that a range of this stretch will have
+}
+
+// Samples are what a reader finds out about a chain without reading all of it.
+type Samples struct {
+	Strata []Stratum // in the order of the chain
+	Ranges int       // that were asked for
+	// DatesLogs says that the logs have their time; nil where no sample had a log.
+	DatesLogs *bool
+}
+
+// Sample takes one range out of the middle of each of so many stretches of the
+// blocks from to to, at least one and as many as there are blocks.
+func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, stretches int) (*Samples, error) {
+	s := &Samples{}
+	blocks := to - from + 1
+	count := uint64(max(1, min(uint64(stretches), blocks)))
+	for i := range count {
+		at := Stratum{From: from + blocks*i/count, To: from + blocks*(i+1)/count - 1}
+		middle := at.From + (at.To-at.From)/2
+		for taken := false; !taken || !n.limits.settled(r.most) && at.Blocks < at.To-middle+1; {
+			var err error
+			if taken, err = r.sampleAt(ctx, n, middle, &at, s); err != nil {
+				return nil, fmt.Errorf("sample the logs of blocks %d to %d: %w", at.From, at.To, err)
+			}
+		}
+		s.Strata = append(s.Strata, at)
+	}
+	for i := range s.Strata {
+		s.Strata[i].Width = r.widthOf(n, &s.Strata[i])
+	}
+	return s, nil
+}
+
+// sampleAt asks for one range as a backfill does, and gives false where less is to
+// be asked for.
+func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum, s *Samples) (taken bool, err error) {
+	to := min(at.To, from+n.limits.next(r.most)-1)
+	asked := to - from + 1
+	began := time.Now()
+	a, err := n.logsOfRange(ctx, 3*r.wanted, from, to, r.watched.Addresses)
+	s.Ranges++
+	if err != nil {
+		refusal := refusalOf(ctx, err, from)
+		if asked == 1 || refusal.kind == notRefused || refusal.kind == unanswered {
+			return false, err
+		}
+		n.limits.refused(asked, from, refusal)
+		return false, nil
+	}
+	at.Blocks, at.WithLogs, at.Logs, at.Bytes, at.Took = asked, 0, len(a.logs), a.bytes, time.Since(began)
+	n.limits.gave(asked, len(a.logs), a.bytes, r.wanted, at.Took)
+	for i, l := range a.logs {
+		if i == 0 || l.BlockNumber != a.logs[i-1].BlockNumber {
+			at.WithLogs++
+		}
+		if dates := l.BlockTime != noTime; s.DatesLogs == nil || !dates {
+			s.DatesLogs = &dates
+		}
+	}
+	return true, nil
+}
+
+// widthOf is how many blocks a range of a stretch will have.
+func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
+	l := n.limits
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	blocks := float64(s.Blocks)
+	width := min(float64(l.bound(r.most)), blocks*float64(r.wanted)/float64(s.Bytes+1))
+	if l.results > 0 && s.Logs > 0 {
+		width = min(width, 0.9*blocks*float64(l.results)/float64(s.Logs))
+	}
+	return max(1, width)
+}

@@ -1,0 +1,302 @@
+package rpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// scanner walks over the bytes of one JSON value and gives its parts as they
+// are written, without building anything. What is passed over it finds the end of and
+// nothing else. Its errors are errTruncated and errNotJSON, or about a value of which
+// something else was expected.
+type scanner struct {
+	b  []byte
+	at int
+}
+
+// peek looks at the next byte that is no white space; 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.at < len(s.b); s.at++ {
+		if c := s.b[s.at]; c > ' ' || c != ' ' && c != '\t' && c != '\n' && c != '\r' {
+			return c
+		}
+	}
+	return 0
+}
+
+func (s *scanner) take(c byte) error {
+	if got := s.peek(); got != c {
+		return s.unexpected(got)
+	}
+	s.at++
+	return nil
+}
+
+func (s *scanner) unexpected(c byte) error {
+	if s.at >= len(s.b) {
+		return errTruncated
+	}
+	return fmt.Errorf("%w: %q at byte %d", errNotJSON, c, s.at)
+}
+
+// null takes the word null, where it is next.
+func (s *scanner) null() bool {
+	if s.peek() == 'n' && bytes.HasPrefix(s.b[s.at:], null) {
+		s.at += len(null)
+		return true
+	}
+	return false
+}
+
+// members calls one at each member of the array or object that is next.
+func (s *scanner) members(open, end byte, one func() error) error {
+	if err := s.take(open); err != nil {
+		return err
+	}
+	if s.peek() == end {
+		s.at++
+		return nil
+	}
+	for {
+		if err := one(); err != nil {
+			return err
+		}
+		switch c := s.peek(); c {
+		case ',':
+			s.at++
+		case end:
+			s.at++
+			return nil
+		default:
+			return s.unexpected(c)
+		}
+	}
+}
+
+// name takes the name of a member and the colon.
+func (s *scanner) name() ([]byte, error) {
+	name, err := s.text()
+	if err != nil {
+		return nil, err
+	}
+	return name, s.take(':')
+}
+
+// text takes a string and gives what is between the quotes. Strings that are
+// asked for have escapes only where somebody plays tricks.
+func (s *scanner) text() ([]byte, error) {
+	from := s.at
+	raw, err := s.quoted()
+	if err != nil || bytes.IndexByte(raw, '\\') < 0 {
+		return raw, err
+	}
+	var unescaped string
+	if json.Unmarshal(s.b[s.at-len(raw)-2:s.at], &unescaped) != nil {
+		return nil, fmt.Errorf("%w: the string at byte %d is %.40q", errNotJSON, from, raw)
+	}
+	return []byte(unescaped), nil
+}
+
+// quoted takes a string and gives what is between the quotes, escapes as they are.
+func (s *scanner) quoted() ([]byte, error) {
+	if err := s.take('"'); err != nil {
+		return nil, err
+	}
+	from := s.at
+	for {
+		end := bytes.IndexByte(s.b[s.at:], '"')
+		if end < 0 {
+			return nil, errTruncated
+		}
+		s.at += end + 1
+		raw := s.b[from : s.at-1]
+		slashes := 0 // before the quote: an odd number escapes it
+		for slashes < len(raw) && raw[len(raw)-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return raw, nil
+		}
+	}
+}
+
+// flag takes true or false.
+func (s *scanner) flag() (bool, error) {
+	switch c := s.peek(); {
+	case bytes.HasPrefix(s.b[s.at:], []byte("true")):
+		s.at += len("true")
+		return true, nil
+	case bytes.HasPrefix(s.b[s.at:], []byte("false")):
+		s.at += len("false")
+		return false, nil
+	default:
+		return false, s.unexpected(c)
+	}
+}
+
+// value takes the value that is next, whatever it is, as it is written.
+func (s *scanner) value() ([]byte, error) {
+	s.peek()
+	from := s.at
+	err := s.skip()
+	return s.b[from:s.at], err
+}
+
+// skip passes over the value that is next, whatever it is.
+func (s *scanner) skip() error {
+	switch c := s.peek(); c {
+	case '"':
+		_, err := s.quoted()
+		return err
+	case '{', '[':
+		return s.skipNested()
+	case 0, '}', ']', ',', ':':
+		return s.unexpected(c)
+	}
+	from := s.at
+	if end := bytes.IndexAny(s.b[from:], ",]} \t\r\n"); end >= 0 {
+		s.at += end
+	} else {
+		s.at = len(s.b)
+	}
+	if word := s.b[from:s.at]; !json.Valid(word) {
+		return s.notJSON(word)
+	}
+	return nil
+}
+
+// notJSON is for a word that is no JSON value; the beginning of one at the very
+// end may be all that came of it.
+func (s *scanner) notJSON(word []byte) error {
+	if s.at == len(s.b) {
+		for _, whole := range []string{"null", "true", "false"} {
+			if bytes.HasPrefix([]byte(whole), word) {
+				return errTruncated
+			}
+		}
+	}
+	return fmt.Errorf("%w: it has %.40q", errNotJSON, word)
+}
+
+// skipNested passes over an array or object. It only counts brackets: what is
+// inside is of no use to us.
+func (s *scanner) skipNested() error {
+	for depth := 0; s.at < len(s.b); {
+		switch s.b[s.at] {
+		case '"':
+			if _, err := s.quoted(); err != nil {
+				return err
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth--; depth == 0 {
+				s.at++
+				return nil
+			}
+		}
+		s.at++
+	}
+	return errTruncated
+}
+
+// end checks that nothing follows.
+func (s *scanner) end() error {
+	if c := s.peek(); s.at < len(s.b) {
+		return s.unexpected(c)
+	}
+	return nil
+}
+
+// nibbles gives the value of a hexadecimal digit, and bad for any other byte.
+var nibbles = func() (table [256]byte) {
+	for i := range table {
+		table[i] = bad
+	}
+	for i := range byte(10) {
+		table['0'+i] = i
+	}
+	for i := range byte(6) {
+		table['a'+i], table['A'+i] = 10+i, 10+i
+	}
+	return table
+}()
+
+const bad = 0xff
+
+// digits cuts the prefix of a hexadecimal string off.
+func digits(text []byte) ([]byte, error) {
+	if len(text) < 2 || text[0] != '0' || text[1]|0x20 != 'x' {
+		return nil, fmt.Errorf("%.20q is not hexadecimal", text)
+	}
+	return text[2:], nil
+}
+
+// unhex decodes digits into out, which is half as long.
+func unhex(out, digits []byte) error {
+	digits = digits[:2*len(out)]
+	for i := range out {
+		high, low := nibbles[digits[2*i]], nibbles[digits[2*i+1]]
+		if high|low > 0x0f {
+			return fmt.Errorf("%.20q is no pair of hexadecimal digits", digits[2*i:2*i+2])
+		}
+		out[i] = high<<4 | low
+	}
+	return nil
+}
+
+// quantity takes a number as JSON-RPC writes it: hexadecimal without leading
+// zeros.
+func (s *scanner) quantity() (n uint64, err error) {
+	text, err := s.text()
+	if err != nil {
+		return 0, err
+	}
+	d, err := digits(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(d) == 0 || len(d) > 16 || len(d) > 1 && d[0] == '0':
+		return 0, fmt.Errorf("%.20q is not a number of 64 bits", text)
+	}
+	for _, c := range d {
+		nibble := nibbles[c]
+		if nibble == bad {
+			return 0, fmt.Errorf("%.20q is not a number", text)
+		}
+		n = n<<4 | uint64(nibble)
+	}
+	return n, nil
+}
+
+// index takes a quantity that fits 32 bits.
+func (s *scanner) index() (uint32, error) {
+	n, err := s.quantity()
+	if err == nil && n > 1<<32-1 {
+		err = fmt.Errorf("%d does not fit 32 bits", n)
+	}
+	return uint32(n), err
+}
+
+// fixed takes exactly as many bytes as fit into out.
+func (s *scanner) fixed(out []byte) error {
+	d, err := s.fixedDigits(len(out))
+	if err != nil {
+		return err
+	}
+	return unhex(out, d)
+}
+
+func (s *scanner) fixedDigits(size int) ([]byte, error) {
+	text, err := s.text()
+	if err != nil {
+		return nil, err
+	}
+	d, err := digits(text)
+	if err == nil && len(d) != 2*size {
+		err = fmt.Errorf("%.20q… has %d hexadecimal digits and must have %d", text, len(d), 2*size)
+	}
+	return d, err
+}

@@ -1,0 +1,140 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	ethrpc "github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+const (
+	// silence is how long a subscription may say nothing while polls see new
+	// blocks, before it is taken for dead.
+	silence = 15 * time.Second
+	// eagerFor is how long after an announcement the announced block is asked for
+	// more often, at first after eagerEvery and then after twice the time: the
+	// endpoint in use may get it a moment later than the one that announced it, and
+	// may always be late on a chain of fast blocks.
+	eagerFor   = 2 * time.Second
+	eagerEvery = 25 * time.Millisecond
+)
+
+// Rest waits until the head is to be looked at again: when an endpoint announces
+// a block, or else after poll.
+func (p *Pool) Rest(ctx context.Context, poll time.Duration) error {
+	timer := time.NewTimer(p.pause(poll))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.wake:
+	case <-timer.C:
+	}
+	return nil
+}
+
+func (p *Pool) pause(poll time.Duration) time.Duration {
+	announced, told := p.announced.Load(), p.told.Load()
+	if announced == nil || told != nil && told.number >= announced.number {
+		return poll
+	}
+	since := p.clock.now().Sub(announced.at)
+	if since >= eagerFor {
+		return poll
+	}
+	return min(poll, max(since, eagerEvery))
+}
+
+// listen subscribes to the new blocks of an endpoint, again and again until ctx
+// ends. Nothing depends on it: the head is polled as well.
+func (p *Pool) listen(ctx context.Context, n *Node) {
+	for wait := NewBackoff(); ctx.Err() == nil; _ = wait.Sleep(ctx) {
+		err := p.hear(ctx, n, wait)
+		n.health.set(func(h *health) { h.subscribed = false })
+		if ctx.Err() == nil {
+			p.log.Warn("no announcements of new blocks; the head is polled until they come again", "endpoint", n.Name, "error", contracts.Discreet(err, n.ws))
+		}
+	}
+}
+
+// hear takes announcements until the subscription fails. It has a connection of
+// its own, so that no long answer is in the way of a short announcement.
+func (p *Pool) hear(ctx context.Context, n *Node, wait *Backoff) error {
+	bounded, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	client, err := ethrpc.DialOptions(bounded, n.ws)
+	if err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	defer client.Close()
+	heads := make(chan struct {
+		Number hexutil.Uint64 `json:"number"`
+	}, 64)
+	subscription, err := client.EthSubscribe(bounded, heads, "newHeads")
+	if err != nil {
+		return fmt.Errorf("subscribe to newHeads: %w", err)
+	}
+	defer subscription.Unsubscribe()
+	n.health.set(func(h *health) { h.subscribed = true })
+	var missing missed
+	check := time.NewTicker(silence / 5)
+	defer check.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case err := <-subscription.Err():
+			if err == nil {
+				err = errors.New("the connection is closed")
+			}
+			return err
+		case h := <-heads:
+			wait.Reset()
+			missing.heard(uint64(h.Number))
+			p.announce(n, sighting{uint64(h.Number), p.clock.now()})
+		case <-check.C:
+			if err := missing.check(p.told.Load(), p.clock.now()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// announce wakes the one who rests.
+func (p *Pool) announce(n *Node, s sighting) {
+	p.metrics.announcements.WithLabelValues(n.Name).Inc()
+	p.announced.Store(&s)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// missed finds a subscription that says nothing any more, by the blocks that
+// polls see and it does not announce.
+type missed struct {
+	last  uint64    // announced, or seen when it began
+	since time.Time // when a higher one was first seen; zero for none
+}
+
+func (m *missed) heard(number uint64) { *m = missed{last: number} }
+
+func (m *missed) check(told *sighting, now time.Time) error {
+	switch {
+	case told == nil:
+	case m.last == 0:
+		m.last = told.number
+	case told.number <= m.last:
+		m.since = time.Time{}
+	case m.since.IsZero():
+		m.since = now
+	case now.Sub(m.since) >= silence:
+		return fmt.Errorf("it is silent since block %d, and the head is block %d", m.last, told.number)
+	}
+	return nil
+}

@@ -1,0 +1,229 @@
+package rpc
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// answering is an endpoint at a server that answers with a handler, which gets
+// the id of the question.
+func answering(t *testing.T, handler func(w http.ResponseWriter, id string)) *Node {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var q struct{ ID json.RawMessage }
+		body, _ := io.ReadAll(req.Body)
+		_ = json.Unmarshal(body, &q)
+		handler(w, string(q.ID))
+	}))
+	t.Cleanup(server.Close)
+	n := newNode(Endpoint{URL: server.URL + "/v3/secretkey"}, server.URL, wallClock, newCallMetrics(newRegistry(), nil))
+	t.Cleanup(n.close)
+	return n
+}
+
+func TestWrongAnswers(t *testing.T) {
+	text := func(s string) func(http.ResponseWriter, string) {
+		return func(w http.ResponseWriter, id string) { fmt.Fprint(w, strings.ReplaceAll(s, "ID", id)) }
+	}
+	status := func(code int, body string, headers ...string) func(http.ResponseWriter, string) {
+		return func(w http.ResponseWriter, _ string) {
+			for i := 0; i < len(headers); i += 2 {
+				w.Header().Set(headers[i], headers[i+1])
+			}
+			w.WriteHeader(code)
+			fmt.Fprint(w, body)
+		}
+	}
+	for name, c := range map[string]struct {
+		handler func(http.ResponseWriter, string)
+		want    error  // nil for any
+		says    string // in the error
+		refused bool   // by the node itself
+		healthy bool   // afterwards
+	}{
+		"an error in a 200":         {text(`{"id":ID,"error":{"code":-32602,"message":"block range is too wide"}}`), nil, "block range is too wide", true, true},
+		"HTML in a 200":             {text("<html>\n<h1>Sign   in</h1>"), errNotJSON, "<h1>Sign in</h1>", false, false},
+		"foreign JSON":              {text(`{"message":"no such key"}`), errForeign, "no such key", false, false},
+		"another id":                {text(`{"id":99999,"result":1}`), errWrongID, "99999", false, false},
+		"truncated JSON":            {text(`{"id":ID,"result":[{"da`), errTruncated, "", false, false},
+		"nothing":                   {text(``), errTruncated, "", false, false},
+		"a connection that is cut":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", "900"); fmt.Fprint(w, "{") }, errTruncated, "after 1 bytes", false, false},
+		"500 with an error inside":  {status(500, `{"id":1,"error":{"code":-32000,"message":"query timeout exceeded"}}`), nil, "query timeout exceeded", true, true},
+		"400 without":               {status(400, `range too large`), nil, "HTTP 400 Bad Request: range too large", false, true},
+		"413":                       {status(413, ``), nil, "HTTP 413", false, true},
+		"502":                       {status(502, `<html>bad gateway</html>`), nil, "HTTP 502 Bad Gateway: <html>bad gateway", false, false},
+		"401":                       {status(401, `{"error":"unknown key"}`), nil, "unknown key", false, false},
+		"a redirect":                {status(307, ``, "Location", "http://127.0.0.1:1/"), nil, "redirects are not followed", false, false},
+		"a length above the bound":  {func(w http.ResponseWriter, _ string) { w.Header().Set("Content-Length", fmt.Sprint(maxAnswer+1)) }, errAnswerTooLong, "more than 65536 KiB", false, true},
+		"a long answer, long words": {text(`{"id":ID,"error":{"code":1,"message":"` + strings.Repeat("x", 5000) + `"}}`), nil, "xxx", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := answering(t, c.handler)
+			_, err := n.exchange(t.Context(), "eth_test")
+			switch {
+			case err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says):
+				t.Fatalf("the error is %v, want %v with %q", err, c.want, c.says)
+			case !strings.Contains(err.Error(), "eth_test at "+n.Name) || strings.Contains(err.Error(), "secretkey") || len(err.Error()) > 600:
+				t.Errorf("the error is %v, want method and endpoint, no key, and no novel", err)
+			case refused(err) != c.refused:
+				t.Errorf("refused is %v for %v", refused(err), err)
+			case (n.health.rank() == fit) != c.healthy:
+				t.Errorf("the endpoint has rank %d after %v", n.health.rank(), err)
+			}
+		})
+	}
+}
+
+// An answer without a length is cut at the bound.
+func TestLongAnswersAreBounded(t *testing.T) {
+	var sent atomic.Int64
+	n := answering(t, func(w http.ResponseWriter, id string) {
+		chunk := []byte(`"` + strings.Repeat("a", 1<<20) + `",`)
+		for fmt.Fprintf(w, `{"id":%s,"result":[`, id); ; {
+			k, err := w.Write(chunk)
+			if sent.Add(int64(k)); err != nil || sent.Load() > 4*maxAnswer {
+				return
+			}
+		}
+	})
+	if _, err := n.exchange(t.Context(), "eth_getLogs"); !errors.Is(err, errAnswerTooLong) {
+		t.Errorf("the error is %v", err)
+	}
+	if refused(errAnswerTooLong) || n.health.rank() != fit {
+		t.Errorf("the endpoint is blamed for what it was asked")
+	}
+}
+
+func TestHTTPErrorsKeepTheirParts(t *testing.T) {
+	n := answering(t, func(w http.ResponseWriter, _ string) {
+		w.Header().Set("Retry-After", "7")
+		w.WriteHeader(http.StatusBadGateway)
+		fmt.Fprint(w, strings.Repeat("long ", 1000))
+	})
+	_, err := n.exchange(t.Context(), "eth_test")
+	var got *httpError
+	if !errors.As(err, &got) || got.Status != 502 || got.RetryAfter != 7*time.Second || len(got.Body) != 200 {
+		t.Errorf("the error is %+v", got)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"": 0, "3": 3 * time.Second, "0.5": 500 * time.Millisecond, "-1": 0, "soon": 0, "1e300": 0, "NaN": 0,
+		"Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "Fri, 02 Jan 2026 03:00:00 GMT": 0,
+	} {
+		if got := retryAfter(header, now); got != want {
+			t.Errorf("Retry-After %q is %s, want %s", header, got, want)
+		}
+	}
+}
+
+func TestBatches(t *testing.T) {
+	var reply func(w io.Writer, ids []string)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		var questions []struct {
+			Version string `json:"jsonrpc"`
+			ID      json.RawMessage
+			Method  string
+			Params  []any
+		}
+		if err := json.NewDecoder(req.Body).Decode(&questions); err != nil {
+			t.Error(err)
+		}
+		var ids []string
+		for i, q := range questions {
+			if q.Version != "2.0" || q.Method != "m" || len(q.Params) != 2 || q.Params[0] != float64(i) || q.Params[1] != false {
+				t.Errorf("question %d is %+v", i, q)
+			}
+			ids = append(ids, string(q.ID))
+		}
+		reply(w, ids)
+	}))
+	t.Cleanup(server.Close)
+	n := newNode(Endpoint{URL: server.URL}, server.URL, wallClock, newCallMetrics(newRegistry(), nil))
+	t.Cleanup(n.close)
+	three := [][]any{{0, false}, {1, false}, {2, false}}
+
+	reply = func(w io.Writer, ids []string) {
+		fmt.Fprintf(w, `[{"id":%s,"result":"c"},{"id":%s,"result":"a"},{"id":%s,"result":"b"}]`, ids[2], ids[0], ids[1])
+	}
+	results, err := n.exchangeBatch(t.Context(), "m", three)
+	if err != nil || fmt.Sprintf("%s", results) != `["a" "b" "c"]` {
+		t.Errorf("a batch gives %s and %v", results, err)
+	}
+	for _, c := range []struct {
+		reply, says string
+		refused     bool
+	}{
+		{`{"id":null,"error":{"code":-32600,"message":"batches are too long"}}`, "batches are too long", true},
+		{`[{"id":null,"error":{"code":-32600,"message":"batches are too long"}}]`, "batches are too long", true},
+		{`[{"id":A,"result":1},{"id":B,"error":{"code":1,"message":"no such block"}},{"id":C,"result":1}]`, "no such block", true},
+		{`[{"id":A,"result":1}]`, "1 answers to a batch of 3", false},
+		{`[{"id":A,"result":1},{"id":A,"result":1},{"id":B,"result":1}]`, "3 answers to a batch of 3", false},
+		{`[{"id":123456,"result":1}]`, errWrongID.Error(), false},
+		{`[{"id":A,"result":1},`, errTruncated.Error(), false},
+		{`[1,2,3]`, errForeign.Error(), false},
+	} {
+		reply = func(w io.Writer, ids []string) {
+			fmt.Fprint(w, strings.NewReplacer("A", ids[0], "B", ids[1], "C", ids[2]).Replace(c.reply))
+		}
+		n.health.set(func(h *health) { h.quarantined = time.Time{} })
+		if _, err := n.exchangeBatch(t.Context(), "m", three); err == nil || !strings.Contains(err.Error(), c.says) || refused(err) != c.refused {
+			t.Errorf("%s gives %v", c.reply, err)
+		}
+	}
+	if results, err := n.exchangeBatch(t.Context(), "m", nil); results != nil || err != nil {
+		t.Errorf("an empty batch gives %v and %v", results, err)
+	}
+}
+
+// A question whose asker goes away is no fault of the node.
+func TestAskerGoesAway(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	released := make(chan struct{})
+	n := answering(t, func(http.ResponseWriter, string) { asked <- struct{}{}; <-released })
+	t.Cleanup(func() { close(released) })
+	ctx, leave := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { _, err := n.exchange(ctx, "eth_test"); done <- err }()
+	<-asked
+	leave()
+	if err := <-done; !errors.Is(err, context.Canceled) || n.health.rank() != fit {
+		t.Errorf("the error is %v, the rank %d", err, n.health.rank())
+	}
+}
+
+// Between machines answers are compressed; the bound is on what they become.
+func TestCompressedAnswers(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			z := gzip.NewWriter(w)
+			fmt.Fprint(z, `{"id":1,"result":"packed"}`)
+			_ = z.Close()
+			return
+		}
+		fmt.Fprint(w, `{"id":1,"result":"plain"}`)
+	}))
+	t.Cleanup(server.Close)
+	for host, want := range map[string]string{"127.0.0.1": `"plain"`, "node.invalid": `"packed"`} {
+		n := newNode(Endpoint{URL: "http://" + host}, host, wallClock, newCallMetrics(newRegistry(), nil))
+		through := n.http.client.Transport.(*http.Transport)
+		through.DialContext = server.Client().Transport.(*http.Transport).DialContext
+		n.http.url = server.URL
+		if got, err := n.exchange(t.Context(), "m"); err != nil || string(got) != want {
+			t.Errorf("from %s comes %s and %v, want %s", host, got, err, want)
+		}
+		n.close()
+	}
+}
