@@ -145,17 +145,28 @@ func TestPublicRateLimit(t *testing.T) {
 	w.get("/api/v1/vaults").Data(t)
 }
 
-func TestFailedKeysAreLimitedBeforeTheKey(t *testing.T) {
+// TestKeysBehindANoisyAddress: who comes without a valid key is refused after a while,
+// and a partner from the same address is served all along, known here or not.
+func TestKeysBehindANoisyAddress(t *testing.T) {
 	w := newFixture(t)
-	key := w.partner(7, "Seven")
-	for range 60 {
-		w.get("/api/v1/partner/stats", "x-api-key", "guess").Failed(t, 401, "UNAUTHORIZED")
+	known, unknown := w.partner(7, "Seven"), w.partner(8, "Eight")
+	const path = "/api/v1/partner/stats"
+	w.get(path, "x-api-key", known).Data(t)
+	for i := range 60 {
+		w.get(path, "x-api-key", []string{"", "guess", registry.NewAPIKey(true)}[i%3]).Failed(t, 401, "UNAUTHORIZED")
 	}
-	r := w.get("/api/v1/partner/stats", "x-api-key", key)
-	r.Failed(t, 429, "RATE_LIMITED")
-	if r.Header().Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+	for _, key := range []string{"", "guess", registry.NewAPIKey(true)} {
+		r := w.get(path, "x-api-key", key)
+		r.Failed(t, 429, "RATE_LIMITED")
+		if r.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	w.get(path, "x-api-key", known).Data(t)
+	w.get(path, "x-api-key", unknown).Data(t)
+	if n := w.metric("navlog_query_rate_limited_total", "failed-keys"); n != 3 {
+		t.Errorf("%v refused for their failures", n)
 	}
 	w.clock.add(time.Minute)
-	w.get("/api/v1/partner/stats", "x-api-key", key).Data(t)
+	w.get(path, "x-api-key", "guess").Failed(t, 401, "UNAUTHORIZED")
 }

@@ -60,8 +60,8 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.watcher = pin.New(chainID, httpapi.Conns(cfg.Concurrency), cfg.WriteTimeout, ch, pool, log)
 	q.watcher.Register(reg)
 
-	q.access = access.New(pool, reg)
-	q.access.PublicRateLimit, q.access.PartnerRateLimit = cfg.PublicRateLimit, cfg.PartnerRateLimit
+	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
+	q.access.PublicRateLimit = cfg.PublicRateLimit
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
 			q.access.Proxies = append(q.access.Proxies, prefix)

@@ -14,8 +14,7 @@ import (
 const webhooksPath = "/api/v1/partner/webhooks"
 
 func TestRegisterWebhook(t *testing.T) {
-	w := newWorld(t) // no snapshot: this needs none
-	w.access.PartnerRateLimit = 1000
+	w := newWorld(t, func(c *Config) { c.PartnerRateLimit = 1000 }) // no snapshot: this needs none
 	key := w.partner(7, "Seven")
 	post := func(body, contentType string) reply {
 		t.Helper()

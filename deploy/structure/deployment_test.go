@@ -1,6 +1,7 @@
 package structure
 
 import (
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
@@ -148,6 +149,24 @@ func TestComposeIsSafe(t *testing.T) {
 			if _, ok := s.Environment[secret]; ok != slices.Contains(holders, name) {
 				t.Errorf("service %s: has %s: %v; only %v need it and must get it", name, secret, ok, holders)
 			}
+		}
+	}
+}
+
+// Behind a proxy on the host, or in a container, clients are told apart: it comes in by
+// an address out of Docker's default pools. Nobody outside is believed.
+func TestComposeBehindAProxy(t *testing.T) {
+	var networks []netip.Prefix
+	for one := range strings.SplitSeq(loadCompose(t).Services["serve"].Environment["NAVLOG_HTTP_TRUSTED_PROXIES"], ",") {
+		network, err := netip.ParsePrefix(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		networks = append(networks, network)
+	}
+	for peer, trusted := range map[string]bool{"172.17.0.1": true, "172.18.0.1": true, "172.31.255.254": true, "192.168.16.1": true, "8.8.8.8": false, "172.32.0.1": false} {
+		if got := slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(peer)) }); got != trusted {
+			t.Errorf("X-Forwarded-For from %s is believed: %v", peer, got)
 		}
 	}
 }

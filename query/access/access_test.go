@@ -1,16 +1,19 @@
 package access
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 )
 
 func TestClientIP(t *testing.T) {
-	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}
+	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}, Log: slog.New(slog.DiscardHandler)}
 	for _, c := range []struct{ remote, forwarded, want string }{
 		{"1.2.3.4:5", "", "1.2.3.4"},
 		{"1.2.3.4:5", "9.9.9.9", "1.2.3.4"}, // not a proxy of ours
@@ -70,17 +73,27 @@ func TestLimiterAgainstBucket(t *testing.T) {
 	}
 }
 
-func TestKeyCacheIsBounded(t *testing.T) {
-	c := keyCache{entries: map[[32]byte]keyEntry{}}
-	now := time.Unix(1000, 0)
-	hash := func(i int) [32]byte { return [32]byte{byte(i), byte(i >> 8), byte(i >> 16)} }
-	for i := range maxKeys + 10 {
-		c.put(hash(i), keyEntry{until: now.Add(time.Second)}, now)
+// TestStrangersProxyIsWarnedOf: once, by the name of the setting, and not where it is right.
+func TestStrangersProxyIsWarnedOf(t *testing.T) {
+	var log bytes.Buffer
+	a := &Access{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	ask := func(remote, forwarded string) {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.RemoteAddr = remote
+		if forwarded != "" {
+			r.Header.Set("X-Forwarded-For", forwarded)
+		}
+		a.clientIP(r)
 	}
-	if len(c.entries) > maxKeys {
-		t.Errorf("%d entries", len(c.entries))
+	ask("10.0.0.1:5", "9.9.9.9")
+	ask("172.18.0.1:5", "")
+	if log.Len() > 0 {
+		t.Errorf("nothing is wrong, and logged is %s", log.String())
 	}
-	if _, ok := c.get(hash(maxKeys+9), now); !ok {
-		t.Error("the newest entry is gone")
+	for range 3 {
+		ask("172.18.0.1:5", "9.9.9.9")
+	}
+	if n := strings.Count(log.String(), "http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)"); n != 1 || !strings.Contains(log.String(), "sender=172.18.0.1") {
+		t.Errorf("warned %d times: %s", n, log.String())
 	}
 }

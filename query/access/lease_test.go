@@ -1,6 +1,7 @@
 package access
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,9 +33,11 @@ func registered(t *testing.T) (*pgxpool.Pool, time.Time) {
 // grant the limit and not one more.
 func TestLargeLimitsAreLeased(t *testing.T) {
 	pool, now := registered(t)
-	instances := []*Access{New(pool, prometheus.NewRegistry()), New(pool, prometheus.NewRegistry())}
-	for _, a := range instances {
+	var instances []*Access
+	for range 2 {
+		a := New(pool, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 		a.Now = func() time.Time { return now }
+		instances = append(instances, a)
 	}
 	const limit = 30_000
 	var granted atomic.Int64

@@ -48,6 +48,10 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 	serve := db.New(as(t, url, "navlog_serve"))
 	for what, do := range map[string]func() error{
 		"PartnerByKey": func() error { _, err := serve.PartnerByKey(ctx, HashKey("key")); return err },
+		"PartnersByKeys": func() error {
+			_, err := serve.PartnersByKeys(ctx, [][]byte{HashKey("key")})
+			return err
+		},
 		"GetPartner":   func() error { _, err := serve.GetPartner(ctx, 7); return err },
 		"CreateBucket": func() error { return serve.CreateBucket(ctx, db.CreateBucketParams{PartnerID: 7, Policy: "partner"}) },
 		"DrawTokens": func() error {

@@ -374,6 +374,47 @@ func (q *Queries) PartnerByKey(ctx context.Context, hash []byte) (PartnerByKeyRo
 	return i, err
 }
 
+const partnersByKeys = `-- name: PartnersByKeys :many
+SELECT k.hash, p.id, p.name, p.disabled, p.rate_limit
+FROM api_key k JOIN partner p ON p.id = k.partner_id
+WHERE k.hash = ANY($1::bytea[]) AND k.revoked_at IS NULL
+`
+
+type PartnersByKeysRow struct {
+	Hash      []byte
+	ID        int64
+	Name      string
+	Disabled  bool
+	RateLimit *int32
+}
+
+// PartnerByKey of many keys at once: no row for one that is not live.
+func (q *Queries) PartnersByKeys(ctx context.Context, hashes [][]byte) ([]PartnersByKeysRow, error) {
+	rows, err := q.db.Query(ctx, partnersByKeys, hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PartnersByKeysRow
+	for rows.Next() {
+		var i PartnersByKeysRow
+		if err := rows.Scan(
+			&i.Hash,
+			&i.ID,
+			&i.Name,
+			&i.Disabled,
+			&i.RateLimit,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const revokeKey = `-- name: RevokeKey :exec
 UPDATE api_key SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL
 `

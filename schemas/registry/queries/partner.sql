@@ -51,6 +51,12 @@ SELECT p.id, p.name, p.disabled, p.rate_limit
 FROM api_key k JOIN partner p ON p.id = k.partner_id
 WHERE k.hash = $1 AND k.revoked_at IS NULL;
 
+-- name: PartnersByKeys :many
+-- PartnerByKey of many keys at once: no row for one that is not live.
+SELECT k.hash, p.id, p.name, p.disabled, p.rate_limit
+FROM api_key k JOIN partner p ON p.id = k.partner_id
+WHERE k.hash = ANY(sqlc.arg(hashes)::bytea[]) AND k.revoked_at IS NULL;
+
 -- name: SetWebhookURL :execrows
 UPDATE endpoint SET url = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
 
