@@ -95,6 +95,32 @@ func TestRegisterWebhookWithTheGuard(t *testing.T) {
 	same(t, "public", r.Data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
 }
 
+// TestRegistrationTellsNothingOfOurNames: a name that does not resolve and one that
+// resolves to a forbidden address get the same answer, byte for byte; the log of the
+// operator has the difference.
+func TestRegistrationTellsNothingOfOurNames(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	answers := map[string]bool{}
+	for _, reason := range []string{guard.Unresolvable, guard.ForbiddenAddress} {
+		w.checkURL = func(context.Context, string) (string, error) { return "", &guard.Refusal{Reason: reason} }
+		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example/"}`), "x-api-key", key, "Content-Type", "application/json", "X-Request-Id", "same")
+		r.Failed(t, 400, "INVALID_WEBHOOK_URL")
+		answers[r.Body.String()] = true
+	}
+	if len(answers) != 1 {
+		t.Errorf("a partner can tell our names apart: %v", answers)
+	}
+	for _, said := range []string{"reason=unresolvable", "reason=forbidden_address", "partner=7"} {
+		if !strings.Contains(w.logged.String(), said) {
+			t.Errorf("the log lacks %s: %s", said, w.logged)
+		}
+	}
+	if strings.Contains(w.logged.String(), ".example") {
+		t.Error("the log has a part of a URL")
+	}
+}
+
 func TestPostsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")

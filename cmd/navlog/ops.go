@@ -14,12 +14,13 @@ import (
 )
 
 // opsConfig is the section ops of navlog.yaml: a small HTTP server beside each
-// of the four programs, with /healthz, /readyz and /metrics. serve has them on
-// the port of the API too; the others have no other port. `navlog up` has
-// the metrics of all on the port of the API and starts no such server.
+// of the four programs, with /healthz, /readyz and /metrics, for operators: it has no
+// login. The port of the API has the first two as well, and no metrics. `navlog up`
+// has one such server for all four.
 type opsConfig struct {
-	// Listen is host:port; default empty: no such server. Programs on one host
-	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
+	// Listen is host:port; default empty: no such server, and with `navlog up` a free
+	// port of this machine. Programs on one host cannot share it: each needs its own,
+	// as NAVLOG_OPS_LISTEN.
 	Listen string `yaml:"listen" env:"LISTEN"`
 }
 
@@ -33,22 +34,23 @@ func (c opsConfig) validate() error {
 	return portFault("ops.listen", c.Listen)
 }
 
+// listenOps takes the port of an ops server.
+func listenOps(listen string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on ops.listen %q: %w; give each program on a host a port of its own (NAVLOG_OPS_LISTEN)", listen, err)
+	}
+	return listener, nil
+}
+
 // serveOps answers until ctx ends. ready gives nil while the program's
 // invariant holds.
-func serveOps(ctx context.Context, c opsConfig, gatherer prometheus.Gatherer, ready func() error) error {
-	if c.Listen == "" {
-		<-ctx.Done()
-		return nil
-	}
+func serveOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, ready func() error) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, ready()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	listener, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on ops.listen %q: %w; give each program on a host a port of its own (NAVLOG_OPS_LISTEN)", c.Listen, err)
-	}
 	stop := context.AfterFunc(ctx, func() {
 		bound, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

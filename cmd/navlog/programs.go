@@ -57,7 +57,7 @@ func (d *deps) serve() (*query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.New(d.config.HTTP, d.config.Chain.ID, d.config.ClickHouse, d.pool, g.CheckURL, d.metrics, d.metrics, d.log.With("program", "serve")), nil
+	return query.New(d.config.HTTP, d.config.Chain.ID, d.config.ClickHouse, d.pool, g.CheckURL, d.metrics, d.log.With("program", "serve")), nil
 }
 
 func (d *deps) dispatch() (*dispatch.Dispatch, error) {
@@ -93,8 +93,14 @@ func (d *deps) runOne(ctx context.Context, name string, p program, console *cons
 	defer d.pool.Close()
 	d.showReady(name, p)
 	group, ctx := errgroup.WithContext(ctx)
+	if listen := d.config.Ops.Listen; listen != "" {
+		listener, err := listenOps(listen)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return serveOps(ctx, listener, d.metrics, p.Ready) })
+	}
 	group.Go(func() error { return p.Run(ctx) })
-	group.Go(func() error { return serveOps(ctx, d.config.Ops, d.metrics, p.Ready) })
 	if i, ok := p.(*ingest.Ingest); ok {
 		group.Go(func() error { return console.watch(ctx, i.Status, d.log) })
 	}

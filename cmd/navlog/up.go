@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,7 @@ type upCmd struct {
 // needs to find its way. It holds demo secrets, so the file is 0600.
 type readyDocument struct {
 	API            string              `json:"api"`
+	Ops            string              `json:"ops"` // /metrics, /healthz and /readyz of all four programs
 	RPC            string              `json:"rpc"`
 	Kafka          []string            `json:"kafka"`
 	ClickHouse     string              `json:"clickhouse"`
@@ -243,6 +245,21 @@ func (u *up) startPrograms(ctx context.Context, d *deps) error {
 		name string
 		program
 	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", ingest}}
+	allReady := func() error {
+		var faults []error
+		for _, p := range programs {
+			if err := p.Ready(); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", p.name, err))
+			}
+		}
+		return errors.Join(faults...)
+	}
+	ops, err := listenOps(cmp.Or(u.config.Ops.Listen, "127.0.0.1:0"))
+	if err != nil {
+		return err
+	}
+	u.ready.Ops = "http://" + ops.Addr().String()
+	u.services.start(ctx, "ops", func(ctx context.Context) error { return serveOps(ctx, ops, d.metrics, allReady) })
 	for _, p := range programs {
 		d.showReady(p.name, p)
 		u.services.start(ctx, p.name, p.Run)
@@ -302,7 +319,7 @@ func (u *up) removeReadyFile() {
 func (u *up) printWelcome(created bool) {
 	w, p := u.streams.out, u.ready.Partners
 	fmt.Fprintf(w, "\nnavlog is up. Data in %s; Ctrl-C stops everything in order.\n\n", u.cmd.Data)
-	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.API)
+	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.Ops)
 	fmt.Fprintf(w, "  chain       %s\n  Kafka       %s\n  ClickHouse  %s\n  PostgreSQL  %s\n  receiver    %s\n\n",
 		contracts.EndpointName(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres), u.ready.Receiver)
 	if created {

@@ -157,22 +157,13 @@ type statusJSON struct {
 	IndexedAt    *string                  `json:"indexedAt"`
 	HeadBlock    *string                  `json:"headBlock"`
 	FinalBlock   *string                  `json:"finalBlock"`
+	ProvenTo     *string                  `json:"provenTo"`
 	LagBlocks    *uint64                  `json:"lagBlocks"`
 	LagSeconds   *uint64                  `json:"lagSeconds"`
 	ETASeconds   *uint64                  `json:"etaSeconds"`
 	FirstSync    *registry.BuildingStatus `json:"firstSync"`
 	Programs     map[string]string        `json:"programs"`
-	Endpoints    []endpointJSON           `json:"endpoints"`
 	Vaults       []vaultJSON              `json:"vaults"`
-}
-
-// endpointJSON leaves out the words of providers, which are for operators.
-type endpointJSON struct {
-	Name      string   `json:"name"`
-	State     string   `json:"state"`
-	InUse     bool     `json:"inUse"`
-	LatencyMs *float64 `json:"latencyMs"`
-	HeadBlock *string  `json:"headBlock"`
 }
 
 type vaultJSON struct {
@@ -181,11 +172,12 @@ type vaultJSON struct {
 	LastNavAt *string `json:"lastNavAt"`
 }
 
-// status tells the public how far everything is. What no program said within
-// 5 s is null or unknown.
+// status tells the public how far everything is. What no program said within 5 s is null
+// or unknown. Which nodes the chain is read from, and how they are, is for operators:
+// `navlog status`.
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: h.Watcher.ChainState(), FirstSync: h.Watcher.FirstSync(),
-		Programs: map[string]string{}, Endpoints: []endpointJSON{}, Vaults: []vaultJSON{}}
+		Programs: map[string]string{}, Vaults: []vaultJSON{}}
 	h.describePrograms(&out)
 	if s := h.Watcher.Snapshot(); s != nil {
 		block := httpapi.Decimal(s.Block)
@@ -220,13 +212,9 @@ func describeIngest(report *registry.ProgramStatus, out *statusJSON) {
 	if report.State == "frozen" {
 		out.FrozenReason = &report.Reason
 	}
-	for _, e := range report.Endpoints {
-		one := endpointJSON{Name: e.Name, State: e.State, InUse: e.InUse, LatencyMs: e.LatencyMs}
-		if e.HeadBlock > 0 {
-			head := httpapi.Decimal(e.HeadBlock)
-			one.HeadBlock = &head
-		}
-		out.Endpoints = append(out.Endpoints, one)
+	if report.ProvenTo > 0 {
+		proven := httpapi.Decimal(report.ProvenTo)
+		out.ProvenTo = &proven
 	}
 }
 

@@ -83,7 +83,7 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 func Conns(concurrency int) int { return 6*concurrency + maxStreams + 8 }
 
 // Handler answers every path.
-func (s *Server) Handler(routes []Route, probes []Probe, files []File, metrics http.Handler) http.Handler {
+func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	handle := func(path string, h http.HandlerFunc) { r.Handle(path, s.measure(path, h)) }
 	for _, route := range routes {
@@ -95,7 +95,6 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File, metrics h
 	for _, file := range files {
 		handle(file.Path, s.getOnly(serveFile(file)))
 	}
-	handle("/metrics", s.getOnly(metrics.ServeHTTP))
 	r.NotFoundHandler = s.measure("none", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, NotFound("There is nothing at this path."))
 	})

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
@@ -40,11 +41,12 @@ type CheckURL func(ctx context.Context, rawURL string) (canonical string, err er
 type Webhooks struct {
 	db       *db.Queries
 	checkURL CheckURL
+	log      *slog.Logger
 }
 
 // New makes one on the registry.
-func New(pool *pgxpool.Pool, checkURL CheckURL) *Webhooks {
-	return &Webhooks{db: db.New(pool), checkURL: checkURL}
+func New(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
+	return &Webhooks{db: db.New(pool), checkURL: checkURL, log: log}
 }
 
 // Register registers the caller's URL, and overwrites the one before.
@@ -67,7 +69,7 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	var refusal *guard.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return nil, invalidWebhookURL(refusal.Reason, refusal.Error())
+		return nil, w.refused(r, refusal)
 	case err != nil:
 		return nil, httpapi.Unavailable("The webhook URL could not be checked.", err)
 	}
@@ -81,6 +83,18 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	return &httpapi.Answer{Data: struct {
 		WebhookURL string `json:"webhookUrl"`
 	}{canonical}}, nil
+}
+
+// refused is the answer about a URL that the guard refuses. That a name does not resolve
+// and that it resolves to a forbidden address is one answer: our resolver may know names
+// that nobody outside can look up, and a partner could ask it which there are. The log
+// has the difference, and no part of the URL, which may hold a secret.
+func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
+	w.log.Info("webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
+	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
+		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses alone")
+	}
+	return invalidWebhookURL(refusal.Reason, refusal.Error())
 }
 
 // parseWebhookBody reads {"url": "..."}. Unknown fields are ignored, names
