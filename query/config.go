@@ -31,7 +31,8 @@ type Config struct {
 	// kept: up to 1 GiB, default 32 MiB; 0 keeps none.
 	CacheBytes int `yaml:"cacheBytes" env:"CACHE_BYTES"`
 	// Concurrency is how many requests are answered at once: 1 to 1000, default
-	// 16. Others wait, and what would wait too long is answered 503.
+	// 16, and a quarter more for partners alone. One address, or partner, has half of
+	// them at most. Others wait, and what would wait too long is answered 503.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
 	// RequestTimeout bounds the work for one answer: 100 ms to 10 min, default
 	// 10 s.

@@ -62,25 +62,27 @@ type Server struct {
 	Patience       time.Duration // with a reader of a long answer that takes nothing
 
 	cache   cache
-	slots   *slots
-	streams *slots // the long answers, which hold memory until the client has them
-	readers *readers
+	slots   *places
+	streams *places // the long answers, which hold memory until the client has them
 	metrics metrics
 }
 
-// New makes a server that answers so many requests at once and keeps so many bytes of
-// finished answers. The other fields are to be set.
+// New makes a server that answers so many requests at once, a quarter more for partners,
+// and keeps so many bytes of finished answers. The other fields are to be set.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
-	s.slots, s.streams, s.readers = newSlots(concurrency, refused), newSlots(maxStreams, refused), newReaders(refused)
+	s.slots, s.streams = newPlaces(concurrency, forPartners(concurrency), refused), newPlaces(maxStreams, 0, refused)
 	return s
 }
 
+// forPartners is how many places partners have beside those for everybody.
+func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
+
 // Conns is how many questions are asked at once at most: of the requests that have a
 // slot each asks six, a long answer asks one, and a few are for the snapshot.
-func Conns(concurrency int) int { return 6*concurrency + maxStreams + 8 }
+func Conns(concurrency int) int { return 6*(concurrency+forPartners(concurrency)) + maxStreams + 8 }
 
 // Handler answers every path.
 func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
