@@ -132,7 +132,7 @@ func TestPostsAreLimited(t *testing.T) {
 	}
 	r := post()
 	r.Failed(t, 429, "RATE_LIMITED")
-	if r.Header().Get("RateLimit-Policy") != `"webhooks";q=10;w=60` || r.Header().Get("Retry-After") != "6" {
+	if r.Header().Get("RateLimit-Policy") != `"webhooks";q=10;w=60` || r.Header().Get("Retry-After") != "60" {
 		t.Errorf("%v", r.Header())
 	}
 	w.get(webhooksPath, "x-api-key", key).Data(t)

@@ -36,15 +36,15 @@ const (
 	// failedKeysPerMinute is how often one IP address may come with no key or
 	// a wrong one.
 	failedKeysPerMinute = 60
-	// webhookPostsPerMinute is how often a partner may change its URL or have
-	// it called for a test.
-	webhookPostsPerMinute = 10
 	// maxAddresses bounds how many addresses each limit by address remembers.
 	maxAddresses = 100_000
-	// MaxRateLimit, in requests a minute, keeps the interval between two requests above
-	// a microsecond.
+	// MaxRateLimit, in requests a minute, is the highest limit that there is.
 	MaxRateLimit = 1_000_000
 )
+
+// postLimits are how often a minute a partner may do what costs more than an answer. Each test and
+// replay leaves rows in PostgreSQL for as long as dispatch keeps details.
+var postLimits = map[httpapi.Policy]int{httpapi.Registrations: 10, httpapi.Sends: 10}
 
 // Access knows who may ask how much.
 type Access struct {
@@ -72,7 +72,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 		Now: time.Now, Log: log, db: queries,
 		byIP: newLimiter[netip.Addr](maxAddresses), byFailure: newLimiter[netip.Addr](maxAddresses), leases: leases{held: make(map[rateKey]lease)},
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks or failed-keys.",
+			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks, sends or failed-keys.",
 		}, []string{"limit"}),
 		authFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
@@ -99,20 +99,22 @@ func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 		return err
 	}
 	r.Partner = partner
-	use, err := a.spend(r.Context, rateKey{partner.ID, "partner"}, partner.RateLimit)
+	if err := a.chargePartner(r, "partner", partner.RateLimit); err != nil {
+		return err
+	}
+	if e.PostLimit != "" && r.HTTP.Method == http.MethodPost {
+		return a.chargePartner(r, string(e.PostLimit), postLimits[e.PostLimit])
+	}
+	return nil
+}
+
+// chargePartner is charge by a limit that holds over all instances.
+func (a *Access) chargePartner(r *httpapi.Request, policy string, perMinute int) error {
+	use, err := a.spend(r.Context, rateKey{r.Partner.ID, policy}, perMinute)
 	if err != nil {
 		return err
 	}
-	if err := a.charge(r, "partner", use); err != nil {
-		return err
-	}
-	if e.Calls && r.HTTP.Method == http.MethodPost {
-		if use, err = a.spend(r.Context, rateKey{partner.ID, "webhooks"}, webhookPostsPerMinute); err != nil {
-			return err
-		}
-		return a.charge(r, "webhooks", use)
-	}
-	return nil
+	return a.charge(r, policy, use)
 }
 
 // charge writes the limit that a request counts against into its answer.

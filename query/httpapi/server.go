@@ -26,8 +26,9 @@ type Route struct {
 	Get     Handler
 	Post    Handler
 	Partner bool // needs a key
-	// Calls says that Post makes us call the partner's URL, or keep it: few a minute.
-	Calls bool
+	// PostLimit is the limit that Post counts against beside that of all requests of the
+	// partner; empty: none.
+	PostLimit Policy
 	// Uncached answers are made of more than the read models.
 	Uncached bool
 	// Streamed answers may be long, and are sent while they are made.
@@ -36,6 +37,14 @@ type Route struct {
 	// generation is being built.
 	FirstSync bool
 }
+
+// Policy names a limit of a partner for what costs more than an answer.
+type Policy string
+
+const (
+	Registrations Policy = "webhooks" // of a webhook URL
+	Sends         Policy = "sends"    // tests and replays, which make dispatch call the URL
+)
 
 // Probe is a path outside the API that tells how the program is. It needs no slot.
 type Probe struct {

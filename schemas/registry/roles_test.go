@@ -55,7 +55,7 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 		"GetPartner":   func() error { _, err := serve.GetPartner(ctx, 7); return err },
 		"CreateBucket": func() error { return serve.CreateBucket(ctx, db.CreateBucketParams{PartnerID: 7, Policy: "partner"}) },
 		"DrawTokens": func() error {
-			_, err := serve.DrawTokens(ctx, db.DrawTokensParams{PartnerID: 7, Policy: "webhooks", IntervalNs: 1})
+			_, err := serve.DrawTokens(ctx, db.DrawTokensParams{PartnerID: 7, Policy: "webhooks", Want: 1, Quota: 1, WindowNs: 1})
 			return noRows(err)
 		},
 		"SetWebhookURL": func() error {
