@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,28 @@ func TestEventsAreTheStoredBytes(t *testing.T) {
 		w.get("/api/v1/partner/events?"+bad, "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
 	}
 	w.get("/api/v1/partner/webhooks/deliveries?page=0", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// TestDeliveriesAreBounded: however often events were tried, and however long the URL.
+func TestDeliveriesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
+		SELECT ('00000000-0000-5000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 7, n, 'deposit.referral', '{}', 'failed' FROM generate_series(1, 101) n`)
+	w.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, error)
+		SELECT d.event_id, n, 'https://seven.example/' || repeat('x', 2026), 1, now(), 10000, repeat('e', 500) FROM delivery d, generate_series(1, 20) n`)
+	r := w.get(webhooksPath+"/deliveries?pageSize=100", "x-api-key", key)
+	list := r.Data(t).([]any)
+	if n := r.Body.Len(); len(list) != 100 || n > 100*8*(2048+500+200) {
+		t.Errorf("%d deliveries in %d bytes", len(list), n)
+	}
+	for _, d := range list {
+		var numbers []string
+		for _, a := range d.(object)["attempts"].([]any) {
+			numbers = append(numbers, fmt.Sprint(a.(object)["number"]))
+		}
+		same(t, "attempts", numbers, []string{"13", "14", "15", "16", "17", "18", "19", "20"})
+	}
 }
 
 func TestWebhookOfANewPartner(t *testing.T) {

@@ -30,6 +30,10 @@ import (
 const (
 	maxBody = 16 << 10 // bytes of POST webhooks
 	maxURL  = 2048     // characters of a webhook URL
+	// maxAttempts of each event are shown, the newest: those of its last two turns. A
+	// partner chooses how often it replays and how long its URL is, and an answer with all
+	// that dispatch keeps of a hundred events would have 5 MB.
+	maxAttempts = 8
 )
 
 // CheckURL judges a webhook URL and gives its canonical form. Its error is a
@@ -234,7 +238,8 @@ type attemptJSON struct {
 	Error      *string `json:"error"`
 }
 
-// Deliveries is the caller's delivery log, newest first.
+// Deliveries is the caller's delivery log, newest first, with the last maxAttempts of each
+// event.
 func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	if err := r.Params.Err(); err != nil {
@@ -253,7 +258,7 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	for i, d := range rows {
 		ids[i] = d.EventID
 	}
-	attempts, err := w.db.DeliveryAttempts(r.Context, ids)
+	attempts, err := w.db.DeliveryAttempts(r.Context, db.DeliveryAttemptsParams{EventIds: ids, OfEach: maxAttempts})
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}

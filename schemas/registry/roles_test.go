@@ -70,9 +70,12 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 			_, err := serve.ListDeliveries(ctx, db.ListDeliveriesParams{PartnerID: 7, Limit: 5})
 			return err
 		},
-		"CountDeliveries":  func() error { _, err := serve.CountDeliveries(ctx, 7); return err },
-		"DeliveryAttempts": func() error { _, err := serve.DeliveryAttempts(ctx, []uuid.UUID{event}); return err },
-		"DeliveryOwner":    func() error { _, err := serve.DeliveryOwner(ctx, event); return err },
+		"CountDeliveries": func() error { _, err := serve.CountDeliveries(ctx, 7); return err },
+		"DeliveryAttempts": func() error {
+			_, err := serve.DeliveryAttempts(ctx, db.DeliveryAttemptsParams{EventIds: []uuid.UUID{event}, OfEach: 1})
+			return err
+		},
+		"DeliveryOwner": func() error { _, err := serve.DeliveryOwner(ctx, event); return err },
 		"EventsAfter": func() error {
 			_, err := serve.EventsAfter(ctx, db.EventsAfterParams{PartnerID: 7, Limit: 5})
 			return err
