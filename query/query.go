@@ -71,7 +71,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.server.RequestTimeout, q.server.WriteTimeout = cfg.RequestTimeout, cfg.WriteTimeout
 
 	q.webhooks = webhooks.New(pool, checkURL, log)
-	q.health = &health.Health{Watcher: q.watcher, Listen: q.Addr, Now: time.Now}
+	q.health = health.New(q.watcher, q.Addr)
 	return q
 }
 

@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
@@ -27,6 +28,11 @@ type Health struct {
 	Now     func() time.Time
 
 	navs lastNavs
+}
+
+// New makes one; listen gives the address that is listened on.
+func New(watcher *pin.Watcher, listen func() string) *Health {
+	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, navs: lastNavs{read: readLastNavs}}
 }
 
 // Probes are the paths that tell how the program is.
@@ -225,24 +231,41 @@ var sqlLastNav string
 const navsWithin = 2 * time.Second
 
 // lastNavs keeps what /status asks the read models, once for a snapshot: it needs no
-// slot, and is answered while ClickHouse is gone, by what was seen last.
+// slot, and is answered while ClickHouse is gone, by what was seen last. Whoever comes
+// while it is asked waits for the same answer, and nobody for another one's.
 type lastNavs struct {
-	mu    sync.Mutex
+	read   func(context.Context, *pin.Snapshot) (map[common.Address]uint64, error)
+	asking singleflight.Group
+	seen   atomic.Pointer[navTimes]
+}
+
+// navTimes are when the vaults of a snapshot had their newest NAV.
+type navTimes struct {
 	of    *pin.Snapshot
 	times map[common.Address]uint64
 }
 
 func (n *lastNavs) at(ctx context.Context, s *pin.Snapshot) map[common.Address]uint64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.of != s {
+	if seen := n.seen.Load(); seen != nil && seen.of == s {
+		return seen.times
+	}
+	asked := n.asking.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), navsWithin)
 		defer cancel()
-		if times, err := readLastNavs(ctx, s); err == nil {
-			n.of, n.times = s, times
+		times, err := n.read(ctx, s)
+		if err == nil {
+			n.seen.Store(&navTimes{s, times})
 		}
+		return nil, err
+	})
+	select {
+	case <-asked:
+	case <-ctx.Done():
 	}
-	return n.times
+	if seen := n.seen.Load(); seen != nil {
+		return seen.times
+	}
+	return nil
 }
 
 func readLastNavs(ctx context.Context, s *pin.Snapshot) (map[common.Address]uint64, error) {
