@@ -187,6 +187,7 @@ const (
 	needHTTP
 	needWebhooks
 	needSecretKey
+	needSession
 )
 
 var allSections = []section{needChain, needKafka, needClickHouse, needPostgres, needProjections, needHTTP, needWebhooks, needSecretKey}
@@ -217,6 +218,10 @@ func (c config) validate(sections ...section) error {
 			faults = append(faults, c.HTTP.Validate(), portFault("http.listen", c.HTTP.Listen))
 		case needWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
+		case needSession:
+			if c.Postgres.Pooled {
+				faults = append(faults, errors.New("postgres.pooled is true, and this takes a lock of a PostgreSQL session: give it a postgres.url that leads to the server itself (NAVLOG_POSTGRES_URL), and NAVLOG_POSTGRES_POOLED=false"))
+			}
 		case needSecretKey:
 			_, err := registry.NewSealer(c.SecretKey)
 			faults = append(faults, err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -286,5 +287,21 @@ func TestComposeUsesSettingsThatExist(t *testing.T) {
 	}
 	if _, err := loadConfig(writeConfig(t, soundConfig), environ); err != nil {
 		t.Errorf("deploy/compose.yaml: %v", err)
+	}
+}
+
+// Who holds a lock of a PostgreSQL session is refused behind a pooler, by name of the
+// setting; the configuration may be shared with programs that are not.
+func TestSessionBehindAPooler(t *testing.T) {
+	c, err := loadConfig(writeConfig(t, soundConfig), []string{"NAVLOG_POSTGRES_POOLED=true", testSecretKey})
+	if err = errors.Join(err, c.validate(allSections...)); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("NAVLOG_POSTGRES_POOLED", "true")
+	for _, command := range [][]string{{"project"}, {"migrate"}, {"projection", "drop", "2"}} {
+		err := run(t.Context(), append(command, "--config", writeConfig(t, soundConfig)), io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "NAVLOG_POSTGRES_POOLED=false") {
+			t.Errorf("%s behind a pooler: %v", command, err)
+		}
 	}
 }

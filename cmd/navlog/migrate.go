@@ -55,5 +55,5 @@ func (cmd migrateCmd) Run(ctx context.Context, s *streams) error {
 		}
 		_, err = fmt.Fprintf(s.out, "%s\n", d.detail)
 		return err
-	})
+	}, needSession)
 }

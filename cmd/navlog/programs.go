@@ -154,7 +154,7 @@ func (cmd projectCmd) Run(ctx context.Context, s *streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(projectGarbage)
 	}
-	return cmd.start(ctx, s, "project", func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needProjections)
+	return cmd.start(ctx, s, "project", func(d *deps) (program, error) { return d.project(), nil }, needChainID, needKafka, needClickHouse, needPostgres, needSession, needProjections)
 }
 
 type serveCmd struct{ common }

@@ -196,5 +196,5 @@ func (cmd projectionDropCmd) Run(ctx context.Context, s *streams) error {
 			return err
 		}
 		return cmd.did(s, cmd.ID, "dropped")
-	})
+	}, needSession)
 }

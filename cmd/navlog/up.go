@@ -184,7 +184,7 @@ func (u *up) applyDevelopmentSettings() error {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
-	if err := u.config.validate(needChain, needKafka, needClickHouse, needPostgres, needProjections, needHTTP, needWebhooks, needSecretKey); err != nil {
+	if err := u.config.validate(needChain, needKafka, needClickHouse, needPostgres, needSession, needProjections, needHTTP, needWebhooks, needSecretKey); err != nil {
 		return fmt.Errorf("the configuration has mistakes:\n%w", err)
 	}
 	return nil
