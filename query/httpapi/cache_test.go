@@ -122,6 +122,20 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
+// waiting is a context that tells when somebody waits for its end.
+type waiting struct {
+	context.Context
+	now chan struct{}
+}
+
+func (w waiting) Done() <-chan struct{} {
+	select {
+	case w.now <- struct{}{}:
+	default:
+	}
+	return w.Context.Done()
+}
+
 // TestCrowdOfAnother: who waits for an answer that another asked for, and that found no
 // place, has it made itself.
 func TestCrowdOfAnother(t *testing.T) {
@@ -137,13 +151,15 @@ func TestCrowdOfAnother(t *testing.T) {
 		answered <- err
 	}()
 	<-begun
+	waits := waiting{t.Context(), make(chan struct{}, 1)}
 	go func() {
-		f, err := c.answer(t.Context(), key, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+		f, err := c.answer(waits, key, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
 		if err == nil && string(f.plain.body) != "x" {
 			err = errors.New("another answer")
 		}
 		answered <- err
 	}()
+	<-waits.now
 	close(release)
 	if one, two := <-answered, <-answered; (one == nil) == (two == nil) {
 		t.Errorf("%v, %v: one had no place, and the other has its own", one, two)
