@@ -25,13 +25,14 @@ type Config struct {
 	// has no other number for it: 1 to 1,000,000, default 120.
 	PartnerRateLimit int `yaml:"partnerRateLimit" env:"PARTNER_RATE_LIMIT"`
 	// TrustedProxies are the networks (CIDR) whose X-Forwarded-For is believed;
-	// default none.
+	// default loopback, for a proxy on this machine.
 	TrustedProxies []string `yaml:"trustedProxies" env:"TRUSTED_PROXIES"`
 	// CacheBytes bounds the finished answers about the newest state that are
 	// kept: up to 1 GiB, default 32 MiB; 0 keeps none.
 	CacheBytes int `yaml:"cacheBytes" env:"CACHE_BYTES"`
 	// Concurrency is how many requests are answered at once: 1 to 1000, default
-	// 16. Others wait, and what would wait too long is answered 503.
+	// 16, and a quarter more for partners alone. One address, or partner, has half of
+	// them at most. Others wait, and what would wait too long is answered 503.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
 	// RequestTimeout bounds the work for one answer: 100 ms to 10 min, default
 	// 10 s.
@@ -53,6 +54,7 @@ func DefaultConfig() Config {
 		Listen:           "127.0.0.1:8080",
 		PublicRateLimit:  600,
 		PartnerRateLimit: 120,
+		TrustedProxies:   []string{"127.0.0.0/8", "::1/128"},
 		CacheBytes:       32 << 20,
 		Concurrency:      16,
 		RequestTimeout:   10 * time.Second,

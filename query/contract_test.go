@@ -14,7 +14,7 @@ import (
 // document, and the other way round.
 func TestDocumentAndRoutes(t *testing.T) {
 	var served, documented []string
-	q := &Query{webhooks: webhooks.New(nil, nil)}
+	q := &Query{webhooks: webhooks.New(nil, nil, nil)}
 	for _, e := range q.routes() {
 		if e.Get != nil {
 			served = append(served, "GET "+e.Path)
@@ -23,7 +23,7 @@ func TestDocumentAndRoutes(t *testing.T) {
 			served = append(served, "POST "+e.Path)
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/status", "/metrics", "/openapi.json", "/openapi.yaml", "/docs"} {
+	for _, path := range []string{"/healthz", "/readyz", "/status", "/openapi.json", "/openapi.yaml", "/docs"} {
 		served = append(served, "GET "+path)
 	}
 	for path, item := range readtest.TheContract().Doc.Paths.Map() {

@@ -124,7 +124,7 @@ func TestDecisionsAboutEvents(t *testing.T) {
 		w.checkURL = g.CheckURL
 		defer func() { w.checkURL = was }()
 		for url, reason := range map[string]string{
-			"http://8.8.8.8/": "scheme", "https://a b/": "syntax", "https://nowhere.example/": "unresolvable", "https://10.0.0.1/": "forbidden_address",
+			"http://8.8.8.8/": "scheme", "https://a b/": "syntax", "https://nowhere.example/": "forbidden_address", "https://10.0.0.1/": "forbidden_address",
 			"https://a:b@8.8.8.8/": "credentials", "https://8.8.8.8:8443/": "port",
 		} {
 			same(t, url, post(webhooksPath, `{"url":"`+url+`"}`).Failed(t, 400, "INVALID_WEBHOOK_URL"), object{"reason": reason})

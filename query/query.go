@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/query/access"
@@ -37,11 +36,10 @@ const (
 
 // Query serves the HTTP API.
 type Query struct {
-	cfg      Config
-	chainID  uint64
-	pool     *pgxpool.Pool
-	gatherer prometheus.Gatherer
-	log      *slog.Logger
+	cfg     Config
+	chainID uint64
+	pool    *pgxpool.Pool
+	log     *slog.Logger
 
 	watcher  *pin.Watcher
 	access   *access.Access
@@ -52,16 +50,16 @@ type Query struct {
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
-// valid. gatherer is what /metrics shows; the program's own metrics are
-// registered with reg.
+// valid. The program's metrics are registered with reg, and shown by nobody here: the
+// port of the API is for everybody.
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
-	gatherer prometheus.Gatherer, reg prometheus.Registerer, log *slog.Logger) *Query {
-	q := &Query{cfg: cfg, chainID: chainID, pool: pool, gatherer: gatherer, log: log}
+	reg prometheus.Registerer, log *slog.Logger) *Query {
+	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
 	q.watcher = pin.New(chainID, httpapi.Conns(cfg.Concurrency), cfg.WriteTimeout, ch, pool, log)
 	q.watcher.Register(reg)
 
-	q.access = access.New(pool, reg)
-	q.access.PublicRateLimit, q.access.PartnerRateLimit = cfg.PublicRateLimit, cfg.PartnerRateLimit
+	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
+	q.access.PublicRateLimit = cfg.PublicRateLimit
 	for _, proxy := range cfg.TrustedProxies {
 		if prefix, err := netip.ParsePrefix(proxy); err == nil { // Validate has seen it
 			q.access.Proxies = append(q.access.Proxies, prefix)
@@ -72,15 +70,15 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
 	q.server.RequestTimeout, q.server.WriteTimeout = cfg.RequestTimeout, cfg.WriteTimeout
 
-	q.webhooks = webhooks.New(pool, checkURL)
-	q.health = &health.Health{Watcher: q.watcher, Listen: q.Addr, Now: time.Now}
+	q.webhooks = webhooks.New(pool, checkURL, log)
+	q.health = health.New(q.watcher, q.Addr)
 	return q
 }
 
 // Handler answers every path of the program. Before Run has made a snapshot,
 // questions to the read models are answered 503.
 func (q *Query) Handler() http.Handler {
-	return q.server.Handler(q.routes(), q.health.Probes(), docs.Files(), promhttp.HandlerFor(q.gatherer, promhttp.HandlerOpts{}))
+	return q.server.Handler(q.routes(), q.health.Probes(), docs.Files())
 }
 
 // Addr is the address that Run listens on, host:port; empty before that.

@@ -29,10 +29,10 @@ func (q *Query) routes() []httpapi.Route {
 
 		{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, FirstSync: true},
 		{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, FirstSync: true},
-		{Path: "/api/v1/partner/webhooks", Partner: true, Get: hooks.Registered, Post: hooks.Register, Calls: true, Uncached: true},
-		{Path: "/api/v1/partner/webhooks/test", Partner: true, Post: hooks.Test, Calls: true},
+		{Path: "/api/v1/partner/webhooks", Partner: true, Get: hooks.Registered, Post: hooks.Register, PostLimit: httpapi.Registrations, Uncached: true},
+		{Path: "/api/v1/partner/webhooks/test", Partner: true, Post: hooks.Test, PostLimit: httpapi.Sends},
 		{Path: "/api/v1/partner/webhooks/deliveries", Partner: true, Get: hooks.Deliveries, Uncached: true},
-		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", Partner: true, Post: hooks.Replay},
+		{Path: "/api/v1/partner/webhooks/deliveries/{eventId}/replay", Partner: true, Post: hooks.Replay, PostLimit: httpapi.Sends},
 		{Path: "/api/v1/partner/events", Partner: true, Get: hooks.Events, Uncached: true},
 		{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 		{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, Uncached: true},

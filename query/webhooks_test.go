@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,8 +15,7 @@ import (
 const webhooksPath = "/api/v1/partner/webhooks"
 
 func TestRegisterWebhook(t *testing.T) {
-	w := newWorld(t) // no snapshot: this needs none
-	w.access.PartnerRateLimit = 1000
+	w := newWorld(t, func(c *Config) { c.PartnerRateLimit = 1000 }) // no snapshot: this needs none
 	key := w.partner(7, "Seven")
 	post := func(body, contentType string) reply {
 		t.Helper()
@@ -96,6 +96,32 @@ func TestRegisterWebhookWithTheGuard(t *testing.T) {
 	same(t, "public", r.Data(t), object{"webhookUrl": "https://8.8.8.8/hook"})
 }
 
+// TestRegistrationTellsNothingOfOurNames: a name that does not resolve and one that
+// resolves to a forbidden address get the same answer, byte for byte; the log of the
+// operator has the difference.
+func TestRegistrationTellsNothingOfOurNames(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	answers := map[string]bool{}
+	for _, reason := range []string{guard.Unresolvable, guard.ForbiddenAddress} {
+		w.checkURL = func(context.Context, string) (string, error) { return "", &guard.Refusal{Reason: reason} }
+		r := w.Do("POST", webhooksPath, strings.NewReader(`{"url":"https://a.example/"}`), "x-api-key", key, "Content-Type", "application/json", "X-Request-Id", "same")
+		r.Failed(t, 400, "INVALID_WEBHOOK_URL")
+		answers[r.Body.String()] = true
+	}
+	if len(answers) != 1 {
+		t.Errorf("a partner can tell our names apart: %v", answers)
+	}
+	for _, said := range []string{"reason=unresolvable", "reason=forbidden_address", "partner=7"} {
+		if !strings.Contains(w.logged.String(), said) {
+			t.Errorf("the log lacks %s: %s", said, w.logged)
+		}
+	}
+	if strings.Contains(w.logged.String(), ".example") {
+		t.Error("the log has a part of a URL")
+	}
+}
+
 func TestPostsAreLimited(t *testing.T) {
 	w := newWorld(t)
 	key := w.partner(7, "Seven")
@@ -107,7 +133,7 @@ func TestPostsAreLimited(t *testing.T) {
 	}
 	r := post()
 	r.Failed(t, 429, "RATE_LIMITED")
-	if r.Header().Get("RateLimit-Policy") != `"webhooks";q=10;w=60` || r.Header().Get("Retry-After") != "6" {
+	if r.Header().Get("RateLimit-Policy") != `"webhooks";q=10;w=60` || r.Header().Get("Retry-After") != "60" {
 		t.Errorf("%v", r.Header())
 	}
 	w.get(webhooksPath, "x-api-key", key).Data(t)
@@ -137,6 +163,28 @@ func TestEventsAreTheStoredBytes(t *testing.T) {
 		w.get("/api/v1/partner/events?"+bad, "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
 	}
 	w.get("/api/v1/partner/webhooks/deliveries?page=0", "x-api-key", key).Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// TestDeliveriesAreBounded: however often events were tried, and however long the URL.
+func TestDeliveriesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
+		SELECT ('00000000-0000-5000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 7, n, 'deposit.referral', '{}', 'failed' FROM generate_series(1, 101) n`)
+	w.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, error)
+		SELECT d.event_id, n, 'https://seven.example/' || repeat('x', 2026), 1, now(), 10000, repeat('e', 500) FROM delivery d, generate_series(1, 20) n`)
+	r := w.get(webhooksPath+"/deliveries?pageSize=100", "x-api-key", key)
+	list := r.Data(t).([]any)
+	if n := r.Body.Len(); len(list) != 100 || n > 100*8*(2048+500+200) {
+		t.Errorf("%d deliveries in %d bytes", len(list), n)
+	}
+	for _, d := range list {
+		var numbers []string
+		for _, a := range d.(object)["attempts"].([]any) {
+			numbers = append(numbers, fmt.Sprint(a.(object)["number"]))
+		}
+		same(t, "attempts", numbers, []string{"13", "14", "15", "16", "17", "18", "19", "20"})
+	}
 }
 
 func TestWebhookOfANewPartner(t *testing.T) {

@@ -146,7 +146,7 @@ func (w *world) serve(change ...func(*Config)) {
 	}
 	w.reg = prometheus.NewRegistry()
 	checkURL := func(ctx context.Context, raw string) (string, error) { return w.checkURL(ctx, raw) }
-	w.Query = New(cfg, testChain, w.g.Config, w.pool, checkURL, w.reg, w.reg, slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	w.Query = New(cfg, testChain, w.g.Config, w.pool, checkURL, w.reg, slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	w.setClock(w.clock.now)
 	w.watcher.LookTimeout = time.Minute // the machine may be busy with other tests
 	w.t.Cleanup(w.watcher.Close)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,6 +45,7 @@ type upCmd struct {
 // needs to find its way. It holds demo secrets, so the file is 0600.
 type readyDocument struct {
 	API            string                `json:"api"`
+	Ops            string                `json:"ops"` // /metrics, /healthz and /readyz of all four programs
 	RPC            string                `json:"rpc"`
 	Kafka          []string              `json:"kafka"`
 	ClickHouse     string                `json:"clickhouse"`
@@ -187,7 +189,7 @@ func (u *up) applyDevelopmentSettings() error {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
-	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
+	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedSession, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
 		return fmt.Errorf("the configuration has mistakes:\n%w", err)
 	}
 	return nil
@@ -248,6 +250,21 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 		name string
 		wiring.Program
 	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", ingest}}
+	allReady := func() error {
+		var faults []error
+		for _, p := range programs {
+			if err := p.Ready(); err != nil {
+				faults = append(faults, fmt.Errorf("%s: %w", p.name, err))
+			}
+		}
+		return errors.Join(faults...)
+	}
+	ops, err := wiring.ListenOps(cmp.Or(u.config.Ops.Listen, "127.0.0.1:0"))
+	if err != nil {
+		return err
+	}
+	u.ready.Ops = "http://" + ops.Addr().String()
+	u.services.Start(ctx, "ops", func(ctx context.Context) error { return wiring.ServeOps(ctx, ops, d.Metrics, allReady) })
 	for _, p := range programs {
 		d.ShowReady(p.name, p)
 		u.services.Start(ctx, p.name, p.Run)
@@ -307,7 +324,7 @@ func (u *up) removeReadyFile() {
 func (u *up) printWelcome(created bool) {
 	w, p := u.streams.Out, u.ready.Partners
 	fmt.Fprintf(w, "\nnavlog is up. Data in %s; Ctrl-C stops everything in order.\n\n", u.cmd.Data)
-	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.API)
+	fmt.Fprintf(w, "  API         %s/api/v1/vaults\n  status      %s/status\n  metrics     %s/metrics\n", u.ready.API, u.ready.API, u.ready.Ops)
 	fmt.Fprintf(w, "  chain       %s\n  Kafka       %s\n  ClickHouse  %s\n  PostgreSQL  %s\n  receiver    %s\n\n",
 		contracts.EndpointName(u.ready.RPC), strings.Join(u.ready.Kafka, ","), u.ready.ClickHouse, redact(u.ready.Postgres), u.ready.Receiver)
 	if created {

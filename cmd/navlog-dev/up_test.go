@@ -51,8 +51,9 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	u := &up{cmd: upCmd{Data: t.TempDir()}, streams: &cli.Streams{Out: &out}, log: slog.New(slog.NewTextHandler(&log, nil))}
 	u.ready.RPC = "http://someone:hunter2@" + host + "/v3/secretkey?apikey=secret2"
 	u.ready.Postgres = "postgres://someone:hunter2@db.example:5432/navlog?sslpassword=secret3"
+	u.ready.Ops = "http://127.0.0.1:9464"
 	u.printWelcome(false)
-	for _, shown := range []string{"http://" + host + "\n", "postgres://db.example:5432/navlog\n"} {
+	for _, shown := range []string{"metrics     http://127.0.0.1:9464/metrics\n", "http://" + host + "\n", "postgres://db.example:5432/navlog\n"} {
 		if !strings.Contains(out.String(), shown) {
 			t.Errorf("the welcome does not show %q:\n%s", shown, out.String())
 		}

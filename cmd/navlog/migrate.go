@@ -57,5 +57,5 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		_, err = fmt.Fprintf(s.Out, "%s\n", d.Detail)
 		return err
-	})
+	}, config.NeedSession)
 }

@@ -21,8 +21,14 @@ func runAlone(ctx context.Context, d *wiring.Deps, name string, p wiring.Program
 	defer d.Pool.Close()
 	d.ShowReady(name, p)
 	group, ctx := errgroup.WithContext(ctx)
+	if listen := d.Config.Ops.Listen; listen != "" {
+		listener, err := wiring.ListenOps(listen)
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return wiring.ServeOps(ctx, listener, d.Metrics, p.Ready) })
+	}
 	group.Go(func() error { return p.Run(ctx) })
-	group.Go(func() error { return wiring.ServeOps(ctx, d.Config.Ops, d.Metrics, p.Ready) })
 	if i, ok := p.(*ingest.Ingest); ok {
 		group.Go(func() error { return screen.Watch(ctx, i.Status, d.Log) })
 	}
@@ -76,7 +82,7 @@ func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(projectGarbage)
 	}
-	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil }, config.NeedChainID, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedProjections)
+	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil }, config.NeedChainID, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedSession, config.NeedProjections)
 }
 
 type serveCmd struct{ cli.Flags }

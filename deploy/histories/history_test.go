@@ -297,8 +297,7 @@ func (h *history) startServer() {
 		config.CacheBytes = 0
 	}
 	refuse := func(context.Context, string) (string, error) { return "", errors.New("no webhooks here") }
-	reg := prometheus.NewRegistry()
-	h.server = start(query.New(config, h.chainID, h.clickhouse, h.pool, refuse, reg, reg, h.said.log()))
+	h.server = start(query.New(config, h.chainID, h.clickhouse, h.pool, refuse, prometheus.NewRegistry(), h.said.log()))
 }
 
 func (h *history) stopServer() error {

@@ -1,9 +1,11 @@
 package structure
 
 import (
+	"net/netip"
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,15 +154,57 @@ func TestComposeIsSafe(t *testing.T) {
 	}
 }
 
-// A program has more time to end in good order than http.shutdownTimeout, before
-// it is killed.
-func TestComposeLetsProgramsEnd(t *testing.T) {
-	c := loadCompose(t)
-	for _, name := range []string{"ingest", "project", "serve", "dispatch"} {
-		if grace := c.Services[name].StopGrace; grace <= query.DefaultConfig().ShutdownTimeout {
-			t.Errorf("service %s is killed after %s (0 means 10s) and open requests may take %s", name, grace, query.DefaultConfig().ShutdownTimeout)
+// Behind a proxy on the host, or in a container, clients are told apart: it comes in by
+// an address out of Docker's default pools. Nobody outside is believed.
+func TestComposeBehindAProxy(t *testing.T) {
+	var networks []netip.Prefix
+	for one := range strings.SplitSeq(loadCompose(t).Services["serve"].Environment["NAVLOG_HTTP_TRUSTED_PROXIES"], ",") {
+		network, err := netip.ParsePrefix(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		networks = append(networks, network)
+	}
+	for peer, trusted := range map[string]bool{"172.17.0.1": true, "172.18.0.1": true, "172.31.255.254": true, "192.168.16.1": true, "8.8.8.8": false, "172.32.0.1": false} {
+		if got := slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(peer)) }); got != trusted {
+			t.Errorf("X-Forwarded-For from %s is believed: %v", peer, got)
 		}
 	}
+}
+
+// A program that is told to stop finishes what it is committing, and has more time for
+// that than it may take, before it is killed.
+func TestComposeLetsProgramsEnd(t *testing.T) {
+	longest := map[string]time.Duration{
+		"ingest":   seconds(t, "../../ingest/commit.go", "commitTimeout"),
+		"project":  seconds(t, "../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../projections/write/swap.go", "cursorAge"),
+		"serve":    query.DefaultConfig().ShutdownTimeout,
+		"dispatch": seconds(t, "../../dispatch/config.go", "deadline") + seconds(t, "../../dispatch/attempt.go", "writeGrace") + seconds(t, "../../dispatch/ledger.go", "writeTimeout"),
+	}
+	c := loadCompose(t)
+	for name, takes := range longest {
+		if grace := c.Services[name].StopGrace; grace < takes+takes/2 {
+			t.Errorf("service %s is killed after %s (0 means 10s), and what it is committing may take %s: give it half more than that", name, grace, takes)
+		}
+	}
+}
+
+// seconds is a time in a source file, which is of no use outside of its package.
+func seconds(t *testing.T, file, name string) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\s*(?:const )?` + name + `\s*(?:=|:)\s*(\d+) \* time\.Second\b`).FindSubmatch(b)
+	if found == nil {
+		t.Fatalf("%s has no %s in seconds: say here where it is now", file, name)
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n) * time.Second
 }
 
 // What is on the machine beside the sources stays there, above all keys. The

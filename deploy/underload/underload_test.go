@@ -122,9 +122,8 @@ func (s *system) programs(t *testing.T) {
 	s.run(t, s.project.Run)
 	http := query.DefaultConfig()
 	http.Listen, http.Router, http.PublicRateLimit = "127.0.0.1:0", s.deployed.Router.Hex(), 0
-	metrics := prometheus.NewRegistry()
 	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
-	serve := query.New(http, chainID, s.ch, s.pool, noURL, metrics, metrics, log)
+	serve := query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(t, serve.Run)
 	eventually(t, s.project.Ready)
 	eventually(t, serve.Ready)

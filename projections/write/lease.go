@@ -8,6 +8,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // leaseClass is the first key of the advisory locks on generations ("navl").
@@ -24,6 +26,9 @@ type Lease struct{ conn *pgx.Conn }
 // Acquire waits until this process has the lease of a generation. standby is
 // called once when somebody else holds it.
 func Acquire(ctx context.Context, pool *pgxpool.Pool, generation int32, standby func()) (*Lease, error) {
+	if err := registry.OwnSessions(pool, "the writer of a generation"); err != nil {
+		return nil, err
+	}
 	pooled, err := pool.Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect to PostgreSQL for the lease of generation %d: %w", generation, err)

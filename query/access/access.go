@@ -2,18 +2,21 @@
 // of addresses. It knows PostgreSQL only.
 //
 //	public route:   address ─▶ limiter of this process
-//	partner route:  address ─▶ too many failed keys? ─▶ key ─▶ partner ─▶ limit of the partner over all instances
+//	partner route:  key ─▶ partner ─▶ limit of the partner over all instances
+//	                 └ none of ours ─▶ address ─▶ limiter of this process ─▶ 401 or 429
+//
+// The key comes first: an address may be that of many, as behind a proxy or a carrier's
+// NAT, and what others send from there must not keep a partner out. So only requests
+// without a valid key count against an address. keys.go says why a flood of them costs
+// PostgreSQL next to nothing.
 //
 // What the registry said of a key counts for a second; with PostgreSQL gone partner
-// routes are 503. Whatever is wrong with a key, the answer is the same. Only failed keys
-// count against an address, and one that sent too many of them is refused before its key
-// is looked at.
+// routes are 503. Whatever is wrong with a key, the answer is the same.
 package access
 
 import (
-	"context"
-	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/netip"
@@ -22,12 +25,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/query/httpapi"
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -35,47 +36,50 @@ const (
 	// failedKeysPerMinute is how often one IP address may come with no key or
 	// a wrong one.
 	failedKeysPerMinute = 60
-	// webhookPostsPerMinute is how often a partner may change its URL or have
-	// it called for a test.
-	webhookPostsPerMinute = 10
-	// keyTrustedFor is how long an answer of the registry about a key counts.
-	keyTrustedFor = time.Second
-	// maxKeys bounds what is remembered of addresses, partners and keys each.
-	maxKeys = 100_000
-	// MaxRateLimit, in requests a minute, keeps the interval between two requests above
-	// a microsecond.
+	// maxAddresses bounds how many addresses each limit by address remembers.
+	maxAddresses = 100_000
+	// MaxRateLimit, in requests a minute, is the highest limit that there is.
 	MaxRateLimit = 1_000_000
 )
 
+// postLimits are how often a minute a partner may do what costs more than an answer. Each test and
+// replay leaves rows in PostgreSQL for as long as dispatch keeps details.
+var postLimits = map[httpapi.Policy]int{httpapi.Registrations: 10, httpapi.Sends: 10}
+
 // Access knows who may ask how much.
 type Access struct {
-	PublicRateLimit  int            // requests a minute per address; 0: any number
-	PartnerRateLimit int            // requests a minute of a partner for whom the registry has no other number
-	Proxies          []netip.Prefix // whose X-Forwarded-For is believed
-	Now              func() time.Time
+	PublicRateLimit int            // requests a minute per address; 0: any number
+	Proxies         []netip.Prefix // whose X-Forwarded-For is believed
+	Now             func() time.Time
+	Log             *slog.Logger
 
 	db        *db.Queries
-	keys      keyCache
+	keys      *keys
 	byIP      *limiter[netip.Addr]
 	byFailure *limiter[netip.Addr]
 	leases    leases
+	forwarded sync.Once // that X-Forwarded-For of a stranger was warned of
 
 	limited      *prometheus.CounterVec // limit
 	authFailures prometheus.Counter
 }
 
-// New makes an Access that knows of nobody yet.
-func New(pool *pgxpool.Pool, reg prometheus.Registerer) *Access {
+// New makes an Access that knows of nobody yet. partnerRateLimit is in requests a minute,
+// for partners for whom the registry has no other number.
+func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, log *slog.Logger) *Access {
+	queries := db.New(pool)
 	a := &Access{
-		Now: time.Now, db: db.New(pool), keys: keyCache{entries: make(map[[32]byte]keyEntry)},
-		byIP: newLimiter[netip.Addr](maxKeys), byFailure: newLimiter[netip.Addr](maxKeys), leases: leases{held: make(map[rateKey]lease)},
+		Now: time.Now, Log: log, db: queries,
+		byIP: newLimiter[netip.Addr](maxAddresses), byFailure: newLimiter[netip.Addr](maxAddresses), leases: leases{held: make(map[rateKey]lease)},
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks or failed-keys.",
+			Name: "navlog_query_rate_limited_total", Help: "Requests refused by a limit: public, partner, webhooks, sends or failed-keys.",
 		}, []string{"limit"}),
 		authFailures: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
 		}),
 	}
+	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
+		questionTimeout: keyQuestionTimeout, live: make(map[keyHash]keyEntry)}
 	reg.MustRegister(a.limited, a.authFailures)
 	return a
 }
@@ -95,20 +99,22 @@ func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 		return err
 	}
 	r.Partner = partner
-	use, err := a.spend(r.Context, rateKey{partner.ID, "partner"}, partner.RateLimit)
+	if err := a.chargePartner(r, "partner", partner.RateLimit); err != nil {
+		return err
+	}
+	if e.PostLimit != "" && r.HTTP.Method == http.MethodPost {
+		return a.chargePartner(r, string(e.PostLimit), postLimits[e.PostLimit])
+	}
+	return nil
+}
+
+// chargePartner is charge by a limit that holds over all instances.
+func (a *Access) chargePartner(r *httpapi.Request, policy string, perMinute int) error {
+	use, err := a.spend(r.Context, rateKey{r.Partner.ID, policy}, perMinute)
 	if err != nil {
 		return err
 	}
-	if err := a.charge(r, "partner", use); err != nil {
-		return err
-	}
-	if e.Calls && r.HTTP.Method == http.MethodPost {
-		if use, err = a.spend(r.Context, rateKey{partner.ID, "webhooks"}, webhookPostsPerMinute); err != nil {
-			return err
-		}
-		return a.charge(r, "webhooks", use)
-	}
-	return nil
+	return a.charge(r, policy, use)
 }
 
 // charge writes the limit that a request counts against into its answer.
@@ -129,90 +135,32 @@ func (a *Access) charge(r *httpapi.Request, policy string, use quota) error {
 
 func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
-// authenticate finds the partner of x-api-key. Whatever is wrong with a key,
-// the answer is the same.
+// authenticate finds the partner of x-api-key. A key is looked up whatever came from the
+// address before, for others may be behind it; whatever is wrong with a key, the answer
+// is the same.
 func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
-	if failed := a.byFailure.look(r.Client, failedKeysPerMinute, a.Now()); !failed.ok {
-		a.limited.WithLabelValues("failed-keys").Inc()
-		return nil, &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited,
-			Message: "Too many requests without a valid key. Retry-After says when to come back.", Retry: max(failed.retry, time.Second)}
-	}
-	entry, err := a.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
-	if err != nil {
+	entry, err := a.keys.lookUp(r.Context, r.HTTP.Header.Get("x-api-key"))
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !entry.known {
-		a.byFailure.take(r.Client, failedKeysPerMinute, a.Now())
-		a.authFailures.Inc()
-		return nil, &httpapi.Failure{Status: http.StatusUnauthorized, Code: httpapi.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
-	}
-	if entry.disabled {
+	case entry == nil:
+		return nil, a.noKey(r.Client)
+	case entry.disabled:
 		return nil, &httpapi.Failure{Status: http.StatusForbidden, Code: httpapi.CodeForbidden, Message: "This partner account is disabled."}
 	}
 	return &entry.partner, nil
 }
 
-// keyEntry is what the registry said about a key.
-type keyEntry struct {
-	partner  httpapi.Partner
-	known    bool
-	disabled bool
-	until    time.Time
-}
-
-// lookUp asks the registry, or remembers for a second what it said.
-func (a *Access) lookUp(ctx context.Context, key string) (keyEntry, error) {
-	if !registry.WellFormedKey(key) {
-		return keyEntry{}, nil
+// noKey counts a request without a valid key against its address, and says what is
+// answered.
+func (a *Access) noKey(client netip.Addr) error {
+	a.authFailures.Inc()
+	if failed := a.byFailure.take(client, failedKeysPerMinute, a.Now()); !failed.ok {
+		a.limited.WithLabelValues("failed-keys").Inc()
+		return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited,
+			Message: "Too many requests without a valid key. Retry-After says when to come back.", Retry: max(failed.retry, time.Second)}
 	}
-	hash := [32]byte(registry.HashKey(key))
-	now := a.Now()
-	if entry, ok := a.keys.get(hash, now); ok {
-		return entry, nil
-	}
-	entry := keyEntry{until: now.Add(keyTrustedFor)} // from before the question: never older than it says
-	row, err := a.db.PartnerByKey(ctx, hash[:])
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return keyEntry{}, httpapi.RegistryFailure(err)
-	}
-	if err == nil {
-		entry.known, entry.disabled = true, row.Disabled
-		entry.partner = httpapi.Partner{ID: uint32(row.ID), Name: row.Name, RateLimit: a.PartnerRateLimit}
-		if row.RateLimit != nil {
-			entry.partner.RateLimit = min(int(*row.RateLimit), MaxRateLimit)
-		}
-	}
-	a.keys.put(hash, entry, now)
-	return entry, nil
-}
-
-// keyCache remembers keys, good and bad, by their hash.
-type keyCache struct {
-	mu      sync.Mutex
-	entries map[[32]byte]keyEntry
-}
-
-func (c *keyCache) get(hash [32]byte, now time.Time) (keyEntry, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	entry, ok := c.entries[hash]
-	return entry, ok && now.Before(entry.until)
-}
-
-func (c *keyCache) put(hash [32]byte, entry keyEntry, now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.entries) >= maxKeys {
-		for h, e := range c.entries {
-			if !now.Before(e.until) {
-				delete(c.entries, h)
-			}
-		}
-		if len(c.entries) >= maxKeys {
-			clear(c.entries)
-		}
-	}
-	c.entries[hash] = entry
+	return &httpapi.Failure{Status: http.StatusUnauthorized, Code: httpapi.CodeUnauthorized, Message: "A valid API key is needed in the header x-api-key."}
 }
 
 // clientIP is the address that a request came from: that of the connection,
@@ -223,16 +171,17 @@ func (a *Access) clientIP(r *http.Request) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	ip := at.Addr().Unmap()
-	if a.trusted(ip) {
-		hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
-		for i := len(hops) - 1; i >= 0 && a.trusted(ip); i-- {
-			hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-			if err != nil {
-				break
-			}
-			ip = hop.Unmap()
+	ip, forwarded := at.Addr().Unmap(), r.Header.Values("X-Forwarded-For")
+	if len(forwarded) > 0 && !a.trusted(ip) {
+		a.warnOfProxy(ip)
+	}
+	hops := strings.Split(strings.Join(forwarded, ","), ",")
+	for i := len(hops) - 1; i >= 0 && a.trusted(ip); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
 		}
+		ip = hop.Unmap()
 	}
 	if ip.Is6() {
 		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
@@ -240,6 +189,15 @@ func (a *Access) clientIP(r *http.Request) netip.Addr {
 		}
 	}
 	return ip
+}
+
+// warnOfProxy says once that a setting may be wrong. Once, for anybody can send the
+// header to a server that has no proxy.
+func (a *Access) warnOfProxy(peer netip.Addr) {
+	a.forwarded.Do(func() {
+		a.Log.Warn("X-Forwarded-For is not believed: its sender is in no network of http.trustedProxies. If it is your proxy, all clients behind it count as one address: "+
+			"add its network to http.trustedProxies (NAVLOG_HTTP_TRUSTED_PROXIES)", "sender", peer)
+	})
 }
 
 func (a *Access) trusted(ip netip.Addr) bool {

@@ -21,8 +21,8 @@ const (
 	leaseFor = time.Second
 )
 
-// rateKey names a partner's limit by one policy, shared by all instances. The
-// bucket itself is a row in PostgreSQL; an instance draws requests out of it before it
+// rateKey names a partner's limit by one policy, shared by all instances. How much of
+// its window is used is a row in PostgreSQL; an instance draws requests out of it before it
 // grants them, a few at a time where the limit is large:
 //
 //	rate_bucket (PostgreSQL) ──draw n──▶ lease of this instance ──one by one──▶ requests
@@ -43,37 +43,38 @@ type leases struct {
 
 type lease struct {
 	limit  int
-	tokens int64
-	full   time.Time // when the bucket would be full again, as of the last draw
+	tokens int
+	use    use // of the window, as of the last draw: with these tokens
 	until  time.Time
 }
 
 // spend asks for one request by a limit of perMinute.
 func (a *Access) spend(ctx context.Context, k rateKey, perMinute int) (quota, error) {
 	now := a.Now()
-	if l, ok := a.leases.use(k, perMinute, now); ok {
-		return l.quota(now, true), nil
+	if l, ok := a.leases.take(k, perMinute, now); ok {
+		return l.quota(true, now), nil
 	}
-	want := int64(max(1, perMinute/leasesPerMinute))
-	drawn, err := a.draw(ctx, k, perMinute, want, now)
+	drawn, err := a.draw(ctx, k, perMinute, max(1, perMinute/leasesPerMinute), now)
 	if err != nil {
 		return quota{}, httpapi.RegistryFailure(err)
 	}
-	l := lease{limit: perMinute, tokens: drawn.Tokens, full: time.Unix(0, drawn.FullAt), until: now.Add(leaseFor)}
+	end := time.Unix(0, drawn.WindowEnd)
+	l := lease{limit: perMinute, tokens: int(drawn.Tokens), use: use{end, int(drawn.Used)}, until: now.Add(leaseFor)}
+	if end.Before(l.until) {
+		l.until = end
+	}
 	if l.tokens == 0 {
-		return l.quota(now, false), nil
+		return l.quota(false, now), nil
 	}
 	l.tokens--
 	if l.tokens > 0 {
 		a.leases.put(k, l, now)
 	}
-	return l.quota(now, true), nil
+	return l.quota(true, now), nil
 }
 
-func (a *Access) draw(ctx context.Context, k rateKey, perMinute int, want int64, now time.Time) (db.DrawTokensRow, error) {
-	interval := time.Minute / time.Duration(perMinute)
-	args := db.DrawTokensParams{At: now.UnixNano(), PartnerID: int64(k.partner), Policy: k.policy, Want: want,
-		BurstNs: int64(interval) * int64(perMinute), IntervalNs: int64(interval)}
+func (a *Access) draw(ctx context.Context, k rateKey, perMinute, want int, now time.Time) (db.DrawTokensRow, error) {
+	args := db.DrawTokensParams{At: now.UnixNano(), PartnerID: int64(k.partner), Policy: k.policy, Want: int64(want), Quota: int64(perMinute), WindowNs: int64(window)}
 	row, err := a.db.DrawTokens(ctx, args)
 	if errors.Is(err, pgx.ErrNoRows) {
 		if err := a.db.CreateBucket(ctx, db.CreateBucketParams{PartnerID: args.PartnerID, Policy: k.policy}); err != nil {
@@ -84,8 +85,8 @@ func (a *Access) draw(ctx context.Context, k rateKey, perMinute int, want int64,
 	return row, err
 }
 
-// use takes one request out of what is held.
-func (l *leases) use(k rateKey, perMinute int, now time.Time) (lease, bool) {
+// take takes one request out of what is held.
+func (l *leases) take(k rateKey, perMinute int, now time.Time) (lease, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	held, ok := l.held[k]
@@ -107,14 +108,9 @@ func (l *leases) put(k rateKey, drawn lease, now time.Time) {
 	l.held[k] = drawn
 }
 
-// quota is where the partner stands.
-func (l lease) quota(now time.Time, ok bool) quota {
-	interval := time.Minute / time.Duration(l.limit)
-	burst := interval * time.Duration(l.limit)
-	used := max(0, l.full.Sub(now))
-	q := quota{ok: ok, limit: l.limit, reset: used, remaining: max(0, int((burst-used)/interval)) + int(l.tokens)}
-	if !ok {
-		q.retry = used + interval - burst
-	}
-	return q
+// quota is where the partner stands: what is held of a lease is not used.
+func (l lease) quota(granted bool, now time.Time) quota {
+	u := l.use
+	u.used -= l.tokens
+	return u.quota(l.limit, granted, now)
 }

@@ -1,6 +1,7 @@
 package access
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,9 +33,11 @@ func registered(t *testing.T) (*pgxpool.Pool, time.Time) {
 // grant the limit and not one more.
 func TestLargeLimitsAreLeased(t *testing.T) {
 	pool, now := registered(t)
-	instances := []*Access{New(pool, prometheus.NewRegistry()), New(pool, prometheus.NewRegistry())}
-	for _, a := range instances {
+	var instances []*Access
+	for range 2 {
+		a := New(pool, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 		a.Now = func() time.Time { return now }
+		instances = append(instances, a)
 	}
 	const limit = 30_000
 	var granted atomic.Int64
@@ -63,28 +66,70 @@ func TestLargeLimitsAreLeased(t *testing.T) {
 	if n := granted.Load(); n != limit {
 		t.Errorf("%d granted of %d", n, limit)
 	}
-	// What was drawn and not used in time is not granted later.
+	// A while later in the same minute there is nothing either, and in the next all of it;
+	// what was drawn and not used in time is not granted later.
+	now = now.Add(59 * time.Second)
+	use, err := instances[1].spend(t.Context(), rateKey{7, "partner"}, limit)
+	if err != nil || use.ok || use.retry != time.Second {
+		t.Errorf("%+v, %v", use, err)
+	}
 	now = now.Add(time.Second)
-	use, err := instances[0].spend(t.Context(), rateKey{7, "partner"}, limit)
-	if err != nil || !use.ok || use.remaining != limit/60-1 {
+	use, err = instances[0].spend(t.Context(), rateKey{7, "partner"}, limit)
+	if err != nil || !use.ok || use.remaining != limit-1 || use.reset != time.Minute {
 		t.Errorf("%+v, %v", use, err)
 	}
 	now = now.Add(leaseFor)
-	if _, ok := instances[0].leases.use(rateKey{7, "partner"}, limit, now); ok {
+	if _, ok := instances[0].leases.take(rateKey{7, "partner"}, limit, now); ok {
 		t.Error("an old lease is used")
 	}
 }
 
-// TestBucketsAreDrawnInOneStatement: the same against a count by hand.
+// TestLeaseEndsWithItsWindow: what was drawn in one is not granted in the next, which has
+// all of the limit again.
+func TestLeaseEndsWithItsWindow(t *testing.T) {
+	pool, now := registered(t)
+	a := New(pool, 120, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	a.Now = func() time.Time { return now }
+	const limit = 6000
+	spend := func() quota {
+		t.Helper()
+		use, err := a.spend(t.Context(), rateKey{7, "partner"}, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return use
+	}
+	spend()
+	now = now.Add(window - leaseFor/2)
+	for range 2 { // the second out of what the first has drawn
+		if use := spend(); !use.ok || use.reset != leaseFor/2 {
+			t.Errorf("%+v", use)
+		}
+	}
+	now = now.Add(leaseFor / 2)
+	granted := 0
+	for spend().ok {
+		granted++
+	}
+	if granted != limit {
+		t.Errorf("%d granted of %d", granted, limit)
+	}
+}
+
+// TestBucketsAreDrawnInOneStatement: the same against a count by hand, also by a clock
+// that is behind or ahead of the others.
 func TestBucketsAreDrawnInOneStatement(t *testing.T) {
 	pool, _ := registered(t)
 	q := db.New(pool)
 	if err := q.CreateBucket(t.Context(), db.CreateBucketParams{PartnerID: 7, Policy: "partner"}); err != nil {
 		t.Fatal(err)
 	}
-	for i, step := range []struct{ at, want, tokens, full int64 }{{100, 4, 4, 140}, {100, 4, 4, 180}, {100, 4, 2, 200}, {100, 4, 0, 200}, {119, 1, 1, 210}, {119, 1, 0, 210}, {1000, 99, 10, 1100}} {
-		got, err := q.DrawTokens(t.Context(), db.DrawTokensParams{At: step.at, PartnerID: 7, Policy: "partner", Want: step.want, BurstNs: 100, IntervalNs: 10})
-		if err != nil || got.Tokens != step.tokens || got.FullAt != step.full {
+	for i, step := range []struct{ at, want, quota, tokens, used, end int64 }{
+		{1000, 4, 10, 4, 4, 1100}, {1000, 4, 10, 4, 8, 1100}, {1099, 4, 10, 2, 10, 1100}, {1099, 4, 10, 0, 10, 1100}, {1099, 4, 12, 2, 12, 1100}, {1099, 1, 3, 0, 12, 1100},
+		{1100, 4, 10, 4, 4, 1200}, {1050, 4, 10, 4, 8, 1150}, {9000, 1, 10, 1, 1, 9100}, {1160, 1, 10, 1, 2, 1260}, {1260, 1, 10, 1, 1, 1360},
+	} {
+		got, err := q.DrawTokens(t.Context(), db.DrawTokensParams{At: step.at, PartnerID: 7, Policy: "partner", Want: step.want, Quota: step.quota, WindowNs: 100})
+		if err != nil || got.Tokens != step.tokens || got.Used != step.used || got.WindowEnd != step.end {
 			t.Errorf("step %d: %+v, %v; should be %+v", i, got, err, step)
 		}
 	}

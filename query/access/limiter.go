@@ -5,79 +5,76 @@ import (
 	"time"
 )
 
-// limiter counts requests per key by the generic cell rate algorithm: for each
-// key it keeps one time, that at which its bucket would be full again. A key
-// whose time has passed needs no entry, so the memory is bounded by the keys
-// of the last minute, and by maxKeys.
+// window is how long the windows of all limits are. One begins with the first request
+// after the last one ended, and grants the limit, however its requests are spread.
+const window = time.Minute
+
+// limiter counts requests per key in windows.
+//
+// A key whose window has ended needs no entry. So there are two maps, and each time a
+// window's length has passed, or sooner where there are very many keys, the older one is
+// dropped as a whole: no request ever pays for looking through them. Under an attack from
+// more addresses than are remembered, those seen longest ago go first.
 //
 // It is the limit of this process, for what is counted by IP address. A
 // partner's limit holds over all instances: see lease.go.
 type limiter[K comparable] struct {
 	mu      sync.Mutex
-	full    map[K]time.Time
-	maxKeys int
+	recent  map[K]use
+	older   map[K]use // what was in recent before turned
+	turned  time.Time
+	maxKeys int // in both together
+}
+
+// use is how much of a window is used.
+type use struct {
+	end  time.Time // of the window
+	used int
 }
 
 func newLimiter[K comparable](maxKeys int) *limiter[K] {
-	return &limiter[K]{full: make(map[K]time.Time), maxKeys: maxKeys}
+	return &limiter[K]{recent: make(map[K]use), maxKeys: maxKeys}
 }
 
 // quota is where a key stands.
 type quota struct {
 	ok        bool
-	limit     int           // requests a minute, and the burst
+	limit     int           // requests in a window
 	remaining int           // requests that would be granted at once now
-	reset     time.Duration // until the whole burst is there again
+	reset     time.Duration // until the window ends
 	retry     time.Duration // until the next request is granted; 0 when ok
 }
 
 // take asks for one request of a key that may make perMinute of them.
 func (l *limiter[K]) take(key K, perMinute int, now time.Time) quota {
-	return l.use(key, perMinute, now, true)
-}
-
-// look tells what take would say and counts nothing.
-func (l *limiter[K]) look(key K, perMinute int, now time.Time) quota {
-	return l.use(key, perMinute, now, false)
-}
-
-func (l *limiter[K]) use(key K, perMinute int, now time.Time, count bool) quota {
-	interval := time.Minute / time.Duration(perMinute)
-	burst := interval * time.Duration(perMinute)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	full, known := l.full[key]
-	if !known || full.Before(now) {
-		full = now
+	u, ok := l.recent[key]
+	if !ok {
+		u = l.older[key]
 	}
-	q := quota{limit: perMinute, ok: full.Add(interval).Sub(now) <= burst}
-	if !q.ok {
-		q.retry = full.Add(interval).Sub(now) - burst
-	} else if count {
-		full = full.Add(interval)
-		l.makeRoom(key, now)
-		l.full[key] = full
+	if !now.Before(u.end) {
+		u = use{end: now.Add(window)}
 	}
-	q.reset = full.Sub(now)
-	q.remaining = max(0, int((burst-q.reset)/interval))
-	return q
+	granted := u.used < perMinute
+	if granted {
+		u.used++
+		l.keep(key, u, now)
+	}
+	return u.quota(perMinute, granted, now)
 }
 
-// makeRoom drops what says nothing any more when the map is at its limit, and
-// then, under an attack from very many addresses, any key.
-func (l *limiter[K]) makeRoom(key K, now time.Time) {
-	if _, known := l.full[key]; known || len(l.full) < l.maxKeys {
-		return
+func (l *limiter[K]) keep(key K, u use, now time.Time) {
+	if now.Sub(l.turned) >= window || len(l.recent) >= l.maxKeys/2 {
+		l.older, l.recent, l.turned = l.recent, make(map[K]use), now
 	}
-	for k, full := range l.full {
-		if full.Before(now) {
-			delete(l.full, k)
-		}
+	l.recent[key] = u
+}
+
+func (u use) quota(limit int, granted bool, now time.Time) quota {
+	q := quota{ok: granted, limit: limit, remaining: max(0, limit-u.used), reset: max(0, u.end.Sub(now))}
+	if !granted {
+		q.retry = q.reset
 	}
-	for k := range l.full {
-		if len(l.full) < l.maxKeys {
-			return
-		}
-		delete(l.full, k)
-	}
+	return q
 }

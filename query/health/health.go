@@ -10,10 +10,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
@@ -27,6 +28,11 @@ type Health struct {
 	Now     func() time.Time
 
 	navs lastNavs
+}
+
+// New makes one; listen gives the address that is listened on.
+func New(watcher *pin.Watcher, listen func() string) *Health {
+	return &Health{Watcher: watcher, Listen: listen, Now: time.Now, navs: lastNavs{read: readLastNavs}}
 }
 
 // Probes are the paths that tell how the program is.
@@ -157,22 +163,13 @@ type statusJSON struct {
 	IndexedAt    *string                  `json:"indexedAt"`
 	HeadBlock    *string                  `json:"headBlock"`
 	FinalBlock   *string                  `json:"finalBlock"`
+	ProvenTo     *string                  `json:"provenTo"`
 	LagBlocks    *uint64                  `json:"lagBlocks"`
 	LagSeconds   *uint64                  `json:"lagSeconds"`
 	ETASeconds   *uint64                  `json:"etaSeconds"`
 	FirstSync    *registry.BuildingStatus `json:"firstSync"`
 	Programs     map[string]string        `json:"programs"`
-	Endpoints    []endpointJSON           `json:"endpoints"`
 	Vaults       []vaultJSON              `json:"vaults"`
-}
-
-// endpointJSON leaves out the words of providers, which are for operators.
-type endpointJSON struct {
-	Name      string   `json:"name"`
-	State     string   `json:"state"`
-	InUse     bool     `json:"inUse"`
-	LatencyMs *float64 `json:"latencyMs"`
-	HeadBlock *string  `json:"headBlock"`
 }
 
 type vaultJSON struct {
@@ -181,11 +178,12 @@ type vaultJSON struct {
 	LastNavAt *string `json:"lastNavAt"`
 }
 
-// status tells the public how far everything is. What no program said within
-// 5 s is null or unknown.
+// status tells the public how far everything is. What no program said within 5 s is null
+// or unknown. Which nodes the chain is read from, and how they are, is for operators:
+// `navlog status`.
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: h.Watcher.ChainState(), FirstSync: h.Watcher.FirstSync(),
-		Programs: map[string]string{}, Endpoints: []endpointJSON{}, Vaults: []vaultJSON{}}
+		Programs: map[string]string{}, Vaults: []vaultJSON{}}
 	h.describePrograms(&out)
 	if s := h.Watcher.Snapshot(); s != nil {
 		block := httpapi.Decimal(s.Block)
@@ -220,13 +218,9 @@ func describeIngest(report *registry.ProgramStatus, out *statusJSON) {
 	if report.State == "frozen" {
 		out.FrozenReason = &report.Reason
 	}
-	for _, e := range report.Endpoints {
-		one := endpointJSON{Name: e.Name, State: e.State, InUse: e.InUse, LatencyMs: e.LatencyMs}
-		if e.HeadBlock > 0 {
-			head := httpapi.Decimal(e.HeadBlock)
-			one.HeadBlock = &head
-		}
-		out.Endpoints = append(out.Endpoints, one)
+	if report.ProvenTo > 0 {
+		proven := httpapi.Decimal(report.ProvenTo)
+		out.ProvenTo = &proven
 	}
 }
 
@@ -237,24 +231,41 @@ var sqlLastNav string
 const navsWithin = 2 * time.Second
 
 // lastNavs keeps what /status asks the read models, once for a snapshot: it needs no
-// slot, and is answered while ClickHouse is gone, by what was seen last.
+// slot, and is answered while ClickHouse is gone, by what was seen last. Whoever comes
+// while it is asked waits for the same answer, and nobody for another one's.
 type lastNavs struct {
-	mu    sync.Mutex
+	read   func(context.Context, *pin.Snapshot) (map[common.Address]uint64, error)
+	asking singleflight.Group
+	seen   atomic.Pointer[navTimes]
+}
+
+// navTimes are when the vaults of a snapshot had their newest NAV.
+type navTimes struct {
 	of    *pin.Snapshot
 	times map[common.Address]uint64
 }
 
 func (n *lastNavs) at(ctx context.Context, s *pin.Snapshot) map[common.Address]uint64 {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.of != s {
+	if seen := n.seen.Load(); seen != nil && seen.of == s {
+		return seen.times
+	}
+	asked := n.asking.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), navsWithin)
 		defer cancel()
-		if times, err := readLastNavs(ctx, s); err == nil {
-			n.of, n.times = s, times
+		times, err := n.read(ctx, s)
+		if err == nil {
+			n.seen.Store(&navTimes{s, times})
 		}
+		return nil, err
+	})
+	select {
+	case <-asked:
+	case <-ctx.Done():
 	}
-	return n.times
+	if seen := n.seen.Load(); seen != nil {
+		return seen.times
+	}
+	return nil
 }
 
 func readLastNavs(ctx context.Context, s *pin.Snapshot) (map[common.Address]uint64, error) {

@@ -124,27 +124,44 @@ func (a *answers) finished(key cacheKey) *finished {
 }
 
 // answer gives the answer to key, from make when it is not there. make is
-// called once at a time for a key, and not under the deadline of one client.
+// called once at a time for a key, and not under the deadline of one client. Where the
+// one that was to make it found no place, whoever waited for it asks for one of its own:
+// that was the crowd of another.
 func (a *answers) answer(ctx context.Context, key cacheKey, make func() (*finished, error)) (*finished, error) {
-	a.mu.Lock()
-	e, ok := a.entries[key]
-	if ok {
-		a.mu.Unlock()
+	e, ours := a.entry(key)
+	for !ours {
 		select {
 		case <-e.ready:
-			return e.finish, e.err
+			if !crowded(e.err) {
+				return e.finish, e.err
+			}
+			e, ours = a.entry(key)
 		case <-ctx.Done():
 			return nil, tooLong(ctx.Err())
 		}
 	}
-	e = &cacheEntry{ready: newSignal()}
-	a.entries[key] = e
-	a.mu.Unlock()
 	defer close(e.ready)
 	e.err = Internal(errPanicked) // unless make returns
 	defer func() { a.settle(key, e) }()
 	e.finish, e.err = make()
 	return e.finish, e.err
+}
+
+// entry is the one of a key; ours says that it is new, and to be filled by the caller.
+func (a *answers) entry(key cacheKey) (e *cacheEntry, ours bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e, ok := a.entries[key]; ok {
+		return e, false
+	}
+	e = &cacheEntry{ready: newSignal()}
+	a.entries[key] = e
+	return e, true
+}
+
+func crowded(err error) bool {
+	var f *Failure
+	return errors.As(err, &f) && f.Crowd
 }
 
 func newSignal() chan struct{} { return make(chan struct{}) }
@@ -202,7 +219,7 @@ func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 
 // make has a handler answer, when there is a slot for it.
 func (s *Server) make(r *Request, h Handler) (*finished, error) {
-	release, err := s.slots.acquire(r.Context)
+	release, err := s.slots.acquire(r.Context, r.holder())
 	if err != nil {
 		return nil, err
 	}

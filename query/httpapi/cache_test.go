@@ -5,30 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
-	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/navlog/navlog/query/pin"
 )
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within 30 s: %s", what)
-		case <-tick.C:
-		}
-	}
-}
 
 // TestAnswersGoWithTheirSnapshot: those about the newest one are kept; one that is not
 // the newest any more has none, and takes nobody else's away.
@@ -140,69 +122,46 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-func TestSlotsAreTakenInTurn(t *testing.T) {
-	s := newSlots(2, func() {})
-	first, _ := s.acquire(t.Context())
-	second, _ := s.acquire(t.Context())
-	entered := make(chan func())
-	go func() {
-		release, err := s.acquire(t.Context())
-		if err != nil {
-			t.Error(err)
-		}
-		entered <- release
-	}()
-	first()
-	(<-entered)()
-	gone, cancel := context.WithCancel(t.Context())
-	again, _ := s.acquire(t.Context())
-	cancel()
-	if _, err := s.acquire(gone); err == nil {
-		t.Error("a client that is gone has entered")
-	}
-	second()
-	again()
-	if len(s.taken) != 0 || s.waiting.Load() != 0 {
-		t.Errorf("%d places taken, %d waiting", len(s.taken), s.waiting.Load())
-	}
+// waiting is a context that tells when somebody waits for its end.
+type waiting struct {
+	context.Context
+	now chan struct{}
 }
 
-// TestReadersOfOneAddress: one address has a part of the places of long answers, and
-// who wants more of them waits for one of its own.
-func TestReadersOfOneAddress(t *testing.T) {
-	refused := 0
-	r := newReaders(func() { refused++ })
-	one, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
-	enter := func(ctx context.Context, ip netip.Addr) func() {
-		t.Helper()
-		leave, err := r.enter(ctx, ip)
-		if err != nil {
-			t.Fatal(err)
+func (w waiting) Done() <-chan struct{} {
+	select {
+	case w.now <- struct{}{}:
+	default:
+	}
+	return w.Context.Done()
+}
+
+// TestCrowdOfAnother: who waits for an answer that another asked for, and that found no
+// place, has it made itself.
+func TestCrowdOfAnother(t *testing.T) {
+	c := newAnswers(nil, 1<<20)
+	begun, release, answered := make(chan struct{}), make(chan struct{}), make(chan error)
+	key := cacheKey{path: "k"}
+	go func() {
+		_, err := c.answer(t.Context(), key, func() (*finished, error) {
+			close(begun)
+			<-release
+			return nil, &Failure{Status: 503, Crowd: true}
+		})
+		answered <- err
+	}()
+	<-begun
+	waits := waiting{t.Context(), make(chan struct{}, 1)}
+	go func() {
+		f, err := c.answer(waits, key, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+		if err == nil && string(f.plain.body) != "x" {
+			err = errors.New("another answer")
 		}
-		return leave
-	}
-	var leaves []func()
-	for range clientStreams {
-		leaves = append(leaves, enter(t.Context(), one))
-	}
-	impatient, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := r.enter(impatient, one); err == nil {
-		t.Error("one address has more than its places")
-	}
-	enter(impatient, other)()
-	if len(r.of) != 1 || r.of[one].inside != clientStreams {
-		t.Errorf("%d addresses, %d requests of the one", len(r.of), r.of[one].inside)
-	}
-	waits := make(chan func())
-	go func() { leave, _ := r.enter(t.Context(), one); waits <- leave }()
-	eventually(t, "it waits", func() bool { return r.of[one].places.waiting.Load() == 1 })
-	leaves[0]()
-	leaves[0] = <-waits
-	for _, leave := range leaves {
-		leave()
-	}
-	if len(r.of) != 0 || refused != 0 {
-		t.Errorf("%d addresses, %d refused", len(r.of), refused)
+		answered <- err
+	}()
+	<-waits.now
+	close(release)
+	if one, two := <-answered, <-answered; (one == nil) == (two == nil) {
+		t.Errorf("%v, %v: one had no place, and the other has its own", one, two)
 	}
 }

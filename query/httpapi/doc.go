@@ -23,7 +23,8 @@
 // So many answers are made at once as there are slots. Others wait, for two seconds and
 // sixteen to a slot, and then are 503. What comes out of the cache, and the health
 // endpoints, need no slot. A long answer is sent while it is made, on a few places of its
-// own, of which one address has half; who reads too slowly is cut off.
+// own; who reads too slowly is cut off. Nobody has more than half of either, and partners
+// do not wait behind the public: places.go.
 //
 // # Errors
 //

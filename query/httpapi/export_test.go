@@ -9,21 +9,36 @@ import (
 
 // What tests see of a server.
 
-const (
-	WaitersPerSlot = waitersPerSlot
-	ClientStreams  = clientStreams
-	MaxStreams     = maxStreams
-)
+const MaxStreams = maxStreams
 
-func (s *Server) Occupy(ctx context.Context) (release func(), err error) { return s.slots.acquire(ctx) }
-func (s *Server) Wait(n int64)                                           { s.slots.waiting.Add(n) }
-func (s *Server) Refused() float64                                       { return testutil.ToFloat64(s.metrics.refused) }
-func (s *Server) Cached() int                                            { return s.cache.len() }
+// Occupy takes a slot for an address, and OccupyStream a place for a long answer.
+func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err error) {
+	return s.slots.acquire(ctx, holder{client: ip})
+}
+func (s *Server) OccupyStream(ctx context.Context, ip netip.Addr) (release func(), err error) {
+	return s.streams.acquire(ctx, holder{client: ip})
+}
+
+// Crowd has so many more of the public wait for a slot as may wait.
+func (s *Server) Crowd() (disperse func()) {
+	n := waitersPerPlace * s.slots.all()
+	s.slots.add(n)
+	return func() { s.slots.add(-n) }
+}
+
+func (p *places) add(waiting int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting[public] += waiting
+}
+
+func (s *Server) Refused() float64 { return testutil.ToFloat64(s.metrics.refused) }
+func (s *Server) Cached() int      { return s.cache.len() }
 func (s *Server) Counted(route, method, status string) float64 {
 	return testutil.ToFloat64(s.metrics.requests.WithLabelValues(route, method, status))
 }
-func (s *Server) EnterStreams(ctx context.Context, ip netip.Addr) (leave func(), err error) {
-	return s.readers.enter(ctx, ip)
+func (s *Server) StreamsTaken() int {
+	s.streams.mu.Lock()
+	defer s.streams.mu.Unlock()
+	return s.streams.taken[public] + s.streams.taken[partner]
 }
-func (s *Server) StreamsOf(ip netip.Addr) int { return s.readers.of[ip].inside }
-func (s *Server) StreamsTaken() int           { return len(s.streams.taken) }

@@ -26,8 +26,9 @@ type Route struct {
 	Get     Handler
 	Post    Handler
 	Partner bool // needs a key
-	// Calls says that Post makes us call the partner's URL, or keep it: few a minute.
-	Calls bool
+	// PostLimit is the limit that Post counts against beside that of all requests of the
+	// partner; empty: none.
+	PostLimit Policy
 	// Uncached answers are made of more than the read models.
 	Uncached bool
 	// Streamed answers may be long, and are sent while they are made.
@@ -36,6 +37,14 @@ type Route struct {
 	// generation is being built.
 	FirstSync bool
 }
+
+// Policy names a limit of a partner for what costs more than an answer.
+type Policy string
+
+const (
+	Registrations Policy = "webhooks" // of a webhook URL
+	Sends         Policy = "sends"    // tests and replays, which make dispatch call the URL
+)
 
 // Probe is a path outside the API that tells how the program is. It needs no slot.
 type Probe struct {
@@ -62,28 +71,30 @@ type Server struct {
 	Patience       time.Duration // with a reader of a long answer that takes nothing
 
 	cache   cache
-	slots   *slots
-	streams *slots // the long answers, which hold memory until the client has them
-	readers *readers
+	slots   *places
+	streams *places // the long answers, which hold memory until the client has them
 	metrics metrics
 }
 
-// New makes a server that answers so many requests at once and keeps so many bytes of
-// finished answers. The other fields are to be set.
+// New makes a server that answers so many requests at once, a quarter more for partners,
+// and keeps so many bytes of finished answers. The other fields are to be set.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
-	s.slots, s.streams, s.readers = newSlots(concurrency, refused), newSlots(maxStreams, refused), newReaders(refused)
+	s.slots, s.streams = newPlaces(concurrency, forPartners(concurrency), refused), newPlaces(maxStreams, 0, refused)
 	return s
 }
 
+// forPartners is how many places partners have beside those for everybody.
+func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
+
 // Conns is how many questions are asked at once at most: of the requests that have a
 // slot each asks six, a long answer asks one, and a few are for the snapshot.
-func Conns(concurrency int) int { return 6*concurrency + maxStreams + 8 }
+func Conns(concurrency int) int { return 6*(concurrency+forPartners(concurrency)) + maxStreams + 8 }
 
 // Handler answers every path.
-func (s *Server) Handler(routes []Route, probes []Probe, files []File, metrics http.Handler) http.Handler {
+func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
 	r := mux.NewRouter().SkipClean(true).UseEncodedPath()
 	handle := func(path string, h http.HandlerFunc) { r.Handle(path, s.measure(path, h)) }
 	for _, route := range routes {
@@ -95,7 +106,6 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File, metrics h
 	for _, file := range files {
 		handle(file.Path, s.getOnly(serveFile(file)))
 	}
-	handle("/metrics", s.getOnly(metrics.ServeHTTP))
 	r.NotFoundHandler = s.measure("none", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, NotFound("There is nothing at this path."))
 	})

@@ -49,11 +49,11 @@ func TestOverload(t *testing.T) {
 	var log bytes.Buffer
 	c.Server.Log = slog.New(slog.NewTextHandler(&log, nil))
 	c.Serve("/blocks").JSON(t)
-	release, err := c.Server.Occupy(t.Context())
+	release, err := c.Server.Occupy(t.Context(), netip.MustParseAddr("192.0.2.1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Server.Wait(httpapi.WaitersPerSlot)
+	disperse := c.Server.Crowd()
 	r := c.Serve("/blocks?page=2")
 	r.Failed(t, 503, "UNAVAILABLE")
 	if r.Header().Get("Retry-After") != "1" {
@@ -68,7 +68,7 @@ func TestOverload(t *testing.T) {
 		t.Errorf("a crowd fills the log: %s", log.String())
 	}
 	release()
-	c.Server.Wait(-httpapi.WaitersPerSlot)
+	disperse()
 	c.Serve("/blocks?page=2").JSON(t)
 }
 
@@ -207,23 +207,42 @@ func TestStreams(t *testing.T) {
 	c.Serve("/cut")
 }
 
-// TestLongAnswerBeyondAnAddress is refused after a while, and frees nobody else's place.
+// TestLongAnswerBeyondAnAddress is refused after a while, and others are not.
 func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/long", Get: long, Streamed: true})
 	var ip netip.Addr // that of everybody here
 	var leave func()
-	for range httpapi.ClientStreams {
+	for range httpapi.MaxStreams / 2 {
 		var err error
-		if leave, err = c.Server.EnterStreams(t.Context(), ip); err != nil {
+		if leave, err = c.Server.OccupyStream(t.Context(), ip); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c.Serve("/long").Failed(t, 503, "UNAVAILABLE")
+	other, err := c.Server.OccupyStream(t.Context(), netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
 	leave()
 	c.Serve("/long").JSON(t)
-	if n := c.Server.StreamsOf(ip); n != httpapi.ClientStreams-1 {
+	if n := c.Server.StreamsTaken(); n != httpapi.MaxStreams/2-1 {
 		t.Errorf("%d places taken", n)
 	}
+}
+
+// TestPartnersDoNotWaitForThePublic: with every place of the public taken and its queue
+// full, a partner is answered.
+func TestPartnersDoNotWaitForThePublic(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block}, httpapi.Route{Path: "/mine", Get: block, Partner: true})
+	release, err := c.Server.Occupy(t.Context(), netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	defer c.Server.Crowd()()
+	c.Serve("/blocks").Failed(t, 503, "UNAVAILABLE")
+	c.Serve("/mine").JSON(t)
 }
 
 // TestSlowReaderIsCutOff: a client asks for a long answer and takes nothing, or
@@ -292,7 +311,8 @@ func TestConnectionsForAllAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if open, most := conn.Stats().MaxOpenConns, 6*concurrency+httpapi.MaxStreams; open <= most {
+	const withPartners = concurrency + 1
+	if open, most := conn.Stats().MaxOpenConns, 6*withPartners+httpapi.MaxStreams; open <= most {
 		t.Errorf("%d connections for %d questions at once", open, most)
 	}
 }

@@ -6,20 +6,15 @@ import (
 	"encoding/hex"
 	"io"
 	"net/http"
-	"net/netip"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 const (
-	// maxStreams is how many long answers are being sent at once, and
-	// clientStreams how many of them to one address: who reads slowly must not
-	// take the places of all others.
-	maxStreams    = 8
-	clientStreams = maxStreams / 2
+	// maxStreams is how many long answers are being sent at once.
+	maxStreams = 8
 	// StreamChunk is what a client must take within streamPatience, or it is
 	// cut off: a reader that is slower than that costs the others too much.
 	StreamChunk    = 64 << 10
@@ -33,12 +28,7 @@ const (
 func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler) error {
 	end := time.Now().Add(s.WriteTimeout)
 	r.Params = newParams(r.HTTP.URL.RawQuery)
-	leave, err := s.readers.enter(r.Context, r.Client)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	release, err := s.streams.acquire(r.Context)
+	release, err := s.streams.acquire(r.Context, r.holder())
 	if err != nil {
 		return err
 	}
@@ -81,48 +71,6 @@ func (r *Request) stateTag() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
 		r.HTTP.URL.EscapedPath(), r.Params.values.Encode()}, " ")))
 	return hex.EncodeToString(sum[:16])
-}
-
-// readers are the places for long answers that each address has, of those that wait
-// for one or are being sent one.
-type readers struct {
-	refused func()
-	mu      sync.Mutex
-	of      map[netip.Addr]*reader
-}
-
-type reader struct {
-	places *slots
-	inside int // of its requests: those that have a place or wait for one
-}
-
-func newReaders(refused func()) *readers {
-	return &readers{refused: refused, of: make(map[netip.Addr]*reader)}
-}
-
-// enter waits for one of the address's places; leave gives it back.
-func (r *readers) enter(ctx context.Context, ip netip.Addr) (leave func(), err error) {
-	r.mu.Lock()
-	of := r.of[ip]
-	if of == nil {
-		of = &reader{places: newSlots(clientStreams, r.refused)}
-		r.of[ip] = of
-	}
-	of.inside++
-	r.mu.Unlock()
-	gone := func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if of.inside--; of.inside == 0 {
-			delete(r.of, ip)
-		}
-	}
-	release, err := of.places.acquire(ctx)
-	if err != nil {
-		gone()
-		return nil, err
-	}
-	return func() { release(); gone() }, nil
 }
 
 // patientWriter gives each piece its own deadline, and none a later one than

@@ -45,7 +45,7 @@ func ServeBy(t testing.TB, s *httpapi.Server, g *Generation, routes ...httpapi.R
 		}
 		return nil
 	}
-	c := &Client{T: t, Watcher: s.Watcher, Server: s, Handler: s.Handler(routes, nil, nil, http.NotFoundHandler())}
+	c := &Client{T: t, Watcher: s.Watcher, Server: s, Handler: s.Handler(routes, nil, nil)}
 	c.Look()
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"strconv"
@@ -29,6 +30,10 @@ import (
 const (
 	maxBody = 16 << 10 // bytes of POST webhooks
 	maxURL  = 2048     // characters of a webhook URL
+	// maxAttempts of each event are shown, the newest: those of its last two turns. A
+	// partner chooses how often it replays and how long its URL is, and an answer with all
+	// that dispatch keeps of a hundred events would have 5 MB.
+	maxAttempts = 8
 )
 
 // CheckURL judges a webhook URL and gives its canonical form. Its error is a
@@ -40,11 +45,12 @@ type CheckURL func(ctx context.Context, rawURL string) (canonical string, err er
 type Webhooks struct {
 	db       *db.Queries
 	checkURL CheckURL
+	log      *slog.Logger
 }
 
 // New makes one on the registry.
-func New(pool *pgxpool.Pool, checkURL CheckURL) *Webhooks {
-	return &Webhooks{db: db.New(pool), checkURL: checkURL}
+func New(pool *pgxpool.Pool, checkURL CheckURL, log *slog.Logger) *Webhooks {
+	return &Webhooks{db: db.New(pool), checkURL: checkURL, log: log}
 }
 
 // Register registers the caller's URL, and overwrites the one before.
@@ -67,7 +73,7 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	var refusal *guard.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		return nil, invalidWebhookURL(refusal.Reason, refusal.Error())
+		return nil, w.refused(r, refusal)
 	case err != nil:
 		return nil, httpapi.Unavailable("The webhook URL could not be checked.", err)
 	}
@@ -81,6 +87,18 @@ func (w *Webhooks) Register(r *httpapi.Request) (*httpapi.Answer, error) {
 	return &httpapi.Answer{Data: struct {
 		WebhookURL string `json:"webhookUrl"`
 	}{canonical}}, nil
+}
+
+// refused is the answer about a URL that the guard refuses. That a name does not resolve
+// and that it resolves to a forbidden address is one answer: our resolver may know names
+// that nobody outside can look up, and a partner could ask it which there are. The log
+// has the difference, and no part of the URL, which may hold a secret.
+func (w *Webhooks) refused(r *httpapi.Request, refusal *guard.Refusal) error {
+	w.log.Info("webhook URL refused", "partner", r.Partner.ID, "reason", refusal.Reason, "request_id", r.Header.Get("X-Request-Id"))
+	if refusal.Reason == guard.Unresolvable || refusal.Reason == guard.ForbiddenAddress {
+		return invalidWebhookURL(guard.ForbiddenAddress, "its host is no public address and no name of public addresses alone")
+	}
+	return invalidWebhookURL(refusal.Reason, refusal.Error())
 }
 
 // parseWebhookBody reads {"url": "..."}. Unknown fields are ignored, names
@@ -220,7 +238,8 @@ type attemptJSON struct {
 	Error      *string `json:"error"`
 }
 
-// Deliveries is the caller's delivery log, newest first.
+// Deliveries is the caller's delivery log, newest first, with the last maxAttempts of each
+// event.
 func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	if err := r.Params.Err(); err != nil {
@@ -239,7 +258,7 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	for i, d := range rows {
 		ids[i] = d.EventID
 	}
-	attempts, err := w.db.DeliveryAttempts(r.Context, ids)
+	attempts, err := w.db.DeliveryAttempts(r.Context, db.DeliveryAttemptsParams{EventIds: ids, OfEach: maxAttempts})
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}

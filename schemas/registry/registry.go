@@ -29,11 +29,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -73,6 +75,11 @@ type Config struct {
 	// SkipMigrations: only `navlog migrate` brings the tables up to date, with a login
 	// of its own; a program that finds older ones refuses them. Default false.
 	SkipMigrations bool `yaml:"skipMigrations" env:"SKIP_MIGRATIONS"`
+	// Pooled: URL leads to a pooler that gives a server's session for one transaction at
+	// a time, as PgBouncer in transaction mode. Then nothing is kept in a session, and
+	// what needs one of its own is refused: `navlog project` and `navlog migrate`.
+	// Default false.
+	Pooled bool `yaml:"pooled" env:"POOLED"`
 }
 
 // DefaultConfig has everything but the URL.
@@ -101,7 +108,7 @@ func Open(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	switch {
 	case err != nil:
 	case version >= newest():
-	case c.SkipMigrations:
+	case c.SkipMigrations || c.Pooled:
 		err = outdated(version)
 	default:
 		err = Migrate(ctx, pool)
@@ -128,15 +135,13 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	}
 	parsed.MaxConns = c.MaxConns
 	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"
-	parsed.ConnConfig.RuntimeParams["idle_in_transaction_session_timeout"] = "30s"
 	parsed.ConnConfig.RuntimeParams["timezone"] = "UTC"
-	// A lease is a lock of a session: of a host that is gone the server must soon
-	// know that it is, and by default it asks for the first time after two hours.
-	parsed.ConnConfig.RuntimeParams["tcp_keepalives_idle"] = "5"
-	parsed.ConnConfig.RuntimeParams["tcp_keepalives_interval"] = "5"
-	parsed.ConnConfig.RuntimeParams["tcp_keepalives_count"] = "3"
-	parsed.ConnConfig.RuntimeParams["tcp_user_timeout"] = "20s" // keepalives rest while an answer is on its way
 	parsed.ConnConfig.ConnectTimeout = 5 * time.Second
+	if c.Pooled {
+		parsed.ConnConfig.DefaultQueryExecMode = withoutSession
+	} else {
+		maps.Copy(parsed.ConnConfig.RuntimeParams, ofSessions)
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, parsed)
 	if err != nil {
 		return nil, fmt.Errorf("open PostgreSQL: %w", err)
@@ -159,6 +164,30 @@ type unreachable struct {
 
 func (e *unreachable) Error() string { return e.text }
 func (e *unreachable) Unwrap() error { return e.err }
+// ofSessions are settings of a session that is one program's alone; a pooler refuses a
+// connection that brings them. A lease is a lock of a session: of a host that is gone the
+// server must soon know that it is, and by default it asks for the first time after two
+// hours.
+var ofSessions = map[string]string{
+	"idle_in_transaction_session_timeout": "30s",
+	"tcp_keepalives_idle":                 "5",
+	"tcp_keepalives_interval":             "5",
+	"tcp_keepalives_count":                "3",
+	"tcp_user_timeout":                    "20s", // keepalives rest while an answer is on its way
+}
+
+// withoutSession prepares nothing that a later transaction would need: what was learnt
+// about a statement is kept here, and the statement is sent each time.
+const withoutSession = pgx.QueryExecModeCacheDescribe
+
+// OwnSessions is nil where each connection of a pool is a session of the server. what
+// needs one, and is named in the error.
+func OwnSessions(pool *pgxpool.Pool, what string) error {
+	if pool.Config().ConnConfig.DefaultQueryExecMode != withoutSession {
+		return nil
+	}
+	return fmt.Errorf("%s holds a lock of a PostgreSQL session, which behind a pooler would be another's: give it a postgres.url that leads to the server itself, and no postgres.pooled", what)
+}
 
 // Version is that of the tables: 0 where there are none.
 func Version(ctx context.Context, pool *pgxpool.Pool) (int64, error) {
@@ -208,6 +237,9 @@ func GrantRoles(ctx context.Context, pool *pgxpool.Pool) error {
 
 // Migrate brings the tables up to date.
 func Migrate(ctx context.Context, pool *pgxpool.Pool) error {
+	if err := OwnSessions(pool, "a migration"); err != nil {
+		return err
+	}
 	dir, err := fs.Sub(migrations, "migrations")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -247,6 +248,10 @@ func TestPartnerByKey(t *testing.T) {
 	if _, err := queries.PartnerByKey(ctx, HashKey(NewAPIKey(false))); err == nil {
 		t.Error("an unknown key has a partner")
 	}
+	many, err := queries.PartnersByKeys(ctx, [][]byte{HashKey(NewAPIKey(false)), HashKey(key), HashKey(key)})
+	if err != nil || len(many) != 1 || many[0].ID != id || many[0].Name != "One" || many[0].RateLimit == nil || !bytes.Equal(many[0].Hash, HashKey(key)) {
+		t.Errorf("%+v %v", many, err)
+	}
 	keys, err := queries.ListLiveKeys(ctx, id)
 	if err != nil || len(keys) != 1 || keys[0].Last4 != key[len(key)-4:] {
 		t.Fatalf("%v %v", keys, err)
@@ -256,6 +261,9 @@ func TestPartnerByKey(t *testing.T) {
 	}
 	if _, err := queries.PartnerByKey(ctx, HashKey(key)); err == nil {
 		t.Error("a revoked key has a partner")
+	}
+	if many, err := queries.PartnersByKeys(ctx, [][]byte{HashKey(key)}); err != nil || len(many) != 0 {
+		t.Errorf("a revoked key has %+v, %v", many, err)
 	}
 	var stored int
 	if err := pool.QueryRow(ctx, `SELECT count(*) FROM api_key k WHERE k::text LIKE '%' || $1 || '%'`, key[8:40]).Scan(&stored); err != nil || stored != 0 {

@@ -48,10 +48,14 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 	serve := db.New(as(t, url, "navlog_serve"))
 	for what, do := range map[string]func() error{
 		"PartnerByKey": func() error { _, err := serve.PartnerByKey(ctx, HashKey("key")); return err },
+		"PartnersByKeys": func() error {
+			_, err := serve.PartnersByKeys(ctx, [][]byte{HashKey("key")})
+			return err
+		},
 		"GetPartner":   func() error { _, err := serve.GetPartner(ctx, 7); return err },
 		"CreateBucket": func() error { return serve.CreateBucket(ctx, db.CreateBucketParams{PartnerID: 7, Policy: "partner"}) },
 		"DrawTokens": func() error {
-			_, err := serve.DrawTokens(ctx, db.DrawTokensParams{PartnerID: 7, Policy: "webhooks", IntervalNs: 1})
+			_, err := serve.DrawTokens(ctx, db.DrawTokensParams{PartnerID: 7, Policy: "webhooks", Want: 1, Quota: 1, WindowNs: 1})
 			return noRows(err)
 		},
 		"SetWebhookURL": func() error {
@@ -66,9 +70,12 @@ func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
 			_, err := serve.ListDeliveries(ctx, db.ListDeliveriesParams{PartnerID: 7, Limit: 5})
 			return err
 		},
-		"CountDeliveries":  func() error { _, err := serve.CountDeliveries(ctx, 7); return err },
-		"DeliveryAttempts": func() error { _, err := serve.DeliveryAttempts(ctx, []uuid.UUID{event}); return err },
-		"DeliveryOwner":    func() error { _, err := serve.DeliveryOwner(ctx, event); return err },
+		"CountDeliveries": func() error { _, err := serve.CountDeliveries(ctx, 7); return err },
+		"DeliveryAttempts": func() error {
+			_, err := serve.DeliveryAttempts(ctx, db.DeliveryAttemptsParams{EventIds: []uuid.UUID{event}, OfEach: 1})
+			return err
+		},
+		"DeliveryOwner": func() error { _, err := serve.DeliveryOwner(ctx, event); return err },
 		"EventsAfter": func() error {
 			_, err := serve.EventsAfter(ctx, db.EventsAfterParams{PartnerID: 7, Limit: 5})
 			return err

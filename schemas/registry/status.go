@@ -43,8 +43,8 @@ const (
 	PhaseDeriving = "deriving"
 )
 
-// ChainStatus is what ingest says of the chain in its status, and query shows to
-// the public. Block numbers are 0 before the first is known.
+// ChainStatus is what ingest says of the chain in its status. query shows the public how
+// far it is, and neither nodes nor calls. Block numbers are 0 before the first is known.
 type ChainStatus struct {
 	// HeadBlock is the newest block at the node, IndexedBlock the newest one in
 	// the log, FinalBlock the highest one that cannot change.

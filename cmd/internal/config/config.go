@@ -67,12 +67,13 @@ func Default() Config {
 }
 
 // Ops is the section ops of navlog.yaml: a small HTTP server beside each
-// of the four programs, with /healthz, /readyz and /metrics. serve has them on
-// the port of the API too; the others have no other port. `navlog-dev up` has
-// the metrics of all on the port of the API and starts no such server.
+// of the four programs, with /healthz, /readyz and /metrics, for operators: it has no
+// login. The port of the API has the first two as well, and no metrics. `navlog-dev up`
+// has one such server for all four.
 type Ops struct {
-	// Listen is host:port; default empty: no such server. Programs on one host
-	// cannot share it: each needs its own, as NAVLOG_OPS_LISTEN.
+	// Listen is host:port; default empty: no such server, and with `navlog-dev up` a free
+	// port of this machine. Programs on one host cannot share it: each needs its own,
+	// as NAVLOG_OPS_LISTEN.
 	Listen string `yaml:"listen" env:"LISTEN"`
 }
 
@@ -220,6 +221,7 @@ const (
 	NeedHTTP
 	NeedWebhooks
 	NeedSecretKey
+	NeedSession
 )
 
 // AllSections are those that the four programs need together.
@@ -251,6 +253,10 @@ func (c Config) Validate(sections ...Section) error {
 			faults = append(faults, c.HTTP.Validate(), untouched("http.router", c.HTTP.Router, exampleRouter), portFault("http.listen", c.HTTP.Listen))
 		case NeedWebhooks:
 			faults = append(faults, c.Webhooks.Validate(), c.Guard.Validate())
+		case NeedSession:
+			if c.Postgres.Pooled {
+				faults = append(faults, errors.New("postgres.pooled is true, and this takes a lock of a PostgreSQL session: give it a postgres.url that leads to the server itself (NAVLOG_POSTGRES_URL), and NAVLOG_POSTGRES_POOLED=false"))
+			}
 		case NeedSecretKey:
 			_, err := registry.NewSealer(c.SecretKey)
 			faults = append(faults, err)

@@ -11,26 +11,25 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/navlog/navlog/cmd/internal/config"
 )
+
+// ListenOps takes the port of an ops server.
+func ListenOps(listen string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on ops.listen %q: %w; give each program on a host a port of its own (NAVLOG_OPS_LISTEN)", listen, err)
+	}
+	return listener, nil
+}
 
 // ServeOps answers until ctx ends. ready gives nil while the program's
 // invariant holds.
-func ServeOps(ctx context.Context, c config.Ops, gatherer prometheus.Gatherer, ready func() error) error {
-	if c.Listen == "" {
-		<-ctx.Done()
-		return nil
-	}
+func ServeOps(ctx context.Context, listener net.Listener, gatherer prometheus.Gatherer, ready func() error) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) { writeOps(w, ready()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(gatherer, promhttp.HandlerOpts{}))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}
-	listener, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("listen on ops.listen %q: %w; give each program on a host a port of its own (NAVLOG_OPS_LISTEN)", c.Listen, err)
-	}
 	stop := context.AfterFunc(ctx, func() {
 		bound, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()

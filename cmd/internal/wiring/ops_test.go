@@ -5,16 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/navlog/navlog/cmd/internal/config"
 )
 
 // TestOpsServer: what it says of a program that is ready and of one that is not,
@@ -29,7 +25,12 @@ func TestOpsServer(t *testing.T) {
 		return nil
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	addr, done := startOps(t, ctx, metrics, ready)
+	listener, err := ListenOps("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, done := listener.Addr().String(), make(chan error, 1)
+	go func() { done <- ServeOps(ctx, listener, metrics, ready) }()
 	probe := func(path string) error {
 		return Probe(t.Context(), "http://"+addr+path)
 	}
@@ -71,7 +72,7 @@ func TestOpsServer(t *testing.T) {
 	if text, err := io.ReadAll(response.Body); err != nil || !strings.Contains(string(text), "seen_total 0") {
 		t.Errorf("the metrics are %q, %v", text, err)
 	}
-	if err := ServeOps(t.Context(), config.Ops{Listen: addr}, metrics, ready); err == nil || !strings.Contains(err.Error(), "NAVLOG_OPS_LISTEN") {
+	if _, err := ListenOps(addr); err == nil || !strings.Contains(err.Error(), "NAVLOG_OPS_LISTEN") {
 		t.Errorf("a port that is taken: %v", err)
 	}
 	stop()
@@ -80,28 +81,5 @@ func TestOpsServer(t *testing.T) {
 	}
 	if err := probe("/readyz"); err == nil {
 		t.Error("the probe is content where nobody listens")
-	}
-}
-
-// startOps starts an ops server on a free port and waits until it answers. The
-// port may be taken by somebody else before it is used: then another is tried.
-func startOps(t *testing.T, ctx context.Context, metrics prometheus.Gatherer, ready func() error) (addr string, done chan error) {
-	t.Helper()
-	for {
-		free, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr, done = free.Addr().String(), make(chan error, 1)
-		if err := free.Close(); err != nil {
-			t.Fatal(err)
-		}
-		go func() { done <- ServeOps(ctx, config.Ops{Listen: addr}, metrics, ready) }()
-		for len(done) == 0 {
-			if conn, err := net.DialTimeout("tcp", addr, time.Second); err == nil {
-				_ = conn.Close()
-				return addr, done
-			}
-		}
 	}
 }

@@ -61,7 +61,7 @@ func (d *Deps) Serve() (*query.Query, error) {
 	if err != nil {
 		return nil, err
 	}
-	return query.New(d.Config.HTTP, d.Config.Chain.ID, d.Config.ClickHouse, d.Pool, g.CheckURL, d.Metrics, d.Metrics, d.Log.With("program", "serve")), nil
+	return query.New(d.Config.HTTP, d.Config.Chain.ID, d.Config.ClickHouse, d.Pool, g.CheckURL, d.Metrics, d.Log.With("program", "serve")), nil
 }
 
 // Dispatch makes the program, or says what is wrong with the guard or the secret key.

@@ -110,9 +110,17 @@ func (q *Queries) CountDeliveriesByState(ctx context.Context) ([]CountDeliveries
 }
 
 const deliveryAttempts = `-- name: DeliveryAttempts :many
-SELECT event_id, number, url, started_at, duration_ms, status, error FROM attempt
-WHERE event_id = ANY($1::uuid[]) ORDER BY event_id, number
+SELECT a.event_id, a.number, a.url, a.started_at, a.duration_ms, a.status, a.error
+FROM unnest($1::uuid[]) AS e (id) CROSS JOIN LATERAL (
+  SELECT l.event_id, l.number, l.url, l.started_at, l.duration_ms, l.status, l.error
+  FROM attempt l WHERE l.event_id = e.id ORDER BY l.number DESC LIMIT $2
+) a ORDER BY a.event_id, a.number
 `
+
+type DeliveryAttemptsParams struct {
+	EventIds []uuid.UUID
+	OfEach   int32
+}
 
 type DeliveryAttemptsRow struct {
 	EventID    uuid.UUID
@@ -124,8 +132,9 @@ type DeliveryAttemptsRow struct {
 	Error      *string
 }
 
-func (q *Queries) DeliveryAttempts(ctx context.Context, eventIds []uuid.UUID) ([]DeliveryAttemptsRow, error) {
-	rows, err := q.db.Query(ctx, deliveryAttempts, eventIds)
+// The newest of each event, oldest first.
+func (q *Queries) DeliveryAttempts(ctx context.Context, arg DeliveryAttemptsParams) ([]DeliveryAttemptsRow, error) {
+	rows, err := q.db.Query(ctx, deliveryAttempts, arg.EventIds, arg.OfEach)
 	if err != nil {
 		return nil, err
 	}

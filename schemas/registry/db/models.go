@@ -165,6 +165,8 @@ type RateBucket struct {
 	PartnerID int64
 	Policy    string
 	FullAt    int64
+	WindowEnd int64
+	Used      int64
 }
 
 type Retention struct {

@@ -46,7 +46,7 @@ func (q *Queries) CommandResult(ctx context.Context, id int64) (CommandResultRow
 }
 
 const createBucket = `-- name: CreateBucket :exec
-INSERT INTO rate_bucket (partner_id, policy, full_at) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING
+INSERT INTO rate_bucket (partner_id, policy) VALUES ($1, $2) ON CONFLICT DO NOTHING
 `
 
 type CreateBucketParams struct {
@@ -160,45 +160,47 @@ func (q *Queries) CreateReplayRange(ctx context.Context, arg CreateReplayRangePa
 
 const drawTokens = `-- name: DrawTokens :one
 WITH bucket AS (
-  SELECT greatest(b.full_at, $4::bigint) AS full_at FROM rate_bucket b
-  WHERE b.partner_id = $2 AND b.policy = $3 FOR UPDATE
+  SELECT CASE WHEN b.window_end > $3::bigint THEN least(b.window_end, $3::bigint + $4::bigint)
+      ELSE $3::bigint + $4::bigint END AS window_end,
+    CASE WHEN b.window_end > $3::bigint THEN b.used ELSE 0 END AS used
+  FROM rate_bucket b WHERE b.partner_id = $1 AND b.policy = $2 FOR UPDATE
 ), drawn AS (
-  SELECT greatest(0, least($5::bigint, ($4::bigint + $6::bigint - bucket.full_at) / $1::bigint)) AS tokens, bucket.full_at
-  FROM bucket
+  SELECT greatest(0, least($5::bigint, $6::bigint - bucket.used)) AS tokens, bucket.window_end, bucket.used FROM bucket
 )
-UPDATE rate_bucket b SET full_at = drawn.full_at + drawn.tokens * $1::bigint
-FROM drawn WHERE b.partner_id = $2 AND b.policy = $3
-RETURNING drawn.tokens::bigint AS tokens, b.full_at
+UPDATE rate_bucket b SET window_end = drawn.window_end, used = drawn.used + drawn.tokens
+FROM drawn WHERE b.partner_id = $1 AND b.policy = $2
+RETURNING drawn.tokens::bigint AS tokens, b.window_end, b.used
 `
 
 type DrawTokensParams struct {
-	IntervalNs int64
-	PartnerID  int64
-	Policy     string
-	At         int64
-	Want       int64
-	BurstNs    int64
+	PartnerID int64
+	Policy    string
+	At        int64
+	WindowNs  int64
+	Want      int64
+	Quota     int64
 }
 
 type DrawTokensRow struct {
-	Tokens int64
-	FullAt int64
+	Tokens    int64
+	WindowEnd int64
+	Used      int64
 }
 
-// Takes up to want requests out of a bucket that gets one back every
-// interval_ns and holds burst_ns / interval_ns of them; at is now. No row: there
-// is no bucket yet.
+// Takes up to want requests out of the quota of a window, which is window_ns long and
+// begins with the first request after the one before; at is now. A window that ends later
+// than that was begun by a clock that is ahead. No row: there is no bucket yet.
 func (q *Queries) DrawTokens(ctx context.Context, arg DrawTokensParams) (DrawTokensRow, error) {
 	row := q.db.QueryRow(ctx, drawTokens,
-		arg.IntervalNs,
 		arg.PartnerID,
 		arg.Policy,
 		arg.At,
+		arg.WindowNs,
 		arg.Want,
-		arg.BurstNs,
+		arg.Quota,
 	)
 	var i DrawTokensRow
-	err := row.Scan(&i.Tokens, &i.FullAt)
+	err := row.Scan(&i.Tokens, &i.WindowEnd, &i.Used)
 	return i, err
 }
 
@@ -372,6 +374,47 @@ func (q *Queries) PartnerByKey(ctx context.Context, hash []byte) (PartnerByKeyRo
 		&i.RateLimit,
 	)
 	return i, err
+}
+
+const partnersByKeys = `-- name: PartnersByKeys :many
+SELECT k.hash, p.id, p.name, p.disabled, p.rate_limit
+FROM api_key k JOIN partner p ON p.id = k.partner_id
+WHERE k.hash = ANY($1::bytea[]) AND k.revoked_at IS NULL
+`
+
+type PartnersByKeysRow struct {
+	Hash      []byte
+	ID        int64
+	Name      string
+	Disabled  bool
+	RateLimit *int32
+}
+
+// PartnerByKey of many keys at once: no row for one that is not live.
+func (q *Queries) PartnersByKeys(ctx context.Context, hashes [][]byte) ([]PartnersByKeysRow, error) {
+	rows, err := q.db.Query(ctx, partnersByKeys, hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []PartnersByKeysRow
+	for rows.Next() {
+		var i PartnersByKeysRow
+		if err := rows.Scan(
+			&i.Hash,
+			&i.ID,
+			&i.Name,
+			&i.Disabled,
+			&i.RateLimit,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const revokeKey = `-- name: RevokeKey :exec

@@ -13,8 +13,12 @@ SELECT (coalesce((SELECT max(d.sequence) FROM delivery d WHERE d.partner_id = sq
 SELECT state, count(*) AS deliveries FROM delivery GROUP BY state ORDER BY state;
 
 -- name: DeliveryAttempts :many
-SELECT event_id, number, url, started_at, duration_ms, status, error FROM attempt
-WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]) ORDER BY event_id, number;
+-- The newest of each event, oldest first.
+SELECT a.event_id, a.number, a.url, a.started_at, a.duration_ms, a.status, a.error
+FROM unnest(sqlc.arg(event_ids)::uuid[]) AS e (id) CROSS JOIN LATERAL (
+  SELECT l.event_id, l.number, l.url, l.started_at, l.duration_ms, l.status, l.error
+  FROM attempt l WHERE l.event_id = e.id ORDER BY l.number DESC LIMIT sqlc.arg(of_each)
+) a ORDER BY a.event_id, a.number;
 
 -- name: EventsAfter :many
 -- The pull stream: stored bytes, in the order of the partner's sequence.

@@ -51,6 +51,12 @@ SELECT p.id, p.name, p.disabled, p.rate_limit
 FROM api_key k JOIN partner p ON p.id = k.partner_id
 WHERE k.hash = $1 AND k.revoked_at IS NULL;
 
+-- name: PartnersByKeys :many
+-- PartnerByKey of many keys at once: no row for one that is not live.
+SELECT k.hash, p.id, p.name, p.disabled, p.rate_limit
+FROM api_key k JOIN partner p ON p.id = k.partner_id
+WHERE k.hash = ANY(sqlc.arg(hashes)::bytea[]) AND k.revoked_at IS NULL;
+
 -- name: SetWebhookURL :execrows
 UPDATE endpoint SET url = $2, version = version + 1, updated_at = now() WHERE partner_id = $1;
 
@@ -80,22 +86,23 @@ UPDATE endpoint SET held = $2 WHERE partner_id = $1;
 INSERT INTO command (partner_id, kind, event_id) VALUES ($1, $2, $3) RETURNING id;
 
 -- name: CreateBucket :exec
-INSERT INTO rate_bucket (partner_id, policy, full_at) VALUES ($1, $2, 0) ON CONFLICT DO NOTHING;
+INSERT INTO rate_bucket (partner_id, policy) VALUES ($1, $2) ON CONFLICT DO NOTHING;
 
 -- name: DrawTokens :one
--- Takes up to want requests out of a bucket that gets one back every
--- interval_ns and holds burst_ns / interval_ns of them; at is now. No row: there
--- is no bucket yet.
+-- Takes up to want requests out of the quota of a window, which is window_ns long and
+-- begins with the first request after the one before; at is now. A window that ends later
+-- than that was begun by a clock that is ahead. No row: there is no bucket yet.
 WITH bucket AS (
-  SELECT greatest(b.full_at, sqlc.arg(at)::bigint) AS full_at FROM rate_bucket b
-  WHERE b.partner_id = sqlc.arg(partner_id) AND b.policy = sqlc.arg(policy) FOR UPDATE
+  SELECT CASE WHEN b.window_end > sqlc.arg(at)::bigint THEN least(b.window_end, sqlc.arg(at)::bigint + sqlc.arg(window_ns)::bigint)
+      ELSE sqlc.arg(at)::bigint + sqlc.arg(window_ns)::bigint END AS window_end,
+    CASE WHEN b.window_end > sqlc.arg(at)::bigint THEN b.used ELSE 0 END AS used
+  FROM rate_bucket b WHERE b.partner_id = sqlc.arg(partner_id) AND b.policy = sqlc.arg(policy) FOR UPDATE
 ), drawn AS (
-  SELECT greatest(0, least(sqlc.arg(want)::bigint, (sqlc.arg(at)::bigint + sqlc.arg(burst_ns)::bigint - bucket.full_at) / sqlc.arg(interval_ns)::bigint)) AS tokens, bucket.full_at
-  FROM bucket
+  SELECT greatest(0, least(sqlc.arg(want)::bigint, sqlc.arg(quota)::bigint - bucket.used)) AS tokens, bucket.window_end, bucket.used FROM bucket
 )
-UPDATE rate_bucket b SET full_at = drawn.full_at + drawn.tokens * sqlc.arg(interval_ns)::bigint
+UPDATE rate_bucket b SET window_end = drawn.window_end, used = drawn.used + drawn.tokens
 FROM drawn WHERE b.partner_id = sqlc.arg(partner_id) AND b.policy = sqlc.arg(policy)
-RETURNING drawn.tokens::bigint AS tokens, b.full_at;
+RETURNING drawn.tokens::bigint AS tokens, b.window_end, b.used;
 
 -- name: CreateReplayRange :one
 INSERT INTO command (partner_id, kind, first_sequence, last_sequence, only_state)

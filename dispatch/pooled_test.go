@@ -1,0 +1,44 @@
+package dispatch
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// TestBehindPgBouncer: two dispatchers share a few sessions of PostgreSQL that change
+// hands after each transaction. Every event is told, retries and replays included.
+func TestBehindPgBouncer(t *testing.T) {
+	f := newFixture(t)
+	url := localtest.PgBouncer(t, f.url)
+	r := f.receiver(func(w http.ResponseWriter, n, ofEvent int) {
+		if ofEvent == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	const each = 20
+	for id := int64(7); id < 10; id++ {
+		f.partner(id, r.url)
+		f.deposits(uint32(id), 0, each)
+	}
+	for range 2 {
+		f.start(func(d *Dispatch) {
+			pool, err := registry.Open(f.Context(), registry.Config{URL: url, MaxConns: 10, Pooled: true})
+			f.check(err)
+			f.Cleanup(pool.Close)
+			d.pool, d.queries = pool, db.New(pool)
+			d.endpoints.queries = d.queries
+		})
+	}
+	f.eventually("all are delivered", f.in(registry.Delivered, 3*each))
+	_, err := f.queries.CreateReplayRange(f.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: each})
+	f.check(err)
+	f.eventually("partner 7 is told again", func() bool { return len(r.got()) >= 7*each })
+	f.eventually("all are delivered again", f.in(registry.Delivered, 3*each))
+	if n := f.number("SELECT count(*) FROM delivery WHERE sequence IS NULL OR sequence > $1", each); n != 0 {
+		t.Errorf("%d deliveries have no place in their partner's stream", n)
+	}
+}

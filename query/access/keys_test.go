@@ -1,0 +1,140 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// fakeRegistry answers about keys when the test lets it.
+type fakeRegistry struct {
+	partners map[string]int64 // by key
+	asked    chan [][]byte
+	answer   chan error
+}
+
+func newFakeRegistry(partners map[string]int64) (*fakeRegistry, *keys) {
+	f := &fakeRegistry{partners: partners, asked: make(chan [][]byte), answer: make(chan error)}
+	return f, &keys{ask: f.ask, now: time.Now, defaultLimit: 120, questionTimeout: time.Minute, live: make(map[keyHash]keyEntry)}
+}
+
+func (f *fakeRegistry) ask(ctx context.Context, hashes [][]byte) (rows []db.PartnersByKeysRow, err error) {
+	f.asked <- hashes
+	if err := <-f.answer; err != nil {
+		return nil, err
+	}
+	for _, hash := range hashes {
+		for key, id := range f.partners {
+			if keyHash(hash) == keyHash(registry.HashKey(key)) {
+				rows = append(rows, db.PartnersByKeysRow{Hash: hash, ID: id})
+			}
+		}
+	}
+	return rows, nil
+}
+
+// waiting is how many keys the next question is about.
+func (k *keys) waiting() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.next == nil {
+		return 0
+	}
+	return len(k.next.hashes)
+}
+
+// eventually polls until a condition holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not within a minute: " + what)
+		}
+	}
+}
+
+// TestFloodOfUnknownKeysIsOneQuestion: while the registry is asked about one key, all
+// others wait, and one more question is about all of them.
+func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
+	valid := registry.NewAPIKey(true)
+	f, k := newFakeRegistry(map[string]int64{valid: 7})
+	var group sync.WaitGroup
+	lookUp := func(key string, want uint32) {
+		group.Go(func() {
+			entry, err := k.lookUp(t.Context(), key)
+			if err != nil || (entry != nil) != (want != 0) || entry != nil && entry.partner.ID != want {
+				t.Errorf("%+v, %v; should be of partner %d", entry, err, want)
+			}
+		})
+	}
+	lookUp(registry.NewAPIKey(true), 0)
+	first := <-f.asked
+	const flood = 500
+	for range flood {
+		lookUp(registry.NewAPIKey(true), 0)
+	}
+	for range 3 {
+		lookUp(valid, 7)
+	}
+	eventually(t, "all wait", func() bool { return k.waiting() == flood+1 })
+	f.answer <- nil
+	second := <-f.asked
+	f.answer <- nil
+	group.Wait()
+	if len(first) != 1 || len(second) != flood+1 {
+		t.Errorf("asked about %d keys and about %d", len(first), len(second))
+	}
+	// A live key is trusted for a second, and nothing is kept of the others.
+	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry == nil || entry.partner.RateLimit != 120 {
+		t.Errorf("%+v, %v", entry, err)
+	}
+	if len(k.live) != 1 || k.asking {
+		t.Errorf("%d keys are remembered, asking is %v", len(k.live), k.asking)
+	}
+	for _, key := range []string{"", "guess", valid[:len(valid)-1] + "!"} { // nobody is asked
+		if entry, err := k.lookUp(t.Context(), key); err != nil || entry != nil {
+			t.Errorf("%q: %+v, %v", key, entry, err)
+		}
+	}
+}
+
+// TestKeysAreForgotten: one that is revoked, as soon as it is asked for.
+func TestKeysAreForgotten(t *testing.T) {
+	valid := registry.NewAPIKey(true)
+	f, k := newFakeRegistry(map[string]int64{valid: 7})
+	now := time.Now()
+	k.now = func() time.Time { return now }
+	answer := func(err error) { <-f.asked; f.answer <- err }
+	go answer(nil)
+	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry == nil {
+		t.Fatalf("%+v, %v", entry, err)
+	}
+	now = now.Add(keyTrustedFor)
+	go answer(errors.New("away")) // what is too old is not believed
+	var failure *httpapi.Failure
+	if entry, err := k.lookUp(t.Context(), valid); !errors.As(err, &failure) || failure.Status != 503 {
+		t.Errorf("%+v, %v", entry, err)
+	}
+	clear(f.partners)
+	go answer(nil)
+	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry != nil || len(k.live) != 0 {
+		t.Errorf("%+v, %v, %d remembered", entry, err, len(k.live))
+	}
+	// A client that goes away leaves the question to the others.
+	gone, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { _, err := k.lookUp(gone, valid); left <- err }()
+	<-f.asked
+	leave()
+	if err := <-left; !errors.As(err, &failure) {
+		t.Errorf("a client that went away: %v", err)
+	}
+	f.answer <- nil
+	eventually(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
+}

@@ -1,0 +1,55 @@
+package health
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/pin"
+)
+
+// TestStatusWaitsForNoOther: while the read models hang on a question of one request for
+// the status, a client that goes away is let go, the others get its answer, and what was
+// seen last is there when there is no answer.
+func TestStatusWaitsForNoOther(t *testing.T) {
+	begun, release := make(chan struct{}, 100), make(chan error)
+	vault := common.Address{1}
+	n := &lastNavs{read: func(_ context.Context, s *pin.Snapshot) (map[common.Address]uint64, error) {
+		begun <- struct{}{}
+		return map[common.Address]uint64{vault: s.Seq}, <-release
+	}}
+	first, second := &pin.Snapshot{Seq: 1}, &pin.Snapshot{Seq: 2}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	var group sync.WaitGroup
+	ask := func(s *pin.Snapshot, want uint64) {
+		group.Go(func() {
+			if got := n.at(t.Context(), s)[vault]; got != want {
+				t.Errorf("of seq %d the newest NAV was at %d, should be %d", s.Seq, got, want)
+			}
+		})
+	}
+	ask(first, 1)
+	<-begun
+	if got := n.at(gone, first); got != nil {
+		t.Errorf("nothing is known, and answered is %v", got)
+	}
+	for range 20 {
+		ask(first, 1)
+	}
+	release <- nil
+	group.Wait()
+	if len(begun) != 0 {
+		t.Errorf("asked %d times more", len(begun))
+	}
+	ask(second, 1)
+	<-begun
+	if got := n.at(gone, second)[vault]; got != 1 {
+		t.Errorf("what was seen last is %d", got)
+	}
+	release <- errors.New("away")
+	group.Wait()
+}
