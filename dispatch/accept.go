@@ -95,7 +95,7 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		told = d.endpoints.among(arrivals)
 	}
 	for _, p := range told {
-		d.wake(ctx, p)
+		d.wake(p)
 	}
 	if err == nil {
 		for result, n := range counts {
