@@ -80,8 +80,11 @@ type fixture struct {
 	release  func()
 }
 
+// newFixture lets its test run beside others: it has a broker and a database to
+// itself, and waits most of the time.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	t.Parallel()
 	return newFixtureOn(t, localtest.Kafka(t))
 }
 
