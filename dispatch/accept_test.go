@@ -137,12 +137,8 @@ func TestDeadRecords(t *testing.T) {
 		}
 	}
 
-	// The same event with another content, as when its transaction was mined again in
-	// another block after fewer confirmations than finality: the partner was told
-	// once, and the first body stays.
+	// The same event out of the same block with another content: one of them lies.
 	other := deposit(t, 7, 1)
-	other.Log.BlockNumber++
-	other.Log.BlockHash[0]++
 	other.Log.BlockTime++
 	f.produce(chainlog.ReferralDeposits(testChain), encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })

@@ -16,6 +16,8 @@ const (
 	recordKnown    = "known" // a replay: nothing to do
 	recordPoison   = "poison"
 	recordConflict = "conflict" // another body under a known id: to be alarmed
+	// recordCorrected tells what is true of a known event since its transaction was mined again.
+	recordCorrected = "corrected"
 	// recordQuarantined counts in no read model, so its partner is not told.
 	recordQuarantined = "quarantined"
 	// recordUnclaimed names a partner that does not exist: nothing is kept of it.
@@ -55,7 +57,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
 	}
 	m := &metrics{
-		records:     prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict, poison and quarantined are in dead_record; unclaimed name partners that do not exist."), []string{"result"}),
+		records:     prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict, poison and quarantined are in dead_record; unclaimed name partners that do not exist; corrected were told, or waited, with another block."), []string{"result"}),
 		lostRecords: prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
 		lag:         prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet.")),
 		attempts:    prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
@@ -83,7 +85,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
 		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test and command were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
 	}
-	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordQuarantined, recordUnclaimed} {
+	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed} {
 		m.records.WithLabelValues(r)
 	}
 	for _, o := range outcomes {
