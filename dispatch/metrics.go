@@ -83,7 +83,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
-		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test and command were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
+		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test, command and unclaimed, a delivery that is no partner's, were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
 	}
 	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed} {
 		m.records.WithLabelValues(r)
