@@ -162,7 +162,7 @@ func quick() timing {
 	return timing{
 		retries: []time.Duration{ms(10), ms(50), ms(150)}, deadline: 20 * time.Second,
 		openMin: ms(50), openMax: ms(200), idle: breakerWindow, scan: ms(50), topics: ms(200), command: 5 * time.Second,
-		database: 10 * time.Second, forget: ms(100), proof: 20 * time.Second,
+		database: 10 * time.Second, forget: ms(100), hanging: time.Minute, proof: 20 * time.Second,
 	}
 }
 
