@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +30,10 @@ type arrival struct {
 	partner int64
 	log     [16]byte // id of the log that it is of
 	kind    string
+	mined   mining
 	body    []byte
+	// envelope is what body was made of.
+	envelope *webhook.Envelope
 	// quarantined says why it counts nowhere; empty where it counts.
 	quarantined string
 }
@@ -95,7 +97,7 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 		told = d.endpoints.among(arrivals)
 	}
 	for _, p := range told {
-		d.wake(ctx, p)
+		d.wake(p)
 	}
 	if err == nil {
 		for result, n := range counts {
@@ -193,7 +195,12 @@ func decode(chainID uint64, record *kgo.Record) (arrival, error) {
 	if err != nil {
 		return arrival{}, err
 	}
-	return arrival{log: [16]byte(referral.GetLogId()), event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type, body: body, quarantined: envelope.Quarantined}, nil
+	log := referral.GetLog()
+	return arrival{
+		log: [16]byte(referral.GetLogId()), event: envelope.ID, partner: int64(envelope.PartnerID), kind: envelope.Type,
+		mined: mining{tx: string(log.GetTxHash()), block: string(log.GetBlockHash()), logIndex: int64(log.GetLogIndex()), seq: int64(referral.GetSeq())},
+		body:  body, envelope: envelope, quarantined: envelope.Quarantined,
+	}, nil
 }
 
 var kinds = map[event.Referral_Kind]string{
@@ -243,7 +250,8 @@ type insertion struct {
 
 // insert makes deliveries of those arrivals that name one of the partners, count, and
 // are not known yet, each in the state that its partner begins with and with the next
-// sequence of its partner, under the lock of the partner's counter.
+// sequence of its partner, under the lock of the partner's counter. What is known from
+// another block is corrected (mined.go).
 func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arrivals []arrival, counts map[string]int) (insertion, error) {
 	of := len(arrivals)
 	arrivals = slices.DeleteFunc(slices.Clone(arrivals), func(a arrival) bool { return partners[a.partner] == "" })
@@ -268,37 +276,39 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	for _, s := range streams {
 		last[s.PartnerID] = s.LastSequence
 	}
-	known, err := knownBodies(ctx, q, arrivals)
+	known, err := readTellings(ctx, q, arrivals)
 	if err != nil {
 		return done, err
 	}
 	var rows db.InsertDeliveriesParams
 	for _, a := range arrivals {
-		if body, ok := known[a.event]; ok {
-			if !bytes.Equal(body, a.body) {
-				done.deads = append(done.deads, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", a.event)})
-			} else {
-				counts[recordKnown]++
-			}
+		what, of, body, err := known.judge(a)
+		if err != nil {
+			return done, err
+		}
+		switch what {
+		case recordConflict:
+			done.deads = append(done.deads, dead{a.parcel, a.record, recordConflict, fmt.Sprintf("event %s is known with another body", of.event)})
 			continue
+		case recordCorrected:
+			err = correct(ctx, q, of, a, body, &rows)
+		case recordInserted:
+			state := partners[a.partner]
+			if state == registry.Pending && !slices.Contains(done.told, a.partner) {
+				done.told = append(done.told, a.partner)
+			}
+			last[a.partner]++
+			known.add(&telling{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: len(rows.EventIds)})
+			appendDelivery(&rows, a, last[a.partner], state)
 		}
-		known[a.event] = a.body
-		state := partners[a.partner]
-		if state == registry.Pending && !slices.Contains(done.told, a.partner) {
-			done.told = append(done.told, a.partner)
+		if err != nil {
+			return done, err
 		}
-		last[a.partner]++
-		rows.EventIds = append(rows.EventIds, a.event)
-		rows.PartnerIds = append(rows.PartnerIds, a.partner)
-		rows.Sequences = append(rows.Sequences, last[a.partner])
-		rows.Types = append(rows.Types, a.kind)
-		rows.Bodies = append(rows.Bodies, a.body)
-		rows.States = append(rows.States, state)
+		counts[what]++
 	}
 	if len(rows.EventIds) == 0 {
 		return done, nil
 	}
-	counts[recordInserted] += len(rows.EventIds)
 	if err := q.InsertDeliveries(ctx, rows); err != nil {
 		return done, err
 	}
@@ -309,20 +319,17 @@ func insert(ctx context.Context, q *db.Queries, partners map[int64]string, arriv
 	return done, q.SetStreams(ctx, set)
 }
 
-func knownBodies(ctx context.Context, q *db.Queries, arrivals []arrival) (map[uuid.UUID][]byte, error) {
-	ids := make([]uuid.UUID, len(arrivals))
-	for i, a := range arrivals {
-		ids[i] = a.event
-	}
-	rows, err := q.KnownDeliveries(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	known := make(map[uuid.UUID][]byte, len(rows)+len(arrivals))
-	for _, r := range rows {
-		known[r.EventID] = r.Body
-	}
-	return known, nil
+func appendDelivery(rows *db.InsertDeliveriesParams, a arrival, sequence int64, state string) {
+	rows.EventIds = append(rows.EventIds, a.event)
+	rows.PartnerIds = append(rows.PartnerIds, a.partner)
+	rows.Sequences = append(rows.Sequences, sequence)
+	rows.Types = append(rows.Types, a.kind)
+	rows.Bodies = append(rows.Bodies, a.body)
+	rows.States = append(rows.States, state)
+	rows.TxHashes = append(rows.TxHashes, []byte(a.mined.tx))
+	rows.BlockHashes = append(rows.BlockHashes, []byte(a.mined.block))
+	rows.LogIndexes = append(rows.LogIndexes, a.mined.logIndex)
+	rows.Seqs = append(rows.Seqs, a.mined.seq)
 }
 
 // bury keeps what cannot become a delivery, bytes and all, where an operator can

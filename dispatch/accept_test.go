@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -136,12 +137,8 @@ func TestDeadRecords(t *testing.T) {
 		}
 	}
 
-	// The same event with another content, as when its transaction was mined again in
-	// another block after fewer confirmations than finality: the partner was told
-	// once, and the first body stays.
+	// The same event out of the same block with another content: one of them lies.
 	other := deposit(t, 7, 1)
-	other.Log.BlockNumber++
-	other.Log.BlockHash[0]++
 	other.Log.BlockTime++
 	f.produce(chainlog.ReferralDeposits(testChain), encode(t, other))
 	f.eventually("the conflict is noticed", func() bool { return d.recordsWere(recordConflict) == 1 })
@@ -348,4 +345,21 @@ func TestQuarantinedAmounts(t *testing.T) {
 		}
 	}
 	f.contiguous(7, 2)
+}
+
+// A lane lives as long as its dispatcher, also one that a retried record woke: what
+// is made next is sent without another look for work.
+func TestRetriedRecordWakesALaneThatLasts(t *testing.T) {
+	f := newFixture(t)
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(func(d *Dispatch) { d.timing.scan = time.Hour })
+	f.eventually("ready", func() bool { return d.Ready() == nil })
+	f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
+		VALUES ('00000000-0000-0000-0000-000000000001', 0, 0, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $1, now())`, encode(t, deposit(t, 7, 1)))
+	d.retryDead(t.Context())
+	f.eventually("it is delivered", f.in(registry.Delivered, 1))
+	if _, lasts := d.lane(7); !lasts || d.Ready() != nil {
+		t.Errorf("a lane lasts: %v, ready: %v", lasts, d.Ready())
+	}
 }

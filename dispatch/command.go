@@ -53,7 +53,7 @@ func (d *Dispatch) obeyDue(ctx context.Context) error {
 				return err
 			}
 		case done:
-			d.wake(ctx, c.PartnerID)
+			d.wake(c.PartnerID)
 		}
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/navlog/navlog/schemas/chainlog"
 )
 
 // Config is the section `webhooks` of the configuration.
@@ -85,6 +87,7 @@ type timing struct {
 	command  time.Duration // that a statement of a command may take
 	database time.Duration // that PostgreSQL may take for one read of the topics, or for one turn of a lane
 	forget   time.Duration // between looks for what is older than the retention
+	hanging  time.Duration // for how long a transaction of the topics may be open
 	proof    time.Duration // for how long one read of the topics proves that they are read: longer than the next takes
 }
 
@@ -101,6 +104,7 @@ func specified() timing {
 		command:  5 * time.Second,
 		database: 10 * time.Second,
 		forget:   retentionInterval,
+		hanging:  chainlog.HangingAfter,
 		proof:    20 * time.Second,
 	}
 }

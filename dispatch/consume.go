@@ -34,8 +34,10 @@ type reader struct {
 	topics map[string]topic
 	// next holds the positions as PostgreSQL has them, per topic and partition.
 	next map[string]map[int32]int64
-	// ends are the ends of the committed records, where known.
-	ends map[string]map[int32]int64
+	// ends are the ends of all records, where known: also of those that cannot be read
+	// because a transaction before them is open.
+	ends  map[string]map[int32]int64
+	watch *chainlog.Watch
 	// log is the one whose referrals adopt looks for.
 	log [16]byte
 }
@@ -76,6 +78,7 @@ func (d *Dispatch) read(ctx context.Context) error {
 		return err
 	}
 	defer r.client.Close()
+	r.watch = chainlog.NewWatch(r.admin, d.timing.hanging, r.names()...)
 	for checked := time.Now(); ; {
 		if err := r.poll(ctx); err != nil || ctx.Err() != nil {
 			return err
@@ -84,6 +87,9 @@ func (d *Dispatch) read(ctx context.Context) error {
 		d.health.prove(time.Now())
 		if time.Since(checked) < d.timing.topics {
 			continue
+		}
+		if err := r.lookAhead(ctx); err != nil {
+			return err
 		}
 		topics, err := r.findTopics(ctx)
 		if err != nil {
@@ -245,7 +251,7 @@ func (r *reader) parcels(fetches kgo.Fetches) []parcel {
 		if r.ends[p.Topic] == nil {
 			r.ends[p.Topic] = map[int32]int64{}
 		}
-		r.ends[p.Topic][p.Partition] = p.LastStableOffset
+		r.ends[p.Topic][p.Partition] = p.HighWatermark
 		out := parcel{
 			topic: p.Topic, id: r.topics[p.Topic].id, partition: p.Partition,
 			from: r.next[p.Topic][p.Partition], to: p.Records[len(p.Records)-1].Offset + 1,
@@ -260,7 +266,28 @@ func (r *reader) parcels(fetches kgo.Fetches) []parcel {
 	return parcels
 }
 
-// lag counts the offsets that are committed and not read yet.
+// lookAhead reads how far the topics are written. A transaction that nobody ends gives
+// a reader neither records nor an error, so it is looked for.
+func (r *reader) lookAhead(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.d.timing.database)
+	defer cancel()
+	ends, err := r.watch.Ends(ctx)
+	if err != nil {
+		return err
+	}
+	for name, partitions := range ends {
+		r.ends[name] = map[int32]int64{}
+		for p, end := range partitions {
+			r.ends[name][p] = end.Written
+		}
+	}
+	r.d.metrics.setLag(r.lag())
+	r.d.metrics.openTransaction.Set(r.watch.Open().Seconds())
+	r.d.health.set("read all of the referral topics", r.watch.Hanging())
+	return nil
+}
+
+// lag counts the offsets that are written and not read yet.
 func (r *reader) lag() int64 {
 	var lag int64
 	for name, partitions := range r.ends {

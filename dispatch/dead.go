@@ -66,7 +66,7 @@ func (d *Dispatch) retryOneDead(ctx context.Context) (tried bool, err error) {
 		d.metrics.records.WithLabelValues(result).Add(float64(n))
 	}
 	for _, p := range told {
-		d.wake(ctx, p)
+		d.wake(p)
 	}
 	return tried, nil
 }

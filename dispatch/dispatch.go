@@ -38,6 +38,9 @@ type Dispatch struct {
 	ledger    *ledger
 	health    *health
 
+	// working ends when Run is told to: lanes live as long, whoever woke them. Set by Run.
+	working context.Context
+
 	mu       sync.Mutex
 	lanes    map[int64]*lane
 	yielded  map[int64]time.Time // partners given away, and until when they are left to others
@@ -80,6 +83,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	writing.Go(d.ledger.run)
 
 	group, working := errgroup.WithContext(ctx)
+	d.working = working
 	group.Go(func() error { return d.consume(working) })
 	group.Go(func() error { every(working, d.timing.scan, d.look); return nil })
 	group.Go(func() error { every(working, d.timing.scan/2, d.obey); return nil })
@@ -131,7 +135,7 @@ func every(ctx context.Context, interval time.Duration, f func(context.Context))
 
 // wake tells the lane of a partner that something came, and starts one where
 // there is none.
-func (d *Dispatch) wake(ctx context.Context, partner int64) {
+func (d *Dispatch) wake(partner int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.stopping {
@@ -144,7 +148,7 @@ func (d *Dispatch) wake(ctx context.Context, partner int64) {
 		}
 		l = newLane(d, partner)
 		d.lanes[partner] = l
-		d.running.Go(func() { l.run(ctx) })
+		d.running.Go(func() { l.run(d.working) })
 	}
 	l.signal()
 }
@@ -179,10 +183,18 @@ func (d *Dispatch) look(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	without := 0
 	for _, r := range rows {
-		if _, ok := d.lane(r.PartnerID); r.Due || !ok {
-			d.wake(ctx, r.PartnerID)
+		_, ok := d.lane(r.PartnerID)
+		if !ok {
+			without++
 		}
+		if r.Due || !ok {
+			d.wake(r.PartnerID)
+		}
+	}
+	if without == 0 { // an older failure says nothing of now
+		d.health.set("take leases", nil)
 	}
 }
 
@@ -207,6 +219,7 @@ func (d *Dispatch) allLanes() []*lane {
 func (d *Dispatch) renew(ctx context.Context) {
 	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane) bool { return !l.leased() })
 	if len(lanes) == 0 {
+		d.health.set("renew leases", nil) // an older failure says nothing of now
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.lease()/3)

@@ -21,6 +21,9 @@
 // anybody can write any id into the chain. The topics keep it for ever, and when the
 // partner is created they are read again for it (adopt.go).
 //
+// Below final confirmations a transaction may be mined again in another block. What
+// was told of it stays one event, and gets the body of the newest mining (mined.go).
+//
 // # Then send
 //
 // Each partner with something to be sent has a lane: a goroutine with a bounded

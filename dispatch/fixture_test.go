@@ -80,8 +80,11 @@ type fixture struct {
 	release  func()
 }
 
+// newFixture lets its test run beside others: it has a broker and a database to
+// itself, and waits most of the time.
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	t.Parallel()
 	return newFixtureOn(t, localtest.Kafka(t))
 }
 
@@ -159,7 +162,7 @@ func quick() timing {
 	return timing{
 		retries: []time.Duration{ms(10), ms(50), ms(150)}, deadline: 20 * time.Second,
 		openMin: ms(50), openMax: ms(200), idle: breakerWindow, scan: ms(50), topics: ms(200), command: 5 * time.Second,
-		database: 10 * time.Second, forget: ms(100), proof: 20 * time.Second,
+		database: 10 * time.Second, forget: ms(100), hanging: time.Minute, proof: 20 * time.Second,
 	}
 }
 

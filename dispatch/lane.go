@@ -139,15 +139,17 @@ func (l *lane) complain(ctx context.Context, err error) {
 // take takes the lease; false: another dispatcher has it, or PostgreSQL does
 // not answer, and look will try again.
 func (l *lane) take(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	until := time.Now().Add(l.d.lease())
-	fence, err := l.d.queries.TakeLease(ctx, db.TakeLeaseParams{PartnerID: l.partner, Owner: l.d.owner, Milliseconds: l.d.lease().Milliseconds()})
+	fence, err := l.d.queries.TakeLease(limited, db.TakeLeaseParams{PartnerID: l.partner, Owner: l.d.owner, Milliseconds: l.d.lease().Milliseconds()})
 	taken := err == nil
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = nil // PostgreSQL answers
 	}
-	l.d.health.set("take leases", err)
+	if ctx.Err() == nil {
+		l.d.health.set("take leases", err)
+	}
 	if !taken {
 		return false
 	}

@@ -120,3 +120,29 @@ func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 		t.Errorf("while another has the lease: %v", d.Ready())
 	}
 }
+
+// A dispatcher that owns nothing has nothing to take or renew, so that an earlier
+// failure to do so is none of its any more: it reads, and is ready.
+func TestReadyWithNothingToOwn(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	d.health.prove(time.Now())
+	l := f.lane7(d)
+	f.exec("ALTER TABLE lease RENAME TO lease_elsewhere")
+	d.renew(t.Context())
+	if newLane(d, 8).take(t.Context()) {
+		t.Fatal("a lease was taken without a table of leases")
+	}
+	for _, fault := range []string{"take leases", "renew leases"} {
+		if d.health.faults[fault] == nil {
+			t.Errorf("no fault says that it cannot %s", fault)
+		}
+	}
+	f.exec("ALTER TABLE lease_elsewhere RENAME TO lease")
+	d.retire(l, true)
+	d.look(t.Context())
+	d.renew(t.Context())
+	if err := d.Ready(); err != nil {
+		t.Errorf("not ready: %v", err)
+	}
+}

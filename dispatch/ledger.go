@@ -149,6 +149,7 @@ func appendResult(rows *db.FinishAttemptsParams, e entry) {
 	rows.Fences = append(rows.Fences, e.fence)
 	rows.States = append(rows.States, v.state)
 	rows.Attempts = append(rows.Attempts, v.attempts)
+	rows.Revisions = append(rows.Revisions, e.attempt.delivery.Revision)
 	rows.WaitMs = append(rows.WaitMs, v.wait.Milliseconds())
 	rows.Finished = append(rows.Finished, v.finished)
 	rows.Urls = append(rows.Urls, e.attempt.endpoint.url)

@@ -16,6 +16,8 @@ const (
 	recordKnown    = "known" // a replay: nothing to do
 	recordPoison   = "poison"
 	recordConflict = "conflict" // another body under a known id: to be alarmed
+	// recordCorrected tells what is true of a known event since its transaction was mined again.
+	recordCorrected = "corrected"
 	// recordQuarantined counts in no read model, so its partner is not told.
 	recordQuarantined = "quarantined"
 	// recordUnclaimed names a partner that does not exist: nothing is kept of it.
@@ -24,23 +26,25 @@ const (
 
 // metrics is what Prometheus sees.
 type metrics struct {
-	records      *prometheus.CounterVec // by what became of them
-	lostRecords  prometheus.Counter
-	lag          prometheus.Gauge
-	attempts     *prometheus.CounterVec // by outcome
-	seconds      prometheus.Histogram
-	phases       *prometheus.HistogramVec // by phase
-	writes       prometheus.Histogram
-	parked       prometheus.Counter
-	deliveries   *prometheus.GaugeVec // by state
-	oldest       *prometheus.GaugeVec // by state
-	measured     prometheus.Gauge
-	openBreakers prometheus.Gauge
-	lanes        prometheus.Gauge
-	lostLeases   prometheus.Counter
-	writeRetries prometheus.Counter
-	failedTurns  prometheus.Counter     // of commands
-	forgotten    *prometheus.CounterVec // by what was too old
+	records     *prometheus.CounterVec // by what became of them
+	lostRecords prometheus.Counter
+	lag         prometheus.Gauge
+	// openTransaction is for how long one was seen open in the referral topics.
+	openTransaction prometheus.Gauge
+	attempts        *prometheus.CounterVec // by outcome
+	seconds         prometheus.Histogram
+	phases          *prometheus.HistogramVec // by phase
+	writes          prometheus.Histogram
+	parked          prometheus.Counter
+	deliveries      *prometheus.GaugeVec // by state
+	oldest          *prometheus.GaugeVec // by state
+	measured        prometheus.Gauge
+	openBreakers    prometheus.Gauge
+	lanes           prometheus.Gauge
+	lostLeases      prometheus.Counter
+	writeRetries    prometheus.Counter
+	failedTurns     prometheus.Counter     // of commands
+	forgotten       *prometheus.CounterVec // by what was too old
 
 	mu   sync.Mutex
 	last Status
@@ -55,10 +59,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		return prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
 	}
 	m := &metrics{
-		records:     prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict, poison and quarantined are in dead_record; unclaimed name partners that do not exist."), []string{"result"}),
-		lostRecords: prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
-		lag:         prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet.")),
-		attempts:    prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
+		records:         prometheus.NewCounterVec(counter("records_total", "Referral records read, by what became of them. conflict, poison and quarantined are in dead_record; unclaimed name partners that do not exist; corrected were told, or waited, with another block."), []string{"result"}),
+		lostRecords:     prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
+		lag:             prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet, those behind an open transaction included.")),
+		openTransaction: prometheus.NewGauge(gauge("open_transaction_seconds", "For how long the oldest open transaction of the referral topics was seen; 0 without one. Behind it nothing can be read.")),
+		attempts:        prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "attempt_seconds", Help: "Duration of POSTs to partners.",
 			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 12},
@@ -81,15 +86,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
-		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test and command were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
+		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test, command and unclaimed, a delivery that is no partner's, were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
 	}
-	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordQuarantined, recordUnclaimed} {
+	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed} {
 		m.records.WithLabelValues(r)
 	}
 	for _, o := range outcomes {
 		m.attempts.WithLabelValues(o)
 	}
-	reg.MustRegister(m.records, m.lostRecords, m.lag, m.attempts, m.seconds, m.phases, m.writes, m.parked,
+	reg.MustRegister(m.records, m.lostRecords, m.lag, m.openTransaction, m.attempts, m.seconds, m.phases, m.writes, m.parked,
 		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns, m.forgotten)
 	return m
 }

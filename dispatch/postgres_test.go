@@ -36,7 +36,6 @@ func TestPostgresTrouble(t *testing.T) {
 		"old transaction": oldTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they wait, most of the time
 			f := newFixture(t)
 			r := f.receiver(ok)
 			f.partner(7, r.url)

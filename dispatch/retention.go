@@ -19,6 +19,8 @@ import (
 //	test events    until they have been finished for the retention: they are in no
 //	               stream
 //	commands       until they have been done for the retention
+//	what is no partner's   as long: dispatchers before 00009 made deliveries of every
+//	               id that the chain names. The topics keep them (adopt.go)
 const (
 	// attemptsKept bounds what one event costs however often it is replayed: with
 	// maxResponseKept and the longest URL to a sixth of a megabyte.
@@ -30,6 +32,7 @@ const (
 	retentionTurn     = 2 * time.Second // then the rest waits for the next time
 	retentionSpan     = time.Hour       // of attempts that one transaction looks at
 	retentionRows     = 1000            // of other things that one takes out
+	retentionIDs      = 100             // that are no partner's, each with as many rows
 )
 
 // forget takes out what is older than the retention, in parts, so that it keeps
@@ -54,9 +57,14 @@ func (d *Dispatch) forgetUntil(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
+		unclaimed, err := d.queries.PruneUnclaimed(ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows})
+		if err != nil {
+			return err
+		}
+		d.metrics.forgotten.WithLabelValues("unclaimed").Add(float64(unclaimed.Gone))
 		d.metrics.forgotten.WithLabelValues("test").Add(float64(tests))
 		d.metrics.forgotten.WithLabelValues("command").Add(float64(commands))
-		if !more && tests < retentionRows && commands < retentionRows {
+		if !more && tests < retentionRows && commands < retentionRows && unclaimed.Streams == 0 {
 			return nil
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // However often an event is replayed, its last attempts are kept and no more; they
@@ -116,5 +117,37 @@ func TestRetention(t *testing.T) {
 	}
 	if n := f.number("SELECT min(number) FROM attempt WHERE event_id = $1", old); n != 6 {
 		t.Errorf("the oldest attempt that is kept is %d", n)
+	}
+}
+
+// Rows for ids that are no partner's, which older dispatchers made, go when they are
+// old, from the last on, so that what is left at any time has contiguous sequences.
+// Those of partners, and younger ones, stay.
+func TestUnclaimedDeliveriesGo(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	f.partner(7, "")
+	const rows = retentionRows + 10
+	for id, age := range map[int64]string{7: "100 days", 8: "100 days", 9: "1 day"} {
+		f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", id, rows)
+		f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, finished_at)
+			SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'no_endpoint', now() - $2::text::interval, now() FROM generate_series(1, $3) n`, id, age, rows)
+		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms)
+			SELECT event_id, 1, 'https://receiver.example', 1, now(), 1 FROM delivery WHERE partner_id = $1`, id)
+		f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES ($1, gen_random_uuid(), 1, now())", id)
+	}
+	before := time.Now().AddDate(0, 0, -90)
+	if _, err := d.queries.PruneUnclaimed(t.Context(), db.PruneUnclaimedParams{Before: before, Ids: 1, Rows: retentionRows}); err != nil {
+		t.Fatal(err)
+	}
+	f.contiguous(8, 10)
+	f.check(d.forgetUntil(t.Context(), before))
+	for table, want := range map[string]int64{"delivery": 2 * rows, "attempt": 2 * rows, "stream": 2, "lease": 2} {
+		if n := f.number("SELECT count(*) FROM " + table); n != want {
+			t.Errorf("%d rows of %s are left, want %d", n, table, want)
+		}
+	}
+	if n := f.number("SELECT count(*) FROM delivery WHERE partner_id = 8"); n != 0 {
+		t.Errorf("%d rows of the id that is no partner's", n)
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
@@ -262,4 +264,32 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 	if n := len(r.got()); n != sent {
 		t.Errorf("%d requests for %d events", n, sent)
 	}
+}
+
+// A transaction that nobody ends hides what lies behind it, without an error: the
+// dispatcher counts it as not read, is not ready, and says where. When the transaction
+// ends, all is read.
+func TestHangingTransaction(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	f.partner(7, f.receiver(ok).url)
+	d := f.start(func(d *Dispatch) { d.timing.hanging = 300 * time.Millisecond })
+	f.deposits(7, 0, 1)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
+	client, err := kgo.NewClient(append(f.kafka.Options(), kgo.TransactionalID("hanging"))...)
+	f.check(err)
+	defer client.Close()
+	f.check(client.BeginTransaction())
+	f.check(client.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.ReferralDeposits(testChain), Value: encode(t, deposit(t, 7, 1))}).FirstErr())
+	f.deposits(7, 2, 5) // committed, and behind it
+	f.eventually("it is not ready, and says where", func() bool {
+		return strings.Contains(d.Status().Reason, "a transaction has been open at offset ") && strings.Contains(d.Status().Reason, chainlog.ReferralDeposits(testChain))
+	})
+	if d.Status().LagRecords < 4 || testutil.ToFloat64(d.metrics.openTransaction) == 0 || f.in(registry.Delivered, 1)() == false {
+		t.Errorf("%d are left to be read, and the transaction is open for %v s", d.Status().LagRecords, testutil.ToFloat64(d.metrics.openTransaction))
+	}
+	f.check(client.EndTransaction(t.Context(), kgo.TryCommit))
+	f.eventually("all are delivered", f.in(registry.Delivered, 5))
+	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
 }

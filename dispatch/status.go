@@ -35,7 +35,8 @@ type Status struct {
 }
 
 // Ready is nil while the referral topics are read, results can be written, and
-// nothing else fails.
+// nothing else fails. One that owns no partner is ready by the same rule: what it
+// failed to do for a partner that another has now is no fault of its any more.
 func (d *Dispatch) Ready() error { return d.health.err(d.timing.proof) }
 
 // Status never blocks.

@@ -160,7 +160,24 @@ func (i *Ingest) ensureTopics(ctx context.Context) error {
 	if err := client.Ping(bounded); err != nil {
 		return fmt.Errorf("reach Kafka at %v: %w; is kafka.brokers right and the broker up?", i.kafka.Brokers, err)
 	}
-	return chainlog.EnsureTopics(bounded, kadm.NewClient(client), i.config.ID, i.kafka.Topology())
+	if err := chainlog.EnsureTopics(bounded, kadm.NewClient(client), i.config.ID, i.kafka.Topology()); err != nil {
+		return err
+	}
+	return i.warnOfSingleReplicas(bounded, kadm.NewClient(client))
+}
+
+// developmentChain is the chain id of anvil and its like.
+const developmentChain = 31337
+
+func (i *Ingest) warnOfSingleReplicas(ctx context.Context, adm *kadm.Client) error {
+	if i.config.ID == developmentChain {
+		return nil
+	}
+	single, err := chainlog.SingleReplicas(ctx, adm, i.config.ID)
+	if len(single) > 0 {
+		i.log.Warn("these topics have one replica: when its disk is lost, so is the log, and webhooks that were not sent; use three brokers and kafka.replicationFactor 3, and kafka-reassign-partitions for topics that exist", "topics", single)
+	}
+	return err
 }
 
 // reached lets a test fail at a step of a transaction.

@@ -16,6 +16,8 @@ type metrics struct {
 	audits  *prometheus.CounterVec
 	seq     prometheus.Gauge
 	lag     prometheus.Gauge
+	// openTransaction is for how long one was seen open in the log.
+	openTransaction prometheus.Gauge
 	// Logs that cannot be, and logs that cannot be counted, by Solidity event.
 	impossibleLogs, quarantinedLogs *prometheus.CounterVec
 }
@@ -23,12 +25,13 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	name := func(n string) string { return prometheus.BuildFQName("navlog", "projections", n) }
 	m := &metrics{
-		batches: prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that all tables have."}),
-		rows:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."}, []string{"table"}),
-		inserts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged and not there: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
-		audits:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"), Help: "Audits beside the writer by outcome: sound; failed (could not be made: alarm). A broken generation is bad, and not written any more."}, []string{"outcome"}),
-		seq:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which every table is written."}),
-		lag:     prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Committed log offsets after the last record written; transaction markers included while records are missing."}),
+		batches:         prometheus.NewCounter(prometheus.CounterOpts{Name: name("batches_total"), Help: "Batches that all tables have."}),
+		rows:            prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("rows_total"), Help: "Rows inserted."}, []string{"table"}),
+		inserts:         prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("inserts_total"), Help: "Compare-and-swap inserts by outcome: ok; failed (sent again); absent (acknowledged and not there: alarm); fenced (another writer); given_up."}, []string{"table", "outcome"}),
+		audits:          prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("audits_total"), Help: "Audits beside the writer by outcome: sound; failed (could not be made: alarm). A broken generation is bad, and not written any more."}, []string{"outcome"}),
+		seq:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("seq"), Help: "Seq up to which every table is written."}),
+		lag:             prometheus.NewGauge(prometheus.GaugeOpts{Name: name("lag_records"), Help: "Log offsets after the last record written; transaction markers included while records are missing, and what lies behind an open transaction."}),
+		openTransaction: prometheus.NewGauge(prometheus.GaugeOpts{Name: name("open_transaction_seconds"), Help: "For how long the oldest open transaction of the log was seen; 0 without one. Behind it nothing can be read."}),
 		impossibleLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("impossible_logs_total"),
 			Help: "Logs that cannot be and change nothing (a claim of an unknown request, a second claim, a sweep of no range)."}, []string{"event"}),
 		quarantinedLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
@@ -39,7 +42,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.seq, m.lag, m.impossibleLogs, m.quarantinedLogs}
+	return []prometheus.Collector{m.batches, m.rows, m.inserts, m.audits, m.seq, m.lag, m.openTransaction, m.impossibleLogs, m.quarantinedLogs}
 }
 
 // forget takes the metrics of a generation that is gone away.

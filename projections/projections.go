@@ -28,6 +28,7 @@ type Projections struct {
 	reg         prometheus.Registerer
 	log         *slog.Logger
 	every       time.Duration // between looks at the end of the log
+	hanging     time.Duration // that a transaction of the log may be open
 	audit       time.Duration // between audits of a generation that is written
 	merging     merging
 	conn        driver.Conn
@@ -40,7 +41,7 @@ type Projections struct {
 // New makes a projector. It does nothing before Run.
 func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config, pool *pgxpool.Pool, reg prometheus.Registerer, log *slog.Logger) *Projections {
 	p := &Projections{config: cfg, chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool,
-		reg: reg, log: log, every: time.Second, audit: time.Hour, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
+		reg: reg, log: log, every: time.Second, hanging: chainlog.HangingAfter, audit: time.Hour, merging: defaultMerging(), open: ch.Open, openPatient: ch.OpenPatient}
 	p.roster.set(Starting, nil)
 	return p
 }

@@ -44,7 +44,7 @@ type Status struct {
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
 	// Building is how far the first generation of all is, while none is live.
 	Building *registry.BuildingStatus `json:"building,omitempty"`
-	// Error is why the state is retrying or bad.
+	// Error is why the state is retrying or bad, or that the log cannot be read to its end.
 	Error string `json:"error,omitempty"`
 	// Others are the generations that are written beside the live one, by id.
 	Others []Status `json:"others,omitempty"`
@@ -66,6 +66,8 @@ type board struct {
 	seen uint64
 	// When the engines last answered.
 	answered time.Time
+	// Why nothing behind an open transaction can be read; nil while none hangs.
+	hanging error
 }
 
 func (b *board) get() Status {
@@ -163,23 +165,29 @@ func (b *board) wrote(p progress) {
 }
 
 // look compares the position with the end of the log, which was read when
-// nothing or something was written since the last look, elapsed ago.
+// nothing or something was written since the last look, elapsed ago. hanging says
+// that an open transaction hangs.
 //
 // Offsets after the last record may hold only markers and aborted records. So a
 // writer is at the end when one offset is left, which is the marker of its last
-// record, or when the log had nothing for it during a whole look.
-func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
+// record, or when the log had nothing for it during a whole look. What lies behind an
+// open transaction may be records, and counts.
+func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.hanging = hanging
 	s := &b.status
 	if s.State != Building && s.State != Following {
 		return *s, false
 	}
+	if s.Error = ""; hanging != nil {
+		s.Error = hanging.Error()
+	}
 	if elapsed > 0 {
 		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
 	}
-	s.Lag = max(0, end-b.offset-1)
-	if s.Lag <= 1 || !b.moved && b.busy == 0 {
+	s.Lag = max(0, end.Written-b.offset-1)
+	if s.Lag <= 1 || !b.moved && b.busy == 0 && end.Stable == end.Written {
 		s.Lag = 0
 	}
 	if s.Lag == 0 && s.Derived {
@@ -189,6 +197,12 @@ func (b *board) look(end int64, elapsed time.Duration) (Status, bool) {
 	}
 	b.seen, b.moved, b.answered = s.Seq, false, time.Now()
 	return *s, true
+}
+
+func (b *board) hangs() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hanging
 }
 
 // silence is how long the engines may give no answer before a projector that
@@ -209,10 +223,10 @@ func (p *Projections) observe(ctx context.Context) error {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	adm := kadm.NewClient(client)
+	watch := chainlog.NewWatch(kadm.NewClient(client), p.hanging, chainlog.LogTopic(p.chainID))
 	for last := time.Now(); pause(ctx, p.every) == nil; {
 		limited, cancel := context.WithTimeout(ctx, 5*time.Second)
-		end, err := chainlog.End(limited, adm, p.chainID)
+		ends, err := watch.Ends(limited)
 		if err == nil {
 			err = p.conn.Ping(limited)
 		}
@@ -223,10 +237,12 @@ func (p *Projections) observe(ctx context.Context) error {
 		}
 		now := time.Now()
 		for _, k := range p.roster.all() {
-			if s, writing := k.board.look(end, now.Sub(last)); writing {
+			end := ends[chainlog.LogTopic(p.chainID)][0]
+			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
 				k.metrics.seq.Set(float64(s.Seq))
 				k.metrics.lag.Set(float64(s.Lag))
 			}
+			k.metrics.openTransaction.Set(watch.Open().Seconds())
 		}
 		last = now
 	}
@@ -264,11 +280,17 @@ func (b *board) ready() error {
 	case StandingBy:
 		return nil
 	case Following:
+		if err := b.hangs(); err != nil {
+			return err
+		}
 		if d := b.silent(); d > silence {
 			return fmt.Errorf("no answer from Kafka or ClickHouse for %s: whether generation %d is at the end of the log is not known", d.Truncate(time.Second), s.Generation)
 		}
 		return nil
 	case Building:
+		if err := b.hangs(); err != nil {
+			return err
+		}
 		return fmt.Errorf("generation %d is being built: at seq %d, %d log offsets to go", s.Generation, s.Seq, s.Lag)
 	case Waiting:
 		return errors.New("the log has no record yet: is `navlog ingest` running?")

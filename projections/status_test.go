@@ -10,8 +10,10 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -43,7 +45,7 @@ func TestBoard(t *testing.T) {
 	} {
 		step.do()
 		if step.end >= 0 {
-			b.look(step.end, time.Second)
+			b.look(chainlog.Tail{Written: step.end, Stable: step.end}, nil, time.Second)
 		}
 		got, ready := b.get(), fmt.Sprint(b.ready())
 		if got.Lag != step.lag || got.State != step.state {
@@ -74,17 +76,17 @@ func TestBoardOfABuilding(t *testing.T) {
 	}
 	wants("opened", Building, 0, nil, registry.PhaseFacts)
 	b.wrote(reached(decode.Batch{{{Offset: 400, Seq: 300, Sign: 1, Kind: decode.BlockKind}}}))
-	b.look(1401, time.Second)
+	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta := uint64(1000/200 + 1)
 	wants("a second later", Building, 1000, &eta, registry.PhaseFacts)
 	b.wrote(reached(decode.Batch{{{Offset: 1400, Seq: 1200, Sign: 1, Kind: decode.BlockKind}}}))
-	b.look(1401, time.Second)
+	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	eta = 1
 	wants("at the end of the log", Building, 0, &eta, registry.PhaseFacts)
 	b.derive(true, false)
 	wants("while it is derived", Building, 0, nil, registry.PhaseDeriving)
 	b.derive(false, true)
-	b.look(1401, time.Second)
+	b.look(chainlog.Tail{Written: 1401, Stable: 1401}, nil, time.Second)
 	if s := b.get(); s.State != Following || !s.Derived || b.ready() != nil {
 		t.Errorf("derived: %+v, ready %v", s, b.ready())
 	}
@@ -198,4 +200,40 @@ func TestAuditBesideTheWriter(t *testing.T) {
 	w.append(t, s.Records[s.Seq()-1:])
 	reaches(t, p, s.Seq())
 	w.verify(t, s.Seq())
+}
+
+// A transaction that nobody ends: the projector has read all that it can, and is not
+// ready, for there is more; when it ends, it follows the log again.
+func TestHangingTransaction(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	p.hanging = 300 * time.Millisecond
+	start(t, p)
+	reaches(t, p, s.Seq())
+	other, err := kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("hanging"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
+	must(t, err)
+	defer other.Close()
+	must(t, other.BeginTransaction())
+	must(t, other.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.LogTopic(chainID), Value: []byte("it is aborted")}).FirstErr())
+	eventually(t, func() error {
+		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "a transaction has been open at offset ") {
+			return fmt.Errorf("ready: %v", err)
+		}
+		return nil
+	})
+	before := s.Seq()
+	s.Mine()
+	w.append(t, s.Records[before:]) // committed, and behind it
+	eventually(t, func() error {
+		if got := p.Status(); got.Lag < 2 || got.Error == "" || testutil.ToFloat64(p.measured().openTransaction) == 0 {
+			return fmt.Errorf("status is %+v", got)
+		}
+		return nil
+	})
+	must(t, other.EndTransaction(t.Context(), kgo.TryAbort))
+	reaches(t, p, s.Seq())
+	eventually(t, p.Ready)
 }

@@ -20,6 +20,7 @@ func (w *world) deliveries() {
 		w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, due_at, created_at, finished_at)
 			VALUES ('00000000-0000-5000-8000-00000000000%d', 7, %d, 'deposit.referral', '\x%x', '%s', 1, '2024-01-03T00:00:00Z', '2024-01-02T00:00:00Z', %s)`, i+1, i+1, body, state, finished)
 	}
+	w.exec(`UPDATE delivery SET corrected_at = '2024-01-02T00:05:00Z', revision = 1 WHERE partner_id = 7 AND sequence = 1`)
 	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('00000000-0000-5000-8000-0000000000ff', 8, 1, 'deposit.referral', '%s', 'pending')`, eventBody(8, 1))
 	w.exec(`INSERT INTO delivery (event_id, partner_id, type, body, state, created_at, due_at) VALUES ('00000000-0000-5000-8000-0000000000aa', 7, 'webhook.test', '{}', 'parked', '2024-01-01T00:00:00Z', '2024-01-01T00:00:09Z')`)
 	attempt := `INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error)

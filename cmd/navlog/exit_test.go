@@ -248,7 +248,7 @@ func TestAnswersOfReceiversAreShown(t *testing.T) {
 	}
 	var out bytes.Buffer
 	status := int32(500)
-	if err := (deliveryRow{}).print(&out, nil, []attemptRow{{Number: 2, Status: &status, Response: "out of order\n"}, {Number: 3}}); err != nil {
+	if err := printAttempts(&out, []attemptRow{{Number: 2, Status: &status, Response: "out of order\n"}, {Number: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), `answer 2  out of order\n`) || strings.Contains(out.String(), "answer 3") {

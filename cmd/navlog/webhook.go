@@ -150,15 +150,32 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 				inMs(a.DnsUs), inMs(a.ConnectUs), inMs(a.TlsUs), inMs(a.FirstByteUs), strings.ToValidUTF8(string(a.Response), "?"),
 			}
 		}
+		replaced, err := q.Corrections(ctx, cmd.Event)
+		if err != nil {
+			return fmt.Errorf("read the corrections of event %s: %w", cmd.Event, err)
+		}
+		before := make([]json.RawMessage, len(replaced))
+		for i, r := range replaced {
+			before[i] = r.Body
+		}
 		row := deliveryRow{d.EventID, d.PartnerID, d.Sequence, d.Type, d.State, d.Attempts, d.CreatedAt, d.DueAt, d.FinishedAt}
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(struct {
 				deliveryRow
-				Body json.RawMessage `json:"body"`
-				Log  []attemptRow    `json:"attemptLog"`
-			}{row, d.Body, attempts})
+				Body        json.RawMessage   `json:"body"`
+				CorrectedAt *time.Time        `json:"correctedAt,omitempty"`
+				Before      []json.RawMessage `json:"bodiesBefore,omitempty"` // oldest first
+				Log         []attemptRow      `json:"attemptLog"`
+			}{row, d.Body, d.CorrectedAt, before, attempts})
 		}
-		return row.print(s.Out, d.Body, attempts)
+		row.print(s.Out, d.Body)
+		if d.CorrectedAt != nil {
+			fmt.Fprintf(s.Out, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
+		}
+		for _, body := range before {
+			fmt.Fprintf(s.Out, "before    %s\n", body)
+		}
+		return printAttempts(s.Out, attempts)
 	})
 }
 
@@ -174,9 +191,12 @@ func inMs(us *int32) *float64 {
 	return &ms
 }
 
-func (d deliveryRow) print(out io.Writer, body []byte, attempts []attemptRow) error {
+func (d deliveryRow) print(out io.Writer, body []byte) {
 	fmt.Fprintf(out, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
 		d.ID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt), body)
+}
+
+func printAttempts(out io.Writer, attempts []attemptRow) error {
 	if len(attempts) == 0 {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"google.golang.org/protobuf/proto"
@@ -53,8 +54,23 @@ func TestWebhookCommands(t *testing.T) {
 	if len(shown.Log) != 1 || shown.Log[0].DNSMs == nil || *shown.Log[0].DNSMs != 1.5 || shown.Log[0].TLSMs != nil {
 		t.Errorf("shown %+v", shown)
 	}
-	if out, err := c.run("webhook", "show", event.String()); err != nil || !strings.Contains(out, "1.5 ms") || !strings.Contains(out, "refused") {
+	if out, err := c.run("webhook", "show", event.String()); err != nil || !strings.Contains(out, "1.5 ms") || !strings.Contains(out, "refused") || strings.Contains(out, "corrected") {
 		t.Errorf("%v:\n%s", err, out)
+	}
+	if err := db.New(postgres).CorrectDelivery(t.Context(), db.CorrectDeliveryParams{EventID: event, Body: []byte(`{"a":2}`)}); err != nil {
+		t.Fatal(err)
+	}
+	var corrected struct {
+		Body        struct{ A int }
+		CorrectedAt *time.Time
+		Before      []struct{ A int } `json:"bodiesBefore"`
+	}
+	c.json(&corrected, "webhook", "show", event.String())
+	if corrected.Body.A != 2 || corrected.CorrectedAt == nil || len(corrected.Before) != 1 || corrected.Before[0].A != 1 {
+		t.Errorf("shown %+v", corrected)
+	}
+	if out := c.mustRun("webhook", "show", event.String()); !strings.Contains(out, "\ncorrected 2") || !strings.Contains(out, `before    {"a":1}`) {
+		t.Errorf("a correction is not shown:\n%s", out)
 	}
 
 	for _, args := range [][]string{{"replay", event.String()}, {"replay-range", "7", "1", "2", "--state", "failed"}, {"test", "7"}} {

@@ -226,6 +226,7 @@ type deliveryJSON struct {
 	CreatedAt     string        `json:"createdAt"`
 	NextAttemptAt *string       `json:"nextAttemptAt"` // of one that is not finished
 	FinishedAt    *string       `json:"finishedAt"`
+	CorrectedAt   *string       `json:"correctedAt,omitempty"` // of one whose body was replaced
 	Attempts      []attemptJSON `json:"attempts"`
 }
 
@@ -272,7 +273,7 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	for _, r := range rows {
 		d := deliveryJSON{
 			EventID: r.EventID, Type: r.Type, State: r.State, CreatedAt: httpapi.Millis(r.CreatedAt),
-			FinishedAt: httpapi.MillisOrNull(r.FinishedAt), Attempts: append([]attemptJSON{}, byEvent[r.EventID]...),
+			FinishedAt: httpapi.MillisOrNull(r.FinishedAt), CorrectedAt: httpapi.MillisOrNull(r.CorrectedAt), Attempts: append([]attemptJSON{}, byEvent[r.EventID]...),
 		}
 		if r.Sequence > 0 {
 			d.Sequence = &r.Sequence

@@ -27,9 +27,12 @@ type broker struct {
 	adm     *kadm.Client
 }
 
-func newBroker(t *testing.T) *broker {
+func newBroker(t *testing.T) *broker { t.Helper(); return newCluster(t, 1) }
+
+// newCluster has as many brokers as it has replicas of each topic.
+func newCluster(t *testing.T, brokers int) *broker {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(1))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(brokers))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +40,7 @@ func newBroker(t *testing.T) *broker {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	c := DefaultConfig()
-	c.Brokers = cluster.ListenAddrs()
+	c.Brokers, c.ReplicationFactor = cluster.ListenAddrs(), int16(brokers)
 	b := &broker{t: t, ctx: ctx, options: c.Options()}
 	client := b.client()
 	b.adm = kadm.NewClient(client)
@@ -432,6 +435,48 @@ func TestEnsureTopics(t *testing.T) {
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
+		}
+	}
+}
+
+// Topics that were made by somebody else may lose what they acknowledged, or refuse a
+// batch: they are refused, each with the command that mends it. With one replica that is
+// said, and not refused.
+func TestEnsureTopicsThatCanLose(t *testing.T) {
+	for brokers, faults := range map[int]map[[2]string]string{
+		1: {
+			{"min.insync.replicas", "2"}:               `topic chain.1.log has min.insync.replicas="2" and must have 1 at most, or its 1 replicas would acknowledge nothing: run kafka-configs --alter --entity-type topics --entity-name chain.1.log --add-config min.insync.replicas=1`,
+			{"max.message.bytes", "1000"}:              `topic chain.1.log has max.message.bytes="1000" and must have 1048588 or more, or batches would be refused`,
+			{"max.message.bytes", "2000000"}:           "",
+			{"unclean.leader.election.enable", "true"}: "",
+		},
+		3: {
+			{"min.insync.replicas", "1"}:               `has min.insync.replicas="1" and must have 2 or more, or one of its 3 replicas alone would acknowledge, and take that with it`,
+			{"min.insync.replicas", "3"}:               "",
+			{"min.insync.replicas", "4"}:               "must have 2 at most",
+			{"unclean.leader.election.enable", "true"}: `has unclean.leader.election.enable="true" and must have false, or a replica that lacks acknowledged records could become the leader`,
+		},
+	} {
+		b := newCluster(t, brokers)
+		single, err := SingleReplicas(b.ctx, b.adm, chain)
+		b.must(err)
+		if want := map[int]int{1: 4, 3: 0}[brokers]; len(single) != want {
+			t.Errorf("with %d brokers %v have one replica", brokers, single)
+		}
+		topology := Topology{ReplicationFactor: int16(brokers), ReferralPartitions: 8}
+		for setting, want := range faults {
+			alter := func(op kadm.IncrementalOp) {
+				answers, err := b.adm.AlterTopicConfigs(b.ctx, []kadm.AlterConfig{{Op: op, Name: setting[0], Value: &setting[1]}}, LogTopic(chain))
+				b.must(err)
+				_, err = answers.On(LogTopic(chain), nil)
+				b.must(err)
+			}
+			alter(kadm.SetConfig)
+			err := EnsureTopics(b.ctx, b.adm, chain, topology)
+			if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+				t.Errorf("%d brokers, %v: %v", brokers, setting, err)
+			}
+			alter(kadm.DeleteConfig)
 		}
 	}
 }

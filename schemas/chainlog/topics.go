@@ -49,9 +49,13 @@ type topic struct {
 	partitions int32
 	ordered    bool // exactly one partition; the referral topics may have any number
 	configs    map[string]string
-	// required are compared at every start; the others only shape a new topic.
+	// required are compared at every start, and so is what safe asks for; the others
+	// only shape a new topic.
 	required map[string]string
 }
+
+// maxMessageBytes is the broker's own default, which holds a batch of MaxBatchBytes.
+const maxMessageBytes = 1_048_588
 
 func topics(chainID uint64, t Topology) []topic {
 	minISR := strconv.Itoa(max(1, int(t.ReplicationFactor)-1))
@@ -59,7 +63,7 @@ func topics(chainID uint64, t Topology) []topic {
 	keep := func(name string, partitions int32, ordered bool) topic {
 		return topic{name, partitions, ordered, map[string]string{
 			"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1",
-			"min.insync.replicas": minISR, "message.timestamp.type": "CreateTime", "max.message.bytes": "1048588",
+			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false", "message.timestamp.type": "CreateTime", "max.message.bytes": strconv.Itoa(maxMessageBytes),
 			// Records carry the block's time, which on a development chain may be far
 			// ahead; the broker's default refuses more than an hour.
 			"message.timestamp.after.max.ms": "9223372036854775807",
@@ -70,7 +74,7 @@ func topics(chainID uint64, t Topology) []topic {
 		keep(LogTopic(chainID), 1, true),
 		{CursorTopic(chainID), 1, true, map[string]string{
 			"cleanup.policy": "compact", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.1",
-			"min.insync.replicas": minISR,
+			"min.insync.replicas": minISR, "unclean.leader.election.enable": "false", "max.message.bytes": strconv.Itoa(maxMessageBytes),
 		}, compact},
 		keep(ReferralDeposits(chainID), t.ReferralPartitions, false),
 		keep(ReferralWithdrawals(chainID), t.ReferralPartitions, false),
@@ -79,8 +83,9 @@ func topics(chainID uint64, t Topology) []topic {
 
 // EnsureTopics makes the topics that are missing and checks the ones that are
 // there. A log whose records can expire, or a cursor that is not compacted, is
-// refused; so is a log with more than one partition. All faults are reported
-// at once.
+// refused; so is a log with more than one partition, and a topic that can lose what it
+// has acknowledged, or refuses a batch of MaxBatchBytes. All faults are reported at
+// once. One replica is not refused: see SingleReplicas.
 func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topology) error {
 	wanted := topics(chainID, t)
 	for _, w := range wanted {
@@ -156,15 +161,15 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 			faults = append(faults, fmt.Errorf("read configuration of topic %s: %w", w.name, err))
 			continue
 		}
-		faults = append(faults, w.faults(len(details[w.name].Partitions), config)...)
+		faults = append(faults, w.faults(details[w.name], config)...)
 	}
 	return errors.Join(faults...)
 }
 
 // faults lists what is wrong with a topic as it is.
-func (w topic) faults(partitions int, config kadm.ResourceConfig) (faults []error) {
-	if w.ordered && partitions != 1 {
-		faults = append(faults, fmt.Errorf("topic %s has %d partitions and must have exactly 1, because its order is the chain's order: recreate it", w.name, partitions))
+func (w topic) faults(detail kadm.TopicDetail, config kadm.ResourceConfig) (faults []error) {
+	if n := len(detail.Partitions); w.ordered && n != 1 {
+		faults = append(faults, fmt.Errorf("topic %s has %d partitions and must have exactly 1, because its order is the chain's order: recreate it", w.name, n))
 	}
 	have := map[string]string{}
 	for _, c := range config.Configs {
@@ -172,8 +177,60 @@ func (w topic) faults(partitions int, config kadm.ResourceConfig) (faults []erro
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.required)) {
 		if want := w.required[key]; have[key] != want {
-			faults = append(faults, fmt.Errorf("topic %s has %s=%q and must have %q, or records that cannot be replaced would be deleted: run kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", w.name, key, have[key], want, w.name, key, want))
+			faults = append(faults, w.fault(key, have[key], strconv.Quote(want), "or records that cannot be replaced would be deleted", want))
 		}
 	}
+	return append(faults, w.unsafe(replicas(detail), have)...)
+}
+
+func (w topic) fault(key, have, must, why, set string) error {
+	return fmt.Errorf("topic %s has %s=%q and must have %s, %s: run kafka-configs --alter --entity-type topics --entity-name %s --add-config %s=%s", w.name, key, have, must, why, w.name, key, set)
+}
+
+// unsafe lists by what a topic of so many replicas can lose what it has acknowledged, or
+// refuse what is written. A key that a broker does not tell is left to it.
+func (w topic) unsafe(replicas int, have map[string]string) (faults []error) {
+	const isr, unclean, size = "min.insync.replicas", "unclean.leader.election.enable", "max.message.bytes"
+	if n, err := strconv.Atoi(have[isr]); err == nil && replicas > 2 && n < 2 {
+		faults = append(faults, w.fault(isr, have[isr], "2 or more", fmt.Sprintf("or one of its %d replicas alone would acknowledge, and take that with it", replicas), "2"))
+	} else if err == nil && n > replicas && replicas > 0 {
+		faults = append(faults, w.fault(isr, have[isr], fmt.Sprintf("%d at most", max(1, replicas-1)), fmt.Sprintf("or its %d replicas would acknowledge nothing", replicas), strconv.Itoa(max(1, replicas-1))))
+	}
+	if have[unclean] == "true" && replicas > 1 {
+		faults = append(faults, w.fault(unclean, have[unclean], "false", "or a replica that lacks acknowledged records could become the leader", "false"))
+	}
+	if n, err := strconv.Atoi(have[size]); err == nil && n < maxMessageBytes {
+		faults = append(faults, w.fault(size, have[size], fmt.Sprintf("%d or more", maxMessageBytes), "or batches would be refused", strconv.Itoa(maxMessageBytes)))
+	}
 	return faults
+}
+
+// replicas is how many the partition with the fewest has.
+func replicas(detail kadm.TopicDetail) int {
+	fewest := 0
+	for i, p := range detail.Partitions.Sorted() {
+		if n := len(p.Replicas); i == 0 || n < fewest {
+			fewest = n
+		}
+	}
+	return fewest
+}
+
+// SingleReplicas names the topics of a chain that are on one disk: what that loses is
+// lost. Enough for development.
+func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]string, error) {
+	details, err := adm.ListTopics(ctx, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID))
+	if err == nil {
+		err = details.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list topics: %w", err)
+	}
+	var single []string
+	for _, d := range details.Sorted() {
+		if replicas(d) == 1 {
+			single = append(single, d.Topic)
+		}
+	}
+	return single, nil
 }

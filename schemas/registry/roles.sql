@@ -40,12 +40,13 @@ GRANT SELECT, INSERT, UPDATE ON rate_bucket TO navlog_serve;
 
 -- Everything about deliveries, and where and with which secret a partner is told.
 GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, retention TO navlog_dispatch;
+GRANT SELECT, INSERT ON correction TO navlog_dispatch;
 GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
 GRANT SELECT ON partner, endpoint TO navlog_dispatch;
 
 -- Operators: partners, keys and secrets, and what they ask dispatch for.
 GRANT SELECT, INSERT, UPDATE ON partner, api_key, endpoint TO navlog_operator;
 GRANT SELECT, INSERT ON command, audit TO navlog_operator;
-GRANT SELECT ON delivery, attempt, breaker, stream, position, dead_record, dispatcher, generation, program_status TO navlog_operator;
+GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_record, dispatcher, generation, program_status TO navlog_operator;
 GRANT UPDATE (retry_at) ON dead_record TO navlog_operator;
 GRANT UPDATE (log_id) ON position TO navlog_operator;

@@ -43,6 +43,7 @@ func TestReadinessIsAlerted(t *testing.T) {
 		"max by (program) (navlog_ready) == 0",
 		`absent(navlog_ready{program="ingest"})`, `absent(navlog_ready{program="project"})`,
 		`absent(navlog_ready{program="serve"})`, `absent(navlog_ready{program="dispatch"})`,
+		"max(navlog_projections_open_transaction_seconds) > 90", "max(navlog_dispatch_open_transaction_seconds) > 90", // chainlog.HangingAfter
 	} {
 		if !strings.Contains(string(alerts), rule) {
 			t.Errorf("no alert has %q", rule)

@@ -10,37 +10,32 @@ import (
 	"time"
 )
 
-// build makes navlog, with the text before in one of its files replaced by after; "" changes
-// nothing.
+// build makes navlog with the text before in one of its files replaced by after.
 func build(t *testing.T, file, before, after string) string {
 	t.Helper()
 	dir := t.TempDir()
-	arguments := []string{"build", "-o", filepath.Join(dir, "navlog")}
-	if file != "" {
-		original, err := filepath.Abs(filepath.Join("../../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		source, err := os.ReadFile(original)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(string(source), before); n != 1 {
-			t.Fatalf("%s holds %q %d times, so that the fault cannot be planted", file, before, n)
-		}
-		changed := filepath.Join(dir, "changed.go")
-		overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, content := range map[string][]byte{changed: []byte(strings.Replace(string(source), before, after, 1)), filepath.Join(dir, "overlay.json"): overlay} {
-			if err := os.WriteFile(name, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		arguments = append(arguments, "-overlay", filepath.Join(dir, "overlay.json"))
+	original, err := filepath.Abs(filepath.Join("../../..", file))
+	if err != nil {
+		t.Fatal(err)
 	}
-	command := exec.Command("go", append(arguments, "./cmd/navlog")...)
+	source, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), before); n != 1 {
+		t.Fatalf("%s holds %q %d times, so that the fault cannot be planted", file, before, n)
+	}
+	changed, overlaid := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{changed: []byte(strings.Replace(string(source), before, after, 1)), overlaid: overlay} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command("go", "build", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"), "./cmd/navlog")
 	command.Dir = "../../.."
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build navlog: %v\n%s", err, out)
@@ -49,17 +44,18 @@ func build(t *testing.T, file, before, after string) string {
 }
 
 // The oracle is worth what it finds: a dispatcher that makes a fourth retry, and one
-// that posts everything twice, turn a seed red, and the one that is ours does not.
+// that posts everything twice, turn a seed red. (That ours does not, make
+// chaos-dispatch shows.)
 func TestPlantedFaults(t *testing.T) {
 	if testing.Short() {
-		t.Skip("builds navlog three times and runs a seed with each")
+		t.Skip("builds navlog twice and runs a seed with each")
 	}
 	for _, c := range []struct{ what, file, before, after, want string }{
-		{"nothing", "", "", "", ""},
 		{"a fourth retry", "dispatch/config.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", "no more than 1 + 3 are promised"},
 		{"every POST twice", "dispatch/attempt.go", "	r := d.poster.post(", "	d.poster.post(context.WithoutCancel(ctx), a.endpoint, m)\n	r := d.poster.post(", "posts came too often"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()                                     // they wait, most of the time
 			data, err := os.MkdirTemp("", "navlog-planted-") // t.TempDir lets no other user pass, and PostgreSQL may run as one
 			if err == nil {
 				err = os.Chmod(data, 0o755)
@@ -69,14 +65,7 @@ func TestPlantedFaults(t *testing.T) {
 			}
 			t.Cleanup(func() { os.RemoveAll(data) })
 			run := chaos{Data: data, Navlog: build(t, c.file, c.before, c.after), Seeds: 1, First: 1, Events: 70, Settle: 90 * time.Second}
-			if c.want != "" {
-				run.Settle = 40 * time.Second // it may never
-			}
-			sum, err := run.run(t.Context())
-			switch {
-			case c.want == "" && err != nil:
-				t.Errorf("a sound dispatcher is refused: %v", err)
-			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			if sum, err := run.run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("the fault is not found: %+v, %v", sum, err)
 			}
 		})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/navlog/navlog/deploy/referrals"
 )
 
@@ -91,20 +93,32 @@ func (r *run) judge(ctx context.Context, t tally) (tally, error) {
 	stories := r.receiver.stories()
 	lost := l.lost(stories, r.down(), r.mute())
 	t.lost = len(lost)
-	faults := append(lost, r.receiver.wrong(), sequences(stories, r.down(), r.mute()))
 	bound := l.bound(stories)
 	for partner, n := range extra(stories) {
 		t.extra, t.bound = t.extra+n, t.bound+bound[partner]
+	}
+	judged, final := r.final(l, stories)
+	faults := append(lost, r.receiver.wrong(), sequences(stories, r.down(), r.mute()), final)
+	if final == nil && judged == 0 {
+		faults = append(faults, errors.New("something happened to every event that was refused, so that no waits were judged"))
+	}
+	// Later seeds know nothing of what waits here.
+	return t, errors.Join(append(faults, r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
+}
+
+// final is what no waiting mends: a POST that came too often, too early or once too
+// many. What excuses one is known before it comes. It also tells of how many events
+// the waits were judged.
+func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err error) {
+	var faults []error
+	bound := l.bound(stories)
+	for partner, n := range extra(stories) {
 		if n > bound[partner] {
 			faults = append(faults, fmt.Errorf("partner %d: %d posts came too often, and only %d were under way when it changed hands", partner, n, bound[partner]))
 		}
 	}
-	judged, err := l.schedule(stories, r.down())
-	if err == nil && judged == 0 {
-		err = errors.New("something happened to every event that was refused, so that no waits were judged")
-	}
-	// Later seeds know nothing of what waits here.
-	return t, errors.Join(append(faults, err, r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
+	judged, err = l.schedule(stories, r.down())
+	return judged, errors.Join(append(faults, err)...)
 }
 
 func (r *run) start(i int) (err error) {
@@ -244,15 +258,20 @@ func (r *run) revive() error {
 	return nil
 }
 
-// settle waits until every event is where it is to end, or too long.
+// settle waits until every event is where it is to end, something is wrong for good,
+// or too long.
 func (r *run) settle(ctx context.Context) error {
 	for deadline := time.Now().Add(r.Settle); ; {
 		l, err := r.ledger(ctx)
 		if err != nil {
 			return err
 		}
-		if len(l.lost(r.receiver.stories(), r.down(), r.mute())) == 0 || time.Now().After(deadline) {
+		stories := r.receiver.stories()
+		if len(l.lost(stories, r.down(), r.mute())) == 0 || time.Now().After(deadline) {
 			return nil
+		}
+		if _, wrong := r.final(l, stories); wrong != nil {
+			return nil // judge says what
 		}
 		if err := r.pause(ctx, 200*time.Millisecond); err != nil {
 			return err

@@ -210,21 +210,22 @@ func (q *Queries) EventsAfter(ctx context.Context, arg EventsAfterParams) ([]Eve
 }
 
 const getDelivery = `-- name: GetDelivery :one
-SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery WHERE event_id = $1
 `
 
 type GetDeliveryRow struct {
-	EventID    uuid.UUID
-	PartnerID  int64
-	Sequence   int64
-	Type       string
-	Body       []byte
-	State      string
-	Attempts   int32
-	DueAt      time.Time
-	CreatedAt  time.Time
-	FinishedAt *time.Time
+	EventID     uuid.UUID
+	PartnerID   int64
+	Sequence    int64
+	Type        string
+	Body        []byte
+	State       string
+	Attempts    int32
+	DueAt       time.Time
+	CreatedAt   time.Time
+	FinishedAt  *time.Time
+	CorrectedAt *time.Time
 }
 
 func (q *Queries) GetDelivery(ctx context.Context, eventID uuid.UUID) (GetDeliveryRow, error) {
@@ -241,6 +242,7 @@ func (q *Queries) GetDelivery(ctx context.Context, eventID uuid.UUID) (GetDelive
 		&i.DueAt,
 		&i.CreatedAt,
 		&i.FinishedAt,
+		&i.CorrectedAt,
 	)
 	return i, err
 }
@@ -271,7 +273,7 @@ func (q *Queries) LastSuccess(ctx context.Context, partnerID int64) (*time.Time,
 }
 
 const listDeliveries = `-- name: ListDeliveries :many
-SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at
+SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery d WHERE partner_id = $1 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $2 OFFSET $3
 `
 
@@ -282,14 +284,15 @@ type ListDeliveriesParams struct {
 }
 
 type ListDeliveriesRow struct {
-	EventID    uuid.UUID
-	Sequence   int64
-	Type       string
-	State      string
-	Attempts   int32
-	DueAt      time.Time
-	CreatedAt  time.Time
-	FinishedAt *time.Time
+	EventID     uuid.UUID
+	Sequence    int64
+	Type        string
+	State       string
+	Attempts    int32
+	DueAt       time.Time
+	CreatedAt   time.Time
+	FinishedAt  *time.Time
+	CorrectedAt *time.Time
 }
 
 // Newest first. Sequence 0: a test event, which has none.
@@ -311,6 +314,7 @@ func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) 
 			&i.DueAt,
 			&i.CreatedAt,
 			&i.FinishedAt,
+			&i.CorrectedAt,
 		); err != nil {
 			return nil, err
 		}

@@ -97,6 +97,67 @@ func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, 
 	return i, err
 }
 
+const correctDelivery = `-- name: CorrectDelivery :exec
+WITH replaced AS (
+  INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o WHERE o.event_id = $5
+)
+UPDATE delivery d SET body = $1, block_hash = $2, log_index = $3::bigint, seq = $4::bigint,
+  revision = d.revision + 1, corrected_at = clock_timestamp()
+WHERE d.event_id = $5
+`
+
+type CorrectDeliveryParams struct {
+	Body      []byte
+	BlockHash []byte
+	LogIndex  int64
+	Seq       int64
+	EventID   uuid.UUID
+}
+
+// Replaces the body of a delivery by what is true since its transaction was mined
+// again, and keeps the old one.
+func (q *Queries) CorrectDelivery(ctx context.Context, arg CorrectDeliveryParams) error {
+	_, err := q.db.Exec(ctx, correctDelivery,
+		arg.Body,
+		arg.BlockHash,
+		arg.LogIndex,
+		arg.Seq,
+		arg.EventID,
+	)
+	return err
+}
+
+const corrections = `-- name: Corrections :many
+SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision
+`
+
+type CorrectionsRow struct {
+	Revision   int32
+	Body       []byte
+	ReplacedAt time.Time
+}
+
+// The bodies that an event had before.
+func (q *Queries) Corrections(ctx context.Context, eventID uuid.UUID) ([]CorrectionsRow, error) {
+	rows, err := q.db.Query(ctx, corrections, eventID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []CorrectionsRow
+	for rows.Next() {
+		var i CorrectionsRow
+		if err := rows.Scan(&i.Revision, &i.Body, &i.ReplacedAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const countBreakers = `-- name: CountBreakers :one
 SELECT count(*) FROM breaker
 `
@@ -209,13 +270,13 @@ func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
 }
 
 const dueDeliveries = `-- name: DueDeliveries :many
-SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts FROM (
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
+SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision FROM (
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT $3::integer)
   UNION ALL
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = $1 AND d.state = 'parked' AND d.due_at <= now()
       AND NOT (d.event_id = ANY($2::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT $3::integer)
@@ -235,6 +296,7 @@ type DueDeliveriesRow struct {
 	Body     []byte
 	State    string
 	Attempts int32
+	Revision int32
 }
 
 // The next in turn. The two states are asked apart, for only so does the index
@@ -255,6 +317,7 @@ func (q *Queries) DueDeliveries(ctx context.Context, arg DueDeliveriesParams) ([
 			&i.Body,
 			&i.State,
 			&i.Attempts,
+			&i.Revision,
 		); err != nil {
 			return nil, err
 		}
@@ -316,16 +379,16 @@ func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 
 const finishAttempts = `-- name: FinishAttempts :many
 WITH result AS MATERIALIZED (
-  SELECT n.event_id, n.partner_id, n.fence, n.state, n.attempts, n.wait_ms, n.finished, n.url, n.endpoint_version, n.started_at, n.duration_ms, n.status, n.error, n.response, n.dns_us, n.connect_us, n.tls_us, n.first_byte_us, before.last, before.known FROM (
+  SELECT n.event_id, n.partner_id, n.fence, n.state, n.attempts, n.revision, n.wait_ms, n.finished, n.url, n.endpoint_version, n.started_at, n.duration_ms, n.status, n.error, n.response, n.dns_us, n.connect_us, n.tls_us, n.first_byte_us, before.last, before.known FROM (
     SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
       unnest($3::bigint[]) AS fence, unnest($4::text[]) AS state,
-      unnest($5::integer[]) AS attempts, unnest($6::bigint[]) AS wait_ms,
-      unnest($7::boolean[]) AS finished, unnest($8::text[]) AS url,
-      unnest($9::bigint[]) AS endpoint_version, unnest($10::timestamptz[]) AS started_at,
-      unnest($11::integer[]) AS duration_ms, unnest($12::integer[]) AS status,
-      unnest($13::text[]) AS error, unnest($14::bytea[]) AS response,
-      unnest($15::integer[]) AS dns_us, unnest($16::integer[]) AS connect_us,
-      unnest($17::integer[]) AS tls_us, unnest($18::integer[]) AS first_byte_us
+      unnest($5::integer[]) AS attempts, unnest($6::integer[]) AS revision, unnest($7::bigint[]) AS wait_ms,
+      unnest($8::boolean[]) AS finished, unnest($9::text[]) AS url,
+      unnest($10::bigint[]) AS endpoint_version, unnest($11::timestamptz[]) AS started_at,
+      unnest($12::integer[]) AS duration_ms, unnest($13::integer[]) AS status,
+      unnest($14::text[]) AS error, unnest($15::bytea[]) AS response,
+      unnest($16::integer[]) AS dns_us, unnest($17::integer[]) AS connect_us,
+      unnest($18::integer[]) AS tls_us, unnest($19::integer[]) AS first_byte_us
   ) n, LATERAL (
     SELECT coalesce(max(newest.number), 0) AS last, coalesce(bool_or(newest.started_at = n.started_at), false) AS known
     FROM (SELECT a.number, a.started_at FROM attempt a WHERE a.event_id = n.event_id ORDER BY a.number DESC LIMIT 8) newest
@@ -333,8 +396,9 @@ WITH result AS MATERIALIZED (
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
     due_at = now() + r.wait_ms * interval '1 millisecond',
-    finished_at = CASE WHEN r.finished THEN now() END
-  FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $19 AND l.fence = r.fence
+    finished_at = CASE WHEN r.finished THEN now() END,
+    corrected_at = CASE WHEN d.revision = r.revision THEN d.corrected_at ELSE now() END
+  FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
   WHERE d.event_id = r.event_id AND NOT r.known
   RETURNING d.event_id
 ), logged AS (
@@ -345,11 +409,11 @@ WITH result AS MATERIALIZED (
   FROM result r WHERE NOT r.known
 ), trimmed AS (
   DELETE FROM attempt a USING result r
-  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - $20::integer AND NOT r.known
+  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - $21::integer AND NOT r.known
 )
 SELECT event_id FROM done
 UNION ALL
-SELECT r.event_id FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $19 AND l.fence = r.fence
+SELECT r.event_id FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
 WHERE r.known
 `
 
@@ -359,6 +423,7 @@ type FinishAttemptsParams struct {
 	Fences           []int64
 	States           []string
 	Attempts         []int32
+	Revisions        []int32
 	WaitMs           []int64
 	Finished         []bool
 	Urls             []string
@@ -381,7 +446,8 @@ type FinishAttemptsParams struct {
 // partner and will send it again. Written twice, because the answer to the first
 // time was lost, an attempt is still one, and what came of its delivery since then,
 // a replay for instance, stays. Of an event the last attempts are kept, and a written
-// one is looked for among the newest: what is read does not grow with their number.
+// one is looked for among the newest: what is read does not grow with their number. A
+// POST whose body was replaced meanwhile ends before the correction.
 func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,
@@ -389,6 +455,7 @@ func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) 
 		arg.Fences,
 		arg.States,
 		arg.Attempts,
+		arg.Revisions,
 		arg.WaitMs,
 		arg.Finished,
 		arg.Urls,
@@ -535,22 +602,28 @@ func (q *Queries) GivenUp(ctx context.Context, atMost int32) (GivenUpRow, error)
 }
 
 const insertDeliveries = `-- name: InsertDeliveries :exec
-INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
+INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
-  CASE WHEN n.state = 'no_endpoint' THEN clock.at END
+  CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq
 FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
   (SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
     unnest($3::bigint[]) AS sequence, unnest($4::text[]) AS type,
-    unnest($5::bytea[]) AS body, unnest($6::text[]) AS state) n
+    unnest($5::bytea[]) AS body, unnest($6::text[]) AS state,
+    unnest($7::bytea[]) AS tx_hash, unnest($8::bytea[]) AS block_hash,
+    unnest($9::bigint[]) AS log_index, unnest($10::bigint[]) AS seq) n
 `
 
 type InsertDeliveriesParams struct {
-	EventIds   []uuid.UUID
-	PartnerIds []int64
-	Sequences  []int64
-	Types      []string
-	Bodies     [][]byte
-	States     []string
+	EventIds    []uuid.UUID
+	PartnerIds  []int64
+	Sequences   []int64
+	Types       []string
+	Bodies      [][]byte
+	States      []string
+	TxHashes    [][]byte
+	BlockHashes [][]byte
+	LogIndexes  []int64
+	Seqs        []int64
 }
 
 // clock_timestamp, and not the start of the transaction: a partner's times must
@@ -564,6 +637,10 @@ func (q *Queries) InsertDeliveries(ctx context.Context, arg InsertDeliveriesPara
 		arg.Types,
 		arg.Bodies,
 		arg.States,
+		arg.TxHashes,
+		arg.BlockHashes,
+		arg.LogIndexes,
+		arg.Seqs,
 	)
 	return err
 }
@@ -592,16 +669,31 @@ func (q *Queries) InsertTest(ctx context.Context, arg InsertTestParams) error {
 }
 
 const knownDeliveries = `-- name: KnownDeliveries :many
-SELECT event_id, body FROM delivery WHERE event_id = ANY($1::uuid[])
+SELECT event_id, partner_id, type, body, tx_hash, block_hash, coalesce(log_index, -1)::bigint AS log_index, coalesce(seq, 0)::bigint AS seq
+FROM delivery d WHERE event_id = ANY($1::uuid[]) OR tx_hash = ANY($2::bytea[])
+ORDER BY d.partner_id, d.sequence
 `
 
-type KnownDeliveriesRow struct {
-	EventID uuid.UUID
-	Body    []byte
+type KnownDeliveriesParams struct {
+	EventIds []uuid.UUID
+	TxHashes [][]byte
 }
 
-func (q *Queries) KnownDeliveries(ctx context.Context, eventIds []uuid.UUID) ([]KnownDeliveriesRow, error) {
-	rows, err := q.db.Query(ctx, knownDeliveries, eventIds)
+type KnownDeliveriesRow struct {
+	EventID   uuid.UUID
+	PartnerID int64
+	Type      string
+	Body      []byte
+	TxHash    []byte
+	BlockHash []byte
+	LogIndex  int64
+	Seq       int64
+}
+
+// Those with one of these ids, and those of one of these transactions; in the order of
+// their sequences.
+func (q *Queries) KnownDeliveries(ctx context.Context, arg KnownDeliveriesParams) ([]KnownDeliveriesRow, error) {
+	rows, err := q.db.Query(ctx, knownDeliveries, arg.EventIds, arg.TxHashes)
 	if err != nil {
 		return nil, err
 	}
@@ -609,7 +701,16 @@ func (q *Queries) KnownDeliveries(ctx context.Context, eventIds []uuid.UUID) ([]
 	var items []KnownDeliveriesRow
 	for rows.Next() {
 		var i KnownDeliveriesRow
-		if err := rows.Scan(&i.EventID, &i.Body); err != nil {
+		if err := rows.Scan(
+			&i.EventID,
+			&i.PartnerID,
+			&i.Type,
+			&i.Body,
+			&i.TxHash,
+			&i.BlockHash,
+			&i.LogIndex,
+			&i.Seq,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

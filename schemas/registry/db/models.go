@@ -77,6 +77,13 @@ type Command struct {
 	DueAt         time.Time
 }
 
+type Correction struct {
+	EventID    uuid.UUID
+	Revision   int32
+	Body       []byte
+	ReplacedAt time.Time
+}
+
 type DeadRecord struct {
 	TopicID    uuid.UUID
 	Partition  int32
@@ -93,16 +100,22 @@ type DeadRecord struct {
 }
 
 type Delivery struct {
-	EventID    uuid.UUID
-	PartnerID  int64
-	Sequence   *int64
-	Type       string
-	Body       []byte
-	State      string
-	Attempts   int32
-	DueAt      time.Time
-	CreatedAt  time.Time
-	FinishedAt *time.Time
+	EventID     uuid.UUID
+	PartnerID   int64
+	Sequence    *int64
+	Type        string
+	Body        []byte
+	State       string
+	Attempts    int32
+	DueAt       time.Time
+	CreatedAt   time.Time
+	FinishedAt  *time.Time
+	TxHash      []byte
+	BlockHash   []byte
+	LogIndex    *int64
+	Seq         *int64
+	Revision    int32
+	CorrectedAt *time.Time
 }
 
 type Dispatcher struct {

@@ -1,6 +1,6 @@
 -- name: ListDeliveries :many
 -- Newest first. Sequence 0: a test event, which has none.
-SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at
+SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery d WHERE partner_id = $1 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $2 OFFSET $3;
 
 -- name: CountDeliveries :one
@@ -46,7 +46,7 @@ FROM delivery d WHERE (sqlc.arg(partner_id)::bigint = 0 OR partner_id = sqlc.arg
 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit');
 
 -- name: GetDelivery :one
-SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at
+SELECT event_id, partner_id, coalesce(sequence, 0)::bigint AS sequence, type, body, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery WHERE event_id = $1;
 
 -- name: AttemptLog :many

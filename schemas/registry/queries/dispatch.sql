@@ -50,7 +50,25 @@ WHERE topic_id = ANY(sqlc.arg(topic_ids)::uuid[]) ORDER BY topic_id, partition F
 INSERT INTO adopted (partner_id) SELECT unnest(sqlc.arg(partner_ids)::bigint[]) ON CONFLICT DO NOTHING;
 
 -- name: KnownDeliveries :many
-SELECT event_id, body FROM delivery WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]);
+-- Those with one of these ids, and those of one of these transactions; in the order of
+-- their sequences.
+SELECT event_id, partner_id, type, body, tx_hash, block_hash, coalesce(log_index, -1)::bigint AS log_index, coalesce(seq, 0)::bigint AS seq
+FROM delivery d WHERE event_id = ANY(sqlc.arg(event_ids)::uuid[]) OR tx_hash = ANY(sqlc.arg(tx_hashes)::bytea[])
+ORDER BY d.partner_id, d.sequence;
+
+-- name: CorrectDelivery :exec
+-- Replaces the body of a delivery by what is true since its transaction was mined
+-- again, and keeps the old one.
+WITH replaced AS (
+  INSERT INTO correction (event_id, revision, body) SELECT o.event_id, o.revision, o.body FROM delivery o WHERE o.event_id = sqlc.arg(event_id)
+)
+UPDATE delivery d SET body = sqlc.arg(body), block_hash = sqlc.arg(block_hash), log_index = sqlc.arg(log_index)::bigint, seq = sqlc.arg(seq)::bigint,
+  revision = d.revision + 1, corrected_at = clock_timestamp()
+WHERE d.event_id = sqlc.arg(event_id);
+
+-- name: Corrections :many
+-- The bodies that an event had before.
+SELECT revision, body, replaced_at FROM correction WHERE event_id = $1 ORDER BY revision;
 
 -- name: Reachable :many
 -- Those of the partners that can be told: known, not disabled, with a URL.
@@ -61,13 +79,15 @@ WHERE e.partner_id = ANY(sqlc.arg(partner_ids)::bigint[]) AND e.url IS NOT NULL 
 -- clock_timestamp, and not the start of the transaction: a partner's times must
 -- not go backwards while its sequence goes on, and the sequence's lock may have
 -- been waited for.
-INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at)
+INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at, due_at, finished_at, tx_hash, block_hash, log_index, seq)
 SELECT n.event_id, n.partner_id, n.sequence, n.type, n.body, n.state, clock.at, clock.at,
-  CASE WHEN n.state = 'no_endpoint' THEN clock.at END
+  CASE WHEN n.state = 'no_endpoint' THEN clock.at END, n.tx_hash, n.block_hash, n.log_index, n.seq
 FROM (SELECT clock_timestamp() AS at OFFSET 0) clock,
   (SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
     unnest(sqlc.arg(sequences)::bigint[]) AS sequence, unnest(sqlc.arg(types)::text[]) AS type,
-    unnest(sqlc.arg(bodies)::bytea[]) AS body, unnest(sqlc.arg(states)::text[]) AS state) n;
+    unnest(sqlc.arg(bodies)::bytea[]) AS body, unnest(sqlc.arg(states)::text[]) AS state,
+    unnest(sqlc.arg(tx_hashes)::bytea[]) AS tx_hash, unnest(sqlc.arg(block_hashes)::bytea[]) AS block_hash,
+    unnest(sqlc.arg(log_indexes)::bigint[]) AS log_index, unnest(sqlc.arg(seqs)::bigint[]) AS seq) n;
 
 -- name: InsertTest :exec
 -- A test event is a delivery without a sequence: it is sent, retried, parked
@@ -134,13 +154,13 @@ WHERE owner = sqlc.arg(owner) AND partner_id = sqlc.arg(partner_id) AND fence = 
 -- name: DueDeliveries :many
 -- The next in turn. The two states are asked apart, for only so does the index
 -- give each in its order.
-SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts FROM (
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
+SELECT due.event_id, due.sequence, due.type, due.body, due.state, due.attempts, due.revision FROM (
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'pending' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
   UNION ALL
-  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.due_at, d.sequence FROM delivery d
+  (SELECT d.event_id, d.type, d.body, d.state, d.attempts, d.revision, d.due_at, d.sequence FROM delivery d
     WHERE d.partner_id = sqlc.arg(partner_id) AND d.state = 'parked' AND d.due_at <= now()
       AND NOT (d.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
     ORDER BY d.due_at, d.sequence LIMIT sqlc.arg(max_rows)::integer)
@@ -163,12 +183,13 @@ SELECT coalesce((
 -- partner and will send it again. Written twice, because the answer to the first
 -- time was lost, an attempt is still one, and what came of its delivery since then,
 -- a replay for instance, stays. Of an event the last attempts are kept, and a written
--- one is looked for among the newest: what is read does not grow with their number.
+-- one is looked for among the newest: what is read does not grow with their number. A
+-- POST whose body was replaced meanwhile ends before the correction.
 WITH result AS MATERIALIZED (
   SELECT n.*, before.last, before.known FROM (
     SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
       unnest(sqlc.arg(fences)::bigint[]) AS fence, unnest(sqlc.arg(states)::text[]) AS state,
-      unnest(sqlc.arg(attempts)::integer[]) AS attempts, unnest(sqlc.arg(wait_ms)::bigint[]) AS wait_ms,
+      unnest(sqlc.arg(attempts)::integer[]) AS attempts, unnest(sqlc.arg(revisions)::integer[]) AS revision, unnest(sqlc.arg(wait_ms)::bigint[]) AS wait_ms,
       unnest(sqlc.arg(finished)::boolean[]) AS finished, unnest(sqlc.arg(urls)::text[]) AS url,
       unnest(sqlc.arg(endpoint_versions)::bigint[]) AS endpoint_version, unnest(sqlc.arg(started_at)::timestamptz[]) AS started_at,
       unnest(sqlc.arg(duration_ms)::integer[]) AS duration_ms, unnest(sqlc.arg(statuses)::integer[]) AS status,
@@ -182,7 +203,8 @@ WITH result AS MATERIALIZED (
 ), done AS (
   UPDATE delivery d SET state = r.state, attempts = r.attempts,
     due_at = now() + r.wait_ms * interval '1 millisecond',
-    finished_at = CASE WHEN r.finished THEN now() END
+    finished_at = CASE WHEN r.finished THEN now() END,
+    corrected_at = CASE WHEN d.revision = r.revision THEN d.corrected_at ELSE now() END
   FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
   WHERE d.event_id = r.event_id AND NOT r.known
   RETURNING d.event_id

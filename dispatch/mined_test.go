@@ -1,0 +1,168 @@
+package dispatch
+
+import (
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// mined is a deposit of a transaction as it was mined the n-th time: with another block
+// and time, log index and number in the log.
+func (f *fixture) mined(partner uint32, tx, n int, logIndex uint32, assets int64) *event.Referral {
+	r := referral(f.T, event.Referral_KIND_DEPOSIT, partner, tx, contracts.DepositAccepted{
+		DepositID: big.NewInt(1), Owner: userAddress, PartnerID: partner, Sender: userAddress, Assets: big.NewInt(assets), Shares: big.NewInt(1),
+	})
+	r.Seq = uint64(1000*n) + uint64(logIndex)
+	r.Log.BlockNumber, r.Log.BlockTime, r.Log.LogIndex = 1000+uint64(n), 1_700_000_000+uint64(n), logIndex
+	r.Log.BlockHash[0] = byte(n)
+	return r
+}
+
+func (f *fixture) told(referrals ...*event.Referral) (values [][]byte) {
+	for _, r := range referrals {
+		values = append(values, encode(f.T, proto.Clone(r).(*event.Referral)))
+	}
+	return values
+}
+
+// saying counts the deliveries whose body has all of these parts.
+func (f *fixture) saying(parts ...string) int64 {
+	return f.number("SELECT count(*) FROM delivery WHERE convert_from(body, 'UTF8') LIKE $1", "%"+strings.Join(parts, "%")+"%")
+}
+
+// A transaction with two deposits is told of and then mined again, in another block and
+// at other log indexes, the first where the second was: both stay the events that they
+// were, each in its place, are not told again, and say what is true. Reading everything
+// again changes nothing; mined a third time, they say that.
+func TestMinedAgain(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition() // as a partner's are in one
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	d := f.start(nil)
+	topic := chainlog.ReferralDeposits(testChain)
+	f.produce(topic, f.told(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222))...)
+	f.eventually("delivered", f.in(registry.Delivered, 2))
+	first, second := f.text("SELECT event_id::text FROM delivery WHERE sequence = 1"), f.text("SELECT event_id::text FROM delivery WHERE sequence = 2")
+	say := func(what string, block, one, two int) {
+		t.Helper()
+		for id, logIndex := range map[string]string{first: fmt.Sprintf("111\"%%\"%d\",\"logIndex\":%d,", block, one), second: fmt.Sprintf("222\"%%\"%d\",\"logIndex\":%d,", block, two)} {
+			if f.saying(`"id":"`+id+`"`, logIndex) != 1 {
+				t.Errorf("%s, the event %s does not say %s: %s", what, id, logIndex, f.text("SELECT convert_from(body, 'UTF8') FROM delivery WHERE event_id = $1::text::uuid", id))
+			}
+		}
+	}
+	say("at first", 1001, 3, 5)
+
+	f.produce(topic, f.told(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222))...)
+	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 2 })
+	say("mined again", 1002, 5, 7)
+	if n := f.number("SELECT count(*) FROM delivery JOIN attempt USING (event_id) WHERE state = 'delivered' AND corrected_at > started_at"); n != 2 {
+		t.Errorf("%d of 2 deliveries say that they were corrected after they were told", n)
+	}
+
+	f.exec("UPDATE position SET next_offset = 0") // what comes next finds that out
+	f.produce(topic, f.told(f.mined(7, 1, 3, 0, 111), f.mined(7, 1, 3, 2, 222))...)
+	f.eventually("all is read again", func() bool { return d.recordsWere(recordKnown) == 4 && d.recordsWere(recordCorrected) == 4 })
+	say("mined a third time", 1003, 0, 2)
+	if n := f.number("SELECT count(*) FROM correction WHERE revision IN (0, 1)"); n != 4 {
+		t.Errorf("%d of 4 replaced bodies are kept", n)
+	}
+	for _, c := range r.got() {
+		if f.number("SELECT count(*) FROM correction WHERE body = $1 AND revision = 0", c.body) != 1 {
+			t.Errorf("what was told is not kept: %s", c.body)
+		}
+	}
+	if n := f.number("SELECT count(*) FROM delivery"); n != 2 || len(r.got()) != 2 || f.number("SELECT count(*) FROM dead_record") != 0 {
+		t.Errorf("%d deliveries, %d requests for 2 events", n, len(r.got()))
+	}
+	f.contiguous(7, 2)
+}
+
+// All in one batch, before anything is told: what is true in the end is told, once, and
+// nothing was corrected for its partner.
+func TestMinedAgainBeforeItIsRead(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.produce(chainlog.ReferralDeposits(testChain), f.told(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 2, 9, 111), f.mined(7, 1, 1, 3, 111))...)
+	f.start(nil)
+	f.eventually("delivered", f.in(registry.Delivered, 1))
+	if got := r.got(); len(got) != 1 || !strings.Contains(string(got[0].body), `"blockNumber":"1002","logIndex":9,`) {
+		t.Errorf("told: %v", got)
+	}
+	if n := f.number("SELECT count(*) FROM delivery WHERE corrected_at IS NULL AND revision = 0"); n != 1 {
+		t.Error("what nobody was told counts as corrected")
+	}
+}
+
+// The transaction is mined again while its first POST is under way. Refused, the next
+// attempt says what is true; accepted, nothing is sent again, and the delivery says that
+// it was corrected after that POST.
+func TestMinedAgainWhileItIsTold(t *testing.T) {
+	for answer, posts := range map[int]int{http.StatusServiceUnavailable: 2, http.StatusNoContent: 1} {
+		t.Run(http.StatusText(answer), func(t *testing.T) {
+			f := newFixture(t)
+			f.onePartition()
+			r := f.receiver(func(w http.ResponseWriter, n, _ int) {
+				if n == 1 {
+					<-f.released
+					w.WriteHeader(answer)
+				}
+			})
+			f.partner(7, r.url)
+			d := f.start(nil)
+			f.produce(chainlog.ReferralDeposits(testChain), f.told(f.mined(7, 1, 1, 3, 111))...)
+			f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
+			f.produce(chainlog.ReferralDeposits(testChain), f.told(f.mined(7, 1, 2, 4, 111))...)
+			f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 1 })
+			corrected := f.text("SELECT corrected_at::text FROM delivery")
+			f.release()
+			f.eventually("delivered", f.in(registry.Delivered, 1))
+			got := r.got()
+			if len(got) != posts || got[0].id() != got[len(got)-1].id() {
+				t.Fatalf("%d requests, and not %d of one event", len(got), posts)
+			}
+			if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE started_at < corrected_at"); n != 1 {
+				t.Errorf("%d attempts have an older body than the delivery, and one does", n)
+			}
+			if f.number("SELECT count(*) FROM delivery WHERE corrected_at > $1::text::timestamptz", corrected) != 1 {
+				t.Error("the delivery says that its correction came before the end of a POST without it")
+			}
+			if last := string(got[len(got)-1].body); posts == 2 && !strings.Contains(last, `"blockNumber":"1002","logIndex":4,`) {
+				t.Errorf("the second attempt says %s", last)
+			}
+		})
+	}
+}
+
+// A transaction that was executed differently when it was mined again: a referral that
+// is one more is an event of its own, unless its id is taken; another partner's or
+// another type's is never taken for it.
+func TestMinedAgainDifferently(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	r := f.receiver(ok)
+	f.partner(7, r.url)
+	f.partner(8, r.url)
+	d := f.start(nil)
+	topic := chainlog.ReferralDeposits(testChain)
+	f.produce(topic, f.told(f.mined(7, 1, 1, 3, 111), f.mined(8, 1, 1, 4, 333))...)
+	f.eventually("delivered", f.in(registry.Delivered, 2))
+	f.produce(topic, f.told(f.mined(7, 1, 2, 2, 111), f.mined(7, 1, 2, 5, 222), f.mined(7, 1, 2, 3, 444))...)
+	f.eventually("the one more is delivered", f.in(registry.Delivered, 3))
+	f.eventually("the one whose id is taken is kept", func() bool { return d.recordsWere(recordConflict) == 1 })
+	if n := f.saying(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordsWere(recordCorrected) != 1 {
+		t.Errorf("the other partner's event was taken for one of the first: %v corrected", d.recordsWere(recordCorrected))
+	}
+}

@@ -1,0 +1,31 @@
+package ingest
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// A log on one disk is said at every start, but on a development chain.
+func TestSingleReplicaIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	kafka := chainlog.DefaultConfig()
+	kafka.Brokers = localtest.Kafka(t)
+	for id, warned := range map[uint64]bool{5: true, developmentChain: false} {
+		c := validConfig()
+		c.ID = id
+		for start := range 2 {
+			var said bytes.Buffer
+			if err := New(c, kafka, nil, newRegistry(), slog.New(slog.NewTextHandler(&said, nil))).ensureTopics(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Contains(said.String(), chainlog.LogTopic(id)) && strings.Contains(said.String(), "one replica"); got != warned {
+				t.Errorf("chain %d, start %d: warned %v:\n%s", id, start, got, said.String())
+			}
+		}
+	}
+}
