@@ -164,6 +164,7 @@ type unreachable struct {
 
 func (e *unreachable) Error() string { return e.text }
 func (e *unreachable) Unwrap() error { return e.err }
+
 // ofSessions are settings of a session that is one program's alone; a pooler refuses a
 // connection that brings them. A lease is a lock of a session: of a host that is gone the
 // server must soon know that it is, and by default it asks for the first time after two
