@@ -52,8 +52,12 @@ func (k *keys) waiting() int {
 // eventually polls until a condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.After(time.Minute); !holds(); {
+		select {
+		case <-tick.C:
+		case <-end:
 			t.Fatal("not within a minute: " + what)
 		}
 	}
