@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -74,9 +74,11 @@ const (
 	// headWithin is how old the newest block of a node may be before it is mentioned.
 	headWithin = 10 * time.Minute
 	// Oldest versions that are known to work.
-	oldestPostgres   = 150000
-	oldestClickHouse = 26.7
+	oldestPostgres = 150000
 )
+
+// oldestClickHouse is a year and a month of it.
+var oldestClickHouse = [2]int{26, 7}
 
 // reach looks whether everything that the configuration names answers, and as whom;
 // with deep, also how it is. All of it is asked at the same time, and told in this
@@ -197,12 +199,20 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 		return
 	}
 	e.clock(check, now)
-	if major := strings.SplitN(version, ".", 3); len(major) > 1 {
-		if v, err := strconv.ParseFloat(major[0]+"."+major[1], 64); err == nil && v < oldestClickHouse {
-			e.warn(check, "update it", "version %s is older than %.1f, with which navlog is tested", version, oldestClickHouse)
-		}
+	if olderClickHouse(version) {
+		e.warn(check, "update it", "version %s is older than %d.%d, with which navlog is tested", version, oldestClickHouse[0], oldestClickHouse[1])
 	}
 	e.disk(ctx, conn)
+}
+
+// olderClickHouse tells whether a version, 26.10.2.1 for example, is older than the oldest
+// one. What it cannot read is not.
+func olderClickHouse(version string) bool {
+	var v [2]int
+	if n, _ := fmt.Sscanf(version, "%d.%d", &v[0], &v[1]); n < len(v) {
+		return false
+	}
+	return slices.Compare(v[:], oldestClickHouse[:]) < 0
 }
 
 // clickHouseReader looks at the login of `navlog serve`, which must not be able to

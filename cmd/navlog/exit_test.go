@@ -256,6 +256,15 @@ func TestAnswersOfReceiversAreShown(t *testing.T) {
 	}
 }
 
+// Months of a version are numbers: October comes after July.
+func TestVersionsOfClickHouse(t *testing.T) {
+	for version, older := range map[string]bool{"26.7.2.1": false, "26.10.1.1": false, "27.1": false, "26.6.9.9": true, "25.12.1.1": true, "of a fork": false} {
+		if olderClickHouse(version) != older {
+			t.Errorf("%s is older: %t", version, !older)
+		}
+	}
+}
+
 // The log is shown without any other engine than Kafka.
 func TestLogCommands(t *testing.T) {
 	t.Setenv("NAVLOG_CONFIG", configtest.Write(t, configtest.Sound))
