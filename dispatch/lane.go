@@ -24,6 +24,27 @@ const asidePart = 1000
 
 // lane sends the deliveries of one partner. Its fields belong to the goroutine
 // of run, except where it says otherwise.
+//
+// It lives in turns. A turn begins with plan, which finds out in which situation the
+// partner is and does what that asks for, and ends when one of five things happens:
+//
+//	take ──▶ plan ──▶ wait ──┬── a slot is free, and something is due ──▶ send ───┐
+//	 │        ▲              ├── a POST has ended, and is written ──▶ finish ─────┤
+//	 │        │              ├── something came (wake) ──▶ look at once ──────────┤
+//	 │        │              └── the time is over that plan gave ─────────────────┤
+//	 │        └────────────────────────────── else ◀──────────────────────────────┤
+//	 │                                                                            │
+//	 └─ somebody else has the lease ──▶ end                    idle for long ─────┤
+//	                                        lease lost, given away, program ends ─┤
+//	                              drop the lease ◀── let POSTs under way finish ◀─┘
+//
+// The situations, of which plan takes the first that is true:
+//
+//	unreachable   no URL, or disabled    what is due ends as no_endpoint
+//	held          an operator's park     what waits is parked, once
+//	shut          the breaker is open    the same, until its time or its probe is over
+//	open          else                   what is due is read and sent, as many at a time
+//	                                     as the breaker permits; parked ones first looked for
 type lane struct {
 	d       *Dispatch
 	partner int64
@@ -45,7 +66,7 @@ type lane struct {
 	breaker  *breaker               // nil until the first endpoint is known
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // what was last complained about
-	shut     bool                   // the breaker lets nothing through
+	aside    bool                   // what waited was parked when the lane became held or shut
 }
 
 func newLane(d *Dispatch, partner int64) *lane {
@@ -87,23 +108,12 @@ func (l *lane) run(ctx context.Context) {
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for ctx.Err() == nil && !l.lost.Load() && !l.yielded.Load() {
-		wait, err := l.plan(ctx)
-		if err != nil {
-			l.queue, l.look, wait = nil, time.Now(), l.d.timing.scan
-		}
-		l.complain(ctx, err)
-		if errors.Is(err, errWrongKey) {
-			l.d.giveAway(l)
-		}
-		var slots chan<- struct{}
-		if err == nil && l.canSend() {
-			slots = l.d.slots
-		}
+	for !l.mustEnd(ctx) {
+		wait, err := l.turn(ctx)
 		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
-		case slots <- struct{}{}:
+		case l.slotWhere(err == nil && l.canSend()) <- struct{}{}:
 			l.send(ctx)
 		case a := <-l.ended:
 			l.finish(a)
@@ -122,6 +132,34 @@ func (l *lane) run(ctx context.Context) {
 	l.save(context.WithoutCancel(ctx))
 	l.d.retire(l, true)
 	l.drop(ctx)
+}
+
+// mustEnd tells whether nothing more may begin here, whatever waits.
+func (l *lane) mustEnd(ctx context.Context) bool {
+	return ctx.Err() != nil || l.lost.Load() || l.yielded.Load()
+}
+
+// turn plans, and where that fails begins anew a little later. It says how long
+// nothing will change by itself.
+func (l *lane) turn(ctx context.Context) (time.Duration, error) {
+	wait, err := l.plan(ctx)
+	if err != nil {
+		l.queue, l.look, wait = nil, time.Now(), l.d.timing.scan
+	}
+	l.complain(ctx, err)
+	if errors.Is(err, errWrongKey) {
+		l.d.giveAway(l)
+	}
+	return wait, err
+}
+
+// slotWhere gives the slots to wait for one where a POST could begin, and none, which
+// is never ready, where not.
+func (l *lane) slotWhere(can bool) chan<- struct{} {
+	if !can {
+		return nil
+	}
+	return l.d.slots
 }
 
 // complain logs what keeps the lane from sending, once.
@@ -174,7 +212,7 @@ func (l *lane) drop(ctx context.Context) {
 // over tells whether nothing has waited for so long that the breaker's window
 // is empty too.
 func (l *lane) over() bool {
-	if len(l.queue) > 0 || len(l.inFlight) > 0 || !l.look.IsZero() || l.unsaved != unchanged || l.shut {
+	if len(l.queue) > 0 || len(l.inFlight) > 0 || !l.look.IsZero() || l.unsaved != unchanged || l.aside {
 		l.busy = time.Now()
 		return false
 	}
@@ -192,14 +230,42 @@ func (l *lane) permits() int {
 	return n
 }
 
-// plan brings the lane up to date with its endpoint and breaker, reads what is
-// due, and says how long nothing will change by itself: a second at most, so
-// that a new URL is noticed. A connection that has gone silent holds it up for
-// timing.database at most.
+// situation is what the partner is in; see lane.
+type situation int
+
+const (
+	unreachable situation = iota
+	held
+	shut
+	open
+)
+
+// situation decides which one it is, and for how long at most it lasts by itself. The
+// breaker is that of e. Of a breaker whose probe is under way nobody knows how long.
+func (l *lane) situation(e endpoint, known bool) (situation, time.Duration) {
+	longest := l.d.timing.scan // so that a new URL is noticed
+	if !known {
+		return unreachable, longest
+	}
+	if e.held {
+		return held, longest
+	}
+	permits, closedFor := l.breaker.permits()
+	switch {
+	case permits > 0:
+		return open, longest
+	case closedFor > 0:
+		return shut, min(closedFor, longest)
+	}
+	return shut, longest
+}
+
+// plan brings the lane up to date with its endpoint and breaker, does what the
+// situation asks for, and says how long nothing will change by itself. A connection
+// that has gone silent holds it up for timing.database at most.
 func (l *lane) plan(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.d.timing.database)
 	defer cancel()
-	longest := l.d.timing.scan
 	if err := l.save(ctx); err != nil {
 		return 0, err
 	}
@@ -207,35 +273,49 @@ func (l *lane) plan(ctx context.Context) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	due := !l.look.IsZero() && !time.Now().Before(l.look)
-	if !known {
-		return longest, l.giveUp(ctx, due || l.shut)
-	}
-	if err := l.follow(ctx, e); err != nil {
-		return 0, err
-	}
-	if e.held {
-		return longest, l.park(ctx, due || !l.shut)
-	}
-	permits, shut := l.breaker.permits()
-	if permits == 0 {
-		if shut == 0 {
-			shut = longest
-		}
-		return min(shut, longest), l.park(ctx, due || !l.shut)
-	}
-	if l.shut {
-		l.shut, due = false, true
-	}
-	if len(l.queue) == 0 && due && len(l.inFlight) < permits {
-		if err := l.fetch(ctx, permits*fetchPerPermit); err != nil {
+	if known {
+		if err := l.follow(ctx, e); err != nil {
 			return 0, err
 		}
 	}
-	if l.look.IsZero() || len(l.queue) > 0 || len(l.inFlight) >= permits {
-		return longest, nil
+	now, lasts := l.situation(e, known)
+	switch now {
+	case unreachable: // what was put aside ends too
+		return lasts, l.giveUp(ctx, l.due() || l.aside)
+	case held, shut: // what was put aside already waits without being looked at
+		return lasts, l.park(ctx, l.due() || !l.aside)
 	}
-	return min(max(time.Until(l.look), 0), longest), nil
+	if err := l.fetchDue(ctx); err != nil {
+		return 0, err
+	}
+	return l.untilNext(lasts), nil
+}
+
+// due tells whether it is time to read deliveries.
+func (l *lane) due() bool { return !l.look.IsZero() && !time.Now().Before(l.look) }
+
+// fetchDue reads what is due, where there is room for it. After the lane was held or
+// shut that is what is parked, whenever it was due, and it stays to be read while POSTs
+// from before take all permits.
+func (l *lane) fetchDue(ctx context.Context) error {
+	permits := l.permits()
+	if len(l.queue) > 0 || len(l.inFlight) >= permits || !l.due() && !l.aside {
+		return nil
+	}
+	if err := l.fetch(ctx, permits*fetchPerPermit); err != nil {
+		return err
+	}
+	l.aside = false
+	return nil
+}
+
+// untilNext is how long nothing will be due: what is in the queue waits for a slot or
+// a permit, and not for a time.
+func (l *lane) untilNext(longest time.Duration) time.Duration {
+	if l.look.IsZero() || len(l.queue) > 0 || len(l.inFlight) >= l.permits() {
+		return longest
+	}
+	return min(max(time.Until(l.look), 0), longest)
 }
 
 // follow takes the newest version of the endpoint and keeps the breaker of its
@@ -340,7 +420,7 @@ func (l *lane) fetch(ctx context.Context, limit int) error {
 // park puts what waits aside while the breaker lets nothing through: a part of it,
 // and the next part in the next turn, at once.
 func (l *lane) park(ctx context.Context, due bool) error {
-	l.queue, l.shut = nil, true
+	l.queue, l.aside = nil, true
 	if !due {
 		return nil
 	}
@@ -348,7 +428,7 @@ func (l *lane) park(ctx context.Context, due bool) error {
 		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.d.owner, Fence: l.fence,
 	})
 	if err != nil {
-		l.shut = false
+		l.aside = false
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
 	}
 	l.d.metrics.parked.Add(float64(n))
@@ -382,7 +462,7 @@ func (l *lane) giveUp(ctx context.Context, due bool) error {
 	if err != nil {
 		return fmt.Errorf("end the deliveries of partner %d: %w", l.partner, err)
 	}
-	l.look, l.shut = time.Time{}, false
+	l.look, l.aside = time.Time{}, false
 	if n == asidePart {
 		l.signal()
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -285,5 +286,36 @@ func TestBreakerLifeFlapping(t *testing.T) {
 	}
 	if n := len(r.got()); n != 200 {
 		t.Errorf("%d requests for 100 events that fail once", n)
+	}
+}
+
+// POSTs from before the breaker opened are still under way when its time is over, and
+// take the place of the probe: it comes when they have ended.
+func TestBreakerLifeOldPostsTakeThePlaceOfTheProbe(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	f.partner(7, f.receiver(ok).url)
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
+	l := f.lane7(d)
+	plan := func() {
+		t.Helper()
+		_, err := l.plan(t.Context())
+		f.check(err)
+	}
+	plan()
+	l.breaker.open(time.Millisecond, time.Hour)
+	old := uuid.New()
+	l.inFlight[old] = struct{}{}
+	if plan(); len(l.queue) > 0 || !f.in(registry.Parked, 1)() {
+		t.Fatalf("while the breaker is open %d are to be sent", len(l.queue))
+	}
+	l.breaker.open(time.Millisecond, time.Millisecond)
+	f.eventually("its time is over", func() bool { return l.permits() == 1 })
+	if plan(); len(l.queue) > 0 {
+		t.Fatal("a probe would go out beside an older POST")
+	}
+	delete(l.inFlight, old)
+	if plan(); len(l.queue) != 1 {
+		t.Error("nothing is probed")
 	}
 }
