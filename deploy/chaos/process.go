@@ -37,7 +37,6 @@ type childSpec struct {
 const (
 	exitDone    = 0
 	exitFailed  = 1 // a supervisor would start it again
-	exitFenced  = 3
 	exitRefused = 4
 )
 
@@ -74,8 +73,6 @@ func Child() {
 	switch {
 	case err == nil:
 		os.Exit(exitDone)
-	case errors.Is(err, ingest.ErrFenced):
-		os.Exit(exitFenced)
 	case errors.As(err, &refused):
 		os.Exit(exitRefused)
 	}

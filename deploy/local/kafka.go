@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -107,7 +108,7 @@ func openCluster(dir string, port int) (*kfake.Cluster, *gate, error) {
 	var door *gate
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1), kfake.Ports(port), kfake.ClusterID("navlog"),
-		kfake.DataDir(dataDir(dir)), kfake.SyncWrites(),
+		kfake.DataDir(dataDir(dir)), kfake.SyncWrites(), kfake.GroupMinSessionTimeout(time.Second),
 		kfake.ListenFn(func(network, address string) (net.Listener, error) {
 			l, err := listen(network, address)
 			if err != nil {

@@ -99,7 +99,9 @@ func (n *Node) attempt(ctx context.Context, method string, questions int, exchan
 		var put *limitedError
 		if errors.As(err, &put) {
 			n.metrics.limited.WithLabelValues(n.Name).Inc()
-			if try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
+			// A batch is not asked again as it is: where each of its questions counts, it may
+			// be too long for ever.
+			if questions == 1 && try < triesAtOnce && put.until.Sub(n.health.now()) <= shortPause {
 				continue
 			}
 		}

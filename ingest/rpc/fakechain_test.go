@@ -37,6 +37,9 @@ type fakeChain struct {
 	refuse func(q fakeQuestion) *fakeRefusal
 	// spoil, where set, changes the logs of an answer.
 	spoil func(q fakeQuestion, logs []*types.Log) []*types.Log
+	// meter, where set, says of a request with so many questions whether it is put off,
+	// and for how many seconds it should be; 0 for saying nothing of that.
+	meter func(questions int) (putOff bool, after int)
 	// pruned: the receipts of blocks below it are gone.
 	pruned uint64
 }
@@ -141,7 +144,24 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 		return a, http.StatusOK
 	}
 	var one question
-	if json.Unmarshal(body, &one) == nil {
+	var many []question
+	alone := json.Unmarshal(body, &one) == nil
+	if !alone {
+		_ = json.Unmarshal(body, &many)
+	}
+	c.mu.Lock()
+	meter := c.meter
+	c.mu.Unlock()
+	if meter != nil {
+		if putOff, after := meter(max(1, len(many))); putOff {
+			if after > 0 {
+				w.Header().Set("Retry-After", fmt.Sprint(after))
+			}
+			http.Error(w, "Your app has exceeded its compute units per second capacity", http.StatusTooManyRequests)
+			return
+		}
+	}
+	if alone {
 		a, status := answer(one)
 		w.WriteHeader(status)
 		if a == nil {
@@ -151,9 +171,7 @@ func (c *fakeChain) serve(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(a)
 		return
 	}
-	var many []question
 	answers := []any{}
-	_ = json.Unmarshal(body, &many)
 	for _, q := range many {
 		a, _ := answer(q)
 		answers = append(answers, a)

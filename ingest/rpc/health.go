@@ -87,10 +87,19 @@ func newHealth(e Endpoint, c clock) *health {
 type limitedError struct {
 	until time.Time
 	cause string
+	asked bool // it was asked, and said so; otherwise it was not asked again yet
 }
 
 func (e *limitedError) Error() string {
 	return fmt.Sprintf("the endpoint is rate-limited until %s: %s", e.until.UTC().Format(time.RFC3339), e.cause)
+}
+
+// atOnce is how many questions may be asked at once.
+func (h *health) atOnce() int {
+	if h.limit == nil {
+		return math.MaxInt
+	}
+	return h.limit.Burst()
 }
 
 // admit waits until so many questions may be asked.
@@ -99,7 +108,7 @@ func (h *health) admit(ctx context.Context, questions int) error {
 	until, cause := h.limited, h.lastError
 	h.mu.Unlock()
 	if pause := until.Sub(h.now()); pause > shortPause {
-		return &limitedError{until, cause}
+		return &limitedError{until: until, cause: cause}
 	} else if pause > 0 {
 		if err := h.sleep(ctx, pause); err != nil {
 			return err
@@ -173,7 +182,7 @@ func (h *health) slow(began, now time.Time, pause time.Duration, err error) erro
 	if until := now.Add(min(pause, longestPause)); until.After(h.limited) {
 		h.limited = until
 	}
-	return &limitedError{h.limited, h.lastError}
+	return &limitedError{h.limited, h.lastError, true}
 }
 
 // doubled is the nth pause of first, 2 first, 4 first and so on, last at most.

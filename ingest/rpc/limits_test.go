@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 func containsWords(s, words string) bool { return strings.Contains(s, words) }
@@ -87,5 +88,94 @@ func TestFigures(t *testing.T) {
 		if got := figureOf(text); got != want {
 			t.Errorf("%q is read as %d, want %d", text, got, want)
 		}
+	}
+}
+
+// meter counts questions as providers do: each one of a batch, in windows of time.
+type meter struct {
+	f       *fakeTime
+	window  time.Duration
+	most    int  // questions in a window
+	says    bool // how long to wait, in Retry-After
+	began   time.Time
+	asked   int // in this window
+	longest int // batch that was given
+	given   int
+	putOff  int // requests
+}
+
+func (m *meter) count(questions int) (bool, int) {
+	m.f.pass(time.Millisecond)
+	now := m.f.now()
+	if now.Sub(m.began) >= m.window {
+		m.began, m.asked = now, 0
+	}
+	if m.asked+questions > m.most {
+		m.putOff++
+		if m.says {
+			return true, int((m.window - now.Sub(m.began) + time.Second - 1) / time.Second)
+		}
+		return true, 0
+	}
+	m.asked, m.given, m.longest = m.asked+questions, m.given+questions, max(m.longest, questions)
+	return false, 0
+}
+
+// An endpoint may count each question of a batch: batches have no more of them than its
+// burst, where one is set, and become shorter where it puts them off; and what it gave
+// is not asked for again, even when it gives fewer in a minute than are needed.
+func TestBatchesThatAreCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		endpoint Endpoint
+		meter    meter
+		headers  uint64
+		putOff   int // at most
+	}{
+		"by the second, with a burst": {Endpoint{RequestsPerSecond: 20, Burst: 10}, meter{window: time.Second, most: 40}, 400, 0},
+		"by the second, unknown":      {Endpoint{}, meter{window: time.Second, most: 30}, 400, 40},
+		"fewer than a batch":          {Endpoint{}, meter{window: time.Second, most: 3}, 50, 60},
+		"by the minute":               {Endpoint{}, meter{window: time.Minute, most: 100, says: true}, 450, 30},
+		"by the minute, unknown":      {Endpoint{}, meter{window: time.Minute, most: 100}, 450, 80},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chain := newFakeChain(t, 43, 500, sparse)
+			f, m := newFakeTime(), c.meter
+			m.f = f
+			chain.meter = m.count
+			c.endpoint.URL = chain.url
+			n := newNode(c.endpoint, "fake", f.clock(), newCallMetrics(newRegistry(), nil))
+			t.Cleanup(n.close)
+			headers, err := n.Headers(t.Context(), 1, c.headers)
+			if err != nil || uint64(len(headers)) != c.headers {
+				t.Fatalf("%d of %d headers, %v; %+v", len(headers), c.headers, err, m)
+			}
+			if m.given != int(c.headers) {
+				t.Errorf("%d headers were given for %d", m.given, c.headers)
+			}
+			if m.putOff > c.putOff {
+				t.Errorf("it was asked too often %d times", m.putOff)
+			}
+			if b := c.endpoint.Burst; b > 0 && m.longest > b {
+				t.Errorf("a batch has %d questions, with a burst of %d", m.longest, b)
+			}
+		})
+	}
+}
+
+// An endpoint that gives nothing any more is not waited for without an end.
+func TestLimitWithoutEnd(t *testing.T) {
+	chain := newFakeChain(t, 43, 500, sparse)
+	f := newFakeTime()
+	m := &meter{f: f, window: 1000 * time.Hour, most: 120}
+	chain.meter = m.count
+	n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry(), nil))
+	t.Cleanup(n.close)
+	began := f.now()
+	var put *limitedError
+	if _, err := n.Headers(t.Context(), 1, 400); !errors.As(err, &put) {
+		t.Errorf("the error is %v", err)
+	}
+	if took := f.now().Sub(began); took < time.Minute || took > 2*longestPause {
+		t.Errorf("it was waited for %s", took)
 	}
 }

@@ -3,8 +3,10 @@ package rpc
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -117,16 +119,35 @@ func (n *Node) headerAt(result []byte, which any) (*Header, error) {
 
 // inBatches asks a question for each of params, in batches that are as long as the
 // endpoint takes them, and gives the results in their order to take.
+//
+// Many providers count each question of a batch, so a batch has no more of them than
+// may be asked at once, and one that was too much is asked again by halves. Having
+// begun, it waits for an endpoint that wants to be left alone: with what came before
+// thrown away, questions that are more than a limit of a minute would never end.
 func (n *Node) inBatches(ctx context.Context, method string, params [][]any, take func(i int, result []byte) error) error {
+	var waited time.Duration // since the last answer
 	for at := 0; at < len(params); {
-		some := params[at:min(len(params), at+n.limits.headers())]
+		some := params[at:min(len(params), at+n.limits.headers(), at+min(n.health.atOnce(), len(params)))]
 		results, err := n.exchangeBatch(ctx, method, some)
+		var put *limitedError
+		if errors.As(err, &put) {
+			shorter := put.asked && n.limits.fewerHeaders(len(some))
+			pause := n.health.rests()
+			if waited += pause; at == 0 && !shorter || waited > longestPause {
+				return err
+			}
+			if err := n.health.sleep(ctx, pause); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			if r := refusalOf(ctx, err, 0); (r.kind == tooMuch || r.kind == unclear) && n.limits.fewerHeaders(len(some)) {
 				continue
 			}
 			return err
 		}
+		waited = 0
 		n.limits.gaveHeaders(len(some))
 		for i, result := range results {
 			if err := take(at+i, result); err != nil {

@@ -181,21 +181,26 @@ func (p *Pool) best(but *Node) (best *Node) {
 	return best
 }
 
-// unlimited waits while every endpoint is asked too often.
+// unlimited waits while every endpoint that is up is asked too often.
 func (p *Pool) unlimited(ctx context.Context) error {
-	for p.best(nil).health.rank() == limited {
-		pause := longestPause
+	for {
+		pause, some := longestPause, false
 		for _, n := range p.all {
-			if n.health.rank() == limited {
-				pause = min(pause, n.health.rests())
+			switch r := n.health.rank(); {
+			case r < limited:
+				return nil
+			case r == limited:
+				pause, some = min(pause, n.health.rests()), true // 0 when it ended this moment
 			}
+		}
+		if !some {
+			return nil
 		}
 		p.log.Warn("every endpoint that is up is rate-limited; waiting", "for", pause.Round(time.Millisecond))
 		if err := p.clock.sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // Tend looks after the endpoints that are not in use, and at times after the

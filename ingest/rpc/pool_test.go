@@ -384,3 +384,29 @@ func TestEndpointMetrics(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A limit that ends between two looks at an endpoint is not waited for.
+func TestLimitThatLapses(t *testing.T) {
+	a := newBareNode(t)
+	p, f := poolOf(t, a)
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h := p.all[0].health
+	_ = h.ask(t, f, &httpError{Status: 429, RetryAfter: 4 * time.Second})
+	// The clock goes on by a second and a half with each look: it ends within a few.
+	looks := 0
+	h.now = func() time.Time { looks++; f.pass(1500 * time.Millisecond); return f.now() }
+	f.slept = nil
+	if err := p.unlimited(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, pause := range f.slept {
+		if pause > 4*time.Second {
+			t.Errorf("of a limit of 4 s %s were waited", pause)
+		}
+	}
+	if looks == 0 {
+		t.Error("nobody looked")
+	}
+}
