@@ -227,6 +227,9 @@ var lossyRanges = []faultproxy.Fault{faultproxy.PartialLogs, faultproxy.Truncate
 
 // Nothing is final: every block is read by its hash, and with all its logs.
 func TestIngestAtTheHead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+	}
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		r := newRig(t, seed, faultproxy.All()...)
 		r.config.Finality = ingest.Finality{Depth: 500}
@@ -236,6 +239,9 @@ func TestIngestAtTheHead(t *testing.T) {
 
 // The first blocks are final: they are read as ranges.
 func TestIngestBackfill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+	}
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		newRig(t, seed, faultproxy.Except(lossyRanges...)...).life(6)
 	})
@@ -243,6 +249,9 @@ func TestIngestBackfill(t *testing.T) {
 
 // With full proof no answer loses a log, whatever is wrong with it.
 func TestIngestBackfillProven(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+	}
 	eachSeed(t, func(t *testing.T, seed uint64) {
 		r := newRig(t, seed, faultproxy.All()...)
 		r.config.Proof = proof.Full
@@ -253,6 +262,9 @@ func TestIngestBackfillProven(t *testing.T) {
 // Each answer that ingest can see through, in the first range that it asks for:
 // it complains or asks again, and the log is whole.
 func TestIngestSeesThrough(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+	}
 	for _, f := range []faultproxy.Fault{
 		faultproxy.WrongHash, faultproxy.EmptyLogs, faultproxy.Stale, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.BlockOverLimit, faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
 		faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413,

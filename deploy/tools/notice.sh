@@ -39,7 +39,7 @@ if unknown=$(grep -E "${tab}(Unknown|)${tab}" "$work/all"); then
   exit 1
 fi
 # Kinds that may be linked into a program under Apache-2.0; anything else is for a person to decide.
-if strange=$(awk -F '\t' '$3 !~ /^(Apache-2.0|MIT|MIT-0|ISC|BSD-2-Clause|BSD-2-Clause-FreeBSD|BSD-3-Clause|LGPL-3.0)$/' "$work/all") && [ -n "$strange" ]; then
+if strange=$(awk -F '\t' '$3 !~ /^(Apache-2.0|MIT|MIT-0|ISC|BSD-2-Clause|BSD-2-Clause-FreeBSD|BSD-3-Clause|LGPL-3.0|Unlicense)$/' "$work/all") && [ -n "$strange" ]; then
   printf 'a licence that nobody has decided about:\n%s\n' "$strange" >&2
   exit 1
 fi

@@ -10,9 +10,13 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections"
@@ -24,77 +28,75 @@ const (
 	// lineEvery the one in a log.
 	barEvery  = 250 * time.Millisecond
 	lineEvery = 5 * time.Second
-	// barWidth is that of a full bar, in characters.
-	barWidth = 30
+	// barWidth is that of a full bar, in characters; barSteps is in how many steps it
+	// gets there.
+	barWidth = 20
+	barSteps = 1000
 )
 
 // Console is where log lines go. On a terminal it keeps one line of progress
-// below them.
+// below them, while there is any.
 type Console struct {
-	out   io.Writer
-	width func() int // columns; nil where out is no terminal
-	every time.Duration
+	out      io.Writer
+	terminal bool
+	every    time.Duration
 
 	mu   sync.Mutex
-	line string
+	bars *mpb.Progress // nil while there is no line of progress
+	bar  *mpb.Bar
+	text atomic.Pointer[string] // beside the bar
 }
 
+// New makes the console of a stream.
 func New(out io.Writer) *Console {
 	c := &Console{out: out, every: lineEvery}
 	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		c.every = barEvery
-		c.width = func() int {
-			width, _, err := term.GetSize(int(file.Fd()))
-			if err != nil {
-				return 80
-			}
-			return width
-		}
+		c.terminal, c.every = true, barEvery
 	}
 	return c
 }
-
-// eraseLine goes to the beginning of the line and clears it.
-const eraseLine = "\r\x1b[K"
 
 // Write writes above the line of progress.
 func (c *Console) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.line == "" {
+	if c.bars == nil {
 		return c.out.Write(text)
 	}
-	if _, err := fmt.Fprintf(c.out, "%s%s%s", eraseLine, text, c.line); err != nil {
-		return 0, err
-	}
-	return len(text), nil
+	return c.bars.Write(text)
 }
 
-// Show replaces the line of progress; empty removes it.
-func (c *Console) Show(line string) {
+// show draws a part of a whole, 0 to 1, with a text beside it. What the terminal has
+// no room for is cut.
+func (c *Console) show(part float64, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if line = fit(line, c.width()-1); line != c.line {
-		c.line = line
-		fmt.Fprint(c.out, eraseLine+line)
+	c.text.Store(&text)
+	if c.bars == nil {
+		c.bars = mpb.New(mpb.WithOutput(c.out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(barEvery))
+		c.bar = c.bars.New(0, mpb.BarStyle().Lbound("[").Filler("#").Tip("").Padding(".").Rbound("]"), mpb.BarWidth(barWidth), mpb.BarFillerTrim(),
+			mpb.AppendDecorators(decor.Any(c.beside)))
+		c.bar.SetTotal(barSteps, false) // a full bar is not the end of it
 	}
+	c.bar.SetCurrent(int64(part * barSteps))
 }
 
-// Keep leaves the line of progress where it is and goes to the next one.
-func (c *Console) Keep() {
+// beside is the text for which there is room beside the bar.
+func (c *Console) beside(s decor.Statistics) string {
+	text := " " + *c.text.Load()
+	return text[:max(0, min(len(text), s.AvailableWidth-barWidth))]
+}
+
+// end removes the line of progress, or leaves it where it is.
+func (c *Console) end(remove bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.line != "" {
-		fmt.Fprintln(c.out)
+	if c.bars == nil {
+		return
 	}
-	c.line = ""
-}
-
-func fit(line string, width int) string {
-	if len(line) > width {
-		return line[:max(0, width)]
-	}
-	return line
+	c.bar.Abort(remove)
+	c.bars.Wait()
+	c.bars = nil
 }
 
 // Watch shows how a backfill goes on, until ctx ends: as a line that moves on a
@@ -107,9 +109,7 @@ func (c *Console) Watch(ctx context.Context, status func() ingest.Status, log *s
 	for {
 		select {
 		case <-ctx.Done():
-			if c.width != nil {
-				c.Show("")
-			}
+			c.end(true)
 			return nil
 		case <-tick.C:
 		}
@@ -120,25 +120,23 @@ func (c *Console) Watch(ctx context.Context, status func() ingest.Status, log *s
 				began = st.Time
 			}
 			last = b
-			if c.width != nil {
-				c.Show(backfillBar(b, st.ETASeconds, st.Calls))
+			if c.terminal {
+				c.show(b.Part(), backfillText(b, st.ETASeconds, st.Calls))
 			} else {
 				log.Info("backfilling", append([]any{"done", Percent(b), "block", b.Block, "of", b.ToBlock, "logs", b.Logs,
 					"blocksPerSecond", int64(b.BlocksPerSecond), "logsPerSecond", int64(b.LogsPerSecond), "left", Left(st.ETASeconds)}, spentFields(st.Calls)...)...)
 			}
 		case last != nil:
-			if c.width != nil {
-				c.Show("")
-			}
+			c.end(true)
 			log.Info("backfill done", append([]any{"block", last.ToBlock, "logs", st.Logs, "took", st.Time.Sub(began).Round(time.Second)}, spentFields(st.Calls)...)...)
 			last = nil
 		}
 	}
 }
 
-func backfillBar(b *registry.BackfillStatus, eta *uint64, calls []registry.MethodCalls) string {
-	line := fmt.Sprintf("backfill %s %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
-		bar(b.Part()), Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), Left(eta))
+func backfillText(b *registry.BackfillStatus, eta *uint64, calls []registry.MethodCalls) string {
+	line := fmt.Sprintf("backfill %s  block %d of %d  %d blocks/s  %d logs/s  %s left",
+		Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), Left(eta))
 	if len(calls) > 0 {
 		line += "  " + Spent(calls)
 	}
@@ -176,12 +174,6 @@ func ByMethod(calls []registry.MethodCalls) string {
 	return strings.Join(words, ", ")
 }
 
-// bar draws a part of a whole, 0 to 1.
-func bar(part float64) string {
-	full := int(part * barWidth)
-	return "[" + strings.Repeat("#", full) + strings.Repeat(".", barWidth-full) + "]"
-}
-
 func Percent(b *registry.BackfillStatus) string { return fmt.Sprintf("%.1f%%", 100*b.Part()) }
 
 func Left(eta *uint64) string {
@@ -199,13 +191,15 @@ type Rebuild struct {
 	now  func() time.Time
 }
 
+// NewRebuild shows a rebuild on c.
 func NewRebuild(c *Console) *Rebuild { return &Rebuild{Console: c, now: time.Now} }
 
+// Show shows how far it is.
 func (b *Rebuild) Show(p projections.Progress) {
 	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
 	switch {
-	case b.width != nil:
-		b.Console.Show(fmt.Sprintf("%s %3.0f %%  %s", bar(share(p)), 100*share(p), line))
+	case b.terminal:
+		b.show(share(p), fmt.Sprintf("%3.0f %%  %s", 100*share(p), line))
 	case p.AtEnd || b.now().Sub(b.last) >= b.every:
 		b.Say(line)
 		b.last = b.now()
@@ -214,6 +208,9 @@ func (b *Rebuild) Show(p projections.Progress) {
 
 // Say prints a sentence on a line of its own.
 func (b *Rebuild) Say(sentence string) { fmt.Fprintln(b, sentence) }
+
+// Keep leaves the last line of progress where it is.
+func (b *Rebuild) Keep() { b.end(false) }
 
 // share is how much of the log is written, 0 to 1. The offsets that are left
 // are close to the records that are left.
