@@ -112,6 +112,7 @@ func (u *up) startClickHouse(ctx context.Context) error {
 			return err
 		}
 		u.engines.add("ClickHouse", c.Close)
+		u.services.Start(ctx, "ClickHouse", c.Watch)
 		u.config.ClickHouse.Addr, u.config.ClickHouse.QueryUser = c.Addr, "navlog_query"
 		u.ready.ClickHouseHTTP = "http://" + c.HTTPAddr
 	}

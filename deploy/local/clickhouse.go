@@ -15,6 +15,9 @@ import (
 // A ClickHouse is a running engine on the ports of loopback that it names. Its users are `default` (everything, no
 // password) and `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases
 // must be created with ENGINE = Atomic: this engine's own default is another.
+//
+// It ends as a whole when somebody logs in over the native protocol under a name that it does not have, or resets a
+// connection: an exception that leaves a session's thread ends the library, and not the server. Watch says so.
 type ClickHouse struct {
 	Addr     string // host:port of the native protocol
 	HTTPAddr string // host:port of the HTTP interface
@@ -124,6 +127,18 @@ func (c *ClickHouse) ping(ctx context.Context) error {
 	}
 	defer conn.Close()
 	return conn.Ping(ctx)
+}
+
+// Watch waits until ctx ends, and gives nil, or until the engine has ended by itself, and says why as far as its log does.
+// What is in its folder stays: another start goes on with it.
+func (c *ClickHouse) Watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.proc.ended:
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. It ends as a whole when somebody logs in under another name than default or navlog_query (neither has a password), or resets a connection: start again, the data is kept, or use a server of your own",
+			c.proc.reason(), c.proc.log)
+	}
 }
 
 // Close stops the engine in good order and waits until it is gone.

@@ -130,21 +130,36 @@ func (p *process) failed(err error) error {
 	return fmt.Errorf("start %s: %w: its log %s ends with: %s", p.what, err, p.log, p.lastWords())
 }
 
+// reason is the last exception that ClickHouse wrote into its log since it was started, else its last words.
+func (p *process) reason() string {
+	said := p.tail(64 << 10)
+	if i := strings.LastIndex(said, "DB::Exception: "); i >= 0 {
+		line, _, _ := strings.Cut(said[i+len("DB::Exception: "):], ", Stack trace")
+		line, _, _ = strings.Cut(line, "\n")
+		return line
+	}
+	return p.lastWords()
+}
+
 func (p *process) lastWords() string {
+	lines := strings.Split(p.tail(2000), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], " | ")
+}
+
+// tail is the end of what the engine wrote since it was started.
+func (p *process) tail(limit int64) string {
 	f, err := os.Open(p.log)
 	if err != nil {
 		return err.Error()
 	}
 	defer f.Close()
-	const limit = 2000
 	info, err := f.Stat()
 	if err != nil {
 		return err.Error()
 	}
 	text := make([]byte, limit)
 	n, _ := f.ReadAt(text, max(p.logAt, info.Size()-limit))
-	lines := strings.Split(strings.TrimSpace(string(text[:n])), "\n")
-	return strings.Join(lines[max(0, len(lines)-5):], " | ")
+	return strings.TrimSpace(string(text[:n]))
 }
 
 // stop ends the engine in good order and waits until every process of it is gone. Calling it again is harmless.
