@@ -56,7 +56,7 @@ func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, fr
 	}
 	for began := time.Now(); time.Since(began) < long && !s.ranges.Done(to); {
 		s.ranges.Fill(n, to, recordFrom, headersFrom)
-		err := s.ranges.Gather(wait)
+		err := s.ranges.Gather(wait, n)
 		if late && err != nil && err == wait.Err() && ctx.Err() == nil { // nothing yet, and no job's error
 			return more, nil
 		}

@@ -28,8 +28,9 @@ type Config struct {
 	// Profile is the kind of chain; default "ethereum". It sets PollInterval, Window and
 	// BatchBlocks where they are 0.
 	Profile Profile `yaml:"profile" env:"PROFILE"`
-	// RPC are the chain's nodes, at least one. The first that works is used; the
-	// others take over when it fails.
+	// RPC are the chain's nodes, at least one. The first that works is asked for the
+	// head, and the others take over when it fails. A backfill is shared by all but the
+	// spare ones.
 	RPC []rpc.Endpoint `yaml:"rpc" env:"RPC" envPrefix:"RPC_"`
 	// Agreement is how many endpoints must give the same block, by hash, with the
 	// same logs, before it is taken at the head: 1 or 2, default 1. With 2, ingest

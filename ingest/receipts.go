@@ -115,7 +115,6 @@ func (r *ReceiptsReport) String() string {
 type receiptsProof struct {
 	ingest  *Ingest
 	covered []*event.Coverage
-	anchor  *rpc.Header // with headers, the final block
 
 	mu     sync.Mutex
 	report *ReceiptsReport

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -21,13 +20,6 @@ import (
 )
 
 func newRegistry() *prometheus.Registry { return prometheus.NewRegistry() }
-
-// contextDone is a context that has ended.
-func contextDone(t *testing.T) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx, cancel
-}
 
 // refused runs an ingest that must end with a sentence that has all the words.
 func (r *rig) refused(words ...string) {

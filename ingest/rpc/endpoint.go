@@ -19,6 +19,9 @@ type Endpoint struct {
 	// WS is the ws or wss URL at which the same node announces new blocks; empty
 	// for none. An endpoint whose URL is a WebSocket needs none.
 	WS string `yaml:"ws" env:"WS"`
+	// Spare says that the endpoint is for when the others fail, as a dear one may be:
+	// the ranges of a backfill are not shared with it.
+	Spare bool `yaml:"spare" env:"SPARE"`
 	// RequestsPerSecond that are sent at most: above 0, to 100,000; 0 for no
 	// limit. Each question of a batch counts.
 	RequestsPerSecond float64 `yaml:"requestsPerSecond" env:"REQUESTS_PER_SECOND"`
@@ -43,7 +46,7 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 }
 
 // endpointKeys are the keys of the mapping form.
-var endpointKeys = []string{"url", "ws", "requestsPerSecond", "burst"}
+var endpointKeys = []string{"url", "ws", "spare", "requestsPerSecond", "burst"}
 
 // UnmarshalYAML takes a URL, or a mapping with the keys of the fields.
 func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {

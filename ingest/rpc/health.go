@@ -280,6 +280,13 @@ func (h *health) headSince(then time.Time) *Header {
 	return h.head
 }
 
+// has says that the newest head that the endpoint gave is not below a block.
+func (h *health) has(number uint64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.head != nil && h.head.Number >= number
+}
+
 // set changes a part of the health.
 func (h *health) set(change func(*health)) {
 	h.mu.Lock()

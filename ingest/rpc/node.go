@@ -23,6 +23,7 @@ import (
 // Node is one RPC endpoint.
 type Node struct {
 	Name    string // scheme and host: the rest of the URL may hold a key
+	spare   bool   // no ranges of a backfill are dealt to it
 	url, ws string // ws announces blocks; empty for none
 	http    *transport
 	health  *health
@@ -36,7 +37,7 @@ type Node struct {
 
 // newNode makes an endpoint of a valid configuration, without connecting.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
-	n := &Node{Name: name, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*Header) {}}
+	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*Header) {}}
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {

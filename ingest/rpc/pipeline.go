@@ -64,10 +64,15 @@ func (p *Pipeline) Close() {
 }
 
 // Fill lets every place in flight have a job, as far as there are blocks up to
-// to, and the jobs that have stopped go on, with this node. Blocks from recordFrom
-// on are recorded, and those from headersFrom on compared with their headers.
+// to, and the jobs that have stopped go on. n is the endpoint that gave to; jobs are
+// dealt to it and to the others that have the blocks, to whoever has the fewest. Blocks
+// from recordFrom on are recorded, and those from headersFrom on compared with their
+// headers.
 func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 	for _, j := range p.jobs {
+		if j.running != nil && j.ended() && p.passOn(n, j) {
+			j.running, j.err = nil, nil
+		}
 		if j.running == nil && !j.done() {
 			p.start(n, j)
 		}
@@ -87,17 +92,63 @@ func (p *Pipeline) Fill(n *Node, to, recordFrom, headersFrom uint64) {
 
 func (p *Pipeline) start(n *Node, j *job) {
 	running := make(chan struct{})
-	j.running, j.err = running, nil
+	j.running, j.err, j.node, j.had = running, nil, p.deal(n, j), len(j.parts)
 	p.wg.Go(func() {
 		defer close(running)
-		j.err = p.reader.run(p.ctx, n, j)
+		j.err = p.reader.run(p.ctx, j.node, j)
 	})
 }
 
+// deal chooses the endpoint of a job: the one with the fewest jobs of those that have
+// not failed at it. Where all have it is n's turn, whose error counts.
+func (p *Pipeline) deal(n *Node, j *job) *Node {
+	busy := map[*Node]int{}
+	for _, other := range p.jobs {
+		if other.running != nil && other != j && !other.ended() {
+			busy[other.node]++
+		}
+	}
+	var best *Node
+	for _, o := range p.reader.pool.sharing(n, j.to) {
+		if !j.failed[o] && (best == nil || busy[o] < busy[best]) {
+			best = o
+		}
+	}
+	if best == nil {
+		j.failed = nil
+		return n
+	}
+	return best
+}
+
+// passOn says that a job which has ended with an error goes on at an endpoint that has
+// not failed at it.
+func (p *Pipeline) passOn(n *Node, j *job) bool {
+	if j.err == nil {
+		return false
+	}
+	if len(j.parts) > j.had || j.failed == nil {
+		j.failed = map[*Node]bool{}
+	}
+	j.failed[j.node] = true
+	return slices.ContainsFunc(p.reader.pool.sharing(n, j.to), func(o *Node) bool { return !j.failed[o] })
+}
+
+// ended says that the reading of a job has ended.
+func (j *job) ended() bool {
+	select {
+	case <-j.running:
+		return true
+	default:
+		return false
+	}
+}
+
 // Gather waits for the first job, and makes ready what the jobs have read in a
-// row, up to about a commit's worth. With an error comes what was read before it.
-// A job that is not done goes on with the next fill.
-func (p *Pipeline) Gather(ctx context.Context) (err error) {
+// row, up to about a commit's worth. With an error, which is one of the last endpoint
+// that the job could be dealt to, comes what was read before it. A job that is not done
+// goes on with the next fill.
+func (p *Pipeline) Gather(ctx context.Context, n *Node) (err error) {
 	for waited := false; len(p.jobs) > 0 && p.held < CommitBytes && len(p.ready) < p.reader.atOnce; waited = true {
 		j := p.jobs[0]
 		if !waited {
@@ -107,15 +158,17 @@ func (p *Pipeline) Gather(ctx context.Context) (err error) {
 			case <-j.running:
 			}
 		}
-		select {
-		case <-j.running:
-		default:
+		if !j.ended() {
 			return nil
 		}
 		if len(p.ready) == 0 {
 			p.since = time.Now()
 		}
-		p.ready, p.held, err = append(p.ready, j.parts...), p.held+j.held, j.err
+		err = j.err
+		if p.passOn(n, j) {
+			err = nil
+		}
+		p.ready, p.held = append(p.ready, j.parts...), p.held+j.held
 		j.running, j.parts, j.held, j.err = nil, nil, 0, nil
 		if !j.done() {
 			return err

@@ -157,6 +157,23 @@ func (p *Pool) Others(n *Node) []*Node {
 	return others
 }
 
+// sharing are the endpoints that the ranges of a backfill are dealt to: n, the one that
+// is asked for the head, and all others that are well, whose chain is known, and whose
+// own head is not below block to, for a node answers with nothing for blocks that it
+// has not. A spare one is not among them, unless it is n; n itself, where it rests
+// after a failure, only when it is alone.
+func (p *Pool) sharing(n *Node, to uint64) (some []*Node) {
+	for _, o := range p.all {
+		if o != n && !o.spare && o.health.rank() == fit && o.health.knownSince(time.Time{}) && o.health.has(to) {
+			some = append(some, o)
+		}
+	}
+	if len(some) == 0 || n.health.rank() < limited {
+		some = append([]*Node{n}, some...)
+	}
+	return some
+}
+
 // Next gives the turn to the best of the other endpoints, the one after this
 // first, unless none of them is any better than down.
 func (p *Pool) Next() {

@@ -79,6 +79,7 @@ func (p *Part) End() *Header {
 
 // Reader reads final blocks.
 type Reader struct {
+	pool    *Pool
 	watched *proof.Watched
 	proof   proof.Level
 	most    uint64      // blocks of a range
@@ -92,6 +93,7 @@ type Reader struct {
 // commit waits for partsAtOnce parts without a block.
 func (p *Pool) NewReader(addresses []common.Address, level proof.Level, mostBlocks uint64, inFlight, partsAtOnce int) *Reader {
 	return &Reader{
+		pool:    p,
 		watched: proof.Watch(addresses), proof: level, most: mostBlocks, flight: inFlight, atOnce: partsAtOnce,
 		wanted: min(wantedAnswer, budget/inFlight), giant: &p.giant,
 	}
@@ -108,8 +110,11 @@ type job struct {
 	parts       []*Part
 	held        int // bytes in parts
 
-	running chan struct{} // closed when the reading ended; nil before it began
-	err     error         // after that
+	running chan struct{}  // closed when the reading ended; nil before it began
+	err     error          // after that
+	node    *Node          // that is read from
+	failed  map[*Node]bool // that failed since something was read
+	had     int            // parts when it was dealt
 }
 
 func (j *job) done() bool { return j.at > j.to }

@@ -31,6 +31,7 @@ type reading struct {
 // proof has any use for them.
 func (c *fakeChain) reading(level proof.Level) *reading {
 	return &reading{fakeChain: c, from: level.HeadersFrom(0), reader: &Reader{
+		pool:    new(Pool),
 		watched: proof.Watch(fakeVaults), proof: level, most: 2000, wanted: wantedAnswer, flight: 1, atOnce: PartsAtOnce, giant: new(sync.Mutex),
 	}}
 }
@@ -58,7 +59,7 @@ func (r *reading) all(flight int, enough func(error) bool) error {
 	defer p.Close()
 	for p.at <= last {
 		p.Fill(n, last, last+1, r.from)
-		err := p.Gather(ctx)
+		err := p.Gather(ctx, n)
 		if len(p.ready) > 0 {
 			r.parts = append(r.parts, p.ready...)
 			p.Committed()

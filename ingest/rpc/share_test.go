@@ -1,0 +1,128 @@
+package rpc
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/ingest/proof"
+)
+
+// shared reads a chain through several endpoints of it, as the session does. It gives
+// the errors that came to it.
+func shared(t *testing.T, endpoints []Endpoint, chains []*fakeChain, prepare func(*Pool)) (*reading, int) {
+	t.Helper()
+	for i := range chains {
+		endpoints[i].URL = chains[i].url
+	}
+	p := NewPool(5, endpoints, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(p.Close)
+	last := uint64(len(chains[0].blocks) - 1)
+	for _, n := range p.all {
+		n.health.set(func(h *health) { h.identified, h.head = h.now(), &Header{Number: last} })
+	}
+	if prepare != nil {
+		prepare(p)
+	}
+	r := chains[0].believing(proof.Head)
+	r.reader = p.NewReader(fakeVaults, proof.Head, 50, 4, partsAtOnceInTests)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	line := NewPipeline(ctx, r.reader, 1)
+	defer line.Close()
+	errs := 0
+	for n := p.all[0]; line.at <= last; {
+		line.Fill(n, last, last+1, r.from)
+		err := line.Gather(ctx, n)
+		if len(line.ready) > 0 {
+			r.parts = append(r.parts, line.ready...)
+			line.Committed()
+		}
+		if err == nil {
+			continue
+		}
+		if errs++; errs > errsEnough || ctx.Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	return r, errs
+}
+
+const partsAtOnceInTests = 4
+
+func sameChains(t *testing.T, n int) (chains []*fakeChain) {
+	for range n {
+		chains = append(chains, newFakeChain(t, 47, 3000, sparse))
+	}
+	return chains
+}
+
+// Ranges are dealt to all endpoints that are well, each within its own limits, and none
+// that fails, is behind or is spare is waited for.
+func TestEndpointsShareABackfill(t *testing.T) {
+	refuseOver := func(most uint64) func(q fakeQuestion) *fakeRefusal {
+		return func(q fakeQuestion) *fakeRefusal {
+			if !q.byHash && q.blocks() > most {
+				return &fakeRefusal{code: -32602, message: "block range is too wide"}
+			}
+			return nil
+		}
+	}
+	broken := func(fakeQuestion) *fakeRefusal { return &fakeRefusal{status: 502} }
+	for name, c := range map[string]struct {
+		endpoints []Endpoint
+		refuse    []func(q fakeQuestion) *fakeRefusal
+		prepare   func(*Pool)
+		asked     []bool // that gave a good part of it
+	}{
+		"two that are well":           {make([]Endpoint, 2), nil, nil, []bool{true, true}},
+		"one has narrow ranges":       {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{nil, refuseOver(9)}, nil, []bool{true, true}},
+		"the other one is broken":     {make([]Endpoint, 3), []func(q fakeQuestion) *fakeRefusal{nil, broken, nil}, nil, []bool{true, false, true}},
+		"the first one is broken":     {make([]Endpoint, 2), []func(q fakeQuestion) *fakeRefusal{broken, nil}, nil, []bool{false, true}},
+		"one is spare":                {[]Endpoint{{}, {Spare: true}, {}}, nil, nil, []bool{true, false, true}},
+		"one has not these blocks":    {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.head = &Header{Number: 20} }, []bool{true, false}},
+		"one is of nobody knows what": {make([]Endpoint, 2), nil, func(p *Pool) { p.all[1].health.identified = p.all[1].health.fault }, []bool{true, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chains := sameChains(t, len(c.endpoints))
+			for i := range c.refuse {
+				chains[i].refuse = c.refuse[i]
+			}
+			r, errs := shared(t, c.endpoints, chains, c.prepare)
+			r.whole()
+			if errs > 0 {
+				t.Errorf("the session had %d errors, although another endpoint is well", errs)
+			}
+			for i, chain := range chains {
+				if some := chain.asked("eth_getLogs") >= 10; some != c.asked[i] {
+					t.Errorf("endpoint %d was asked %d times", i, chain.asked("eth_getLogs"))
+				}
+			}
+		})
+	}
+}
+
+// Where every endpoint fails at the same blocks the session hears of it, and what comes
+// before them is there.
+func TestSharedBlocksThatNobodyGives(t *testing.T) {
+	chains := sameChains(t, 2)
+	for _, c := range chains {
+		c.pruned = 1500
+		c.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log { return logs }
+		failures := 0
+		c.refuse = func(q fakeQuestion) *fakeRefusal {
+			if q.from <= 1500 && q.to >= 1500 && failures < 5 {
+				failures++
+				return &fakeRefusal{status: 502}
+			}
+			return nil
+		}
+	}
+	r, errs := shared(t, make([]Endpoint, 2), chains, nil)
+	r.whole()
+	if errs == 0 {
+		t.Error("nobody heard of a block that no endpoint gave")
+	}
+}
