@@ -19,7 +19,7 @@ type Config struct {
 
 // DefaultConfig is good for a machine of two cores.
 func DefaultConfig() Config {
-	return Config{MaxRows: 100_000, Linger: 5 * time.Millisecond}
+	return Config{MaxRows: 50_000, Linger: 5 * time.Millisecond}
 }
 
 // Validate reports every mistake at once.
