@@ -17,6 +17,7 @@ type attempt struct {
 	delivery db.DueDeliveriesRow
 	endpoint endpoint
 	breaker  *breaker
+	poster   *poster
 	done     func(result) change
 	probe    bool
 
@@ -33,7 +34,7 @@ func (d *Dispatch) try(ctx context.Context, fence int64, a attempt) attempt {
 	if a.delivery.Sequence != nil {
 		m.sequence = *a.delivery.Sequence
 	}
-	r := d.poster.post(context.WithoutCancel(ctx), a.endpoint, m)
+	r := a.poster.post(context.WithoutCancel(ctx), a.endpoint, m)
 	<-d.slots
 	a.change = a.done(r)
 	if d.afterPost != nil {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,8 +34,8 @@ type Dispatch struct {
 
 	owner     uuid.UUID // of leases: one per process
 	endpoints *endpoints
-	slots     chan struct{} // one per POST under way
-	poster    *poster       // made by Run
+	slots     chan struct{}  // one per POST under way
+	roots     *x509.CertPool // that receivers' certificates lead to; set by Run
 	ledger    *ledger
 	health    *health
 
@@ -72,8 +73,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.poster = newPoster(d.guard, roots, d.config.Concurrency, d.timing.deadline)
-	defer d.poster.transport.CloseIdleConnections()
+	d.roots = roots
 
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))

@@ -64,6 +64,7 @@ type lane struct {
 	version  int64                  // of the endpoint that is followed
 	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
+	poster   *poster                // whose connections are this partner's alone
 	unsaved  change                 // of the breaker, not in PostgreSQL yet
 	trouble  string                 // what was last complained about
 	aside    bool                   // what waited was parked when the lane became held or shut
@@ -74,6 +75,7 @@ func newLane(d *Dispatch, partner int64) *lane {
 	return &lane{
 		d: d, partner: partner, wake: make(chan struct{}, 1), ended: make(chan attempt),
 		inFlight: map[uuid.UUID]struct{}{}, look: now, busy: now,
+		poster: newPoster(d.guard, d.roots, d.config.PerPartnerConcurrency, d.timing.deadline),
 	}
 }
 
@@ -102,6 +104,7 @@ func (l *lane) lose() {
 // run takes the lease, sends until nothing has waited for a while, the lease is
 // lost, or ctx ends, and lets the POSTs under way finish.
 func (l *lane) run(ctx context.Context) {
+	defer l.poster.transport.CloseIdleConnections()
 	if !l.take(ctx) {
 		l.d.retire(l, true)
 		return
@@ -326,7 +329,7 @@ func (l *lane) follow(ctx context.Context, e endpoint) error {
 		return nil
 	}
 	if l.breaker != nil {
-		l.d.poster.transport.CloseIdleConnections() // some may lead to where the receiver was
+		l.poster.transport.CloseIdleConnections() // some may lead to where the receiver was
 	}
 	if l.breaker == nil || l.url != e.url {
 		if err := l.restore(ctx, e.url); err != nil {
@@ -482,7 +485,7 @@ func (l *lane) send(ctx context.Context) {
 		<-l.d.slots
 		return
 	}
-	a := attempt{partner: l.partner, delivery: l.queue[0], endpoint: e, breaker: l.breaker, done: done, probe: probe}
+	a := attempt{partner: l.partner, delivery: l.queue[0], endpoint: e, breaker: l.breaker, poster: l.poster, done: done, probe: probe}
 	l.queue = l.queue[1:]
 	l.inFlight[a.delivery.EventID] = struct{}{}
 	if probe {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"strings"
 	"testing"
 	"time"
 
@@ -243,5 +244,35 @@ func TestStopwatchWithoutNews(t *testing.T) {
 	s.watch(t.Context())
 	if got := s.read(); got != noPhases() || microseconds(got.dns) != -1 || microseconds(1500*time.Nanosecond) != 1 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A registration by one partner closes no connection of another's.
+func TestRegistrationClosesNobodysConnections(t *testing.T) {
+	f := newFixture(t)
+	ours, others := f.receiver(ok), f.receiver(ok)
+	f.partner(7, ours.url)
+	f.partner(8, others.url)
+	f.start(nil)
+	f.deposits(7, 1, 2)
+	f.deposits(8, 1, 2)
+	f.eventually("both are told", f.in(registry.Delivered, 2))
+	f.setURL(7, ours.url+"&again")
+	told := 1
+	f.eventually("the new URL is used", func() bool { // which a dispatcher learns a little later
+		calls := ours.got()
+		if len(calls) == told {
+			told++
+			f.deposits(7, told, told+1)
+		}
+		return strings.HasSuffix(calls[len(calls)-1].path, "&again")
+	})
+	f.deposits(8, 2, 3)
+	f.eventually("all are told", f.in(registry.Delivered, told+2))
+	if n := ours.accepted.Load(); n != 2 {
+		t.Errorf("the partner who moved was reached over %d connections, want one for each URL", n)
+	}
+	if n := others.accepted.Load(); n != 1 {
+		t.Errorf("the other was reached over %d connections, want the same one", n)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	maxResponseHeaders = 16 << 10
 	maxResponseKept    = 4 << 10 // bytes of a response body that the log keeps
 	idleConnTimeout    = 30 * time.Second
-	tlsSessions        = 1024 // hosts whose TLS session is kept, to go on with
+	tlsSessions        = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
 )
 
 // Outcomes of a POST.
@@ -83,8 +83,9 @@ type endpoint struct {
 	held    bool   // an operator parked the partner
 }
 
-// poster posts to partners. It uses the transport alone: a client would follow
-// redirects.
+// poster posts to one partner, on connections of its own: what is done to one partner's is
+// not felt by another, who may share the host. It uses the transport alone: a client
+// would follow redirects.
 type poster struct {
 	transport *http.Transport
 	deadline  time.Duration
@@ -98,8 +99,7 @@ type poster struct {
 // over HTTP/2 they would share one connection, with its limit of streams and its
 // flow control, and one of them could hold up all others; and net/http repeats
 // requests that an HTTP/2 server gave back. The number of connections in use is
-// bounded by slots, that of idle ones here, by idle; MaxConnsPerHost would make
-// partners of one host wait for each other.
+// bounded by slots, that of idle ones here, by idle.
 //
 // net/http goes on opening a connection when the request that wanted it has
 // ended, for another request may use it. A receiver that lets every connection
