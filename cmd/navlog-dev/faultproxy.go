@@ -27,7 +27,7 @@ type faultproxyCmd struct {
 	JSON        bool          `help:"Print one JSON object a line: the address first, each injected fault, the counts at the end."`
 }
 
-// Help is what `navlog faultproxy --help` adds.
+// Help is what `navlog-dev faultproxy --help` adds.
 func (faultproxyCmd) Help() string {
 	return "For tests only: it answers wrongly on purpose. Each injected fault is printed as one line, without a time, so that the lines of two equal runs are equal."
 }

@@ -79,7 +79,7 @@ func TestFaultproxyMistakes(t *testing.T) {
 	} {
 		err := run(t.Context(), append([]string{"faultproxy"}, m.args...), io.Discard, io.Discard)
 		if err == nil || !strings.Contains(err.Error(), m.want) {
-			t.Errorf("navlog faultproxy %s: %v, want %q", strings.Join(m.args, " "), err, m.want)
+			t.Errorf("navlog-dev faultproxy %s: %v, want %q", strings.Join(m.args, " "), err, m.want)
 		}
 	}
 }
