@@ -15,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
+	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 )
 
@@ -207,6 +208,12 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with another secret key: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
+	own, err := local.StartClickHouse(t.Context(), t.TempDir(), 0) // the embedded engine ends when a stranger logs in
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Kill()
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", own.Addr)
 	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "nobody")
 	out, err = c.run("doctor", "--json")
 	if err == nil || !strings.Contains(out, `"ok":false`) || !strings.Contains(out, "connection refused") || !strings.Contains(out, "as nobody: ") || strings.Contains(out, "hunter2") {
