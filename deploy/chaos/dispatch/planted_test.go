@@ -52,7 +52,7 @@ func TestPlantedFaults(t *testing.T) {
 	}
 	for _, c := range []struct{ what, file, before, after, want string }{
 		{"a fourth retry", "dispatch/config.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", "no more than 1 + 3 are promised"},
-		{"every POST twice", "dispatch/attempt.go", "	r := d.poster.post(", "	d.poster.post(context.WithoutCancel(ctx), a.endpoint, m)\n	r := d.poster.post(", "posts came too often"},
+		{"every POST twice", "dispatch/attempt.go", "	r := a.poster.post(", "	a.poster.post(context.WithoutCancel(ctx), a.endpoint, m)\n	r := a.poster.post(", "posts came too often"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()                                     // they wait, most of the time

@@ -262,11 +262,11 @@ func (r *run) revive() error {
 // or too long.
 func (r *run) settle(ctx context.Context) error {
 	for deadline := time.Now().Add(r.Settle); ; {
+		stories := r.receiver.stories() // before the ledger: what excuses a POST is there before it comes
 		l, err := r.ledger(ctx)
 		if err != nil {
 			return err
 		}
-		stories := r.receiver.stories()
 		if len(l.lost(stories, r.down(), r.mute())) == 0 || time.Now().After(deadline) {
 			return nil
 		}
