@@ -46,10 +46,6 @@ type Config struct {
 	// PollInterval is the pause between looks at the node's head: 10 ms to
 	// 1 min, default as the profile has it.
 	PollInterval time.Duration `yaml:"pollInterval" env:"POLL_INTERVAL"`
-	// TakeOver is how long the ingest that writes may be silent before another one takes
-	// over: 1 s to 1 min, default 6 s. It must not be less than the brokers'
-	// group.min.session.timeout.ms, which is 6 s where nobody has changed it.
-	TakeOver time.Duration `yaml:"takeOver" env:"TAKE_OVER"`
 	// Window is the number of unfinalised blocks that are kept, and so the
 	// deepest reorganisation that can be followed: 1 to 100,000, default as the
 	// profile has it.
@@ -86,7 +82,7 @@ type VaultConfig struct {
 // DefaultConfig has everything but the chain id, the nodes, the vaults, and what is for
 // the profile to say (Complete).
 func DefaultConfig() Config {
-	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, TakeOver: 6 * time.Second, Proof: proof.Head}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -228,9 +224,6 @@ func (c Config) Validate() error {
 	faults = append(faults, c.vaultFaults()...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)
-	}
-	if c.TakeOver < time.Second || c.TakeOver > time.Minute {
-		fault("chain.takeOver is %s and must be 1s to 1m", c.TakeOver)
 	}
 	if c.Window < 1 || c.Window > 100_000 {
 		fault("chain.window is %d and must be 1 to 100000", c.Window)

@@ -76,82 +76,50 @@ func TestFailedTransactionIsDoneAgain(t *testing.T) {
 	}
 }
 
-// A second ingest waits while the first one writes, which never notices it, and takes
-// over when the first one ends.
-func TestSecondIngestWaits(t *testing.T) {
+func TestSecondIngestFencesTheFirst(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
 		r.steps(5)
 		first := r.start()
 		first.caughtUp()
 		second := r.start()
-		second.until("place in the line", func(st Status) bool { return st.State == Standby })
-		for range 5 {
-			r.steps(1)
-			first.caughtUp()
+		second.until("takeover", func(Status) bool { return bytes.Equal(r.cursor().GetInstanceId(), second.instance) })
+		r.steps(1) // gives the first one something to write
+		err := first.wait()
+		if !errors.Is(err, ErrFenced) || first.Status().State != Fenced {
+			t.Fatalf("the first ingest ends with %v in state %s, want fenced", err, first.Status().State)
 		}
-		if st := second.Status(); st.State != Standby || second.Ready() == nil {
-			t.Errorf("the second is %s: %v", st.State, second.Ready())
+		if err := first.Ready(); err == nil {
+			t.Error("a fenced ingest is ready")
 		}
-		if hands := r.writers(); len(hands) != 1 || !bytes.Equal(hands[0], first.instance) {
-			t.Errorf("the log changed hands: %x", hands)
-		}
-		first.halt()
-		r.steps(1)
 		second.caughtUp()
 		r.verify()
-		if hands := r.writers(); len(hands) != 2 || !bytes.Equal(hands[1], second.instance) {
-			t.Errorf("after the end of the first the hands are %x", hands)
-		}
 	})
 }
 
-// Of two that begin together one writes and the other waits.
+// Two that begin together must not take over from each other for ever.
 func TestTwoStartTogether(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(5)
 	a, b := r.start(), r.start()
-	writer, other := a, b
-	r.eventually("one of two at the head", func() bool {
-		if b.Status().State == Following {
-			writer, other = b, a
+	var winner, loser *process
+	r.eventually("end of one of two", func() bool {
+		select {
+		case <-a.done:
+			winner, loser = b, a
+		case <-b.done:
+			winner, loser = a, b
+		default:
+			// Only a writer with something to write learns that it was replaced.
+			r.mine(1)
 		}
-		return writer.Status().State == Following
+		return loser != nil
 	})
-	for range 5 {
-		r.steps(1)
-		writer.caughtUp()
+	if !errors.Is(loser.err, ErrFenced) {
+		t.Fatalf("the loser ends with %v, want fenced", loser.err)
 	}
-	if st := other.Status(); st.State != Standby {
-		t.Errorf("the other one is %s: %s", st.State, st.Reason)
-	}
-	if hands := r.writers(); len(hands) != 1 {
-		t.Errorf("the log changed hands %d times", len(hands))
-	}
-	writer.halt()
-	r.steps(1)
-	other.caughtUp()
+	winner.caughtUp()
 	r.verify()
-}
-
-// An ingest that was fenced by one outside the line goes to its end, and does not
-// fence back before it is its turn.
-func TestFencedIngestWaitsAgain(t *testing.T) {
-	r := newRig(t, kfake)
-	r.steps(5)
-	first := r.start()
-	first.caughtUp()
-	outside := r.session() // fences
-	r.must(outside.commit(r.ctx, &change{claim: true}))
-	r.steps(1)
-	first.caughtUp() // nobody else is in the line, so it is its turn again
-	r.verify()
-	if hands := r.writers(); len(hands) != 3 {
-		t.Errorf("the log changed hands %d times, want 3", len(hands))
-	}
-	if err := outside.commit(r.ctx, &change{claim: true}); err == nil {
-		t.Error("the one outside writes beside the other")
-	}
 }
 
 // The cursor must name a record from which the window can be restored, and the

@@ -15,11 +15,7 @@
 //	         └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┴──────── frozen
 //	                                             │            an operator's resumption,
 //	                                             │            or another writer
-//	                                             └─▶ another writer's: to the end of the line
-//
-// Several ingests of one chain stand in line (turn): one has the turn and writes, the
-// others wait until it ends or is silent. That settles who writes; that nobody else
-// can is the fence's matter.
+//	                                             └─▶ another writer's: fenced, Run ends
 //
 // claim is a transaction with nothing but the cursor, under this writer's
 // name, so that a predecessor who is still alive learns that it was replaced.

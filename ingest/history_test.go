@@ -60,7 +60,6 @@ func newHistory(t *testing.T, dated bool) *history {
 // config is that of an ingest with ranges of 10,000 blocks.
 func (h *history) config() Config {
 	c := DefaultConfig().Complete()
-	c.TakeOver = time.Second
 	c.ID, c.RPC, c.BatchBlocks, c.PollInterval = h.chainID, rpc.Endpoints(h.url), 10_000, time.Minute
 	c.Vaults = []VaultConfig{{Address: historyVaults[0].Hex(), StartBlock: 1}}
 	return c

@@ -22,8 +22,8 @@ import (
 // startTimeout bounds the first contact with Kafka.
 const startTimeout = 30 * time.Second
 
-// errFenced says that another ingest has taken over the chain.
-var errFenced = errors.New("another ingest writes this chain's log now")
+// ErrFenced says that another ingest has taken over the chain.
+var ErrFenced = errors.New("another ingest writes this chain's log now: run exactly one per chain")
 
 // RefusedError says that the configuration, the chain and the log do not belong
 // together. Trying again does not help.
@@ -72,8 +72,8 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 }
 
 // Run follows the chain until ctx ends, and returns nil then, with no
-// transaction in flight. While another ingest writes it waits, and takes over when that
-// one ends or is silent for chain.takeOver. It returns a *RefusedError when configuration, chain and log contradict each other, and an
+// transaction in flight. It returns ErrFenced when another ingest took over, a
+// *RefusedError when configuration, chain and log contradict each other, and an
 // error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
@@ -82,6 +82,15 @@ func (i *Ingest) Run(ctx context.Context) error {
 	var tended sync.WaitGroup
 	tended.Go(func() { i.nodes.Tend(tending) })
 	defer func() { stop(); tended.Wait() }()
+	if i.pool != nil {
+		reporting, stop := context.WithCancel(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = registry.Report(reporting, i.pool, registry.Ingest, func() any { return i.Status() })
+		}()
+		defer func() { stop(); <-done }()
+	}
 	err := i.run(ctx)
 	if ctx.Err() != nil {
 		return nil
@@ -93,80 +102,17 @@ func (i *Ingest) run(ctx context.Context) error {
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	for ctx.Err() == nil {
-		switch err := i.inTurn(ctx); {
-		case ctx.Err() != nil:
-			return nil
-		case errors.Is(err, errFenced), errors.Is(err, errTurnLost):
-			i.log.Warn("ingest waits for its turn again", "error", err)
-			i.note(func(s *Status) { s.Reason = err.Error() })
-		default:
-			i.note(func(s *Status) { s.Reason = err.Error() })
-			return err
-		}
-	}
-	return nil
-}
-
-// inTurn waits for the turn to write, and writes until it ends or something is wrong
-// that trying again does not mend. Who was fenced goes to the end of the line: another
-// one writes, whatever the group says.
-func (i *Ingest) inTurn(ctx context.Context) error {
-	t, err := i.line(ctx)
-	if err != nil {
-		return err
-	}
-	defer t.leave()
-	watching, stop := context.WithCancel(ctx)
-	defer stop()
-	i.note(func(s *Status) {
-		s.State, s.Reason = Standby, "another ingest has the turn to write, or nobody knows yet; this one takes over when that one ends"
-	})
-	go t.watch(watching, i.outOfLine)
-	lasts, done, err := t.wait(ctx)
-	if err != nil {
-		return err
-	}
-	defer done()
-	i.note(func(s *Status) { s.State, s.Reason = Starting, "" })
-	defer i.reporting(lasts)()
-	if err := i.write(lasts); err != nil {
-		return err
-	}
-	return errTurnLost
-}
-
-// outOfLine tells what keeps this ingest from its place among the others.
-func (i *Ingest) outOfLine(err error) {
-	i.log.Warn("no place in the group of ingests", "error", err)
-	i.note(func(s *Status) {
-		if s.State == Standby {
-			s.Reason = fmt.Sprintf("no place in the group of ingests, which needs the right to read group navlog-ingest-%d: %v", i.config.ID, err)
-		}
-	})
-}
-
-// reporting writes the status to the registry, of the one who writes alone, until what
-// it gives is called.
-func (i *Ingest) reporting(ctx context.Context) (stop func()) {
-	if i.pool == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var reported sync.WaitGroup
-	reported.Go(func() { _ = registry.Report(ctx, i.pool, registry.Ingest, func() any { return i.Status() }) })
-	return func() { cancel(); reported.Wait() }
-}
-
-// write makes sessions until ctx ends, and returns nil then.
-func (i *Ingest) write(ctx context.Context) error {
 	var last []byte // instance of the newest cursor that we know to be rightful
 	for wait := rpc.NewBackoff(); ; {
 		err := i.session(ctx, &last, wait)
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, errFenced), hopeless(err):
+		case errors.Is(err, ErrFenced):
+			i.note(func(s *Status) { s.State, s.Reason = Fenced, err.Error() })
+			return err
+		case hopeless(err):
+			i.note(func(s *Status) { s.Reason = err.Error() })
 			return err
 		}
 		i.log.Warn("ingest starts its session again", "error", err)

@@ -61,12 +61,6 @@ const (
 // where there is nothing to resume or the node is not to be believed yet.
 func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 	defer i.nodes.Close()
-	// A look, which fences nobody: the writer of a log that is not frozen goes on.
-	if cursor, err := i.readCursor(ctx); err != nil {
-		return nil, err
-	} else if cursor.GetFrozen() == "" {
-		return nil, refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(i.config.ID))
-	}
 	s := i.newSession(nil)
 	if accept {
 		client, err := i.transactional()

@@ -369,30 +369,3 @@ func TestResumeIsFenced(t *testing.T) {
 	p.caughtUp()
 	betweenDecisions(t, r.verify())
 }
-
-// Where there is nothing to resume the command fences nobody: the one who writes does
-// not notice it.
-func TestResumeOfNothingFencesNobody(t *testing.T) {
-	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
-		r := newRig(t, brokers)
-		r.steps(5)
-		p := r.start()
-		p.caughtUp()
-		epoch := func() int16 {
-			id := fmt.Sprintf("navlog-ingest-%d", r.config.ID)
-			described, err := r.admin().DescribeTransactions(r.ctx, id)
-			r.must(err)
-			r.must(described[id].Err)
-			return described[id].ProducerEpoch
-		}
-		before := epoch()
-		if _, err := r.resume(true); err == nil || !strings.Contains(err.Error(), "is not frozen") {
-			t.Errorf("a resumption of nothing gives %v", err)
-		}
-		if now := epoch(); now != before {
-			t.Errorf("the writer's epoch was %d and is %d: it was fenced", before, now)
-		}
-		r.steps(1)
-		p.caughtUp()
-	})
-}

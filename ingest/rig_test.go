@@ -104,7 +104,6 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	r.kafka = chainlog.DefaultConfig()
 	r.kafka.Brokers = brokers(t)
 	r.config = DefaultConfig().Complete()
-	r.config.TakeOver = time.Second // how long a killed one is waited for
 	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(anvil.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
 		r.config.Vaults = append(r.config.Vaults, VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock})

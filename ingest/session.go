@@ -116,7 +116,7 @@ func (i *Ingest) stillOurs(ctx context.Context, last []byte) error {
 // rightful says that a cursor is by this writer or by the last one.
 func (i *Ingest) rightful(cursor *event.Cursor, last []byte) error {
 	if by := cursor.GetInstanceId(); !bytes.Equal(by, last) && !bytes.Equal(by, i.instance) {
-		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", errFenced, chainlog.CursorTopic(i.config.ID), by, i.instance)
+		return fmt.Errorf("%w (the newest cursor of %s is by instance %x, this one is %x)", ErrFenced, chainlog.CursorTopic(i.config.ID), by, i.instance)
 	}
 	return nil
 }

@@ -13,13 +13,13 @@ import (
 // State is what ingest is doing.
 type State string
 
-// The states of an ingest. Frozen does not end by itself.
+// The states of an ingest. Frozen and Fenced do not end by themselves.
 const (
 	Starting    State = "starting"    // no session yet: fencing, reading the cursor, or waiting for an engine
 	Backfilling State = "backfilling" // reading final blocks
 	Following   State = "following"   // at the head
 	Frozen      State = "frozen"      // the chain changed below the final block or the window
-	Standby     State = "standby"     // another ingest writes; this one takes over when it ends or is silent
+	Fenced      State = "fenced"      // another ingest took over
 )
 
 // Status is what ingest knows about itself. Block numbers are 0 before the

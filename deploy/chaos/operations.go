@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"syscall"
@@ -300,36 +301,29 @@ func (w *world) rival(o Op) error {
 	if err := w.outgrow(); err != nil {
 		return err
 	}
-	return w.replaced(old)
+	return w.fenced(old)
 }
 
-// replaced wakes a process that was replaced. It waits in line then, or takes over when the one that is kept running
-// dies; what it writes meanwhile the oracle judges.
-func (w *world) replaced(p *process) error {
-	for range 5 {
+// fenced wakes a process that was replaced and waits for its end.
+func (w *world) fenced(p *process) error {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for deadline := time.After(patience); ; {
 		p.signal(syscall.SIGCONT) // again and again: it may come to the step where it stops itself only now
-		if err := w.steps(1); err != nil {
-			return err
-		}
-		ended, err := w.eventually(glance, func() (bool, error) {
-			select {
-			case <-p.done:
-				return true, nil
-			default:
-				return false, nil
+		select {
+		case <-p.done:
+			if p.code() != exitFenced {
+				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
 			}
-		})
-		if err != nil {
-			return err
-		}
-		if ended && p.code() != exitFailed { // no endpoint answers it
-			return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
+			return nil
+		case <-deadline:
+			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", patience, p.says)
+		case <-tick.C:
 		}
 	}
-	return nil
 }
 
-// pair starts two at the same time and kills one of them: the other one goes on.
+// pair starts two at the same time: one of them stays.
 func (w *world) pair() error {
 	if err := w.sup.stop(false); err != nil {
 		return err
@@ -343,27 +337,63 @@ func (w *world) pair() error {
 		}
 		two[i] = p
 	}
+	var stays *process
+	defer func() {
+		for _, p := range two {
+			if p != stays {
+				p.kill()
+			}
+		}
+	}()
 	w.count("two at once")
-	const blocks = 5
+	ended := func() (bool, error) {
+		for i, p := range two {
+			select {
+			case <-p.done:
+				stays = two[1-i]
+				return true, nil
+			default:
+			}
+		}
+		return false, nil
+	}
+	const blocks = 10 // whenever it is that one of them ends
 	for range blocks {
 		if err := w.steps(1); err != nil {
-			two[0].kill()
-			two[1].kill()
+			return err
+		}
+		if stays != nil {
+			continue
+		}
+		// Only who has something to write learns that it was replaced.
+		if _, err := w.eventually(200*time.Millisecond, ended); err != nil {
 			return err
 		}
 	}
-	for _, p := range two {
-		select {
-		case <-p.done:
-			if p.code() != exitFailed { // no endpoint answers it
-				return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
-			}
-		default:
+	for wait := time.Second; stays == nil && wait < patience; wait *= 2 {
+		if err := w.mine(1); err != nil {
+			return err
+		}
+		if _, err := w.eventually(wait, ended); err != nil {
+			return err
 		}
 	}
-	gone := w.plan.Seed % 2
-	two[gone].kill()
-	w.sup.adopt(two[1-gone])
+	if stays == nil {
+		return errors.New("two ingests run and none of them is fenced")
+	}
+	return w.left(two[0], two[1], stays)
+}
+
+// left goes on with the one of two that is left. The other one was fenced, or gave up at its start.
+func (w *world) left(a, b, stays *process) error {
+	gone := a
+	if stays == a {
+		gone = b
+	}
+	if code := gone.code(); code != exitFenced && code != exitFailed {
+		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
+	}
+	w.sup.adopt(stays)
 	return nil
 }
 

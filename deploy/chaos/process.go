@@ -37,6 +37,7 @@ type childSpec struct {
 const (
 	exitDone    = 0
 	exitFailed  = 1 // a supervisor would start it again
+	exitFenced  = 3
 	exitRefused = 4
 )
 
@@ -73,6 +74,8 @@ func Child() {
 	switch {
 	case err == nil:
 		os.Exit(exitDone)
+	case errors.Is(err, ingest.ErrFenced):
+		os.Exit(exitFenced)
 	case errors.As(err, &refused):
 		os.Exit(exitRefused)
 	}

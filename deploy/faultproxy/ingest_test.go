@@ -133,7 +133,7 @@ func (r *rig) start() *indexer {
 			if ctx.Err() != nil {
 				return
 			}
-			if err == nil || errors.As(err, &refused) {
+			if err == nil || errors.As(err, &refused) || errors.Is(err, ingest.ErrFenced) {
 				x.dead <- err
 				return
 			}

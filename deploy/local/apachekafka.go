@@ -179,7 +179,6 @@ func serverProperties(data string, port, controller int) string {
 		"share.coordinator.state.topic.replication.factor=1",
 		"share.coordinator.state.topic.min.isr=1",
 		"group.initial.rebalance.delay.ms=0",
-		"group.min.session.timeout.ms=1000",
 		"",
 	}, "\n")
 }

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -108,7 +107,7 @@ func openCluster(dir string, port int) (*kfake.Cluster, *gate, error) {
 	var door *gate
 	cluster, err := kfake.NewCluster(
 		kfake.NumBrokers(1), kfake.Ports(port), kfake.ClusterID("navlog"),
-		kfake.DataDir(dataDir(dir)), kfake.SyncWrites(), kfake.GroupMinSessionTimeout(time.Second),
+		kfake.DataDir(dataDir(dir)), kfake.SyncWrites(),
 		kfake.ListenFn(func(network, address string) (net.Listener, error) {
 			l, err := listen(network, address)
 			if err != nil {
