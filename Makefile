@@ -11,9 +11,9 @@ JARS    := deploy/local/kafka/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 DATA    ?= data
 # The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 29 s
-# of the processor in 200 s), so twice as many packages run at a time as there are cores.
+# of the processor in 200 s), so one package more runs at a time than there are cores.
 PKG     ?= ./ingest/... ./dispatch/... ./deploy/e2e/... ./deploy/chaos/... ./deploy/local/... ./projections/... ./query/... ./...
-AT_ONCE ?= $(shell echo $$((2 * $$(nproc))))
+AT_ONCE ?= $(shell echo $$((1 + $$(nproc))))
 export CGO_ENABLED ?= 0
 
 .PHONY: help
