@@ -15,7 +15,7 @@ import (
 // writing is how long the transaction that records a success may last, also on a machine
 // that does much else: 50 ms were too few there. The record bears the time of its
 // beginning. What it excuses too much is bounded by what a dispatcher can have under way.
-const writing = 500 * time.Millisecond
+const writing = 150 * time.Millisecond
 
 // witness makes PostgreSQL note when a partner changes hands, whoever does it.
 const witness = `
