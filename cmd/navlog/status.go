@@ -205,7 +205,7 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	if json.Unmarshal(raw, &st) != nil {
 		return
 	}
-	fmt.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.ChainStatus), st.FinalBlock)
+	fmt.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
 	if b := st.Backfill; b != nil {
 		fmt.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
 			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))
@@ -231,11 +231,11 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	}
 }
 
-func lag(st registry.ChainStatus) string {
-	if st.LagBlocks == nil || st.LagSeconds == nil {
+func lag(blocks, seconds *uint64) string {
+	if blocks == nil || seconds == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (%d blocks, %s behind)", *st.LagBlocks, time.Duration(*st.LagSeconds)*time.Second)
+	return fmt.Sprintf(" (%d blocks, %s behind)", *blocks, time.Duration(*seconds)*time.Second)
 }
 
 func endpointState(e registry.EndpointStatus) string {

@@ -28,6 +28,7 @@ type publicStatus struct {
 	IndexedAt    *time.Time        `json:"indexedAt"`
 	HeadBlock    *string           `json:"headBlock"`
 	FinalBlock   *string           `json:"finalBlock"`
+	ProvenTo     *string           `json:"provenTo"`
 	LagBlocks    *uint64           `json:"lagBlocks"`
 	LagSeconds   *uint64           `json:"lagSeconds"`
 	ETASeconds   *uint64           `json:"etaSeconds"`
@@ -85,11 +86,10 @@ func (st publicStatus) print(out io.Writer) error {
 	if st.FrozenReason != nil {
 		fmt.Fprintf(w, "frozen\t%s\n", *st.FrozenReason)
 	}
-	behind := ""
-	if st.LagBlocks != nil && st.LagSeconds != nil {
-		behind = fmt.Sprintf(" (%d blocks, %s behind)", *st.LagBlocks, time.Duration(*st.LagSeconds)*time.Second)
+	fmt.Fprintf(w, "head\t%s\nindexed\t%s%s\nfinal\t%s\n", blockOrUnknown(st.HeadBlock), blockOrUnknown(st.IndexedBlock), lag(st.LagBlocks, st.LagSeconds), blockOrUnknown(st.FinalBlock))
+	if st.ProvenTo != nil {
+		fmt.Fprintf(w, "proven\tup to %s\n", blockOrUnknown(st.ProvenTo))
 	}
-	fmt.Fprintf(w, "head\t%s\nindexed\t%s%s\nfinal\t%s\n", blockOrUnknown(st.HeadBlock), blockOrUnknown(st.IndexedBlock), behind, blockOrUnknown(st.FinalBlock))
 	if st.ETASeconds != nil && *st.ETASeconds > 0 {
 		fmt.Fprintf(w, "left\t%s\n", time.Duration(*st.ETASeconds)*time.Second)
 	}

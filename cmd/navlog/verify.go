@@ -50,11 +50,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
-		if cmd.JSON {
-			err = json.NewEncoder(s.Out).Encode(report)
-		} else {
-			_, err = fmt.Fprint(s.Out, report)
-		}
+		err = cmd.print(s, report)
 		if fault := report.Err(); fault != nil {
 			return cli.Different.With(errors.Join(err, fmt.Errorf("not everything is equal: where the tables differ from the log, `navlog projection rebuild` makes them anew, and where the log differs from itself or the chain, nothing may be appended to it before you know why:\n%w", fault)))
 		}
@@ -74,13 +70,18 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	if cmd.JSON {
-		err = json.NewEncoder(s.Out).Encode(report)
-	} else {
-		_, err = fmt.Fprint(s.Out, report)
-	}
+	err = cmd.print(s, report)
 	if fault := report.Err(); fault != nil {
 		return cli.Different.With(errors.Join(err, fmt.Errorf("%w: nothing may be appended to it before you know why; where an endpoint lied, index the chain into a new log from another one", fault)))
 	}
+	return err
+}
+
+// print shows a report, to people or to scripts.
+func (cmd verifyCmd) print(s *cli.Streams, report fmt.Stringer) error {
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(report)
+	}
+	_, err := fmt.Fprint(s.Out, report)
 	return err
 }

@@ -195,10 +195,10 @@ func (p *Pipeline) Empty() bool { return len(p.ready) == 0 }
 // Done says that all blocks up to to are committed.
 func (p *Pipeline) Done(to uint64) bool { return p.at > to }
 
-// Seal gives what is ready, as parts that each end with a block: it joins those that have no block to the next one that has. The last of them
-// is given its block: the only header that a commit of old blocks needs. Having it,
-// the logs of that one block are compared with it. Where the
-// parts are of more than one chain, all of them are to be read again.
+// Seal gives what is ready, as parts that each end with a block: it joins those that
+// have no block to the next one that has. The last of them is given its block, the only
+// header that a commit of old blocks needs, and the logs of that one block are compared
+// with it. Where the parts are of more than one chain, all of them are to be read again.
 func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error) {
 	var open *Part
 	for _, q := range p.ready {

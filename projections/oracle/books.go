@@ -53,6 +53,20 @@ func (w *Withdrawal) Ask() contracts.WithdrawalRequested {
 	return w.Requested.Event.(contracts.WithdrawalRequested)
 }
 
+// EndedBy is what the read models call the log that ended it, empty for none.
+func (w *Withdrawal) EndedBy() string {
+	if w.Ended == nil {
+		return ""
+	}
+	switch w.Ended.Event.(type) {
+	case contracts.WithdrawalClaimed:
+		return "claimed"
+	case contracts.WithdrawalCancelled:
+		return "cancelled"
+	}
+	return "expired"
+}
+
 // BlockOf a log, and Never where there is none.
 func BlockOf(l *Log) uint64 {
 	if l == nil {

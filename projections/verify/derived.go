@@ -15,7 +15,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/oracle"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -207,7 +206,7 @@ func withdrawalLines(b *oracle.Books) iter.Seq[string] {
 				user, key := list.place(w)
 				ask := w.Ask()
 				line := fmt.Sprintf("%s %x %d %d %x %d %x %d %d %d %d %d %s 1", list.name, user[:], key, w.Requested.Index, k.Vault[:], k.Index,
-					ask.Owner[:], ask.AssetsEstimate, ask.ExpiresAt, w.Requested.Block, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), endedBy(w))
+					ask.Owner[:], ask.AssetsEstimate, ask.ExpiresAt, w.Requested.Block, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), w.EndedBy())
 				if !yield(line) {
 					return
 				}
@@ -231,20 +230,6 @@ func (l *requestList) compare(j oracle.RequestKey, v *oracle.Withdrawal, k oracl
 	user, key := l.place(v)
 	other, after := l.place(w)
 	return cmp.Or(user.Cmp(other), cmp.Compare(key, after), cmp.Compare(v.Requested.Index, w.Requested.Index), j.Vault.Cmp(k.Vault), cmp.Compare(j.Index, k.Index))
-}
-
-// endedBy is what the table calls the log that ended a request.
-func endedBy(w *oracle.Withdrawal) string {
-	if w.Ended == nil {
-		return ""
-	}
-	switch w.Ended.Event.(type) {
-	case contracts.WithdrawalClaimed:
-		return "claimed"
-	case contracts.WithdrawalCancelled:
-		return "cancelled"
-	}
-	return "expired"
 }
 
 // listed is a row of users: a user in a list of a scope.

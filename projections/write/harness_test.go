@@ -277,20 +277,6 @@ var pastRows = map[string]string{
 		GROUP BY partner, vault, from_block, until_block, deposits, volume HAVING sum(sign) > 0 ORDER BY line`,
 }
 
-// endedBy is what the table calls the log that ended a request.
-func endedBy(w *oracle.Withdrawal) string {
-	if w.Ended == nil {
-		return ""
-	}
-	switch w.Ended.Event.(type) {
-	case contracts.WithdrawalClaimed:
-		return "claimed"
-	case contracts.WithdrawalCancelled:
-		return "cancelled"
-	}
-	return "expired"
-}
-
 // pastLines is what they must say, by the oracle.
 func pastLines(b *oracle.Books) map[string][]string {
 	out := map[string][]string{}
@@ -301,7 +287,7 @@ func pastLines(b *oracle.Books) map[string][]string {
 		ask := w.Ask()
 		for list, user := range map[string]common.Address{"queue": {}, "user": ask.Owner} {
 			add(readmodel.Withdrawals, "%s %x %x %x %d %d %d %d %d %d %d %s", list, user[:], ask.Owner[:], k.Vault[:], k.Index, ask.AssetsEstimate, ask.ExpiresAt,
-				w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), endedBy(w))
+				w.Requested.Block, w.Requested.Index, oracle.BlockOf(w.Funded), oracle.BlockOf(w.Ended), w.EndedBy())
 		}
 	}
 	for scope, members := range b.Members {

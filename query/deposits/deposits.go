@@ -125,7 +125,7 @@ func countOfPartner(ctx context.Context, p *pin.Pin, args pin.Args) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	p.See(readmodel.Fence{Seq: r.Fence[0], Block: r.Fence[1], Before: r.Fence[2]})
+	p.See(readmodel.FenceOf(r.Fence))
 	return r.Total, nil
 }
 

@@ -93,12 +93,6 @@ type Page struct{ Number, Size int }
 // Offset is how many entries are before the page.
 func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
 
-// PageOf is a page of a list of which all is there.
-func PageOf[T any](all []T, page Page) []T {
-	count := uint64(len(all))
-	return all[min(page.Offset(), count):min(page.Offset()+uint64(page.Size), count)]
-}
-
 // Page reads page and pageSize.
 func (p *Params) Page() Page {
 	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")

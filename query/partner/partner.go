@@ -79,7 +79,7 @@ func readTotals(ctx context.Context, p *pin.Pin, partner uint32) ([]total, error
 		return nil, err
 	}
 	for _, r := range rows {
-		see(p, r.Fence)
+		p.See(readmodel.FenceOf(r.Fence))
 	}
 	rows = slices.DeleteFunc(rows, func(t total) bool { return t.Deposits <= 0 })
 	slices.SortFunc(rows, func(a, b total) int { return p.Rank(httpapi.ToAddress(a.Vault)) - p.Rank(httpapi.ToAddress(b.Vault)) })
@@ -94,14 +94,10 @@ func countUsers(ctx context.Context, p *pin.Pin, partner uint32) (users int64, e
 	}
 	rows, err := pin.Ask[row](ctx, p, sqlUsers, pin.Args{"partner": partner})
 	for _, r := range rows {
-		see(p, r.Fence)
+		p.See(readmodel.FenceOf(r.Fence))
 		users += r.Users
 	}
 	return users, err
-}
-
-func see(p *pin.Pin, fence []uint64) {
-	p.See(readmodel.Fence{Seq: fence[0], Block: fence[1], Before: fence[2]})
 }
 
 type routerJSON struct {

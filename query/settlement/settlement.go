@@ -74,7 +74,7 @@ func unfunded(ctx context.Context, p *pin.Pin) (map[common.Address]amountJSON, e
 	}
 	out := make(map[common.Address]amountJSON, len(rows))
 	for _, r := range rows {
-		p.See(readmodel.Fence{Seq: r.Fence[0], Block: r.Fence[1], Before: r.Fence[2]})
+		p.See(readmodel.FenceOf(r.Fence))
 		out[httpapi.ToAddress(r.Vault)] = amountJSON{r.Total, r.Amount.String()}
 	}
 	return out, nil

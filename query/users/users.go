@@ -4,11 +4,7 @@
 // # The list
 //
 // By first seen, and by totals at the newest block, the list is rows in the order in
-// which they are asked for, so that a page is read where it lies. Rows that changed
-// stand there in pairs that cancel each other until a merge takes them away. So a page
-// is read out of the first so many rows, in which pairs are added up; only the last of
-// these rows may lack its other one, and so one user more than the page has proves that
-// the page is whole. Where there is none, more rows are read, up to all of them.
+// which they are asked for, so that a page is read where it lies (pin.WholePage).
 //
 // What is shown beside the order by first seen, the totals, is added up for the users of
 // the page. The lists by totals carry all that they show and know the newest block
@@ -99,30 +95,19 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// spareRows is how many rows are read at first beside those before a page and on it,
-// and moreRows by how much more each time that a page is not whole.
-const (
-	spareRows = 64
-	moreRows  = 8
-)
-
 // pageOf reads a page out of a list of the table, and how many users it has.
 func pageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
-	var n counted
-	most := page.Offset() + uint64(page.Size) + spareRows
-	read := func() (err error) {
-		users, err = readPage(ctx, p, list, descending, page, most)
-		return err
-	}
-	err = pin.Together(
-		read,
-		func() (err error) { n, err = count(ctx, p, list); return },
-	)
-	for err == nil && len(users) <= page.Size && most < n.Rows {
-		most *= moreRows
-		err = read()
-	}
-	return users[:min(len(users), page.Size)], n.Total, err
+	err = pin.WholePage(page.Offset()+uint64(page.Size),
+		func(most uint64) (whole bool, err error) {
+			users, err = readPage(ctx, p, list, descending, page, most)
+			return len(users) > page.Size, err
+		},
+		func() (rows uint64, err error) {
+			n, err := count(ctx, p, list)
+			total = n.Total
+			return n.Rows, err
+		})
+	return users[:min(len(users), page.Size)], total, err
 }
 
 // counted is how many users a list has, and how many rows say so.
@@ -150,7 +135,7 @@ type cursor struct {
 // see tells the pin of which belief a list is, and of which seq where it says nothing
 // of the past.
 func (c *cursor) see(p *pin.Pin, list string) {
-	fence := readmodel.Fence{Seq: c.Fence[0], Block: c.Fence[1], Before: c.Fence[2]}
+	fence := readmodel.FenceOf(c.Fence)
 	if list == lists[firstSeen] {
 		p.See(fence)
 	} else {
@@ -223,7 +208,7 @@ func readPastPage(ctx context.Context, p *pin.Pin, list string, descending bool,
 	users := make([]user, 0, page.Size)
 	for _, r := range rows {
 		if r.IsCursor == 1 {
-			p.See(readmodel.Fence{Seq: r.Fence[0], Block: r.Fence[1], Before: r.Fence[2]})
+			p.See(readmodel.FenceOf(r.Fence))
 		} else {
 			users = append(users, user{Address: r.User})
 		}
@@ -280,7 +265,7 @@ func addFirstSeen(ctx context.Context, p *pin.Pin, users []user) error {
 	byUser := make(map[string]int64, len(rows))
 	for _, r := range rows {
 		if r.IsCursor == 1 {
-			p.See(readmodel.Fence{Seq: r.Fence[0], Block: r.Fence[1], Before: r.Fence[2]})
+			p.See(readmodel.FenceOf(r.Fence))
 		} else {
 			byUser[r.User] = r.Time
 		}

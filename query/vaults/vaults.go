@@ -183,7 +183,7 @@ func countUsers(ctx context.Context, p *pin.Pin, vault common.Address) (users in
 	}
 	rows, err := pin.Ask[row](ctx, p, sqlUsers, pin.Args{"vault": vault})
 	for _, r := range rows {
-		see(p, r.Fence)
+		p.See(readmodel.FenceOf(r.Fence))
 		users += r.Users
 	}
 	return users, err
@@ -201,7 +201,7 @@ func countPending(ctx context.Context, p *pin.Pin, vault common.Address) (pendin
 	}
 	rows, err := pin.Ask[row](ctx, p, sqlPending, pin.Args{"vault": vault, "now": now})
 	for _, r := range rows {
-		see(p, r.Fence)
+		p.See(readmodel.FenceOf(r.Fence))
 		pending += r.Pending
 	}
 	return pending, err
@@ -214,10 +214,6 @@ func lastSweep(ctx context.Context, p *pin.Pin, vault common.Address) (*string, 
 	}
 	r, _, err := pin.AskOne[row](ctx, p, sqlLastSweep, pin.Args{"vault": vault})
 	return httpapi.TimeOrNull(uint64(r.Time)), err
-}
-
-func see(p *pin.Pin, fence []uint64) {
-	p.See(readmodel.Fence{Seq: fence[0], Block: fence[1], Before: fence[2]})
 }
 
 // describe is what a vault is, and its newest NAV where it has one.

@@ -11,44 +11,28 @@ import (
 )
 
 // list is the questions for a page of some requests and for how many there are.
-//
-// The rows of the table may stand there in pairs that cancel each other, side by side.
-// So a page is read out of the first so many rows: only the last of these may lack its
-// other one, and one request more than the page has proves that the page is whole.
 type list struct {
 	pageOf, count string
 	newestFirst   bool
 }
 
-// spareRows is how many rows are read at first beside those before a page and on it,
-// and moreRows by how much more each time that a page is not whole.
-const (
-	spareRows = 64
-	moreRows  = 8
-)
-
 // page gives the requests of a page, in no order, and how many are in the list.
 func (l *list) page(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page) (requests []request, total int64, err error) {
-	var n counted
-	whole, most := false, page.Offset()+uint64(page.Size)+spareRows
-	readPage := func() error {
-		keys, err := l.keys(ctx, p, args, page, most)
-		if err != nil {
-			return err
-		}
-		whole = len(keys) > page.Size
-		requests, err = read(ctx, p, keys[:min(len(keys), page.Size)])
-		return err
-	}
-	err = pin.Together(
-		readPage,
-		func() (err error) { n, err = l.counted(ctx, p, args); return },
-	)
-	for err == nil && !whole && most < n.Rows {
-		most *= moreRows
-		err = readPage()
-	}
-	return requests, n.Total, err
+	err = pin.WholePage(page.Offset()+uint64(page.Size),
+		func(most uint64) (whole bool, err error) {
+			keys, err := l.keys(ctx, p, args, page, most)
+			if err != nil {
+				return false, err
+			}
+			requests, err = read(ctx, p, keys[:min(len(keys), page.Size)])
+			return len(keys) > page.Size, err
+		},
+		func() (rows uint64, err error) {
+			n, err := l.counted(ctx, p, args)
+			total = n.Total
+			return n.Rows, err
+		})
+	return requests, total, err
 }
 
 // counted is how many requests a list has, and how many rows say so.
@@ -61,7 +45,7 @@ type counted struct {
 func (l *list) counted(ctx context.Context, p *pin.Pin, args pin.Args) (n counted, err error) {
 	rows, err := pin.Ask[counted](ctx, p, l.count, args)
 	for _, r := range rows {
-		see(p, r.Fence)
+		p.See(readmodel.FenceOf(r.Fence))
 		n.Total, n.Rows = n.Total+r.Total, n.Rows+r.Rows
 	}
 	return n, err
@@ -84,14 +68,10 @@ func (l *list) keys(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi
 	keys := make([]key, 0, page.Size+1)
 	for _, r := range rows {
 		if httpapi.ToAddress(r.Vault) == (common.Address{}) {
-			see(p, r.Fence)
+			p.See(readmodel.FenceOf(r.Fence))
 		} else {
 			keys = append(keys, r.key)
 		}
 	}
 	return keys, nil
-}
-
-func see(p *pin.Pin, fence []uint64) {
-	p.See(readmodel.Fence{Seq: fence[0], Block: fence[1], Before: fence[2]})
 }

@@ -29,6 +29,11 @@ type Fence struct {
 	Before uint64 // Seq of the fence before
 }
 
+// FenceOf is what a question gives as (fence_seq, fence_block, fence_before).
+func FenceOf(tuple []uint64) Fence {
+	return Fence{Seq: tuple[0], Block: tuple[1], Before: tuple[2]}
+}
+
 // Holds tells whether what the table says of a block is what the log up to seq
 // says of it. The table must be no older than seq, and the block no newer than the
 // newest one at seq.
