@@ -9,6 +9,7 @@ TOOLS   := $(BIN)/tools
 ENGINES := deploy/local/node_modules/.ready
 JARS    := deploy/local/kafka/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
+WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 29 s
 # of the processor in 200 s), so one package more runs at a time than there are cores.
@@ -52,8 +53,19 @@ $(SAMPLES): schemas/webhook/samples/package.json
 	cd schemas/webhook/samples && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
+.PHONY: web
+web: $(WEB) ## Build the pages anew, from query/web/src into query/web/dist
+	cd query/web && npm run --silent check && npm run --silent build
+$(WEB): query/web/package.json query/web/package-lock.json
+	cd query/web && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+.PHONY: test-web
+test-web: $(WEB) ## Run the unit tests of the pages
+	cd query/web && npm test --silent
+
 .PHONY: test
-test: engines kafka samples $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
+test: engines kafka samples test-web $(TOOLS)/gotestsum ## Run all tests, on real engines (PKG=./ingest/... for some)
 	@mkdir -p build
 	$(TOOLS)/gotestsum --format testname --format-hide-empty-pkg --jsonfile build/test.json -- -p $(AT_ONCE) -timeout 25m $(PKG)
 
@@ -107,8 +119,8 @@ generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, cont
 	go generate ./schemas/contracts
 
 .PHONY: verify
-verify: generate ## Fail when generated code differs from what is committed
-	@out=$$(git status --porcelain -- schemas go.mod go.sum); test -z "$$out" || { git --no-pager diff -- schemas | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
+verify: generate web ## Fail when generated code, or a built page, differs from what is committed
+	@out=$$(git status --porcelain -- schemas query/web/dist go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 .PHONY: tools
 tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools
@@ -150,4 +162,4 @@ clean-data: ## Forget the data of `make run`
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
 	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
-		deploy/tools/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules
+		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

@@ -9,6 +9,7 @@
 //	unswept      the deposits that wait for a sweep, for two of these
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
 //	health       /healthz, /readyz, /status; docs: the page about the API
+//	web          the pages that people look at, built of query/web/src
 //	readtest, oracle
 //	             for tests: a generation to ask, and what it should answer
 //

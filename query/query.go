@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/web"
 	"github.com/navlog/navlog/query/webhooks"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -78,7 +80,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 // Handler answers every path of the program. Before Run has made a snapshot,
 // questions to the read models are answered 503.
 func (q *Query) Handler() http.Handler {
-	return q.server.Handler(q.routes(), q.health.Probes(), docs.Files())
+	return q.server.Handler(q.routes(), q.health.Probes(), slices.Concat(docs.Files(), web.Files()))
 }
 
 // Addr is the address that Run listens on, host:port; empty before that.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -164,6 +165,21 @@ func acceptsGzip(h http.Header) bool {
 		}
 	}
 	return accepted
+}
+
+// acceptsHTML tells whether a request names text/html, as that of a browser that opens a
+// page does (RFC 9110, 12.5.1). A weight of 0 refuses it.
+func acceptsHTML(h http.Header) bool {
+	for _, line := range h["Accept"] {
+		for part := range strings.SplitSeq(line, ",") {
+			kind, parameters, err := mime.ParseMediaType(part)
+			if err == nil && kind == "text/html" {
+				weight, err := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64)
+				return err == nil && weight > 0
+			}
+		}
+	}
+	return false
 }
 
 // send sends a finished answer in the form that the client takes, or 304 when the

@@ -53,11 +53,14 @@ type Probe struct {
 	Limited bool // counts as a public request
 }
 
-// File is a document that is served as it is.
+// File is a document that is served as it is. One at the path of a probe is for those who
+// ask for HTML.
 type File struct {
 	Path string
 	Kind string // Content-Type
 	Body []byte
+	// Immutable files have another path once they are others.
+	Immutable bool
 }
 
 // Server turns routes into an HTTP handler.
@@ -100,11 +103,21 @@ func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Hand
 	for _, route := range routes {
 		handle(route.Path, s.serve(route))
 	}
-	for _, probe := range probes {
-		handle(probe.Path, s.getOnly(s.probe(probe)))
-	}
+	pages := make(map[string]File, len(files))
 	for _, file := range files {
-		handle(file.Path, s.getOnly(serveFile(file)))
+		pages[file.Path] = file
+	}
+	for _, probe := range probes {
+		page, both := pages[probe.Path]
+		if both {
+			handle(probe.Path, s.getOnly(byAccept(serveFile(page, varyByAccept), s.probe(probe, varyByAccept))))
+			delete(pages, probe.Path)
+		} else {
+			handle(probe.Path, s.getOnly(s.probe(probe, vary)))
+		}
+	}
+	for path, file := range pages {
+		handle(path, s.getOnly(serveFile(file, vary)))
 	}
 	r.NotFoundHandler = s.measure("none", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, NotFound("There is nothing at this path."))
@@ -162,7 +175,7 @@ func (e *Route) header() http.Header {
 	if e.Partner {
 		return http.Header{"Cache-Control": {"private, no-cache"}, "Vary": {"Accept-Encoding, x-api-key"}}
 	}
-	h := http.Header{"Cache-Control": {"public, no-cache"}, "Vary": {"Accept-Encoding"}}
+	h := http.Header{"Cache-Control": {"public, no-cache"}, "Vary": {vary}}
 	allowAnyOrigin(h)
 	return h
 }
@@ -234,8 +247,14 @@ func (s *Server) request(w http.ResponseWriter, r *http.Request) *Request {
 	return &Request{Context: r.Context(), HTTP: r, Header: w.Header(), vars: mux.Vars(r), snapshot: s.Watcher.Snapshot(), watcher: s.Watcher}
 }
 
+// What Vary says of an answer that is compressed on request, and of one that is a page too.
+const (
+	vary         = "Accept-Encoding"
+	varyByAccept = "Accept, Accept-Encoding"
+)
+
 // probe makes the HTTP handler of a probe.
-func (s *Server) probe(p Probe) http.HandlerFunc {
+func (s *Server) probe(p Probe, vary string) http.HandlerFunc {
 	return func(w http.ResponseWriter, hr *http.Request) {
 		r := s.request(w, hr)
 		var a *Answer
@@ -248,7 +267,7 @@ func (s *Server) probe(p Probe) http.HandlerFunc {
 			a, err = p.Get(r)
 		}
 		if err == nil {
-			f, err = a.finish(http.Header{"Vary": {"Accept-Encoding"}})
+			f, err = a.finish(http.Header{"Vary": {vary}})
 		}
 		if err != nil {
 			s.fail(w, hr, err)
@@ -259,18 +278,33 @@ func (s *Server) probe(p Probe) http.HandlerFunc {
 }
 
 // serveFile answers with a file. Nothing in a page may come from elsewhere.
-func serveFile(file File) http.HandlerFunc {
+func serveFile(file File, vary string) http.HandlerFunc {
 	h := http.Header{}
 	allowAnyOrigin(h)
 	h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; frame-ancestors 'none'")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "public, no-cache")
-	h.Set("Vary", "Accept-Encoding")
+	if file.Immutable {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	h.Set("Vary", vary)
 	f, err := (&Answer{Raw: file.Body, Kind: file.Kind}).finish(h)
 	if err != nil {
 		panic(err) // bytes need no encoding
 	}
 	return func(w http.ResponseWriter, r *http.Request) { send(w, r, f) }
+}
+
+// byAccept gives the page to a browser that is to show something, and the answer to
+// everybody else: programs that name no kind, or any, get JSON as ever.
+func byAccept(page, probe http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if acceptsHTML(r.Header) {
+			page(w, r)
+		} else {
+			probe(w, r)
+		}
+	}
 }
 
 // getOnly guards the paths outside the API.

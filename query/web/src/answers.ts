@@ -1,0 +1,117 @@
+// Answers as components see them. The status is asked for every few seconds, and when it names a newer state of the log,
+// what is on the screen is asked for again: the browser sends the ETag, so what has not changed is 304. Answers about
+// final blocks never change; those about other past blocks may, by a reorganisation, and are asked for again too.
+import { useEffect, useState } from "preact/hooks"
+import { ApiError, type Answer, type Query, ask, url } from "./api"
+import { AS_OF, asOf, usePlace } from "./router"
+import type { Status } from "./types"
+
+/** Time between two looks at the status, ms. */
+const EVERY = 3000
+/** How many answers are kept for going back and forward. */
+const KEPT = 200
+
+const kept = new Map<string, Answer<unknown, unknown>>()
+
+function keep(href: string, answer: Answer<unknown, unknown>) {
+  kept.delete(href)
+  kept.set(href, answer)
+  for (const oldest of kept.keys()) {
+    if (kept.size <= KEPT) break
+    kept.delete(oldest)
+  }
+}
+
+export interface StatusView {
+  status: Status | null
+  error: ApiError | null
+}
+
+let view: StatusView = { status: null, error: null }
+const watchers = new Set<(view: StatusView) => void>()
+
+async function look() {
+  try {
+    view = { status: (await ask<Status>("/status")).data, error: null }
+  } catch (error) {
+    view = { status: view.status, error: error as ApiError }
+  }
+  for (const watcher of watchers) watcher(view)
+}
+
+/** Looks at the status for as long as the page is open and seen. */
+export async function watchStatus(): Promise<never> {
+  for (;;) {
+    if (document.visibilityState === "hidden") {
+      await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }))
+      continue
+    }
+    await look()
+    await new Promise((resolve) => setTimeout(resolve, EVERY))
+  }
+}
+
+export function useStatus(): StatusView {
+  const [seen, set] = useState(view)
+  useEffect(() => {
+    watchers.add(set)
+    set(view)
+    return () => void watchers.delete(set)
+  }, [])
+  return seen
+}
+
+export interface Asked<T, M> {
+  /** The newest answer; while it is asked for again, the one before. */
+  answer: Answer<T, M> | null
+  error: ApiError | null
+}
+
+/** Asks the API, as of the block in the address bar, and again whenever the log went on. path null: asks nothing. */
+export function useAnswer<T, M = undefined>(path: string | null, query: Query = {}): Asked<T, M> {
+  const block = asOf(usePlace())
+  return useExact<T, M>(path, { ...query, asOfBlock: block })
+}
+
+/** Whether an answer that is kept is still what the API would say: it is of the newest state, or about a final block. */
+function holds(answer: Answer<unknown, unknown> | undefined, query: Query, status: Status | null): boolean {
+  if (!answer || !status || answer.position.generation !== String(status.generation)) return false
+  if (answer.position.seq === String(status.seq)) return true
+  const block = query[AS_OF]
+  return typeof block === "string" && status.finalBlock !== null && BigInt(block) <= BigInt(status.finalBlock)
+}
+
+/** Asks the API as of the block that the query names. */
+export function useExact<T, M = undefined>(path: string | null, query: Query): Asked<T, M> {
+  const { status } = useStatus()
+  const href = path === null ? null : url(path, query)
+  const state = status === null ? "" : `${status.generation}/${status.seq}`
+  const [asked, set] = useState<Asked<T, M> & { href: string | null }>({ href: null, answer: null, error: null })
+  const [again, setAgain] = useState(0)
+  useEffect(() => {
+    if (href === null || holds(kept.get(href), query, status)) {
+      if (href !== null) set({ href, answer: kept.get(href) as Answer<T, M>, error: null })
+      return
+    }
+    const abort = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    ask<T, M>(href, { signal: abort.signal }).then(
+      (answer) => {
+        keep(href, answer)
+        set({ href, answer, error: null })
+      },
+      (error: unknown) => {
+        if (abort.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        set((before) => ({ href, answer: before.href === href && error.retryAfter !== null ? before.answer : null, error }))
+        if (error.retryAfter !== null) timer = setTimeout(() => setAgain((n) => n + 1), error.retryAfter * 1000)
+      },
+    )
+    return () => {
+      abort.abort()
+      clearTimeout(timer)
+    }
+  }, [href, state, again])
+  if (href !== null && asked.href === href) return asked
+  return { answer: href === null ? null : ((kept.get(href) as Answer<T, M> | undefined) ?? null), error: null }
+}

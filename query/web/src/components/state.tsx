@@ -1,0 +1,58 @@
+// What stands where an answer should: that it is asked for, why there is none, or what an empty one means.
+import type { ComponentChildren } from "preact"
+import type { ApiError } from "../api"
+import type { Asked } from "../answers"
+import { count, duration } from "../format"
+
+/** Shows the answer once there is one, and until then why not. */
+export function Shown<T, M>({ asked, children }: { asked: Asked<T, M>; children: (data: T, meta: M) => ComponentChildren }) {
+  const { answer, error } = asked
+  if (answer === null) return error === null ? <Waiting /> : <Failed error={error} />
+  return (
+    <>
+      {error !== null && <Failed error={error} />}
+      {children(answer.data, answer.meta)}
+    </>
+  )
+}
+
+function Waiting() {
+  return (
+    <p class="note waiting" role="status">
+      Asking&hellip;
+    </p>
+  )
+}
+
+export function Failed({ error }: { error: ApiError }) {
+  const { progress, faults } = error
+  return (
+    <div class="note failed" role="alert">
+      <p>
+        {error.message}
+        {progress === null && error.retryAfter !== null && error.status !== 0 && <> It is asked again in {duration(error.retryAfter)}.</>}
+      </p>
+      {progress !== null && (
+        <p>
+          Generation {progress.generation} {progress.phase === "facts" ? "reads the log" : "has read the log and derives what came of it"}:{" "}
+          {count(progress.recordsLeft, "record")} left
+          {progress.etaSeconds !== null && <>, about {duration(progress.etaSeconds)}</>}. This page goes on by itself.
+        </p>
+      )}
+      {faults.length > 0 && (
+        <ul>
+          {faults.map((fault) => (
+            <li key={fault.field}>
+              <code>{fault.field}</code> {fault.reason}
+            </li>
+          ))}
+        </ul>
+      )}
+      {error.requestId !== null && <p class="faint">Request {error.requestId}</p>}
+    </div>
+  )
+}
+
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="note empty">{children}</p>
+}

@@ -1,0 +1,89 @@
+// A table, which scrolls sideways by itself where the screen is narrow, and the pages of a list. Which page and which order
+// is in the address bar.
+import type { ComponentChildren } from "preact"
+import { count, group } from "../format"
+import { here, usePlace } from "../router"
+import type { Meta } from "../types"
+
+export interface Column<Row> {
+  title: string
+  /** Right-aligned, as amounts are. */
+  number?: boolean
+  /** The name by which the API sorts by it. */
+  sort?: string
+  cell: (row: Row) => ComponentChildren
+}
+
+interface Props<Row> {
+  caption: string
+  columns: Column<Row>[]
+  rows: Row[]
+  id: (row: Row) => string
+  /** By what the rows are sorted now, where that can be chosen. */
+  sorted?: { by: string; order: "asc" | "desc" }
+  /** A class for a row, for what is to be seen at once. */
+  mark?: (row: Row) => string | undefined
+}
+
+export function Table<Row>({ caption, columns, rows, id, sorted, mark }: Props<Row>) {
+  const place = usePlace()
+  return (
+    <div class="scroll" role="region" aria-label={caption} tabIndex={0}>
+      <table>
+        <caption class="unseen">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => {
+              const now = sorted !== undefined && column.sort === sorted.by ? sorted.order : undefined
+              return (
+                <th key={column.title} scope="col" class={column.number ? "number" : ""} aria-sort={now === undefined ? undefined : now === "asc" ? "ascending" : "descending"}>
+                  {sorted !== undefined && column.sort !== undefined ? (
+                    <a class="sort" href={here(place, { sortBy: column.sort, sortOrder: now === "desc" ? "asc" : "desc", page: null })}>
+                      {column.title}
+                      <span aria-hidden="true" class="arrow">{now === undefined ? "↕" : now === "asc" ? "↑" : "↓"}</span>
+                    </a>
+                  ) : (
+                    column.title
+                  )}
+                </th>
+              )
+            })}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={id(row)} class={mark?.(row)}>
+              {columns.map((column) => (
+                <td key={column.title} class={column.number ? "number" : ""}>
+                  {column.cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+/** Leads through the pages of a list; parameter names the page in the address bar. */
+export function Pages({ meta, parameter, what }: { meta: Meta; parameter: string; what: string }) {
+  const place = usePlace()
+  if (meta.totalPages <= 1 && meta.page === 1) return <p class="pages faint">{count(meta.total, what)}</p>
+  const to = (page: number) => here(place, { [parameter]: page === 1 ? null : page })
+  return (
+    <nav class="pages" aria-label={`Pages of ${what}s`}>
+      {meta.page > 1 ? <a href={to(Math.min(meta.page - 1, Math.max(1, meta.totalPages)))}>Previous page</a> : null}
+      <span>
+        Page {group(String(meta.page))} of {group(String(meta.totalPages))} · {count(meta.total, what)}
+      </span>
+      {meta.hasNextPage ? <a href={to(meta.page + 1)}>Next page</a> : null}
+    </nav>
+  )
+}
+
+/** The page of a list that the address bar names. */
+export function pageOf(query: URLSearchParams, parameter: string): number {
+  const page = Number(query.get(parameter) ?? "1")
+  return Number.isInteger(page) && page >= 1 ? page : 1
+}

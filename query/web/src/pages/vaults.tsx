@@ -1,0 +1,54 @@
+// `/`: the vaults, each with what it is worth and how fresh that is.
+import { useAnswer } from "../answers"
+import { Amount, inAsset, inNav, inNumber, inShares } from "../components/amount"
+import { Age, VaultLink } from "../components/names"
+import { Empty, Shown } from "../components/state"
+import { Table } from "../components/table"
+import type { Settlement, Vault } from "../types"
+
+export function VaultsPage() {
+  const vaults = useAnswer<Vault[]>("/api/v1/vaults")
+  const settlement = useAnswer<Settlement[]>("/api/v1/settlement/summary")
+  return (
+    <>
+      <h1>Vaults</h1>
+      <Shown asked={vaults}>
+        {(data) =>
+          data.length === 0 ? (
+            <Empty>No vault is indexed at this block. A vault appears with the block that it was deployed in.</Empty>
+          ) : (
+            <Table
+              caption="Vaults"
+              rows={data}
+              id={(vault) => vault.address}
+              columns={[
+                { title: "Vault", cell: (vault) => <><VaultLink address={vault.address} name={vault.name} /> <span class="faint">{vault.symbol}</span></> },
+                { title: "NAV per share", number: true, cell: (vault) => <Amount value={vault.navPerShare} unit={inNav} source={{ of: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" }} /> },
+                { title: "Total assets", number: true, cell: (vault) => <Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: `/api/v1/vaults/${vault.address}`, field: "/totalAssets" }} /> },
+                { title: "Shares", number: true, cell: (vault) => <Amount value={vault.totalSupply} unit={inShares(vault)} source={{ of: `/api/v1/vaults/${vault.address}`, field: "/totalSupply" }} /> },
+                { title: "NAV updated", cell: (vault) => <Age iso={vault.navUpdatedAt} /> },
+              ]}
+            />
+          )
+        }
+      </Shown>
+      <h2>To be settled</h2>
+      <Shown asked={settlement}>
+        {(data) => (
+          <Table
+            caption="To be settled"
+            rows={data.map((entry) => ({ ...entry, vault: vaults.answer?.data.find((vault) => vault.address === entry.vaultAddress) }))}
+            id={(entry) => entry.vaultAddress}
+            columns={[
+              { title: "Vault", cell: (entry) => <VaultLink address={entry.vaultAddress} name={entry.vaultName} /> },
+              { title: "Deposits to sweep", number: true, cell: (entry) => <Amount value={entry.depositsToSweep.count} unit={inNumber} /> },
+              { title: "Their amount", number: true, cell: (entry) => entry.vault && <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(entry.vault.asset)} symbol /> },
+              { title: "Withdrawals to fund", number: true, cell: (entry) => <Amount value={entry.withdrawalsToFund.count} unit={inNumber} /> },
+              { title: "Their estimate", number: true, cell: (entry) => entry.vault && <Amount value={entry.withdrawalsToFund.totalAmount} unit={inAsset(entry.vault.asset)} symbol /> },
+            ]}
+          />
+        )}
+      </Shown>
+    </>
+  )
+}

@@ -1,0 +1,95 @@
+// The address bar is the whole state of a page: its path says what is shown, its query how (as of which block, which
+// page of which list, which number is explained). Nothing else remembers any of it, so back and forward work, and a link
+// shows somebody else the same.
+import { useEffect, useState } from "preact/hooks"
+
+export interface Place {
+  path: string
+  query: URLSearchParams
+}
+
+/** What a change says of the query: null removes a parameter. */
+export type Changes = Record<string, string | number | null>
+
+/** The parameter of the time machine. It goes along from page to page. */
+export const AS_OF = "asOfBlock"
+
+/** A block number as the address bar and the API take it, or null. */
+export function blockNumber(text: string | null): string | null {
+  return text !== null && /^(0|[1-9]\d{0,18})$/.test(text) ? text : null
+}
+
+export function asOf(place: Place): string | null {
+  return blockNumber(place.query.get(AS_OF))
+}
+
+/** A link within the page that is shown. */
+export function here(place: Place, changes: Changes): string {
+  return address(place.path, place.query, changes)
+}
+
+/** A link to another page, at the same block. */
+export function there(place: Place, path: string, changes: Changes = {}): string {
+  return address(path, new URLSearchParams(), { [AS_OF]: asOf(place), ...changes })
+}
+
+function address(path: string, query: URLSearchParams, changes: Changes): string {
+  const next = new URLSearchParams(query)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null || value === "") next.delete(name)
+    else next.set(name, String(value))
+  }
+  const text = next.toString()
+  return text === "" ? path : `${path}?${text}`
+}
+
+const listeners = new Set<() => void>()
+
+function current(): Place {
+  return { path: location.pathname, query: new URLSearchParams(location.search) }
+}
+
+function announce() {
+  for (const listener of listeners) listener()
+}
+
+/** Goes somewhere. replace leaves no step to go back to, as while a slider is drawn. */
+export function go(href: string, { replace = false } = {}) {
+  if (href === location.pathname + location.search) return
+  const before = location.pathname
+  if (replace) history.replaceState(null, "", href)
+  else history.pushState(null, "", href)
+  announce()
+  if (location.pathname !== before) {
+    scrollTo(0, 0)
+    // Who reads by ear hears where the link led.
+    document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true })
+  }
+}
+
+export function usePlace(): Place {
+  const [place, set] = useState(current)
+  useEffect(() => {
+    const listener = () => set(current())
+    listeners.add(listener)
+    listener()
+    return () => void listeners.delete(listener)
+  }, [])
+  return place
+}
+
+/** Paths that the server answers with this page. */
+const pages = /^\/(?:$|vault\/|users$|user\/|events$|compare$|partner$|status$)/
+
+/** Follows links to our own pages without loading the page again. */
+export function start() {
+  addEventListener("popstate", announce)
+  addEventListener("click", (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+    const link = (event.target as Element | null)?.closest?.("a")
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin || !pages.test(link.pathname)) return
+    if (link.hash && link.pathname === location.pathname) return
+    event.preventDefault()
+    go(link.pathname + link.search)
+  })
+}

@@ -1,0 +1,56 @@
+// Package web is the pages: what people see of navlog. They are one HTML file, a script, a
+// style sheet and an icon, built by esbuild out of src and committed in dist, so that
+// building navlog needs no Node; `make web` builds them anew, and `make verify` compares.
+//
+//	main.tsx     the frame: navigation, indexing state, time machine, and the page of the path
+//	router.ts    the address bar, which is the whole state of a page
+//	api.ts, answers.ts
+//	             asking the API, and what components see of it
+//	format.ts    amounts, times and ages as text: no amount becomes a float
+//	components, pages
+//	             what is on the screen
+//
+// The pages ask nobody but the API that they come from, under a policy without
+// exceptions: nothing inline, nothing from elsewhere.
+package web
+
+import (
+	"embed"
+	"io/fs"
+	"path"
+
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+//go:embed dist
+var dist embed.FS
+
+// Paths are answered with the page, whose script reads the address bar.
+var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/compare", "/status"}
+
+var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
+
+// Files are the page, at each of its paths, and what it loads.
+func Files() []httpapi.File {
+	page := read("dist/index.html")
+	var out []httpapi.File
+	for _, p := range Paths {
+		out = append(out, httpapi.File{Path: p, Kind: "text/html; charset=utf-8", Body: page})
+	}
+	names, err := fs.Glob(dist, "dist/assets/*")
+	if err != nil {
+		panic(err) // the pattern is a good one
+	}
+	for _, name := range names {
+		out = append(out, httpapi.File{Path: "/assets/" + path.Base(name), Kind: kinds[path.Ext(name)], Body: read(name), Immutable: true})
+	}
+	return out
+}
+
+func read(name string) []byte {
+	body, err := dist.ReadFile(name)
+	if err != nil {
+		panic(err) // it is part of the binary
+	}
+	return body
+}

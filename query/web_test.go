@@ -1,0 +1,91 @@
+package query
+
+import (
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/query/web"
+)
+
+// maxPages is how many compressed bytes a visitor loads at most.
+const maxPages = 150_000
+
+// textBecomesCode is what a library may not do under the policy, and what a page of ours may
+// not want to.
+var textBecomesCode = regexp.MustCompile(`\beval\(|new Function\(|document\.write|insertAdjacentHTML`)
+
+// TestPagesKeepToTheirPolicy loads the page as a browser does: it is there at each of its
+// paths, under default-src 'self' alone, needs nothing that this forbids, and is small.
+func TestPagesKeepToTheirPolicy(t *testing.T) {
+	w := newWorld(t)
+	transferred := 0
+	load := func(path, cached string) string {
+		t.Helper()
+		r := w.Do("GET", path, nil, "Accept", "text/html,*/*;q=0.8", "Accept-Encoding", "gzip")
+		if r.Code != 200 {
+			t.Fatalf("%s: %d", path, r.Code)
+		}
+		policy := r.Header().Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'self'; ") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %q", path, policy)
+		}
+		same(t, "how long "+path+" is kept", r.Header().Get("Cache-Control"), cached)
+		transferred += r.Body.Len()
+		return w.Do("GET", path, nil, "Accept", "text/html").Body.String()
+	}
+	page := load("/", "public, no-cache")
+	for _, path := range web.Paths {
+		same(t, path, w.Do("GET", strings.ReplaceAll(path, "{address}", vaultA.Hex()), nil, "Accept", "text/html").Body.String(), page)
+	}
+	references := loadedBy(t, []byte(page))
+	if len(references) != 4 {
+		t.Errorf("the page loads %v, want an icon, a style sheet and two scripts", references)
+	}
+	for _, reference := range references {
+		at, err := url.Parse(reference)
+		if err != nil || at.IsAbs() || at.Host != "" || !strings.HasPrefix(at.Path, "/assets/") {
+			t.Errorf("the page loads %q from elsewhere", reference)
+			continue
+		}
+		body := load(reference, "public, max-age=31536000, immutable")
+		if m := cssReference.FindString(body); m != "" && strings.HasSuffix(reference, ".css") {
+			t.Errorf("%s holds %s", reference, m)
+		}
+		if m := textBecomesCode.FindString(body); m != "" && strings.HasSuffix(reference, ".js") {
+			t.Errorf("%s holds %s", reference, m)
+		}
+	}
+	if transferred > maxPages {
+		t.Errorf("the pages are %d bytes compressed, want at most %d", transferred, maxPages)
+	}
+}
+
+// TestStatusIsAPageForBrowsers and JSON for everybody else, as it was before there were
+// pages; what keeps answers learns what they depend on.
+func TestStatusIsAPageForBrowsers(t *testing.T) {
+	w := newFixture(t)
+	for accept, html := range map[string]bool{
+		"": false, "*/*": false, "application/json": false, "text/*": false, "text/html;q=0": false, "text/html;q=0.0, */*": false, "text/html;q=rubbish": false,
+		"text/html": true, "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": true, "application/json, TEXT/HTML;q=0.5": true,
+	} {
+		r := w.Do("GET", "/status", nil, "Accept", accept)
+		kind := r.Header().Get("Content-Type")
+		if r.Code != 200 || strings.HasPrefix(kind, "text/html") != html || r.Header().Get("Vary") != "Accept, Accept-Encoding" {
+			t.Errorf("Accept: %q: %d, %s, Vary: %s", accept, r.Code, kind, r.Header().Get("Vary"))
+		}
+	}
+	same(t, "Vary of what has no page", w.Do("GET", "/healthz", nil).Header().Get("Vary"), "Accept-Encoding")
+}
+
+// TestOtherPathsAreNoPages: what is neither of the API nor a page stays a 404 in JSON, also
+// for a browser.
+func TestOtherPathsAreNoPages(t *testing.T) {
+	w := newFixture(t)
+	for _, path := range []string{"/vault", "/vault/", "/vault/a/b", "/users/", "/user", "/index.html", "/assets/", "/assets/main.js", "/dist/index.html", "/api/v1", "/favicon.ico"} {
+		w.get(path, "Accept", "text/html").Failed(t, 404, "NOT_FOUND")
+	}
+	w.get("/api/v1/vaults", "Accept", "text/html").Data(t)
+	same(t, "POST /", w.Do("POST", "/", nil).Code, 405)
+}
