@@ -4,6 +4,12 @@ import { type ComponentType, render } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { useExact, watchStatus } from "./answers"
 import { ChainStrip } from "./components/chain"
+import { Proof } from "./components/proof"
+import { ComparePage } from "./pages/compare"
+import { StatusPage } from "./pages/status"
+import { UserPage } from "./pages/user"
+import { UsersPage } from "./pages/users"
+import { VaultPage } from "./pages/vault"
 import { VaultsPage } from "./pages/vaults"
 import { start, there, usePlace } from "./router"
 import type { Vault } from "./types"
@@ -14,11 +20,21 @@ interface Route {
   page: ComponentType<{ address: string }>
 }
 
-const routes: Route[] = [{ pattern: /^\/$/, title: "Vaults", page: VaultsPage }]
+const routes: Route[] = [
+  { pattern: /^\/$/, title: "Vaults", page: VaultsPage },
+  { pattern: /^\/vault\/([^/]+)$/, title: "Vault", page: VaultPage },
+  { pattern: /^\/users$/, title: "Users", page: UsersPage },
+  { pattern: /^\/user\/([^/]+)$/, title: "User", page: UserPage },
+  { pattern: /^\/compare$/, title: "Compare two blocks", page: ComparePage },
+  { pattern: /^\/status$/, title: "Status", page: StatusPage },
+]
 
 /** Links of the navigation; those of other documents are loaded anew. */
 const links: [path: string, text: string][] = [
   ["/", "Vaults"],
+  ["/users", "Users"],
+  ["/compare", "Compare"],
+  ["/status", "Status"],
   ["/docs", "API"],
 ]
 
@@ -58,6 +74,7 @@ function App() {
           <Page key={place.path} address={address} />
         )}
       </main>
+      <Proof vaults={vaults.answer?.data ?? []} />
     </>
   )
 }

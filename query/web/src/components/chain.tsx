@@ -1,13 +1,14 @@
 // The strip below the navigation: how far navlog is, always in sight, and the time machine.
-import { useEffect, useRef, useState } from "preact/hooks"
 import { useStatus } from "../answers"
-import { duration, group } from "../format"
-import { AS_OF, asOf, blockNumber, go, here, there, usePlace } from "../router"
+import { ageSeconds, count, duration, group } from "../format"
+import { AS_OF, asOf, here, there, usePlace } from "../router"
 import type { Status } from "../types"
-import { Age } from "./names"
+import { BlockPicker } from "./blocks"
+import { useNow } from "./names"
 
 export function ChainStrip({ first }: { first: string | null }) {
   const { status, error } = useStatus()
+  const place = usePlace()
   return (
     <section class="chain" aria-label="Chain">
       {error !== null && (
@@ -16,7 +17,7 @@ export function ChainStrip({ first }: { first: string | null }) {
         </p>
       )}
       {status === null ? <p class="facts faint">Reading the state of the index&hellip;</p> : <Facts status={status} />}
-      {status !== null && status.indexedBlock !== null && first !== null && <TimeMachine first={first} newest={status.indexedBlock} final={status.finalBlock} />}
+      {status !== null && status.indexedBlock !== null && first !== null && place.path !== "/compare" && <TimeMachine first={first} newest={status.indexedBlock} final={status.finalBlock} />}
     </section>
   )
 }
@@ -29,6 +30,7 @@ const states: Record<Status["chainState"], string> = {
 }
 
 function Facts({ status }: { status: Status }) {
+  const now = useNow()
   const fact = (name: string, value: string | number | null, title: string) => (
     <div title={title}>
       <dt>{name}</dt>
@@ -48,12 +50,12 @@ function Facts({ status }: { status: Status }) {
         {fact("proven to", status.provenTo, "Up to here the logs of every vault were compared with the headers of their blocks")}
         <div title="How far the index is behind the chain">
           <dt>lag</dt>
-          <dd>{status.lagBlocks === null ? "–" : `${group(String(status.lagBlocks))} blocks${status.lagSeconds ? `, ${duration(status.lagSeconds)}` : ""}`}</dd>
+          <dd>{status.lagBlocks === null ? "–" : `${count(status.lagBlocks, "block")}${status.lagSeconds ? `, ${duration(status.lagSeconds)}` : ""}`}</dd>
         </div>
         {fact("generation", status.generation, "The generation of read models that answers")}
         <div title="Time of the newest indexed block">
           <dt>block time</dt>
-          <dd>{status.indexedAt === null ? "–" : <Age iso={status.indexedAt} />}</dd>
+          <dd>{status.indexedAt === null ? "–" : <time dateTime={status.indexedAt} title={`${status.indexedAt}, UTC`}>{duration(ageSeconds(status.indexedAt, now))} ago</time>}</dd>
         </div>
       </dl>
       {status.frozenReason !== null && <p class="note failed" role="alert">Nothing is appended until an operator acts: {status.frozenReason}</p>}
@@ -67,72 +69,18 @@ function Facts({ status }: { status: Status }) {
   )
 }
 
-/** ms without a movement of the slider after which the page goes to its block. */
-const SETTLED = 200
-
 function TimeMachine({ first, newest, final }: { first: string; newest: string; final: string | null }) {
   const place = usePlace()
   const chosen = asOf(place)
-  // While the slider is drawn its block is ahead of the address bar's.
-  const [drawn, draw] = useState<string | null>(null)
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
-  const shown = drawn ?? chosen ?? newest
-  useEffect(() => () => clearTimeout(timer.current), [])
-  useEffect(() => draw(null), [chosen])
-
-  const to = (block: string) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })
-  const move = (block: string) => {
-    draw(block)
-    clearTimeout(timer.current)
-    timer.current = setTimeout(() => {
-      draw(null)
-      go(to(block))
-    }, SETTLED)
-  }
-  const step = (by: bigint) => {
-    const next = BigInt(shown) + by
-    return next < BigInt(first) ? first : String(next)
-  }
   return (
     <div class={`machine ${chosen === null ? "" : "past"}`}>
-      <label for="machine">As of block</label>
-      <form
-        class="block"
-        onSubmit={(event) => {
-          event.preventDefault()
-          const text = String(new FormData(event.currentTarget).get("block")).replace(/[,\s]/g, "")
-          const block = blockNumber(text)
-          if (block !== null) go(to(block))
-        }}
-      >
-        <input name="block" aria-label="Block number" inputMode="numeric" size={Math.max(7, group(newest).length)} value={group(shown)} key={shown} autocomplete="off" />
-      </form>
-      <a class="step" href={to(step(-1n))} aria-label="One block earlier">
-        &minus;1
-      </a>
-      <span class="rail">
-        <input
-          id="machine"
-          type="range"
-          min={first}
-          max={newest}
-          step={1}
-          value={shown}
-          aria-valuetext={`block ${group(shown)}${shown === newest ? ", the newest" : ""}`}
-          onInput={(event) => move(event.currentTarget.value)}
-        />
-      </span>
-      <a class="step" href={to(step(1n))} aria-label="One block later">
-        +1
-      </a>
+      <BlockPicker id="machine" label="As of block" first={first} newest={newest} block={chosen ?? newest} to={(block) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })} />
       {chosen === null ? (
         <span class="live">newest</span>
       ) : (
         <>
-          <a class="live" href={here(place, { [AS_OF]: null })}>
-            Back to the newest
-          </a>
-          <span class="faint">{final !== null && BigInt(chosen) <= BigInt(final) ? "final" : "may still be reorganised"}</span>
+          <a href={here(place, { [AS_OF]: null })}>Back to the newest</a>
+          <span>{final !== null && BigInt(chosen) <= BigInt(final) ? "final" : "may still be reorganised"}</span>
         </>
       )}
       <a href={there(place, "/compare", { [AS_OF]: null, a: chosen ?? first, b: newest })}>Compare</a>

@@ -41,10 +41,10 @@ export function VaultsPage() {
             id={(entry) => entry.vaultAddress}
             columns={[
               { title: "Vault", cell: (entry) => <VaultLink address={entry.vaultAddress} name={entry.vaultName} /> },
-              { title: "Deposits to sweep", number: true, cell: (entry) => <Amount value={entry.depositsToSweep.count} unit={inNumber} /> },
-              { title: "Their amount", number: true, cell: (entry) => entry.vault && <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(entry.vault.asset)} symbol /> },
-              { title: "Withdrawals to fund", number: true, cell: (entry) => <Amount value={entry.withdrawalsToFund.count} unit={inNumber} /> },
-              { title: "Their estimate", number: true, cell: (entry) => entry.vault && <Amount value={entry.withdrawalsToFund.totalAmount} unit={inAsset(entry.vault.asset)} symbol /> },
+              { title: "Deposits to sweep", number: true, cell: (entry) => <Amount value={entry.depositsToSweep.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/depositsToSweep/count` }} /> },
+              { title: "Their amount", number: true, cell: (entry) => entry.vault && <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/depositsToSweep/totalAmount` }} /> },
+              { title: "Withdrawals to fund", number: true, cell: (entry) => <Amount value={entry.withdrawalsToFund.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/count` }} /> },
+              { title: "Their estimate", number: true, cell: (entry) => entry.vault && <Amount value={entry.withdrawalsToFund.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/totalAmount` }} /> },
             ]}
           />
         )}

@@ -1,0 +1,78 @@
+// Chooses a block: by a slider over the chain, by its number, or one step at a time. The block that is chosen is in the
+// address bar; while the slider is drawn, the one that it will be is shown already.
+import { useEffect, useRef, useState } from "preact/hooks"
+import { group } from "../format"
+import { blockNumber, go } from "../router"
+
+/** ms without a movement of the slider after which the page goes to its block. */
+const SETTLED = 200
+
+interface Props {
+  id: string
+  label: string
+  first: string
+  newest: string
+  block: string
+  /** Where a block leads. */
+  to: (block: string) => string
+  /** Places on the slider, for what happened there. */
+  marks?: { block: string; title: string }[]
+}
+
+export function BlockPicker({ id, label, first, newest, block, to, marks = [] }: Props) {
+  const [drawn, draw] = useState<string | null>(null)
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
+  const shown = drawn ?? block
+  useEffect(() => () => clearTimeout(timer.current), [])
+  const move = (next: string) => {
+    draw(next)
+    clearTimeout(timer.current)
+    timer.current = setTimeout(() => {
+      draw(null)
+      go(to(next))
+    }, SETTLED)
+  }
+  const inside = (next: bigint) => (next < BigInt(first) ? first : next > BigInt(newest) ? newest : String(next))
+  const span = Number(BigInt(newest) - BigInt(first)) || 1
+  return (
+    <>
+      <label for={id}>{label}</label>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          const typed = blockNumber(String(new FormData(event.currentTarget).get("block")).replace(/[,\s]/g, ""))
+          if (typed !== null) go(to(inside(BigInt(typed))))
+        }}
+      >
+        <input key={shown} name="block" class="block" aria-label={`${label}: number`} inputMode="numeric" size={Math.max(6, group(newest).length)} defaultValue={group(shown)} autocomplete="off" />
+      </form>
+      <a class="step" href={to(inside(BigInt(shown) - 1n))} aria-label={`${label}: one earlier`}>
+        &minus;1
+      </a>
+      <span class="rail">
+        <input
+          id={id}
+          type="range"
+          min={first}
+          max={newest}
+          step={1}
+          value={shown}
+          aria-valuetext={`block ${group(shown)}${shown === newest ? ", the newest" : ""}`}
+          onInput={(event) => move(event.currentTarget.value)}
+        />
+        {marks.length > 0 && (
+          <svg class="marks" viewBox="0 0 1000 4" preserveAspectRatio="none" role="img" aria-label={`${marks.length} reorganisations in sight`}>
+            {marks.map((mark) => (
+              <rect key={mark.block} x={(Number(BigInt(mark.block) - BigInt(first)) / span) * 1000 - 1} y="0" width="2" height="4">
+                <title>{mark.title}</title>
+              </rect>
+            ))}
+          </svg>
+        )}
+      </span>
+      <a class="step" href={to(inside(BigInt(shown) + 1n))} aria-label={`${label}: one later`}>
+        +1
+      </a>
+    </>
+  )
+}

@@ -1,0 +1,92 @@
+// Deposits and withdrawal requests as they stand on the pages of users and of vaults.
+import { inAsset, inShares, Amount } from "./amount"
+import { Age, BlockLink, Hex, Time, UserLink, VaultLink } from "./names"
+import { type Column, Table } from "./table"
+import type { Deposit, Vault, Withdrawal } from "../types"
+
+/** Which of the two ends of a row the page is about, and so is not repeated in it. */
+interface Props<Row> {
+  rows: Row[]
+  vaults: Vault[]
+  of: "user" | "vault"
+}
+
+function vaultOf(vaults: Vault[], address: string): Vault | undefined {
+  return vaults.find((vault) => vault.address === address)
+}
+
+export function amountIn(vaults: Vault[], address: string, value: string | null) {
+  const vault = vaultOf(vaults, address)
+  return vault === undefined ? null : <Amount value={value} unit={inAsset(vault.asset)} symbol />
+}
+
+export function sharesIn(vaults: Vault[], address: string, value: string | null) {
+  const vault = vaultOf(vaults, address)
+  return vault === undefined ? null : <Amount value={value} unit={inShares(vault)} />
+}
+
+function who<Row extends { vaultAddress: string; vaultName: string; userAddress: string }>(of: "user" | "vault"): Column<Row> {
+  return of === "user"
+    ? { title: "Vault", cell: (row) => <VaultLink address={row.vaultAddress} name={row.vaultName} /> }
+    : { title: "User", cell: (row) => <UserLink address={row.userAddress} /> }
+}
+
+function partner(id: number | undefined) {
+  return id === undefined ? <span class="faint">&ndash;</span> : id
+}
+
+export function Deposits({ rows, vaults, of }: Props<Deposit>) {
+  return (
+    <Table<Deposit>
+      caption="Deposits"
+      rows={rows}
+      id={(deposit) => deposit.id}
+      columns={[
+        { title: "Block", number: true, cell: (deposit) => <BlockLink number={deposit.blockNumber} /> },
+        { title: "Time, UTC", cell: (deposit) => <Time iso={deposit.timestamp} /> },
+        who<Deposit>(of),
+        { title: "Amount", number: true, cell: (deposit) => amountIn(vaults, deposit.vaultAddress, deposit.assetAmount) },
+        { title: "Shares", number: true, cell: (deposit) => sharesIn(vaults, deposit.vaultAddress, deposit.shares) },
+        { title: "Swept, UTC", cell: (deposit) => (deposit.sweptAt === null ? <span class="badge warn">waits</span> : <Time iso={deposit.sweptAt} />) },
+        { title: "Partner", number: true, cell: (deposit) => partner(deposit.partnerId) },
+        { title: "Transaction", cell: (deposit) => <Hex value={deposit.txHash} what="transaction" /> },
+      ]}
+    />
+  )
+}
+
+/** Where a request is on its way, and since when. */
+function RequestState({ request }: { request: Withdrawal }) {
+  const since = request.cancelledAt ?? request.claimedAt ?? request.expiredAt ?? request.fundedAt
+  const [tone, word] = request.claimable ? ["good", "claimable"] : request.status === "queued" ? ["warn", "waits for its money"] : ["", request.status]
+  return (
+    <>
+      <span class={`badge ${tone}`}>{word}</span> {since !== null && <Time iso={since} />}
+    </>
+  )
+}
+
+interface WithdrawalProps extends Props<Withdrawal> {
+  /** The place in the queue of the first row; without it the list is no queue. */
+  place?: number
+}
+
+export function Withdrawals({ rows, vaults, of, place }: WithdrawalProps) {
+  const order = new Map(rows.map((request, index) => [request.id, (place ?? 1) + index]))
+  const columns: Column<Withdrawal>[] = [
+    { title: "Request", number: true, cell: (request) => request.requestIndex },
+    { title: "Block", number: true, cell: (request) => <BlockLink number={request.blockNumber} /> },
+    place === undefined ? { title: "Requested, UTC", cell: (request) => <Time iso={request.requestedAt} /> } : { title: "Waits for", cell: (request) => <Age iso={request.requestedAt} ago={false} /> },
+    who<Withdrawal>(of),
+    { title: "Shares", number: true, cell: (request) => sharesIn(vaults, request.vaultAddress, request.shares) },
+    { title: "Estimate", number: true, cell: (request) => amountIn(vaults, request.vaultAddress, request.assetsEstimate) },
+    { title: "Claimable", number: true, cell: (request) => (request.claimable ? amountIn(vaults, request.vaultAddress, request.assetsClaimable) : <span class="faint">&ndash;</span>) },
+    { title: "State", cell: (request) => <RequestState request={request} /> },
+    { title: "Lapses, UTC", cell: (request) => <Time iso={request.expiresAt} /> },
+    { title: "Partner", number: true, cell: (request) => partner(request.partnerId) },
+    { title: "Transaction", cell: (request) => <Hex value={request.txHash} what="transaction" /> },
+  ]
+  if (place !== undefined) columns.unshift({ title: "Order", number: true, cell: (request) => order.get(request.id) })
+  else columns.splice(7, 0, { title: "Claimed", number: true, cell: (request) => (request.status === "claimed" ? amountIn(vaults, request.vaultAddress, request.assetsClaimed) : <span class="faint">&ndash;</span>) })
+  return <Table<Withdrawal> caption={place === undefined ? "Withdrawal requests" : "Withdrawal queue"} rows={rows} id={(request) => request.id} columns={columns} mark={(request) => (request.claimable ? "claimable" : undefined)} />
+}

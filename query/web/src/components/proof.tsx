@@ -1,0 +1,158 @@
+// The proof drawer: the events that a number is made of, with running sums. The browser adds them up again, and says
+// whether what it gets is the number.
+import { useEffect, useRef } from "preact/hooks"
+import { useExact } from "../answers"
+import { count, group } from "../format"
+import { asOf, go, here, usePlace } from "../router"
+import type { ExplainedEvent, Explanation, Meta, Vault } from "../types"
+import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
+import { kindName } from "./kinds"
+import { BlockLink, Hex, Time, UserLink } from "./names"
+import { Empty, Shown } from "./state"
+import { Pages, Table, pageOf } from "./table"
+
+export function Proof({ vaults }: { vaults: Vault[] }) {
+  const place = usePlace()
+  const of = place.query.get("explain")
+  const field = place.query.get("field")
+  if (of === null || field === null) return null
+  return <Drawer key={`${of}#${field}`} of={of} field={field} vaults={vaults} />
+}
+
+function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vault[] }) {
+  const place = usePlace()
+  const dialog = useRef<HTMLDialogElement>(null)
+  const opener = useRef(document.activeElement)
+  useEffect(() => {
+    if (dialog.current?.open === false) dialog.current.showModal()
+    return () => (opener.current as HTMLElement | null)?.focus?.()
+  }, [])
+  const close = () => go(here(place, { explain: null, field: null, explainPage: null, retracted: null }))
+
+  const retracted = place.query.get("retracted") === "true"
+  const page = pageOf(place.query, "explainPage")
+  const question = { of, field, asOfBlock: asOf(place), pageSize: PAGE, retracted }
+  const asked = useExact<Explanation, Meta>("/api/v1/explain", { ...question, page })
+  const last = asked.answer?.meta.totalPages ?? 0
+  // The number is the sum on the last page, whichever page is looked at.
+  const end = useExact<Explanation, Meta>(last > 1 && page !== last ? "/api/v1/explain" : null, { ...question, page: last })
+  const unit = unitOf(of, field, vaults)
+  return (
+    <dialog
+      ref={dialog}
+      class="drawer"
+      aria-labelledby="proof"
+      onCancel={(event) => {
+        event.preventDefault()
+        close()
+      }}
+      onClick={(event) => event.target === event.currentTarget && close()}
+    >
+      <div class="inside">
+        <header>
+          <h2 id="proof">
+            Where <code>{field.slice(1).replaceAll("/", ".")}</code> comes from
+          </h2>
+          <button type="button" class="button" onClick={close}>
+            Close
+          </button>
+        </header>
+        <p class="faint path">
+          of <code>{of}</code>
+          {asOf(place) === null ? ", as of the newest block" : `, as of block ${group(asOf(place) ?? "")}`}
+        </p>
+        <Shown asked={asked}>
+          {(data, meta) => (
+            <>
+              <p class="value">
+                <Explained value={data.value} unit={unit} symbol />
+              </p>
+              <Verdict data={data} end={last > 1 && page !== last ? (end.answer?.data ?? null) : data} total={meta.total} />
+              {data.events.length === 0 ? (
+                <Empty>No event has changed this number yet, so it is what it began as.</Empty>
+              ) : (
+                <Table<ExplainedEvent>
+                  caption="Events"
+                  rows={data.events}
+                  id={(event) => event.seq}
+                  mark={(event) => (event.state === "live" ? undefined : "retracted")}
+                  columns={[
+                    { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
+                    { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
+                    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
+                    { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
+                    { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
+                    { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
+                    { title: "Transaction", cell: (event) => <Hex value={event.txHash} what="transaction" /> },
+                    { title: "Log", number: true, cell: (event) => event.logIndex },
+                    { title: "Seq", number: true, cell: (event) => group(event.seq) },
+                  ]}
+                />
+              )}
+              <Pages meta={meta} parameter="explainPage" what="event" />
+              <p>
+                <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Leave out what was reorganised away" : "Show what was reorganised away too"}</a>
+              </p>
+            </>
+          )}
+        </Shown>
+      </div>
+    </dialog>
+  )
+}
+
+/** Events on a page. */
+const PAGE = 50
+
+/** A number with all its digits, or a time where the number is one. */
+function Explained({ value, unit, symbol = false }: { value: string | null; unit: Unit; symbol?: boolean }) {
+  if (value !== null && !/^-?\d+$/.test(value)) return <Time iso={value} />
+  return <Amount value={value} unit={{ ...unit, digits: unit.decimals }} symbol={symbol} />
+}
+
+/** Says what the browser found when it added up itself. */
+function Verdict({ data, end, total }: { data: Explanation; end: Explanation | null; total: number }) {
+  const live = end?.events.filter((event) => event.state === "live") ?? []
+  const wrong = firstWrong(data)
+  if (wrong !== null) {
+    return <p class="note failed" role="alert">The sums do not add up at seq {wrong.seq}: {wrong.change} more should not be {wrong.sum}. Please report this with its link.</p>
+  }
+  if (end === null) return <p class="note">The last page is asked for&hellip;</p>
+  const sum = live.at(-1)?.sum
+  if (sum !== undefined && sum !== data.value) {
+    return <p class="note failed" role="alert">The last sum is {sum} and not {data.value ?? "nothing"}. Please report this with its link.</p>
+  }
+  return (
+    <p class="note proven" role="status">
+      {sum === undefined ? "There is nothing to add up." : data.operation === "last" ? "The last event is the number." : "The last sum is the number."} {count(total, "event")}, added up again by your browser on this page.
+    </p>
+  )
+}
+
+/** The first event of a page whose sum does not follow from the one before. */
+function firstWrong({ operation, events }: Explanation): ExplainedEvent | null {
+  const live = events.filter((event) => event.state === "live")
+  return live.find((event, index) => {
+    const before = live[index - 1]
+    if (operation === "last") return event.sum !== event.change
+    return before !== undefined && BigInt(before.sum) + BigInt(event.change) !== BigInt(event.sum)
+  }) ?? null
+}
+
+/** What the number of an answer is counted in. */
+function unitOf(of: string, field: string, vaults: Vault[]): Unit {
+  const name = field.split("/").at(-1) ?? ""
+  if (/count|pending|total$|unique/i.test(name) && !/assets/i.test(name) || name === "totalDeposits") return inNumber
+  if (name === "navPerShare") return inNav
+  const vault = vaults.find((candidate) => of.toLowerCase().includes(candidate.address.toLowerCase()))
+  if (name === "totalSupply" && vault) return inShares(vault)
+  return vault ? inAsset(vault.asset) : inTotal(vaults)
+}
+
+/** The unit of totals over all vaults: that of their assets where they agree on it, and native units where they do not. */
+export function inTotal(vaults: Vault[]): Unit {
+  const first = vaults[0]
+  if (first === undefined || vaults.some((vault) => vault.asset.decimals !== first.asset.decimals)) return { ...inNumber, symbol: "native units" }
+  const symbols = new Set(vaults.map((vault) => vault.asset.symbol))
+  return { ...inAsset(first.asset), symbol: [...symbols].join(" + ") }
+}

@@ -1,0 +1,45 @@
+// `/status`: how the programs are, in words.
+import { useStatus } from "../answers"
+import { Age, VaultLink } from "../components/names"
+import { Table } from "../components/table"
+
+const tasks: Record<string, string> = {
+  ingest: "reads the chain into the log",
+  project: "makes the read models from the log",
+  serve: "answers the API and these pages",
+  dispatch: "sends webhooks to partners",
+}
+
+export function StatusPage() {
+  const { status } = useStatus()
+  return (
+    <>
+      <h1>Status</h1>
+      {status !== null && (
+        <>
+          <h2>Programs</h2>
+          <Table
+            caption="Programs"
+            rows={Object.entries(status.programs)}
+            id={([name]) => name}
+            columns={[
+              { title: "Program", cell: ([name]) => <code>navlog {name}</code> },
+              { title: "What it does", cell: ([name]) => tasks[name] ?? "" },
+              { title: "State", cell: ([, state]) => <span class={`badge ${state === "unknown" || state === "frozen" ? "bad" : "good"}`}>{state === "unknown" ? "has said nothing for 5 s" : state}</span> },
+            ]}
+          />
+          <h2>Freshness</h2>
+          <Table
+            caption="Freshness"
+            rows={status.vaults}
+            id={(vault) => vault.address}
+            columns={[
+              { title: "Vault", cell: (vault) => <VaultLink address={vault.address} name={vault.name} /> },
+              { title: "Newest NAV", cell: (vault) => <Age iso={vault.lastNavAt} /> },
+            ]}
+          />
+        </>
+      )}
+    </>
+  )
+}

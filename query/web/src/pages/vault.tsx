@@ -1,0 +1,215 @@
+// `/vault/ADDRESS`: what a vault is worth, how that went, and who waits for what.
+import type { ComponentChildren } from "preact"
+import { useMemo } from "preact/hooks"
+import { useAnswer } from "../answers"
+import { Amount, Copy, inAsset, inNav, inNumber, inShares } from "../components/amount"
+import { Chart } from "../components/chart"
+import { Figure, Figures } from "../components/figures"
+import { Withdrawals } from "../components/lists"
+import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
+import { Empty, Shown } from "../components/state"
+import { Pages, Table, pageOf } from "../components/table"
+import { count, exact, group, scaled } from "../format"
+import { here, usePlace } from "../router"
+import type { Deposit, DepositGroup, Meta, Nav, Settlement, VaultDetail, Withdrawal } from "../types"
+
+export function VaultPage({ address }: { address: string }) {
+  const path = `/api/v1/vaults/${address}`
+  const asked = useAnswer<VaultDetail>(path)
+  return (
+    <Shown asked={asked}>
+      {(vault) => (
+        <>
+          <h1>
+            {vault.name} <span class="faint">{vault.symbol}</span>
+          </h1>
+          <p class="under">
+            <code class="address">{vault.address}</code>
+            <Copy text={vault.address} what="the address" /> <span class="faint">chain {vault.chainId}, from block {group(vault.startBlock)}</span>
+          </p>
+          <Figures>
+            <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
+            <Figure title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
+            <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
+            <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
+            <Figure title="Requests that wait"><Amount value={vault.stats.pendingWithdrawals} unit={inNumber} source={{ of: path, field: "/stats/pendingWithdrawals" }} /></Figure>
+            <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
+            <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
+          </Figures>
+          <Navs vault={vault} path={path} />
+          <Views vault={vault} path={path} />
+        </>
+      )}
+    </Shown>
+  )
+}
+
+/** The newest NAV updates, oldest first, as a line. */
+function Navs({ vault, path }: { vault: VaultDetail; path: string }) {
+  const asked = useAnswer<Nav[], Meta>(`${path}/nav`, { pageSize: 100 })
+  const navs = asked.answer?.data
+  const drawn = useMemo(() => {
+    const rows = [...(navs ?? [])].reverse()
+    return {
+      times: rows.map((nav) => Date.parse(nav.timestamp) / 1000),
+      nav: [{ label: "NAV per share", colour: "--accent", kind: "steps" as const, values: rows.map((nav) => scaled(nav.navPerShare, 18)), texts: rows.map((nav) => exact(nav.navPerShare, 18)) }],
+      assets: [{ label: `Total assets, ${vault.asset.symbol}`, colour: "--good", kind: "steps" as const, values: rows.map((nav) => scaled(nav.totalAssets, vault.asset.decimals)), texts: rows.map((nav) => exact(nav.totalAssets, vault.asset.decimals)) }],
+    }
+  }, [navs, vault.asset.symbol])
+  return (
+    <Shown asked={asked}>
+      {(_, meta) =>
+        meta.total === 0 ? (
+          <Empty>This vault has had no NAV update yet: until the first one nobody knows what a share is worth.</Empty>
+        ) : (
+          <>
+            <div class="charts">
+              <Chart title="NAV per share" times={drawn.times} lines={drawn.nav} />
+              <Chart title={`Total assets, ${vault.asset.symbol}`} times={drawn.times} lines={drawn.assets} />
+            </div>
+            <p class="faint">{meta.total > 100 ? "The newest 100 NAV updates" : `All ${count(meta.total, "NAV update")}`}.</p>
+          </>
+        )
+      }
+    </Shown>
+  )
+}
+
+interface ViewProps {
+  vault: VaultDetail
+  path: string
+}
+
+const views: [name: string, title: string, view: (props: ViewProps) => ComponentChildren][] = [
+  ["queue", "What waits", (props) => <><ToSweep {...props} /><Queue {...props} /></>],
+  ["navs", "NAV updates", (props) => <NavList {...props} />],
+]
+
+function Views(props: ViewProps) {
+  const place = usePlace()
+  const [name, title, view] = views.find(([candidate]) => candidate === place.query.get("view")) ?? views[0]!
+  return (
+    <>
+      <nav class="tabs" aria-label="Of this vault">
+        {views.map(([other, text]) => (
+          <a key={other} href={here(place, { view: other === "queue" ? null : other, page: null })} aria-current={other === name ? "true" : undefined}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      <section key={name} aria-label={title}>
+        {view(props)}
+      </section>
+    </>
+  )
+}
+
+/** Deposits that are shown of those that wait; the API gives up to 10,000. */
+const SHOWN = 20
+
+function ToSweep({ vault }: ViewProps) {
+  const asked = useAnswer<DepositGroup[]>("/api/v1/queues/deposits", { vault: vault.address })
+  const settlement = useAnswer<Settlement[]>("/api/v1/settlement/summary")
+  const entry = settlement.answer?.data.find((candidate) => candidate.vaultAddress === vault.address)
+  return (
+    <>
+      <h2>Deposits to sweep</h2>
+      <Shown asked={asked}>
+        {(groups) => {
+          const waiting = groups[0]
+          if (waiting === undefined || waiting.count === 0) return <Empty>Every deposit has been swept. A new one waits here until the vault&rsquo;s next sweep.</Empty>
+          const oldest = [...waiting.deposits].sort((a, b) => Date.parse(a.timestamp) - Date.parse(b.timestamp)).slice(0, SHOWN)
+          return (
+            <>
+              <p>
+                <Amount value={waiting.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/count` }} /> {waiting.count === 1 ? "deposit waits" : "deposits wait"}
+                {entry !== undefined && <>, in all <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/depositsToSweep/totalAmount` }} /></>}
+              </p>
+              {oldest.length < waiting.count && <p class="faint">The {SHOWN} that wait longest:</p>}
+              <Table<Deposit>
+                caption="Deposits to sweep"
+                rows={oldest}
+                id={(deposit) => deposit.id}
+                columns={[
+                  { title: "Waits for", cell: (deposit) => <Age iso={deposit.timestamp} ago={false} /> },
+                  { title: "User", cell: (deposit) => <UserLink address={deposit.userAddress} /> },
+                  { title: "Amount", number: true, cell: (deposit) => <Amount value={deposit.assetAmount} unit={inAsset(vault.asset)} symbol /> },
+                  { title: "Shares", number: true, cell: (deposit) => <Amount value={deposit.shares} unit={inShares(vault)} /> },
+                  { title: "Block", number: true, cell: (deposit) => <BlockLink number={deposit.blockNumber} /> },
+                  { title: "Transaction", cell: (deposit) => <Hex value={deposit.txHash} what="transaction" /> },
+                ]}
+              />
+            </>
+          )
+        }}
+      </Shown>
+    </>
+  )
+}
+
+function Queue({ vault }: ViewProps) {
+  const { query } = usePlace()
+  const page = pageOf(query, "page")
+  const size = 20
+  const asked = useAnswer<Withdrawal[], Meta>("/api/v1/queues/withdrawals", { vault: vault.address, page, pageSize: size })
+  const settlement = useAnswer<Settlement[]>("/api/v1/settlement/summary")
+  const fund = settlement.answer?.data.find((entry) => entry.vaultAddress === vault.address)?.withdrawalsToFund
+  return (
+    <>
+      <h2>Withdrawal queue</h2>
+      {fund !== undefined && (
+        <p>
+          <Amount value={fund.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/withdrawalsToFund/count` }} /> {fund.count === 1 ? "request is" : "requests are"} to be funded, which by estimate takes{" "}
+          <Amount value={fund.totalAmount} unit={inAsset(vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${vault.address}/withdrawalsToFund/totalAmount` }} />
+        </p>
+      )}
+      <Shown asked={asked}>
+        {(data, meta) =>
+          meta.total === 0 ? (
+            <Empty>Nobody waits. A withdrawal request stands here from when it is made until it is claimed, cancelled, or lapses.</Empty>
+          ) : (
+            <>
+              <Withdrawals rows={data} vaults={[vault]} of="vault" place={(page - 1) * size + 1} />
+              <Pages meta={meta} parameter="page" what="request" />
+              <p class="faint">In the order in which they are expected to be funded: the oldest first. What is claimable has its money there already.</p>
+            </>
+          )
+        }
+      </Shown>
+    </>
+  )
+}
+
+function NavList({ vault, path }: ViewProps) {
+  const { query } = usePlace()
+  const asked = useAnswer<Nav[], Meta>(`${path}/nav`, { page: pageOf(query, "page"), pageSize: 50 })
+  return (
+    <>
+      <h2>NAV updates</h2>
+      <Shown asked={asked}>
+        {(data, meta) =>
+          meta.total === 0 ? (
+            <Empty>No NAV update yet.</Empty>
+          ) : (
+            <>
+              <Table<Nav>
+                caption="NAV updates"
+                rows={data}
+                id={(nav) => nav.id}
+                columns={[
+                  { title: "Block", number: true, cell: (nav) => <BlockLink number={nav.blockNumber} /> },
+                  { title: "Time, UTC", cell: (nav) => <Time iso={nav.timestamp} /> },
+                  { title: "NAV per share", number: true, cell: (nav) => <Amount value={nav.navPerShare} unit={inNav} /> },
+                  { title: "Total assets", number: true, cell: (nav) => <Amount value={nav.totalAssets} unit={inAsset(vault.asset)} symbol /> },
+                  { title: "Shares", number: true, cell: (nav) => <Amount value={nav.totalSupply} unit={inShares(vault)} /> },
+                  { title: "Transaction", cell: (nav) => <Hex value={nav.txHash} what="transaction" /> },
+                ]}
+              />
+              <Pages meta={meta} parameter="page" what="update" />
+            </>
+          )
+        }
+      </Shown>
+    </>
+  )
+}
