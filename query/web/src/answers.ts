@@ -22,6 +22,23 @@ function keep(href: string, answer: Answer<unknown, unknown>) {
   }
 }
 
+const asking = new Map<string, Promise<Answer<unknown, unknown>>>()
+
+/** Asks, and keeps the answer; who asks the same meanwhile waits for the same answer. */
+function once<T, M>(href: string): Promise<Answer<T, M>> {
+  let asked = asking.get(href)
+  if (asked === undefined) {
+    asked = ask<unknown, unknown>(href)
+      .then((answer) => {
+        keep(href, answer)
+        return answer
+      })
+      .finally(() => asking.delete(href))
+    asking.set(href, asked)
+  }
+  return asked as Promise<Answer<T, M>>
+}
+
 export interface StatusView {
   status: Status | null
   error: ApiError | null
@@ -93,22 +110,19 @@ export function useExact<T, M = undefined>(path: string | null, query: Query): A
       if (href !== null) set({ href, answer: kept.get(href) as Answer<T, M>, error: null })
       return
     }
-    const abort = new AbortController()
+    let left = false
     let timer: ReturnType<typeof setTimeout> | undefined
-    ask<T, M>(href, { signal: abort.signal }).then(
-      (answer) => {
-        keep(href, answer)
-        set({ href, answer, error: null })
-      },
+    once<T, M>(href).then(
+      (answer) => left || set({ href, answer, error: null }),
       (error: unknown) => {
-        if (abort.signal.aborted) return
+        if (left) return
         if (!(error instanceof ApiError)) throw error
         set((before) => ({ href, answer: before.href === href && error.retryAfter !== null ? before.answer : null, error }))
         if (error.retryAfter !== null) timer = setTimeout(() => setAgain((n) => n + 1), error.retryAfter * 1000)
       },
     )
     return () => {
-      abort.abort()
+      left = true
       clearTimeout(timer)
     }
   }, [href, state, again])

@@ -19,11 +19,13 @@ interface Props {
   /** Unix seconds. */
   times: number[]
   lines: Line[]
+  /** Seconds that a point stands for; 0 where it is a moment. */
+  step?: number
 }
 
 const HEIGHT = 200
 
-export function Chart({ title, times, lines }: Props) {
+export function Chart({ title, times, lines, step = 0 }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
   const shown = useRef(lines)
@@ -35,6 +37,7 @@ export function Chart({ title, times, lines }: Props) {
     const draw = () => {
       plot.current?.destroy()
       plot.current = new uPlot(options(at, shown), data(times, shown.current), at)
+      fill(plot.current, times, shown.current, step)
     }
     draw()
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: at.clientWidth, height: HEIGHT }))
@@ -49,8 +52,10 @@ export function Chart({ title, times, lines }: Props) {
       plot.current?.destroy()
       plot.current = null
     }
-  }, [shape])
-  useEffect(() => plot.current?.setData(data(times, lines)), [times, lines])
+  }, [shape, step])
+  useEffect(() => {
+    if (plot.current !== null) fill(plot.current, times, lines, step)
+  }, [times, lines, step])
   return (
     <figure class="chart">
       <figcaption>{title}</figcaption>
@@ -63,6 +68,12 @@ function data(times: number[], lines: Line[]): uPlot.AlignedData {
   return [times, ...lines.map((line) => line.values)]
 }
 
+function fill(plot: uPlot, times: number[], lines: Line[], step: number) {
+  plot.setData(data(times, lines), false)
+  const [min, max] = around(times[0] ?? 0, times.at(-1) ?? 0, step)
+  plot.setScale("x", { min, max })
+}
+
 function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
   const style = getComputedStyle(host)
   const colour = (name: string) => style.getPropertyValue(name).trim()
@@ -70,6 +81,7 @@ function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
   const axis: uPlot.Axis = {
     stroke: colour("--muted"),
     font,
+    space: 32,
     grid: { stroke: colour("--line"), width: 1 },
     ticks: { stroke: colour("--line"), width: 1, size: 4 },
   }
@@ -80,15 +92,17 @@ function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     legend: { live: true },
-    scales: { y: lines.current.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low), Math.max(high, 1)] } : {} },
+    scales: {
+      y: lines.current.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low) * 1.08, Math.max(high, 1) * 1.08] } : {},
+    },
     hooks: {
       // Without a pointer the legend speaks of the newest point.
-      setCursor: [(plot) => plot.cursor.idx ?? plot.setLegend({ idx: plot.data[0].length - 1 }, false)],
-      ready: [(plot) => plot.setLegend({ idx: plot.data[0].length - 1 }, false)],
-      setData: [(plot) => plot.setLegend({ idx: plot.data[0].length - 1 }, false)],
+      setCursor: [(plot) => plot.cursor.idx ?? sayNewest(plot)],
+      ready: [sayNewest],
+      setData: [sayNewest],
     },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick, index) => clock(tick, ticks[index - 1], ticks)) },
+      { ...axis, space: 84, values: (_, ticks) => ticks.map((tick, index) => clock(tick, ticks[index - 1], ticks)) },
       { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => compact(tick, ticks)) },
     ],
     series: [
@@ -104,6 +118,17 @@ function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
       })),
     ],
   }
+}
+
+function sayNewest(plot: uPlot) {
+  if (plot.data[0].length > 0) plot.setLegend({ idx: plot.data[0].length - 1 }, false)
+}
+
+/** The times that are shown, so that bars are whole, and one point alone stands in the middle of something. */
+function around(first: number, last: number, step: number): [number, number] {
+  const least = step === 0 ? 60 : step * 6
+  const beside = Math.max(step / 2, (least - (last - first)) / 2)
+  return [first - beside, last + beside]
 }
 
 /** A tick of the time axis: the hour, and the day where it is another one or nothing but days is shown. */

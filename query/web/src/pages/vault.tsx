@@ -1,21 +1,22 @@
 // `/vault/ADDRESS`: what a vault is worth, how that went, and who waits for what.
 import type { ComponentChildren } from "preact"
-import { useMemo } from "preact/hooks"
 import { useAnswer } from "../answers"
 import { Amount, Copy, inAsset, inNav, inNumber, inShares } from "../components/amount"
-import { Chart } from "../components/chart"
+import { Charts } from "../components/charts"
 import { Figure, Figures } from "../components/figures"
 import { Withdrawals } from "../components/lists"
 import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
-import { count, exact, group, scaled } from "../format"
+import { Yield, useYields } from "../components/yields"
+import { group } from "../format"
 import { here, usePlace } from "../router"
 import type { Deposit, DepositGroup, Meta, Nav, Settlement, VaultDetail, Withdrawal } from "../types"
 
 export function VaultPage({ address }: { address: string }) {
   const path = `/api/v1/vaults/${address}`
   const asked = useAnswer<VaultDetail>(path)
+  const yields = useYields(path, asked.answer?.data.navUpdatedAt ?? null)
   return (
     <Shown asked={asked}>
       {(vault) => (
@@ -31,46 +32,18 @@ export function VaultPage({ address }: { address: string }) {
             <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
             <Figure title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
             <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
+            <Figure title="Yield over 1, 7, 30 days">
+              <Yield yields={yields} days={1} /> <span class="faint">·</span> <Yield yields={yields} days={7} /> <span class="faint">·</span> <Yield yields={yields} days={30} />
+            </Figure>
             <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
             <Figure title="Requests that wait"><Amount value={vault.stats.pendingWithdrawals} unit={inNumber} source={{ of: path, field: "/stats/pendingWithdrawals" }} /></Figure>
             <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
             <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
           </Figures>
-          <Navs vault={vault} path={path} />
+          <Charts vault={vault} path={path} />
           <Views vault={vault} path={path} />
         </>
       )}
-    </Shown>
-  )
-}
-
-/** The newest NAV updates, oldest first, as a line. */
-function Navs({ vault, path }: { vault: VaultDetail; path: string }) {
-  const asked = useAnswer<Nav[], Meta>(`${path}/nav`, { pageSize: 100 })
-  const navs = asked.answer?.data
-  const drawn = useMemo(() => {
-    const rows = [...(navs ?? [])].reverse()
-    return {
-      times: rows.map((nav) => Date.parse(nav.timestamp) / 1000),
-      nav: [{ label: "NAV per share", colour: "--accent", kind: "steps" as const, values: rows.map((nav) => scaled(nav.navPerShare, 18)), texts: rows.map((nav) => exact(nav.navPerShare, 18)) }],
-      assets: [{ label: `Total assets, ${vault.asset.symbol}`, colour: "--good", kind: "steps" as const, values: rows.map((nav) => scaled(nav.totalAssets, vault.asset.decimals)), texts: rows.map((nav) => exact(nav.totalAssets, vault.asset.decimals)) }],
-    }
-  }, [navs, vault.asset.symbol])
-  return (
-    <Shown asked={asked}>
-      {(_, meta) =>
-        meta.total === 0 ? (
-          <Empty>This vault has had no NAV update yet: until the first one nobody knows what a share is worth.</Empty>
-        ) : (
-          <>
-            <div class="charts">
-              <Chart title="NAV per share" times={drawn.times} lines={drawn.nav} />
-              <Chart title={`Total assets, ${vault.asset.symbol}`} times={drawn.times} lines={drawn.assets} />
-            </div>
-            <p class="faint">{meta.total > 100 ? "The newest 100 NAV updates" : `All ${count(meta.total, "NAV update")}`}.</p>
-          </>
-        )
-      }
     </Shown>
   )
 }

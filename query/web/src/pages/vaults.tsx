@@ -4,6 +4,7 @@ import { Amount, inAsset, inNav, inNumber, inShares } from "../components/amount
 import { Age, VaultLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Table } from "../components/table"
+import { Yield, useYields } from "../components/yields"
 import type { Settlement, Vault } from "../types"
 
 export function VaultsPage() {
@@ -26,6 +27,9 @@ export function VaultsPage() {
                 { title: "NAV per share", number: true, cell: (vault) => <Amount value={vault.navPerShare} unit={inNav} source={{ of: `/api/v1/vaults/${vault.address}`, field: "/navPerShare" }} /> },
                 { title: "Total assets", number: true, cell: (vault) => <Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: `/api/v1/vaults/${vault.address}`, field: "/totalAssets" }} /> },
                 { title: "Shares", number: true, cell: (vault) => <Amount value={vault.totalSupply} unit={inShares(vault)} source={{ of: `/api/v1/vaults/${vault.address}`, field: "/totalSupply" }} /> },
+                { title: "Yield, 1 day", number: true, cell: (vault) => <VaultYield vault={vault} days={1} /> },
+                { title: "7 days", number: true, cell: (vault) => <VaultYield vault={vault} days={7} /> },
+                { title: "30 days", number: true, cell: (vault) => <VaultYield vault={vault} days={30} /> },
                 { title: "NAV updated", cell: (vault) => <Age iso={vault.navUpdatedAt} /> },
               ]}
             />
@@ -51,4 +55,8 @@ export function VaultsPage() {
       </Shown>
     </>
   )
+}
+
+function VaultYield({ vault, days }: { vault: Vault; days: 1 | 7 | 30 }) {
+  return <Yield yields={useYields(`/api/v1/vaults/${vault.address}`, vault.navUpdatedAt)} days={days} />
 }

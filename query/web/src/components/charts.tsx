@@ -1,0 +1,152 @@
+// How a vault went: NAV, total assets, flows and users over a range. The shortest range shows the NAV updates themselves;
+// the others are the series of the API, whose points are whole hours, days or weeks.
+import { useMemo } from "preact/hooks"
+import { type Asked, useAnswer } from "../answers"
+import { count, exact, group, scaled } from "../format"
+import { here, usePlace } from "../router"
+import type { Meta, Nav, Series, VaultDetail } from "../types"
+import { Chart, type Line } from "./chart"
+import { Empty, Shown } from "./state"
+
+interface Range {
+  name: string
+  title: string
+  interval: "hour" | "day" | "week"
+  /** How far back, in days; null: to the beginning. */
+  days: number | null
+}
+
+const ranges: Range[] = [
+  { name: "updates", title: "Last updates", interval: "hour", days: 2 },
+  { name: "week", title: "7 days", interval: "hour", days: 7 },
+  { name: "quarter", title: "90 days", interval: "day", days: 90 },
+  { name: "year", title: "1 year", interval: "day", days: 366 },
+  { name: "all", title: "All", interval: "week", days: null },
+]
+
+const DAY = 86_400_000
+/** Seconds of an interval. */
+const steps = { hour: 3600, day: 86_400, week: 604_800 }
+/** NAV updates that are drawn one by one. */
+const UPDATES = 100
+
+export function Charts({ vault, path }: { vault: VaultDetail; path: string }) {
+  const place = usePlace()
+  const range = ranges.find(({ name }) => name === place.query.get("range")) ?? ranges[0]!
+  // Ranges end with the newest NAV, which is true as of a past block too.
+  const newest = vault.navUpdatedAt
+  const from = newest === null || range.days === null ? null : new Date(Date.parse(newest) - range.days * DAY).toISOString()
+  const series = useAnswer<Series>(newest === null ? null : `${path}/series`, { interval: range.interval, from })
+  const updates = useAnswer<Nav[], Meta>(range === ranges[0] && newest !== null ? `${path}/nav` : null, { pageSize: UPDATES })
+  if (newest === null) return <Empty>This vault has had no NAV update yet: until the first one nobody knows what a share is worth.</Empty>
+  return (
+    <>
+      <nav class="ranges" aria-label="Range of the charts">
+        {ranges.map((other) => (
+          <a key={other.name} href={here(place, { range: other === ranges[0] ? null : other.name })} aria-current={other === range ? "true" : undefined}>
+            {other.title}
+          </a>
+        ))}
+      </nav>
+      <div class="charts">
+        {range === ranges[0] ? <OfUpdates asked={updates} vault={vault} /> : <OfSeries asked={series} vault={vault} range={range} />}
+        <Flows asked={series} vault={vault} range={range} />
+      </div>
+    </>
+  )
+}
+
+function OfUpdates({ asked, vault }: { asked: Asked<Nav[], Meta>; vault: VaultDetail }) {
+  const navs = asked.answer?.data
+  const { symbol, decimals } = vault.asset
+  const [times, nav, assets] = useMemo((): [number[], Line[], Line[]] => {
+    const rows = [...(navs ?? [])].reverse()
+    return [
+      rows.map((row) => Date.parse(row.timestamp) / 1000),
+      [{ label: "NAV", colour: "--accent", kind: "steps", values: rows.map((row) => scaled(row.navPerShare, 18)), texts: rows.map((row) => exact(row.navPerShare, 18)) }],
+      [{ label: symbol, colour: "--good", kind: "steps", values: rows.map((row) => scaled(row.totalAssets, decimals)), texts: rows.map((row) => exact(row.totalAssets, decimals)) }],
+    ]
+  }, [navs, symbol, decimals])
+  return (
+    <Shown asked={asked}>
+      {(_, meta) => {
+        const which = meta.total > UPDATES ? `the newest ${UPDATES} of ${group(String(meta.total))} updates` : `all ${count(meta.total, "update")}`
+        return (
+          <>
+            <Chart title={`NAV per share, ${which}`} times={times} lines={nav} />
+            <Chart title={`Total assets, ${which}`} times={times} lines={assets} />
+          </>
+        )
+      }}
+    </Shown>
+  )
+}
+
+function OfSeries({ asked, vault, range }: { asked: Asked<Series, undefined>; vault: VaultDetail; range: Range }) {
+  const points = asked.answer?.data.points
+  const { symbol, decimals } = vault.asset
+  const [times, nav, assets] = useMemo((): [number[], Line[], Line[]] => {
+    const rows = points ?? []
+    const line = (label: string, colour: string, of: (row: (typeof rows)[number]) => string | null, places: number): Line => ({
+      label,
+      colour,
+      kind: "steps",
+      values: rows.map((row) => height(of(row), places)),
+      texts: rows.map((row) => text(of(row), places)),
+    })
+    return [
+      rows.map((row) => Date.parse(row.start) / 1000),
+      [
+        line("high", "--edge", (row) => row.nav?.high ?? null, 18),
+        line("low", "--edge", (row) => row.nav?.low ?? null, 18),
+        line("close", "--accent", (row) => row.nav?.close ?? null, 18),
+      ],
+      [line(symbol, "--good", (row) => row.totalAssets, decimals)],
+    ]
+  }, [points, symbol, decimals])
+  return (
+    <Shown asked={asked}>
+      {() => (
+        <>
+          <Chart title={`NAV per share by ${range.interval}`} times={times} lines={nav} step={steps[range.interval]} />
+          <Chart title={`Total assets by ${range.interval}, at its end`} times={times} lines={assets} step={steps[range.interval]} />
+        </>
+      )}
+    </Shown>
+  )
+}
+
+function Flows({ asked, vault, range }: { asked: Asked<Series, undefined>; vault: VaultDetail; range: Range }) {
+  const points = asked.answer?.data.points
+  const { symbol, decimals } = vault.asset
+  const [times, flows, users] = useMemo((): [number[], Line[], Line[]] => {
+    const rows = points ?? []
+    return [
+      rows.map((row) => Date.parse(row.start) / 1000),
+      [
+        { label: "deposited", colour: "--good", kind: "bars", values: rows.map((row) => scaled(row.deposits.assets, decimals)), texts: rows.map((row) => `${exact(row.deposits.assets, decimals)} (${row.deposits.count})`) },
+        { label: "claimed", colour: "--warn", kind: "bars", values: rows.map((row) => -scaled(row.claimed.assets, decimals)), texts: rows.map((row) => `${exact(row.claimed.assets, decimals)} (${row.claimed.count})`) },
+        { label: "requested", colour: "--muted", kind: "line", values: rows.map((row) => -scaled(row.requested.assets, decimals)), texts: rows.map((row) => `${exact(row.requested.assets, decimals)} (${row.requested.count})`) },
+      ],
+      [{ label: "users", colour: "--accent", kind: "steps", values: rows.map((row) => row.users), texts: rows.map((row) => `${group(String(row.users))} (${group(String(row.newUsers))} new)`) }],
+    ]
+  }, [points, decimals])
+  return (
+    <Shown asked={asked}>
+      {() => (
+        <>
+          <Chart title={`Flows by ${range.interval}, ${symbol}: in above, out below`} times={times} lines={flows} step={steps[range.interval]} />
+          <Chart title={`Users by ${range.interval}`} times={times} lines={users} step={steps[range.interval]} />
+        </>
+      )}
+    </Shown>
+  )
+}
+
+function height(native: string | null, decimals: number): number | null {
+  return native === null ? null : scaled(native, decimals)
+}
+
+function text(native: string | null, decimals: number): string {
+  return native === null ? "–" : exact(native, decimals)
+}
