@@ -11,15 +11,24 @@ import { Pages, Table, pageOf } from "../components/table"
 import { Yield, useYields } from "../components/yields"
 import { group } from "../format"
 import { here, usePlace } from "../router"
-import type { Deposit, DepositGroup, Meta, Nav, Settlement, VaultDetail, Withdrawal } from "../types"
+import type { Deposit, DepositGroup, Meta, Nav, Series, Settlement, VaultDetail, Withdrawal } from "../types"
 
 export function VaultPage({ address }: { address: string }) {
   const path = `/api/v1/vaults/${address}`
   const asked = useAnswer<VaultDetail>(path)
   const yields = useYields(path, asked.answer?.data.navUpdatedAt ?? null)
   return (
-    <Shown asked={asked}>
-      {(vault) => (
+    <>
+      {asked.answer === null && <h1>Vault</h1>}
+      <Shown asked={asked}>
+        {(vault) => <Of vault={vault} path={path} yields={yields} />}
+      </Shown>
+    </>
+  )
+}
+
+function Of({ vault, path, yields }: { vault: VaultDetail; path: string; yields: Series["yields"] | null }) {
+  return (
         <>
           <h1>
             {vault.name} <span class="faint">{vault.symbol}</span>
@@ -43,8 +52,6 @@ export function VaultPage({ address }: { address: string }) {
           <Charts vault={vault} path={path} />
           <Views vault={vault} path={path} />
         </>
-      )}
-    </Shown>
   )
 }
 
@@ -60,7 +67,7 @@ const views: [name: string, title: string, view: (props: ViewProps) => Component
 
 function Views(props: ViewProps) {
   const place = usePlace()
-  const [name, title, view] = views.find(([candidate]) => candidate === place.query.get("view")) ?? views[0]!
+  const [name, , view] = views.find(([candidate]) => candidate === place.query.get("view")) ?? views[0]!
   return (
     <>
       <nav class="tabs" aria-label="Of this vault">
@@ -70,9 +77,7 @@ function Views(props: ViewProps) {
           </a>
         ))}
       </nav>
-      <section key={name} aria-label={title}>
-        {view(props)}
-      </section>
+      <div key={name}>{view(props)}</div>
     </>
   )
 }
