@@ -29,11 +29,11 @@ type Writer struct {
 
 	spine   *swapper
 	facts   map[string]*swapper
-	derived map[string]*swapper // empty while the generation is being built
+	derived map[string]*swapper     // empty while the generation is being built
 	without map[common.Address]bool // vaults that the generation is made without
 	vaults  map[common.Address]bool // those that it has, known while derived
 	said    map[common.Address]bool // whether the log has a vault among the configured ones, by its newest record
-	newest  uint64 // newest indexed block, kept while derived
+	newest  uint64                  // newest indexed block, kept while derived
 	spare   chan *encoded
 }
 
