@@ -304,7 +304,8 @@ func (w *world) rival(o Op) error {
 	return w.fenced(old)
 }
 
-// fenced wakes a process that was replaced and waits for its end.
+// fenced wakes a process that was replaced and waits until it knows it: it ends, or it
+// stands by, and is ended.
 func (w *world) fenced(p *process) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
@@ -316,6 +317,9 @@ func (w *world) fenced(p *process) error {
 				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
 			}
 			return nil
+		case <-p.says.replaced:
+			p.kill()
+			return nil
 		case <-deadline:
 			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", patience, p.says)
 		case <-tick.C:
@@ -323,7 +327,7 @@ func (w *world) fenced(p *process) error {
 	}
 }
 
-// pair starts two at the same time: one of them stays.
+// pair starts two at the same time: one of them stays the writer.
 func (w *world) pair() error {
 	if err := w.sup.stop(false); err != nil {
 		return err
@@ -350,6 +354,10 @@ func (w *world) pair() error {
 		for i, p := range two {
 			select {
 			case <-p.done:
+				stays = two[1-i]
+				return true, nil
+			case <-p.says.replaced:
+				p.kill()
 				stays = two[1-i]
 				return true, nil
 			default:
@@ -390,7 +398,7 @@ func (w *world) left(a, b, stays *process) error {
 	if stays == a {
 		gone = b
 	}
-	if code := gone.code(); code != exitFenced && code != exitFailed {
+	if code := gone.code(); code != exitFenced && code != exitFailed && !gone.says.standsBy() {
 		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
 	}
 	w.sup.adopt(stays)

@@ -50,7 +50,7 @@ type Counts struct {
 // generation is made without: every writer of it must be given the same. What was left
 // of an interrupted Derive is removed.
 func Open(ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, derived []string, without []common.Address, counts Counts, log *slog.Logger) (*Writer, error) {
-	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log, without: map[common.Address]bool{},
+	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log, without: map[common.Address]bool{}, said: map[common.Address]bool{},
 		facts: map[string]*swapper{}, derived: map[string]*swapper{}, spare: make(chan *encoded, 1)}
 	for _, v := range without {
 		w.without[v] = true
