@@ -37,7 +37,7 @@ type service struct {
 
 func loadCompose(t *testing.T) compose {
 	t.Helper()
-	b, err := os.ReadFile("../compose.yaml")
+	b, err := os.ReadFile("../docker/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +115,8 @@ func TestComposeIsSafe(t *testing.T) {
 		if name == "operate" {
 			name = "status" // until another command is given
 		}
-		if s.Build["dockerfile"] != "deploy/Dockerfile" || len(s.Command) == 0 || s.Command[0] != name {
-			t.Errorf("service %s does not run `navlog %s` from deploy/Dockerfile", name, name)
+		if s.Build["dockerfile"] != "deploy/docker/Dockerfile" || len(s.Command) == 0 || s.Command[0] != name {
+			t.Errorf("service %s does not run `navlog %s` from deploy/docker/Dockerfile", name, name)
 		}
 	}
 	required := regexp.MustCompile(`\$\{[A-Z_]+:\?`)
