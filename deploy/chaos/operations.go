@@ -356,11 +356,12 @@ func (w *world) pair() error {
 			case <-p.done:
 				stays = two[1-i]
 				return true, nil
-			case <-p.says.replaced:
-				p.kill()
-				stays = two[1-i]
-				return true, nil
 			default:
+			}
+			if other := two[1-i]; p.says.standsBy() || p.says.waits() && !other.says.waits() {
+				p.kill()
+				stays = other
+				return true, nil
 			}
 		}
 		return false, nil
@@ -398,7 +399,7 @@ func (w *world) left(a, b, stays *process) error {
 	if stays == a {
 		gone = b
 	}
-	if code := gone.code(); code != exitFenced && code != exitFailed && !gone.says.standsBy() {
+	if code := gone.code(); code != exitFenced && code != exitFailed && !gone.says.standsBy() && !gone.says.waits() {
 		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
 	}
 	w.sup.adopt(stays)

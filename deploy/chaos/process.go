@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -200,6 +201,9 @@ func (t *tail) standsBy() bool {
 		return false
 	}
 }
+
+// waits says that the process found another one at its start, and waits.
+func (t *tail) waits() bool { return strings.Contains(t.String(), "this one stands by") }
 
 const tailBytes = 4000
 
