@@ -37,6 +37,7 @@ type publicStatus struct {
 		Address   string     `json:"address"`
 		Name      string     `json:"name"`
 		LastNavAt *time.Time `json:"lastNavAt"`
+		State     string     `json:"state"`
 	} `json:"vaults"`
 }
 
@@ -101,10 +102,10 @@ func (st publicStatus) print(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\n", name, st.Programs[name])
 	}
 	if len(st.Vaults) > 0 {
-		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV")
+		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE")
 	}
 	for _, v := range st.Vaults {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Address, strings.ToValidUTF8(v.Name, "?"), clock(v.LastNavAt))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Address, strings.ToValidUTF8(v.Name, "?"), clock(v.LastNavAt), v.State)
 	}
 	return w.Flush()
 }
