@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Writes NOTICE: the third-party code that is linked into the programs of cmd/,
 # with its licences, as google/go-licenses finds them, for all platforms that a
-# release is built for. Run it after a change of go.mod and commit the result:
+# release is built for, and what the pages are made of. Run it after a change of go.mod
+# or query/web/package.json and commit the result:
 #
 #   deploy/tools/notice.sh
 #
@@ -33,6 +34,12 @@ sort -u "$work/found" | awk -F '\t' -v OFS='\t' -v asm="$asm" '
   $1 ~ "^github.com/segmentio/asm/" { $1 = "github.com/segmentio/asm"; $3 = "MIT-0"; $4 = asm "/LICENSE" }
   { print }' | sort -u >"$work/all"
 printf 'Go (standard library)\t%s\tBSD-3-Clause\t%s\n' "$(sed -n 's/^go \(.*\)/go\1/p' go.mod)" "$(go env GOROOT)/LICENSE" >>"$work/all"
+# What esbuild puts into query/web/dist.
+make --silent query/web/node_modules/.ready
+for package in $(node -p 'Object.keys(require("./query/web/package.json").dependencies).join(" ")'); do
+  at=query/web/node_modules/$package
+  printf '%s (in the pages)\t%s\t%s\t%s\n' "$package" "$(node -p "require('./$at/package.json').version")" "$(node -p "require('./$at/package.json').license")" "$at/LICENSE" >>"$work/all"
+done
 
 if unknown=$(grep -E "${tab}(Unknown|)${tab}" "$work/all"); then
   printf 'no licence is known for:\n%s\n' "$unknown" >&2

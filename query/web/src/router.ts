@@ -79,7 +79,11 @@ export function usePlace(): Place {
 }
 
 /** Paths that the server answers with this page. */
-const pages = /^\/(?:$|vault\/|users$|user\/|events$|compare$|partner$|status$)/
+const pages = /^\/(?:vault\/[^/]+|users|user\/[^/]+|events|compare|status)?$/
+
+export function isPage(path: string): boolean {
+  return pages.test(path)
+}
 
 /** Follows links to our own pages without loading the page again. */
 export function start() {
@@ -87,7 +91,7 @@ export function start() {
   addEventListener("click", (event) => {
     if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
     const link = (event.target as Element | null)?.closest?.("a")
-    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin || !pages.test(link.pathname)) return
+    if (!link || link.target || link.hasAttribute("download") || link.origin !== location.origin || !isPage(link.pathname)) return
     if (link.hash && link.pathname === location.pathname) return
     event.preventDefault()
     go(link.pathname + link.search)

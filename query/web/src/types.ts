@@ -131,7 +131,7 @@ export interface Status {
   etaSeconds: number | null
   firstSync: { generation: number; seq: number; recordsLeft: number; etaSeconds: number | null; phase: "facts" | "deriving" } | null
   programs: Record<string, string>
-  vaults: { address: string; name: string; lastNavAt: string | null }[]
+  vaults: { address: string; name: string; lastNavAt: string | null; state: string }[]
 }
 
 /** A decoded log. What a kind has no use for is null. */

@@ -51,9 +51,9 @@ export function Events({ rows, vaults, caption }: Props) {
 
 function State({ event }: { event: ChainEvent }) {
   if (event.state === "live") return null
-  if (event.state === "quarantined") return <span class="badge warn" title="It could not be decoded as what it says it is, and counts for nothing">set aside</span>
+  if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded as what it says it is, and counts for nothing">set aside</span>
   return (
-    <span class="badge bad" title="A reorganisation replaced its block">
+    <span class="badge bad after" title="A reorganisation replaced its block">
       reorganised away{event.retractedBySeq !== null && <> by seq {group(event.retractedBySeq)}</>}
     </span>
   )

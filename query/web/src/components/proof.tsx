@@ -4,6 +4,7 @@ import { useEffect, useRef } from "preact/hooks"
 import { useExact } from "../answers"
 import { count, group } from "../format"
 import { asOf, go, here, usePlace } from "../router"
+import { type Verdict, judge } from "../sums"
 import type { ExplainedEvent, Explanation, Meta, Vault } from "../types"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
 import { kindName } from "./kinds"
@@ -67,7 +68,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
               <p class="value">
                 <Explained value={data.value} unit={unit} symbol />
               </p>
-              <Verdict data={data} end={last > 1 && page !== last ? (end.answer?.data ?? null) : data} total={meta.total} />
+              <Said verdict={judge(data, last > 1 && page !== last ? (end.answer?.data ?? null) : data, page === 1)} operation={data.operation} total={meta.total} />
               {data.events.length === 0 ? (
                 <Empty>No event has changed this number yet, so it is what it began as.</Empty>
               ) : (
@@ -79,7 +80,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
                   columns={[
                     { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
                     { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
-                    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
+                    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad after" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
                     { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
                     { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
                     { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
@@ -111,32 +112,21 @@ function Explained({ value, unit, symbol = false }: { value: string | null; unit
 }
 
 /** Says what the browser found when it added up itself. */
-function Verdict({ data, end, total }: { data: Explanation; end: Explanation | null; total: number }) {
-  const live = end?.events.filter((event) => event.state === "live") ?? []
-  const wrong = firstWrong(data)
-  if (wrong !== null) {
-    return <p class="note failed" role="alert">The sums do not add up at seq {wrong.seq}: {wrong.change} more should not be {wrong.sum}. Please report this with its link.</p>
+function Said({ verdict, operation, total }: { verdict: Verdict; operation: Explanation["operation"]; total: number }) {
+  switch (verdict.kind) {
+    case "open":
+      return <p class="note">The last page is asked for&hellip;</p>
+    case "broken":
+      return <p class="note failed" role="alert">The sums do not add up at seq {verdict.event.seq}: with {verdict.event.change} more it should not be {verdict.event.sum}. Please report this, with the link of this page.</p>
+    case "other":
+      return <p class="note failed" role="alert">The last sum is {verdict.sum ?? "nothing"}, which is not the number. Please report this, with the link of this page.</p>
+    case "proven":
+      return (
+        <p class="note proven" role="status">
+          <strong>{total === 0 ? "Nothing happened, and that is the number." : operation === "last" ? "The last event is the number." : "The last sum is the number."}</strong> {count(total, "event")}, added up again by your browser.
+        </p>
+      )
   }
-  if (end === null) return <p class="note">The last page is asked for&hellip;</p>
-  const sum = live.at(-1)?.sum
-  if (sum !== undefined && sum !== data.value) {
-    return <p class="note failed" role="alert">The last sum is {sum} and not {data.value ?? "nothing"}. Please report this with its link.</p>
-  }
-  return (
-    <p class="note proven" role="status">
-      {sum === undefined ? "There is nothing to add up." : data.operation === "last" ? "The last event is the number." : "The last sum is the number."} {count(total, "event")}, added up again by your browser on this page.
-    </p>
-  )
-}
-
-/** The first event of a page whose sum does not follow from the one before. */
-function firstWrong({ operation, events }: Explanation): ExplainedEvent | null {
-  const live = events.filter((event) => event.state === "live")
-  return live.find((event, index) => {
-    const before = live[index - 1]
-    if (operation === "last") return event.sum !== event.change
-    return before !== undefined && BigInt(before.sum) + BigInt(event.change) !== BigInt(event.sum)
-  }) ?? null
 }
 
 /** What the number of an answer is counted in. */

@@ -27,7 +27,7 @@ function Waiting() {
 export function Failed({ error }: { error: ApiError }) {
   const { progress, faults } = error
   return (
-    <div class="note failed" role="alert">
+    <div class={`note ${error.status === 503 || error.status === 429 ? "warned" : "failed"}`} role="alert">
       <p>
         {error.message}
         {progress === null && error.retryAfter !== null && error.status !== 0 && <> It is asked again in {duration(error.retryAfter)}.</>}

@@ -28,13 +28,14 @@ export function StatusPage() {
               { title: "State", cell: ([, state]) => <span class={`badge ${state === "unknown" || state === "frozen" ? "bad" : "good"}`}>{state === "unknown" ? "has said nothing for 5 s" : state}</span> },
             ]}
           />
-          <h2>Freshness</h2>
+          <h2>Vaults</h2>
           <Table
-            caption="Freshness"
+            caption="Vaults"
             rows={status.vaults}
             id={(vault) => vault.address}
             columns={[
               { title: "Vault", cell: (vault) => <VaultLink address={vault.address} name={vault.name} /> },
+              { title: "State", cell: (vault) => <span class={`badge ${vault.state === "served" ? "good" : "warn"}`}>{vault.state}</span> },
               { title: "Newest NAV", cell: (vault) => <Age iso={vault.lastNavAt} /> },
             ]}
           />

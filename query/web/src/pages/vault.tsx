@@ -29,29 +29,29 @@ export function VaultPage({ address }: { address: string }) {
 
 function Of({ vault, path, yields }: { vault: VaultDetail; path: string; yields: Series["yields"] | null }) {
   return (
-        <>
-          <h1>
-            {vault.name} <span class="faint">{vault.symbol}</span>
-          </h1>
-          <p class="under">
-            <code class="address">{vault.address}</code>
-            <Copy text={vault.address} what="the address" /> <span class="faint">chain {vault.chainId}, from block {group(vault.startBlock)}</span>
-          </p>
-          <Figures>
-            <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
-            <Figure title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
-            <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
-            <Figure title="Yield over 1, 7, 30 days">
-              <Yield yields={yields} days={1} /> <span class="faint">·</span> <Yield yields={yields} days={7} /> <span class="faint">·</span> <Yield yields={yields} days={30} />
-            </Figure>
-            <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
-            <Figure title="Requests that wait"><Amount value={vault.stats.pendingWithdrawals} unit={inNumber} source={{ of: path, field: "/stats/pendingWithdrawals" }} /></Figure>
-            <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
-            <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
-          </Figures>
-          <Charts vault={vault} path={path} />
-          <Views vault={vault} path={path} />
-        </>
+    <>
+      <h1>
+        {vault.name} <span class="faint">{vault.symbol}</span>
+      </h1>
+      <p class="under">
+        <code class="address">{vault.address}</code>
+        <Copy text={vault.address} what="the address" /> <span class="faint">chain {vault.chainId}, from block {group(vault.startBlock)}</span>
+      </p>
+      <Figures>
+        <Figure title="NAV per share"><Amount value={vault.navPerShare} unit={inNav} source={{ of: path, field: "/navPerShare" }} /></Figure>
+        <Figure title="Total assets"><Amount value={vault.totalAssets} unit={inAsset(vault.asset)} symbol source={{ of: path, field: "/totalAssets" }} /></Figure>
+        <Figure title="Shares"><Amount value={vault.totalSupply} unit={inShares(vault)} symbol source={{ of: path, field: "/totalSupply" }} /></Figure>
+        <Figure title="Yield over 1, 7, 30 days">
+          <Yield yields={yields} days={1} /> <span class="faint">·</span> <Yield yields={yields} days={7} /> <span class="faint">·</span> <Yield yields={yields} days={30} />
+        </Figure>
+        <Figure title="Users"><Amount value={vault.stats.userCount} unit={inNumber} source={{ of: path, field: "/stats/userCount" }} /></Figure>
+        <Figure title="Requests that wait"><Amount value={vault.stats.pendingWithdrawals} unit={inNumber} source={{ of: path, field: "/stats/pendingWithdrawals" }} /></Figure>
+        <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
+        <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
+      </Figures>
+      <Charts vault={vault} path={path} />
+      <Views vault={vault} path={path} />
+    </>
   )
 }
 
