@@ -4,7 +4,7 @@ import { useAnswer } from "../answers"
 import { Amount, Copy, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { Charts } from "../components/charts"
 import { Figure, Figures } from "../components/figures"
-import { Withdrawals } from "../components/lists"
+import { Deposits, Withdrawals } from "../components/lists"
 import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
@@ -62,6 +62,8 @@ interface ViewProps {
 
 const views: [name: string, title: string, view: (props: ViewProps) => ComponentChildren][] = [
   ["queue", "What waits", (props) => <><ToSweep {...props} /><Queue {...props} /></>],
+  ["deposits", "Deposits", (props) => <DepositList {...props} />],
+  ["withdrawals", "Withdrawals", (props) => <WithdrawalList {...props} />],
   ["navs", "NAV updates", (props) => <NavList {...props} />],
 ]
 
@@ -153,6 +155,32 @@ function Queue({ vault }: ViewProps) {
             </>
           )
         }
+      </Shown>
+    </>
+  )
+}
+
+function DepositList({ vault, path }: ViewProps) {
+  const { query } = usePlace()
+  const asked = useAnswer<Deposit[], Meta>(`${path}/deposits`, { page: pageOf(query, "page"), pageSize: 50 })
+  return (
+    <>
+      <h2>Deposits</h2>
+      <Shown asked={asked}>
+        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has deposited into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /></>)}
+      </Shown>
+    </>
+  )
+}
+
+function WithdrawalList({ vault, path }: ViewProps) {
+  const { query } = usePlace()
+  const asked = useAnswer<Withdrawal[], Meta>(`${path}/withdrawals`, { page: pageOf(query, "page"), pageSize: 50 })
+  return (
+    <>
+      <h2>Withdrawal requests</h2>
+      <Shown asked={asked}>
+        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /></>)}
       </Shown>
     </>
   )
