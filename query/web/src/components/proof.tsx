@@ -1,7 +1,7 @@
 // The proof drawer: the events that a number is made of, with running sums. The browser adds them up again, and says
 // whether what it gets is the number.
-import { useEffect, useRef } from "preact/hooks"
-import { useExact } from "../answers"
+import { useEffect, useRef, useState } from "preact/hooks"
+import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
 import { asOf, go, here, usePlace } from "../router"
 import { type Verdict, judge } from "../sums"
@@ -32,8 +32,13 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
 
   const retracted = place.query.get("retracted") === "true"
   const page = pageOf(place.query, "explainPage")
-  const question = { of, field, asOfBlock: asOf(place), pageSize: PAGE, retracted }
-  const asked = useExact<Explanation, Meta>("/api/v1/explain", { ...question, page })
+  // A proof that is read page by page is about one block: the newest one when it was opened.
+  const { status } = useStatus()
+  const [opened, setOpened] = useState(status?.indexedBlock ?? null)
+  useEffect(() => setOpened((block) => block ?? status?.indexedBlock ?? null), [status])
+  const block = asOf(place) ?? opened
+  const question = { of, field, asOfBlock: block, pageSize: PAGE, retracted }
+  const asked = useExact<Explanation, Meta>(block === null ? null : "/api/v1/explain", { ...question, page })
   const last = asked.answer?.meta.totalPages ?? 0
   // The number is the sum on the last page, whichever page is looked at.
   const end = useExact<Explanation, Meta>(last > 1 && page !== last ? "/api/v1/explain" : null, { ...question, page: last })
@@ -60,7 +65,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
         </header>
         <p class="faint path">
           of <code>{of}</code>
-          {asOf(place) === null ? ", as of the newest block" : `, as of block ${group(asOf(place) ?? "")}`}
+          {block !== null && <>, as of block {group(block)}{asOf(place) === null && ", the newest when this was opened"}</>}
         </p>
         <Shown asked={asked}>
           {(data, meta) => (
