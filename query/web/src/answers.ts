@@ -110,6 +110,8 @@ export function useExact<T, M = undefined>(path: string | null, query: Query): A
       if (href !== null) set({ href, answer: kept.get(href) as Answer<T, M>, error: null })
       return
     }
+    // What the API calls a mistake is one at the next block too.
+    if (asked.href === href && asked.error !== null && asked.error.retryAfter === null) return
     let left = false
     let timer: ReturnType<typeof setTimeout> | undefined
     once<T, M>(href).then(

@@ -86,6 +86,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
                     { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
                     { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
                     { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad after" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
+                    { title: "Vault", cell: (event) => vaults.find((vault) => vault.address === event.vaultAddress)?.symbol ?? <Hex value={event.vaultAddress} what="vault" /> },
                     { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
                     { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
                     { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
