@@ -53,8 +53,8 @@ function State({ event }: { event: ChainEvent }) {
   if (event.state === "live") return null
   if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded as what it says it is, and counts for nothing">set aside</span>
   return (
-    <span class="badge bad after" title="A reorganisation replaced its block">
-      reorganised away{event.retractedBySeq !== null && <> by seq {group(event.retractedBySeq)}</>}
+    <span class="badge bad after" title={`A reorganisation replaced its block: seq ${event.retractedBySeq} takes it back`}>
+      reorganised away
     </span>
   )
 }
