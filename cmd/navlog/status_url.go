@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -48,9 +47,9 @@ const maxStatus = 1 << 20
 // what is known of it.
 func fetchStatus(ctx context.Context, base string) (json.RawMessage, publicStatus, error) {
 	var st publicStatus
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, st, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", base))
+	u, err := apiAddress(base)
+	if err != nil {
+		return nil, st, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

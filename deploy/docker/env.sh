@@ -11,7 +11,7 @@ fi
 umask 077
 while IFS= read -r line; do
   case $line in
-    NAVLOG_SECRET_KEY=) line=$line$(openssl rand -base64 32) ;;
+    NAVLOG_SECRET_KEY= | NAVLOG_HTTP_STATEMENT_KEY=) line=$line$(openssl rand -base64 32) ;;
     *_PASSWORD=) line=$line$(openssl rand -hex 24) ;;
   esac
   printf '%s\n' "$line"

@@ -149,6 +149,7 @@ func TestComposeIsSafe(t *testing.T) {
 	// no more than these.
 	for secret, holders := range map[string][]string{
 		"NAVLOG_SECRET_KEY":                {"dispatch", "operate"},
+		"NAVLOG_HTTP_STATEMENT_KEY":        {"serve"},
 		"NAVLOG_CLICKHOUSE_PASSWORD":       {"project"},
 		"NAVLOG_CLICKHOUSE_QUERY_PASSWORD": {"serve"},
 		"POSTGRES_PASSWORD":                {"postgres"},
