@@ -202,8 +202,11 @@ func (t *tail) standsBy() bool {
 	}
 }
 
-// waits says that the process found another one at its start, and waits.
-func (t *tail) waits() bool { return strings.Contains(t.String(), "this one stands by") }
+// waits says that the process found another one at its start, and waits still.
+func (t *tail) waits() bool {
+	said := t.String()
+	return strings.LastIndex(said, "this one stands by") > strings.LastIndex(said, "this one takes over")
+}
 
 const tailBytes = 4000
 
