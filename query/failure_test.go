@@ -282,25 +282,19 @@ func TestNeverAMixture(t *testing.T) {
 	w.chain.Entries = whole.Entries[:start]
 	w.publish()
 	w.watcher.CatchUpWithin = time.Millisecond
-	body := func(path, query string) string {
+	body := func(path string) string {
 		t.Helper()
-		return w.get(path+query, "x-api-key", key, "X-Request-Id", "same").Body.String()
+		return w.get(path, "x-api-key", key, "X-Request-Id", "same").Body.String()
 	}
 	newest, before, blocks := map[string]string{}, map[string]string{}, map[string]map[uint64]string{}
 	paths := w.paths()
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		paths = append(paths, "/api/v1/users?sortBy="+by)
 	}
-	with := func(path string, block uint64) string {
-		if strings.Contains(path, "?") {
-			return fmt.Sprintf("&asOfBlock=%d", block)
-		}
-		return fmt.Sprintf("?asOfBlock=%d", block)
-	}
 	for _, path := range paths {
-		newest[path], before[path], blocks[path] = body(path, ""), body(path, with(path, 9)), map[uint64]string{}
+		newest[path], before[path], blocks[path] = body(path), body(asOf(path, 9)), map[uint64]string{}
 		for x := uint64(3); x <= 11; x++ {
-			blocks[path][x] = body(path, with(path, x))
+			blocks[path][x] = body(asOf(path, x))
 		}
 	}
 	bare := *w // without what is in the cache already
@@ -325,7 +319,7 @@ func TestNeverAMixture(t *testing.T) {
 				t.Errorf("%s is about block %s", path, at)
 			}
 			for x := uint64(3); x <= 11; x++ {
-				r := w.get(path+with(path, x), "x-api-key", key, "X-Request-Id", "same")
+				r := w.get(asOf(path, x), "x-api-key", key, "X-Request-Id", "same")
 				if r.Code == 503 && x > 9 && r.Header().Get("Retry-After") != "" {
 					continue
 				}
