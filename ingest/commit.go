@@ -96,9 +96,7 @@ func (s *session) transact(ctx context.Context, c *change, due []*event.Record) 
 	}
 	s.locate(c, records)
 	s.state.prune(s.ingest.config.Window)
-	record := s.state.cursor(s.ingest.config.ID, s.ingest.instance)
-	s.ingest.markRemoved(record)
-	cursor, err := proto.Marshal(record)
+	cursor, err := proto.Marshal(s.state.cursor(s.ingest.config.ID, s.ingest.instance))
 	if err != nil {
 		return fmt.Errorf("encode the cursor: %w", err)
 	}

@@ -66,6 +66,10 @@ type Config struct {
 	Prove ProvePace `yaml:"prove" env:"PROVE"`
 	// Proof says what logs are proven by; default "head".
 	Proof proof.Level `yaml:"proof" env:"PROOF"`
+	// Standby is how long the ingest that writes the log must have said nothing before
+	// another one takes over: 100 ms to 10 min, default 5 s; 0 takes over at once, from
+	// one that lives too, which then ends.
+	Standby time.Duration `yaml:"standby" env:"STANDBY"`
 }
 
 // VaultConfig is one vault.
@@ -82,7 +86,7 @@ type VaultConfig struct {
 // DefaultConfig has everything but the chain id, the nodes, the vaults, and what is for
 // the profile to say (Complete).
 func DefaultConfig() Config {
-	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head}
+	return Config{Profile: Ethereum, Agreement: 1, RangesInFlight: 4, Proof: proof.Head, Standby: 5 * time.Second}
 }
 
 // Finality is the rule by which a block becomes final: the node's `finalized`
@@ -224,6 +228,9 @@ func (c Config) Validate() error {
 	faults = append(faults, c.vaultFaults()...)
 	if c.PollInterval < 10*time.Millisecond || c.PollInterval > time.Minute {
 		fault("chain.pollInterval is %s and must be 10ms to 1m", c.PollInterval)
+	}
+	if c.Standby != 0 && (c.Standby < 100*time.Millisecond || c.Standby > 10*time.Minute) {
+		fault("chain.standby is %s and must be 100ms to 10m, or 0", c.Standby)
 	}
 	if c.Window < 1 || c.Window > 100_000 {
 		fault("chain.window is %d and must be 1 to 100000", c.Window)

@@ -53,8 +53,8 @@ func (s *session) advance(ctx context.Context) (more bool, err error) {
 	}
 	s.ingest.note(func(st *Status) { st.seen(tip, time.Now()) })
 	s.ingest.metrics.head.Set(float64(tip.Number))
-	if vaults := s.undescribed(); len(vaults) > 0 {
-		return true, s.introduce(ctx, n, vaults)
+	if vaults, left := s.undescribed(), s.left(); len(vaults)+len(left) > 0 {
+		return true, s.introduce(ctx, n, vaults, left)
 	}
 	if from, far := s.farBehind(final); far {
 		s.ingest.note(func(st *Status) { st.State, st.LateVaults = Backfilling, nil })

@@ -72,9 +72,10 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 }
 
 // Run follows the chain until ctx ends, and returns nil then, with no
-// transaction in flight. It returns ErrFenced when another ingest took over, a
-// *RefusedError when configuration, chain and log contradict each other, and an
-// error when Kafka or every node cannot be reached at the start; later it waits
+// transaction in flight. With config.Standby it waits while another ingest writes, and
+// again when one took over; without it, it takes over itself, and returns ErrFenced when
+// another one does. It returns a *RefusedError when configuration, chain and log
+// contradict each other, and an error when Kafka or every node cannot be reached at the start; later it waits
 // for them to come back.
 func (i *Ingest) Run(ctx context.Context) error {
 	defer i.nodes.Close()
@@ -102,6 +103,22 @@ func (i *Ingest) run(ctx context.Context) error {
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
+	defer i.farewell(ctx)
+	for {
+		if err := i.standBy(ctx); err != nil {
+			return err
+		}
+		err := i.write(ctx)
+		if !errors.Is(err, ErrFenced) || i.config.Standby == 0 {
+			return err
+		}
+		i.log.Warn("another ingest took over", "error", err)
+	}
+}
+
+// write is the writer of the log until ctx ends, another one takes over, or going on is
+// of no use.
+func (i *Ingest) write(ctx context.Context) error {
 	var last []byte // instance of the newest cursor that we know to be rightful
 	for wait := rpc.NewBackoff(); ; {
 		err := i.session(ctx, &last, wait)

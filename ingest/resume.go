@@ -62,6 +62,11 @@ const (
 func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 	defer i.nodes.Close()
 	s := i.newSession(nil)
+	if cursor, err := i.readCursor(ctx); err != nil {
+		return nil, err
+	} else if err := frozenAt(cursor, i.config.ID); err != nil {
+		return nil, err // and whoever writes goes on
+	}
 	if accept {
 		client, err := i.transactional()
 		if err != nil {
@@ -77,8 +82,8 @@ func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 	if err != nil {
 		return nil, err
 	}
-	if cursor.GetFrozen() == "" || cursor.GetHead() == nil {
-		return nil, refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(i.config.ID))
+	if err := frozenAt(cursor, i.config.ID); err != nil {
+		return nil, err
 	}
 	i.instance = cursor.GetInstanceId()
 	n, err := i.nodes.First(ctx)
@@ -95,6 +100,14 @@ func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 	}
 	plan.Accepted = true
 	return plan, nil
+}
+
+// frozenAt refuses a cursor of a log that is not frozen.
+func frozenAt(cursor *event.Cursor, chainID uint64) error {
+	if cursor.GetFrozen() == "" || cursor.GetHead() == nil {
+		return refuse("there is nothing to resume: %s is not frozen", chainlog.LogTopic(chainID))
+	}
+	return nil
 }
 
 // plan finds the ancestor, and restores the window to all that is above it and

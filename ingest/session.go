@@ -51,6 +51,10 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 	if err := fence(ctx, client); err != nil {
 		return err
 	}
+	living, end := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() { i.live(living, client) })
+	defer func() { end(); ended.Wait() }()
 	s := i.newSession(client)
 	defer func() { s.ranges.Close() }()
 	cursor, err := s.restore(ctx)
@@ -66,6 +70,7 @@ func (i *Ingest) session(ctx context.Context, last *[]byte, wait *rpc.Backoff) e
 			return err
 		}
 	}
+	*last = i.instance // from here on a cursor by the last writer is one that came back
 	if s.prover = i.newProver(s.state); s.prover != nil && s.state.frozen == "" {
 		proving, stop := context.WithCancel(ctx)
 		var stopped sync.WaitGroup

@@ -29,7 +29,7 @@ type state struct {
 }
 
 // coverage is how far one vault is in the log. A vault that was removed from
-// the configuration keeps its coverage.
+// the configuration keeps its coverage, and has a record that says so.
 type coverage struct {
 	address common.Address
 	start   uint64
@@ -38,6 +38,7 @@ type coverage struct {
 	// believed is the last block whose logs were taken without its header, proven the
 	// last one up to which these have been compared since; 0 for none.
 	believed, proven uint64
+	removed          bool // its newest record says that it is not configured any more
 }
 
 // provenTo is the last block up to which the vault's logs were compared with the
@@ -167,7 +168,7 @@ func (s *state) cursor(chainID uint64, instance []byte) *event.Cursor {
 		c.Head = s.head.Record()
 	}
 	for _, v := range s.covered {
-		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven})
+		c.Vaults = append(c.Vaults, &event.Coverage{Address: slices.Clone(v.address[:]), StartBlock: v.start, CoveredTo: v.to, ConfiguredName: v.name, BelievedTo: v.believed, ProvenTo: v.proven, Removed: v.removed})
 	}
 	return c
 }
@@ -188,7 +189,7 @@ func stateOf(c *event.Cursor) (*state, error) {
 	for _, v := range c.GetVaults() {
 		s.covered = append(s.covered, coverage{
 			address: common.Address(v.GetAddress()), start: v.GetStartBlock(), to: v.GetCoveredTo(), name: v.GetConfiguredName(),
-			believed: v.GetBelievedTo(), proven: v.GetProvenTo(),
+			believed: v.GetBelievedTo(), proven: v.GetProvenTo(), removed: v.GetRemoved(),
 		})
 	}
 	return s, nil

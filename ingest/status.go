@@ -15,11 +15,12 @@ type State string
 
 // The states of an ingest. Frozen and Fenced do not end by themselves.
 const (
-	Starting    State = "starting"    // no session yet: fencing, reading the cursor, or waiting for an engine
-	Backfilling State = "backfilling" // reading final blocks
-	Following   State = "following"   // at the head
-	Frozen      State = "frozen"      // the chain changed below the final block or the window
-	Fenced      State = "fenced"      // another ingest took over
+	Starting    State = "starting"          // no session yet: fencing, reading the cursor, or waiting for an engine
+	Backfilling State = "backfilling"       // reading final blocks
+	Following   State = "following"         // at the head
+	Frozen      State = "frozen"            // the chain changed below the final block or the window
+	Fenced      State = "fenced"            // another ingest took over
+	Standby     State = registry.StandingBy // another ingest writes, and this one takes over when it ends
 )
 
 // Status is what ingest knows about itself. Block numbers are 0 before the

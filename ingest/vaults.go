@@ -44,36 +44,47 @@ func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	return refuse("%s", errors.Join(faults...).Error())
 }
 
-// undescribed are the configured vaults that the log does not know, or knows
-// under another configured name.
+// undescribed are the configured vaults that the log does not know, knows under
+// another configured name, or says were removed.
 func (s *session) undescribed() (vaults []vault) {
 	for _, v := range s.ingest.vaults {
-		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name {
+		if have := s.state.coverageOf(v.address); have == nil || have.name != v.name || have.removed {
 			vaults = append(vaults, v)
 		}
 	}
 	return vaults
 }
 
-// markRemoved says of each vault of a cursor whether it is still configured: what
-// is not will not be read on, and nobody should wait for it.
-func (i *Ingest) markRemoved(c *event.Cursor) {
-	for _, known := range c.GetVaults() {
-		known.Removed = !slices.ContainsFunc(i.vaults, func(v vault) bool { return v.address == common.BytesToAddress(known.GetAddress()) })
+// left are the vaults that the configuration does not have any more, and of which
+// the log does not say so yet.
+func (s *session) left() (vaults []coverage) {
+	for _, known := range s.state.covered {
+		configured := slices.ContainsFunc(s.ingest.vaults, func(v vault) bool { return v.address == known.address })
+		if !configured && !known.removed {
+			vaults = append(vaults, known)
+		}
 	}
+	return vaults
 }
 
-// introduce appends the records of vaults that are new or renamed, as one unit.
-// What a vault has answered is kept, so that a failure on the way costs one call.
-func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault) error {
+// introduce appends the records of vaults that are new or renamed, came back, or left,
+// as one unit: one that takes another one's place is never beside it. What a vault has
+// answered is kept, so that a failure on the way costs one call.
+func (s *session) introduce(ctx context.Context, n *rpc.Node, vaults []vault, left []coverage) error {
 	c := &change{}
 	var unit []*event.Record
+	for _, v := range left {
+		unit = append(unit, vaultFact(&event.Vault{Address: v.address[:], StartBlock: v.start, Removed: true}))
+		v.removed = true
+		c.covered = append(c.covered, v)
+		s.ingest.log.Info("a vault is not configured any more: it leaves the answers with the next generation, its history stays in the log", "vault", v.address, "coveredTo", v.to)
+	}
 	for _, v := range vaults {
 		known := coverage{address: v.address, start: v.start, to: v.start - 1}
 		if have := s.state.coverageOf(v.address); have != nil {
 			known = *have
 		}
-		known.name = v.name
+		known.name, known.removed = v.name, false
 		fact, err := s.describe(ctx, n, v, known.start)
 		if err != nil {
 			return err

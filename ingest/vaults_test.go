@@ -55,6 +55,54 @@ func TestVaultAddedLater(t *testing.T) {
 	})
 }
 
+// A vault that another one takes the place of has a record that says so, once and in
+// the unit that introduces the other; that it is back has one as well. Between them it
+// keeps what is in the log of it, and nothing is added.
+func TestVaultIsReplaced(t *testing.T) {
+	r := newRig(t, kfake)
+	all := r.config.Vaults
+	first := common.HexToAddress(all[0].Address)
+	r.steps(20)
+	said := func() (removed []bool, alone bool) {
+		alone = true
+		for _, record := range r.verify() {
+			if v := record.GetVault(); v != nil && common.BytesToAddress(v.GetAddress()) == first {
+				removed = append(removed, v.GetRemoved())
+				alone = record.GetBoundary()
+			}
+		}
+		return removed, alone
+	}
+	for n, run := range []struct {
+		vaults []VaultConfig
+		want   []bool
+		alone  bool // its newest record ends its unit
+	}{
+		{all[:1], []bool{false}, true},
+		{all[1:], []bool{false, true}, false}, // all[1] and all[2] follow it in the unit
+		{all[1:], []bool{false, true}, false}, // a restart says nothing again
+		{all, []bool{false, true, false}, true},
+	} {
+		r.config.Vaults = run.vaults
+		r.steps(3)
+		p := r.start()
+		p.until("the head", func(st Status) bool { return st.IndexedBlock == r.height() && len(st.LateVaults) == 0 })
+		p.halt()
+		removed, alone := said()
+		if !slices.Equal(removed, run.want) || alone != run.alone {
+			t.Errorf("run %d: the records of the first vault say removed %v, the newest is the end of its unit: %t; want %v, %t", n, removed, alone, run.want, run.alone)
+		}
+		for _, v := range r.cursor().GetVaults() {
+			gone := !slices.ContainsFunc(run.vaults, func(c VaultConfig) bool {
+				return common.HexToAddress(c.Address) == common.BytesToAddress(v.GetAddress())
+			})
+			if v.GetRemoved() != gone {
+				t.Errorf("run %d: the cursor says of vault 0x%x removed %t, want %t", n, v.GetAddress(), v.GetRemoved(), gone)
+			}
+		}
+	}
+}
+
 // A reorganisation takes back what the log has of every vault, but its new
 // branch is read only for those at the head. The others are covered up to the
 // common ancestor from then on, so that nothing of the branch is missing when

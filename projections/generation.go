@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/twmb/franz-go/pkg/kerr"
 
@@ -23,6 +24,12 @@ type generation struct {
 	logID    []byte
 	schema   string
 	database string
+	// without are the vaults that had left the configuration when it was made: it has
+	// none of their records, and nobody who makes an answer of it hears of them.
+	without []common.Address
+	// outdated: it cannot have all that the log says, of a vault that joined, left or
+	// came back since it was derived.
+	outdated bool
 }
 
 // origin waits for the first record of the log.
@@ -89,7 +96,7 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 			l.live = g.ID
 		}
 		if writable(g.State) {
-			l.all = append(l.all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID)})
+			l.all = append(l.all, generation{g.ID, g.LogID, g.Schema, p.clickhouse.Database(g.ID), addresses(g.Without), g.Outdated})
 			l.states[g.ID] = g.State
 		}
 		building = building || g.State == registry.Building
@@ -104,7 +111,7 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 // database must be new or empty: rows that the registry knows nothing of belong to
 // something else.
 func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) error {
-	g := generation{1, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(1)}
+	g := generation{id: 1, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(1)}
 	if err := p.clickhouse.Create(ctx, p.conn, g.database); err != nil {
 		return err
 	}
@@ -124,9 +131,14 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 	return p.create(ctx, g)
 }
 
-// create puts a generation into the list, where no other instance was faster.
+// create puts a generation into the list, where no other instance was faster. It is
+// made without the vaults that have left the configuration by now.
 func (p *Projections) create(ctx context.Context, g generation) error {
-	err := db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Building})
+	without, err := removed(ctx, p.chainID, p.kafka)
+	if err != nil {
+		return err
+	}
+	err = db.New(p.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: g.id, LogID: g.logID, Schema: g.schema, State: registry.Building, Without: without})
 	var taken *pgconn.PgError
 	if errors.As(err, &taken) && taken.Code == "23505" {
 		return nil
@@ -136,4 +148,27 @@ func (p *Projections) create(ctx context.Context, g generation) error {
 	}
 	p.log.Info("generation created", "generation", g.id, "database", g.database, "schema", g.schema, "log", fmt.Sprintf("%x", g.logID))
 	return nil
+}
+
+// removed are the addresses of the vaults that have left the configuration, by ingest's
+// newest cursor, which is written with the records that say so.
+func removed(ctx context.Context, chainID uint64, kafka chainlog.Config) (out [][]byte, err error) {
+	cursor, err := chainlog.ReadCursor(ctx, chainID, kafka.Options()...)
+	if err != nil {
+		return nil, fmt.Errorf("read which vaults are configured: %w", err)
+	}
+	out = [][]byte{}
+	for _, v := range cursor.GetVaults() {
+		if v.GetRemoved() {
+			out = append(out, v.GetAddress())
+		}
+	}
+	return out, nil
+}
+
+func addresses(all [][]byte) (out []common.Address) {
+	for _, a := range all {
+		out = append(out, common.BytesToAddress(a))
+	}
+	return out
 }

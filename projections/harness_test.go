@@ -109,7 +109,7 @@ func (g *written) writer(t testing.TB) *write.Writer {
 	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
 	must(t, err)
 	uncounted := write.Counts{Rows: func(string, int) {}, Insert: func(string, string) {}, Impossible: func(string) {}, Quarantined: func(string) {}}
-	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, derived, uncounted, slog.New(slog.DiscardHandler))
+	w, err := write.Open(t.Context(), g.conn, g.ch, g.database, derived, nil, uncounted, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -37,7 +36,6 @@ type keeper struct {
 	metrics *metrics
 	log     *slog.Logger
 	board   board
-	passed  atomic.Bool   // records were passed over: only another generation will have them
 	wrote   chan struct{} // there is something to announce; it holds one
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when it has ended
@@ -84,12 +82,6 @@ func (k *keeper) fault() error {
 	default:
 		return nil
 	}
-}
-
-// outdated tells whether the generation cannot have all that the log says.
-func (k *keeper) outdated() bool {
-	var late *write.OutdatedError
-	return k.passed.Load() || errors.As(k.fault(), &late)
 }
 
 // run takes the lease and writes, again and again until ctx ends or going on
@@ -183,7 +175,7 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := k.judge(ctx, k.audited(ctx, patient)); err != nil {
 		return err
 	}
-	w, err := write.Open(ctx, conn, k.clickhouse, k.database, derived, k.counts(), k.log)
+	w, err := write.Open(ctx, conn, k.clickhouse, k.database, derived, k.without, k.counts(), k.log)
 	if err != nil {
 		return err
 	}
@@ -200,7 +192,9 @@ func (k *keeper) follow(ctx context.Context) error {
 	}
 	defer reader.Close()
 	k.board.open(k.id, w.Position(), w.Derived())
-	k.passed.Store(w.Passed())
+	if err := k.report(ctx, w.Outdated()); err != nil {
+		return err
+	}
 	k.log.Info("writing", "database", k.database, "after", w.Position(), "derived", w.Derived())
 	f := newFeed(reader, k.chainID, k.config.MaxRows)
 	group, ctx := errgroup.WithContext(ctx)
@@ -284,11 +278,17 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			}
 			continue
 		case b := <-ready:
-			if err := w.Write(ctx, b.units); err != nil {
+			err := w.Write(ctx, b.units)
+			var late *write.OutdatedError
+			if err == nil || errors.As(err, &late) {
+				if err := k.report(ctx, err != nil || w.Outdated()); err != nil {
+					return err // which begins the term again, and comes back here
+				}
+			}
+			if err != nil {
 				return err
 			}
 			k.board.wrote(b.reaches)
-			k.passed.Store(w.Passed())
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -300,6 +300,20 @@ func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch
 			return ctx.Err()
 		}
 	}
+}
+
+// report says in the registry that the generation is outdated, once it is: the successor
+// may be another instance's to write, and to make live.
+func (k *keeper) report(ctx context.Context, outdated bool) error {
+	if !outdated || k.outdated {
+		return nil
+	}
+	if err := db.New(k.pool).MarkGenerationOutdated(ctx, k.id); err != nil {
+		return fmt.Errorf("say in PostgreSQL that generation %d cannot have all that the log says: %w", k.id, err)
+	}
+	k.outdated = true
+	k.log.Info("the vaults of the generation are not those that are configured: another one takes its place")
+	return nil
 }
 
 // derive makes the derived tables where the generation has reached a cursor of

@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -221,4 +222,84 @@ func TestVaultComesBack(t *testing.T) {
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	w.verify(t, s.Seq())
+}
+
+// TestVaultRemoved: when a vault leaves the configuration the projector makes a
+// generation without it by itself, which has none of its rows and none of its amounts
+// in a total, and takes over; the old one goes on as it was. The new one is not made
+// again, by a restart neither, until the vault comes back: then the next one has it.
+func TestVaultRemoved(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	of := fmt.Sprintf("vault = unhex('%x')", vaultB[:])
+	from := s.Seq()
+	s.Mine(said{vaultB, deposit(50, bob, 9, whole(3))}, said{vaultB, requested(50, bob)})
+	s.Removed(vaultB)
+	s.Mine(said{vaultA, deposit(51, alice, 9, whole(4))})
+	w.append(t, s.Records[from:])
+	becomes := func(want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if got := states(t, o); got != want {
+				return fmt.Errorf("the generations are %s, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	becomes("1 standby, 2 live")
+	follows(t, p, 2, s.Seq())
+	for _, table := range []string{"deposits", "withdrawal_events", "navs", "sweeps", "withdrawals", "partner_totals", "users"} {
+		if n := w.count(t, 2, table, of); n != 0 {
+			t.Errorf("generation 2 has %d rows of the removed vault in %s", n, table)
+		}
+	}
+	if n := w.count(t, 1, "deposits", of); n == 0 {
+		t.Error("generation 1 lost the deposits of the removed vault")
+	}
+	through := func(id int32) uint64 {
+		return number(t, w.conn, fmt.Sprintf("SELECT toUInt64(sum(deposits * sign)) FROM %s.partner_totals WHERE partner = 9 AND until_block = %d", w.ch.Database(id), uint64(readmodel.Never)))
+	}
+	if first, second := through(1), through(2); first != second+1 {
+		t.Errorf("partner 9 has %d deposits with the vault and %d without it, of which it has one", first, second)
+	}
+	w.verify(t, s.Seq())
+
+	again, _ := w.projector(t) // which may be the one that writes the next generation
+	start(t, again)
+	w.more(t, s)
+	follows(t, p, 2, s.Seq())
+	becomes("1 standby, 2 live")
+	w.verify(t, s.Seq())
+
+	from = s.Seq()
+	s.Vault(vaultB)
+	s.Mine(said{vaultB, deposit(52, bob, 9, whole(3))})
+	w.append(t, s.Records[from:])
+	becomes("1 standby, 2 standby, 3 live")
+	w.wantAt(t, 3, s.Seq())
+	if n := w.count(t, 3, "deposits", of); n < 2 {
+		t.Errorf("generation 3 has %d deposits of the vault that came back", n)
+	}
+	w.verify(t, s.Seq())
+}
+
+// TestRebuildAfterRemoval: a rebuild leaves a removed vault out as well, and is equal to
+// the live generation, which was made without it.
+func TestRebuildAfterRemoval(t *testing.T) {
+	t.Parallel()
+	w, s, p, o := running(t)
+	from := s.Seq()
+	s.Mine(said{vaultB, deposit(50, bob, 9, whole(3))})
+	s.Removed(vaultB)
+	w.append(t, s.Records[from:])
+	follows(t, p, 2, s.Seq())
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
+	must(t, err)
+	if out.Generation != 3 || !out.Live || out.Parity == nil || out.Parity.Err() != nil {
+		t.Errorf("rebuilt %+v:\n%s", out, out.Parity)
+	}
+	follows(t, p, 3, s.Seq())
+	if n := w.count(t, 3, "records", "passed"); n == 0 {
+		t.Error("the rebuilt generation passed no record of the removed vault over")
+	}
 }

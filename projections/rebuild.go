@@ -280,7 +280,11 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 			return fmt.Errorf("database %s exists, and PostgreSQL knows of no generation %d: restore PostgreSQL, or drop the database and start again", database, id)
 		}
 	}
-	err = db.New(o.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building})
+	without, err := removed(ctx, o.chainID, o.kafka)
+	if err != nil {
+		return err
+	}
+	err = db.New(o.pool).CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: origin.GetLogId(), Schema: readmodel.Schema(), State: registry.Building, Without: without})
 	if err != nil {
 		return fmt.Errorf("create generation %d in PostgreSQL: %w", id, err)
 	}

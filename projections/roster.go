@@ -149,21 +149,21 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 
 // succeed makes a generation the live one that is derived and follows the log, where
 // no other one is live, or where the live one cannot have all that the log says: a
-// vault joined after it was derived, or came back. Such a one gets a successor here,
+// vault joined after it was derived, was removed, or came back. Such a one gets a successor here,
 // which is made then.
 func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
-	if l.live != 0 && (live == nil || !live.outdated()) {
+	if l.live != 0 && (live == nil || !wanted[l.live].outdated) {
 		return false, nil
 	}
 	var next *keeper
 	outdated := live != nil
-	for id := range wanted {
+	for id, g := range wanted {
 		k := p.roster.keepers[id]
 		switch {
 		case l.states[id] != registry.Building || k == nil:
 		case k.fault() != nil:
-			outdated = outdated || k.outdated()
+			outdated = outdated || g.outdated
 		case next == nil || id > next.id:
 			next = k // also where a vault joined since it was derived: it has the others
 		}
@@ -173,8 +173,8 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 			return false, nil // one that is being built and not ours to write, or broken
 		}
 		id := l.newest + 1
-		p.log.Info("a generation cannot have a vault that joined or came back, another one is made", "live", l.live, "generation", id)
-		return true, p.create(ctx, generation{id, origin.GetLogId(), readmodel.Schema(), p.clickhouse.Database(id)})
+		p.log.Info("the vaults of a generation are not those that are configured, another one is made", "live", l.live, "generation", id)
+		return true, p.create(ctx, generation{id: id, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(id)})
 	}
 	status := next.board.get()
 	if status.State != Following || live != nil && status.Seq < live.board.get().Seq {

@@ -1,7 +1,9 @@
 package projections
 
 import (
+	"bytes"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/navlog/navlog/deploy/histories"
 	"github.com/navlog/navlog/schemas/event"
@@ -66,10 +68,11 @@ func cursorOf(records []*event.Record) *event.Cursor {
 	}
 	for _, r := range records {
 		if v := r.GetVault(); v != nil {
-			covered := &event.Coverage{Address: v.GetAddress(), StartBlock: v.GetStartBlock(), CoveredTo: c.GetHead().GetNumber()}
-			if r == last {
+			covered := &event.Coverage{Address: v.GetAddress(), StartBlock: v.GetStartBlock(), CoveredTo: c.GetHead().GetNumber(), Removed: v.GetRemoved()}
+			if r == last && !v.GetRemoved() {
 				covered.CoveredTo = 0
 			}
+			c.Vaults = slices.DeleteFunc(c.Vaults, func(known *event.Coverage) bool { return bytes.Equal(known.GetAddress(), v.GetAddress()) })
 			c.Vaults = append(c.Vaults, covered)
 		}
 	}

@@ -18,13 +18,13 @@ import (
 
 // States of a projector.
 const (
-	Starting   = "starting"  // not running yet
-	Waiting    = "waiting"   // the log has no record
-	StandingBy = "standby"   // another instance writes the generation
-	Building   = "building"  // writes, and is not at the end of the log or not derived
-	Following  = "following" // writes, is derived, and is at the end of the log
-	Retrying   = "retrying"  // an engine is away or another writer fenced this one
-	Bad        = "bad"       // the generation is broken: `navlog projection rebuild`
+	Starting   = "starting"          // not running yet
+	Waiting    = "waiting"           // the log has no record
+	StandingBy = registry.StandingBy // another instance writes the generation
+	Building   = "building"          // writes, and is not at the end of the log or not derived
+	Following  = "following"         // writes, is derived, and is at the end of the log
+	Retrying   = "retrying"          // an engine is away or another writer fenced this one
+	Bad        = "bad"               // the generation is broken: `navlog projection rebuild`
 )
 
 // Status is what a projector knows of itself.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/navlog/navlog/query/access"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/statement"
 )
 
 // Config is the section http of navlog.yaml.
@@ -46,6 +47,9 @@ type Config struct {
 	// ShutdownTimeout is how long open requests may take when the program ends:
 	// 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
+	// StatementKey signs partners' statements: 32 bytes in base64, only ever from the
+	// environment; default none, and then no statements are made.
+	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
 }
 
 // DefaultConfig has everything but the router.
@@ -89,6 +93,11 @@ func (c Config) Validate() error {
 	for _, proxy := range c.TrustedProxies {
 		if _, err := netip.ParsePrefix(proxy); err != nil {
 			fault("http.trustedProxies holds %q, which is not a network such as 10.0.0.0/8", proxy)
+		}
+	}
+	if c.StatementKey != "" {
+		if _, err := statement.Key(c.StatementKey); err != nil {
+			faults = append(faults, err)
 		}
 	}
 	for _, timeout := range []struct {

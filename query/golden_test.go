@@ -56,6 +56,7 @@ func goldenCases() []goldenCase {
 		{name: "partner_stats", path: "/api/v1/partner/stats"},
 		{name: "partner_deposits", path: "/api/v1/partner/deposits"},
 		{name: "partner_router", path: "/api/v1/partner/router"},
+		{name: "partner_statement", path: "/api/v1/partner/statement?from=2023-11-14&to=2023-11-14T22:14:56Z", key: "final"},
 		{name: "partner_webhooks", path: webhooksPath},
 		{name: "partner_deliveries", path: webhooksPath + "/deliveries"},
 		{name: "partner_events", path: "/api/v1/partner/events?limit=2"},
@@ -63,6 +64,7 @@ func goldenCases() []goldenCase {
 		{name: "healthz", path: "/healthz"},
 		{name: "readyz", path: "/readyz"},
 		{name: "status", path: "/status"},
+		{name: "statement_keys", path: "/.well-known/navlog-statements"},
 		{name: "error_parameter", path: "/api/v1/users?page=0&pageSize=101", status: 400},
 		{name: "error_address", path: "/api/v1/vaults/0x12", status: 400},
 		{name: "error_body", path: webhooksPath, post: `{"URL":"https://partner.example/"}`, status: 400},
@@ -86,7 +88,7 @@ var generationNumber = regexp.MustCompile(`"generation":\d+`)
 func TestGolden(t *testing.T) {
 	w := newFixture(t)
 	seven := w.partner(7, "Seven & Sons")
-	keys := map[string]string{"": seven, "none": "", "no snapshot": seven, "disabled": w.partner(8, "Eight"), "limited": w.partner(9, "Nine")}
+	keys := map[string]string{"": seven, "none": "", "no snapshot": seven, "final": seven, "disabled": w.partner(8, "Eight"), "limited": w.partner(9, "Nine")}
 	w.exec(`UPDATE partner SET disabled = true WHERE id = 8`)
 	w.exec(`UPDATE partner SET rate_limit = 1 WHERE id = 9`)
 	w.get("/api/v1/partner/router", "x-api-key", keys["limited"])
@@ -97,6 +99,9 @@ func TestGolden(t *testing.T) {
 			if c.key == "no snapshot" {
 				w = &world{Query: w.Query, t: t, pool: w.pool, g: w.g, clock: w.clock, logged: w.logged}
 				w.serve()
+			}
+			if c.key == "final" {
+				defer w.final(9)()
 			}
 			header := []string{"x-api-key", keys[c.key], "X-Request-Id", "my-request-1"}
 			var r reply

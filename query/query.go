@@ -20,9 +20,11 @@ import (
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/statements"
 	"github.com/navlog/navlog/query/webhooks"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/statement"
 )
 
 // maxHeader is the bytes that the header of a request has at most, its first
@@ -41,12 +43,13 @@ type Query struct {
 	pool    *pgxpool.Pool
 	log     *slog.Logger
 
-	watcher  *pin.Watcher
-	access   *access.Access
-	server   *httpapi.Server
-	webhooks *webhooks.Webhooks
-	health   *health.Health
-	addr     atomic.Pointer[string]
+	watcher    *pin.Watcher
+	access     *access.Access
+	server     *httpapi.Server
+	webhooks   *webhooks.Webhooks
+	statements *statements.Statements
+	health     *health.Health
+	addr       atomic.Pointer[string]
 }
 
 // New makes a server for one chain. It touches nothing until Run. cfg must be
@@ -71,6 +74,10 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.server.RequestTimeout, q.server.WriteTimeout = cfg.RequestTimeout, cfg.WriteTimeout
 
 	q.webhooks = webhooks.New(pool, checkURL, log)
+	q.statements = &statements.Statements{}
+	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has seen it
+		q.statements.Key = key
+	}
 	q.health = health.New(q.watcher, q.Addr)
 	return q
 }
@@ -78,7 +85,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 // Handler answers every path of the program. Before Run has made a snapshot,
 // questions to the read models are answered 503.
 func (q *Query) Handler() http.Handler {
-	return q.server.Handler(q.routes(), q.health.Probes(), docs.Files())
+	return q.server.Handler(q.routes(), append(q.health.Probes(), q.statements.Probe()), docs.Files())
 }
 
 // Addr is the address that Run listens on, host:port; empty before that.

@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -101,6 +102,7 @@ type world struct {
 func testConfig() Config {
 	c := DefaultConfig()
 	c.Listen, c.Router, c.PublicRateLimit = "127.0.0.1:0", router.Hex(), 0
+	c.StatementKey = base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
 	return c
 }
 
@@ -193,6 +195,16 @@ func (w *world) look() {
 	}
 	if err := w.watcher.Look(context.Background()); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// final lets ingest say that a block is final, until what it gives is called.
+func (w *world) final(block uint64) (end func()) {
+	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{"state":"following","finalBlock":%d}')`, block)
+	w.look()
+	return func() {
+		w.exec(`DELETE FROM program_status WHERE instance = 'final'`)
+		w.look()
 	}
 }
 

@@ -185,6 +185,13 @@ func (u *up) applyDevelopmentSettings() error {
 		}
 		u.config.SecretKey = key
 	}
+	if u.config.HTTP.StatementKey == "" {
+		key, err := ensureSecretKey(filepath.Join(u.cmd.Data, "statement.key"))
+		if err != nil {
+			return err
+		}
+		u.config.HTTP.StatementKey = key
+	}
 	if u.cmd.Listen != "" {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}

@@ -22,14 +22,15 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// ensureSecretKey reads the key that encrypts signing secrets, or makes it.
+// ensureSecretKey reads a key of 32 bytes, or makes it: the one that encrypts signing
+// secrets, or the one that signs statements.
 func ensureSecretKey(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err == nil {
 		return strings.TrimSpace(string(b)), nil
 	}
 	if !errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("read the key of the signing secrets: %w", err)
+		return "", fmt.Errorf("read the key in %s: %w", file, err)
 	}
 	random := make([]byte, 32)
 	if _, err := rand.Read(random); err != nil {
@@ -37,7 +38,7 @@ func ensureSecretKey(file string) (string, error) {
 	}
 	key := base64.StdEncoding.EncodeToString(random)
 	if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keep the key of the signing secrets: %w", err)
+		return "", fmt.Errorf("keep the key in %s: %w", file, err)
 	}
 	return key, nil
 }

@@ -220,7 +220,7 @@ func olderClickHouse(version string) bool {
 func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	check, c := "ClickHouse, reading", e.config.ClickHouse
 	if c.QueryUser == "" {
-		e.warn(check, "give clickhouse.queryUser a login of its own (deploy/clickhouse-query-user.xml)", "`navlog serve` has the login that writes")
+		e.warn(check, "give clickhouse.queryUser a login of its own (deploy/docker/clickhouse-query-user.xml)", "`navlog serve` has the login that writes")
 		return
 	}
 	conn, err := c.OpenReader("", 1)
@@ -231,11 +231,11 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	defer conn.Close()
 	var readonly string
 	if err := conn.QueryRow(ctx, "SELECT value FROM system.settings WHERE name = 'readonly'").Scan(&readonly); err != nil {
-		e.fail(cli.Unreachable, check, "make the user as deploy/clickhouse-query-user.xml does, and give its password", "as %s: %v", c.QueryUser, err)
+		e.fail(cli.Unreachable, check, "make the user as deploy/docker/clickhouse-query-user.xml does, and give its password", "as %s: %v", c.QueryUser, err)
 		return
 	}
 	if readonly == "0" && deep {
-		e.warn(check, "give it the profile of deploy/clickhouse-query-user.xml", "%s may write", c.QueryUser)
+		e.warn(check, "give it the profile of deploy/docker/clickhouse-query-user.xml", "%s may write", c.QueryUser)
 		return
 	}
 	e.fine(check, "as %s, readonly %s", c.QueryUser, readonly)

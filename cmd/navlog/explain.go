@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"os"
 	"regexp"
 	"strings"
 
@@ -68,28 +67,17 @@ func (cmd explainSettlementCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return cmd.explain(ctx, s, "/settlement/summary", cmd.Vault+"/"+cmd.Number, "")
 }
 
-// partnerKey is the variable with the key of a partner: arguments of a process can be
-// read by others.
-const partnerKey = "NAVLOG_PARTNER_KEY"
-
 type explainPartnerCmd struct {
 	explainFlags
-	KeyFile string `type:"path" placeholder:"FILE" help:"File with the partner's API key (default: the variable NAVLOG_PARTNER_KEY)."`
-	Number  string `arg:"" help:"Which number, as the answer of the API calls it."`
+	keyFlags
+	Number string `arg:"" help:"Which number, as the answer of the API calls it."`
 }
 
 // Run explains a number of /partner/stats.
 func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
-	key := os.Getenv(partnerKey)
-	if cmd.KeyFile != "" {
-		b, err := os.ReadFile(cmd.KeyFile)
-		if err != nil {
-			return cli.Configuration.With(fmt.Errorf("read the key: %w", err))
-		}
-		key = string(b)
-	}
-	if key = strings.TrimSpace(key); key == "" {
-		return cli.Configuration.With(fmt.Errorf("there is no key: put the partner's API key into the variable %s or into a file for --key-file", partnerKey))
+	key, err := cmd.key()
+	if err != nil {
+		return err
 	}
 	return cmd.explain(ctx, s, "/partner/stats", cmd.Number, key)
 }
@@ -100,11 +88,11 @@ const tries = 2
 
 // explain shows the logs of a number and fails unless they add up to what the API shows.
 func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, key string) error {
-	api, err := newAPI(f.URL, key)
+	base, err := apiAddress(f.URL)
 	if err != nil {
 		return err
 	}
-	x := &explanation{explainFlags: f, api: api, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/")}
+	x := &explanation{explainFlags: f, api: &publicAPI{base, key}, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/")}
 	if err := x.readUnit(ctx); err != nil {
 		return err
 	}

@@ -23,14 +23,6 @@ type publicAPI struct {
 	key  string // of a partner; empty: none
 }
 
-func newAPI(base, key string) (*publicAPI, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", base))
-	}
-	return &publicAPI{u, key}, nil
-}
-
 const (
 	// maxAnswer bounds what is read of an answer, in bytes: a page is less.
 	maxAnswer = 8 << 20

@@ -78,7 +78,7 @@ func (a *anAPI) explain(t *testing.T, args ...string) (out string, err error) {
 // The logs of a number are shown and added up, readable and with all digits.
 func TestExplain(t *testing.T) {
 	api := newAnAPI(t)
-	t.Setenv(partnerKey, "nk_test_of_seven")
+	t.Setenv("NAVLOG_API_KEY", "nk_test_of_seven")
 	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
 	for _, c := range []struct{ args, want string }{
 		{"user " + alice + " totalDeposited", "/totalDeposited of /api/v1/users/" + alice + " at block 11 is 170 (0.000170 USDX): the sum of 2 logs, 0 retracted ones shown: adds up"},
@@ -117,12 +117,12 @@ func TestExplain(t *testing.T) {
 
 // The key of a partner comes out of the environment or a file, and is shown nowhere.
 func TestExplainWithAKey(t *testing.T) {
-	t.Setenv(partnerKey, "")
+	t.Setenv("NAVLOG_API_KEY", "")
 	api := newAnAPI(t)
-	if _, err := api.explain(t, "partner", "totalVolume"); cli.CodeOf(err) != cli.Configuration || !strings.Contains(err.Error(), partnerKey) {
+	if _, err := api.explain(t, "partner", "totalVolume"); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "NAVLOG_API_KEY") {
 		t.Errorf("without a key: %v", err)
 	}
-	if _, err := api.explain(t, "partner", "totalVolume", "--key-file", "nowhere"); cli.CodeOf(err) != cli.Configuration {
+	if _, err := api.explain(t, "partner", "totalVolume", "--key-file", "nowhere"); cli.CodeOf(err) != cli.Usage {
 		t.Errorf("with a file that is not there: %v", err)
 	}
 	file := filepath.Join(t.TempDir(), "key")
@@ -130,7 +130,7 @@ func TestExplainWithAKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for environment, flags := range map[string][]string{"": {"--key-file", file}, "nk_test_of_seven": nil} {
-		t.Setenv(partnerKey, environment)
+		t.Setenv("NAVLOG_API_KEY", environment)
 		out, err := api.explain(t, append([]string{"partner", "totalVolume"}, flags...)...)
 		if err != nil || strings.Contains(out, "nk_test") {
 			t.Errorf("with a key: %v\n%s", err, out)

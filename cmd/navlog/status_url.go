@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -37,6 +36,7 @@ type publicStatus struct {
 		Address   string     `json:"address"`
 		Name      string     `json:"name"`
 		LastNavAt *time.Time `json:"lastNavAt"`
+		State     string     `json:"state"`
 	} `json:"vaults"`
 }
 
@@ -47,9 +47,9 @@ const maxStatus = 1 << 20
 // what is known of it.
 func fetchStatus(ctx context.Context, base string) (json.RawMessage, publicStatus, error) {
 	var st publicStatus
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, st, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", base))
+	u, err := apiAddress(base)
+	if err != nil {
+		return nil, st, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -101,10 +101,10 @@ func (st publicStatus) print(out io.Writer) error {
 		fmt.Fprintf(w, "%s\t%s\n", name, st.Programs[name])
 	}
 	if len(st.Vaults) > 0 {
-		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV")
+		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE")
 	}
 	for _, v := range st.Vaults {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", v.Address, strings.ToValidUTF8(v.Name, "?"), clock(v.LastNavAt))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Address, strings.ToValidUTF8(v.Name, "?"), clock(v.LastNavAt), v.State)
 	}
 	return w.Flush()
 }

@@ -304,7 +304,8 @@ func (w *world) rival(o Op) error {
 	return w.fenced(old)
 }
 
-// fenced wakes a process that was replaced and waits for its end.
+// fenced wakes a process that was replaced and waits until it knows it: it ends, or it
+// stands by, and is ended.
 func (w *world) fenced(p *process) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
@@ -316,6 +317,9 @@ func (w *world) fenced(p *process) error {
 				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
 			}
 			return nil
+		case <-p.says.replaced:
+			p.kill()
+			return nil
 		case <-deadline:
 			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", patience, p.says)
 		case <-tick.C:
@@ -323,7 +327,7 @@ func (w *world) fenced(p *process) error {
 	}
 }
 
-// pair starts two at the same time: one of them stays.
+// pair starts two at the same time: one of them stays the writer.
 func (w *world) pair() error {
 	if err := w.sup.stop(false); err != nil {
 		return err
@@ -353,6 +357,11 @@ func (w *world) pair() error {
 				stays = two[1-i]
 				return true, nil
 			default:
+			}
+			if other := two[1-i]; p.says.standsBy() || p.says.waits() && !other.says.waits() {
+				p.kill()
+				stays = other
+				return true, nil
 			}
 		}
 		return false, nil
@@ -390,7 +399,7 @@ func (w *world) left(a, b, stays *process) error {
 	if stays == a {
 		gone = b
 	}
-	if code := gone.code(); code != exitFenced && code != exitFailed {
+	if code := gone.code(); code != exitFenced && code != exitFailed && !gone.says.standsBy() && !gone.says.waits() {
 		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
 	}
 	w.sup.adopt(stays)

@@ -23,8 +23,9 @@ type Plan struct {
 	Proof          proof.Level
 	Agreement      int
 	Poll           time.Duration
-	Late           bool // the last vault is configured only later
-	EarlyStart     bool // start blocks are 0 and not the vaults' own
+	Standby        time.Duration // of a silent writer before another one takes over; 0: at once
+	Late           bool          // the last vault is configured only later
+	EarlyStart     bool          // start blocks are 0 and not the vaults' own
 	Endpoints      []Endpoint
 	Before         int // steps of traffic before the first start
 	Script         []Op
@@ -151,6 +152,7 @@ func PlanOf(seed uint64) Plan {
 		EarlyStart:     d.one(3),
 		Before:         8 + d.IntN(30),
 		FreshEnd:       d.one(2),
+		Standby:        time.Duration(seed%2) * 300 * time.Millisecond,
 	}
 	p.Window = pick[uint64](d, 32, 64, wholeWindow)
 	p.Window = max(p.Window, p.Finality)
@@ -257,8 +259,8 @@ func (d dice) op(name string) Op {
 // String is the whole plan, for who wants to see why a seed failed.
 func (p Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
-		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Proof, p.Agreement, p.Poll, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
+	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
+		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Proof, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
 	for i, e := range p.Endpoints {
 		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.RangeLimit, e.ResultLimit, e.Faults)
 	}

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -143,7 +145,7 @@ func startProcess(spec childSpec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(exe), death: spec.Death, struck: make(chan struct{}), done: make(chan struct{}), says: new(tail)}
+	p := &process{cmd: exec.Command(exe), death: spec.Death, struck: make(chan struct{}), done: make(chan struct{}), says: newTail()}
 	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
 	p.cmd.Stdout, p.cmd.Stderr = (*struckWriter)(p), p.says
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -180,17 +182,37 @@ func (p *process) kill() {
 // code is how it ended, -1 for a signal.
 func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is written to it, and sees whether it says that another ingest took over.
 type tail struct {
-	mu   sync.Mutex
-	text []byte
+	mu       sync.Mutex
+	text     []byte
+	once     sync.Once
+	replaced chan struct{} // closed then
 }
+
+func newTail() *tail { return &tail{replaced: make(chan struct{})} }
+
+// standsBy says that the process has lost the log to another one, and waits.
+func (t *tail) standsBy() bool {
+	select {
+	case <-t.replaced:
+		return true
+	default:
+		return false
+	}
+}
+
+// waits says that the process found another one at its start, and waits.
+func (t *tail) waits() bool { return strings.Contains(t.String(), "this one stands by") }
 
 const tailBytes = 4000
 
 func (t *tail) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if bytes.Contains(b, []byte("another ingest took over")) {
+		t.once.Do(func() { close(t.replaced) })
+	}
 	t.text = append(t.text, b...)
 	t.text = t.text[max(0, len(t.text)-tailBytes):]
 	return len(b), nil

@@ -100,7 +100,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 		w.kafka.Brokers = []string{w.broker.Addr}
 	}
 	w.config = ingest.DefaultConfig()
-	w.config.ID, w.config.PollInterval = id, plan.Poll
+	w.config.ID, w.config.PollInterval, w.config.Standby = id, plan.Poll, plan.Standby
 	w.config.Finality = ingest.Finality{Depth: plan.Finality}
 	w.config.Confirmations = ingest.Confirmations(plan.Confirmations)
 	w.config.BatchBlocks, w.config.RangesInFlight, w.config.Window = plan.BatchBlocks, plan.RangesInFlight, plan.Window

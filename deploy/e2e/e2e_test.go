@@ -4,12 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"math/big"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
 )
@@ -48,6 +53,7 @@ func story(t *testing.T, pasts bool, args ...string) {
 	chapter("reorganisations that drop everything", emptied)
 	chapter("a reorganisation that keeps transactions", keptTransactions)
 	chapter("a node that goes back and another way", backAndAnotherWay)
+	chapter("statements", statements)
 	w.pasts = true
 	chapter("a kill", kill)
 	chapter("an interrupt", func(t *testing.T, w *world) { w.interrupt(t) })
@@ -64,6 +70,69 @@ func traffic(t *testing.T, w *world) {
 	if w.receiver.refusals() != len(w.Partners) {
 		t.Errorf("%d partners refused an attempt, want each one once", w.receiver.refusals())
 	}
+}
+
+// statements of every partner are what the node says, byte for byte, after all that was reorganised.
+func statements(t *testing.T, w *world) {
+	chain, err := ethclient.DialContext(t.Context(), w.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chain.Close()
+	final := w.final(t)
+	header, err := chain.HeaderByNumber(t.Context(), new(big.Int).SetUint64(final))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := 0
+	for _, p := range w.Partners {
+		file := filepath.Join(t.TempDir(), "statement.json")
+		run := func(args ...string) []byte {
+			t.Helper()
+			cmd := exec.CommandContext(t.Context(), binary(t, "navlog"), append([]string{"statement"}, args...)...)
+			cmd.Env = child.Environment("NAVLOG_API_KEY=" + p.APIKey)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("navlog statement %v: %v\n%s", args, err, out)
+			}
+			return out
+		}
+		run("get", "--url", w.API, "--from", "2000-01-01", "--to", strconv.FormatUint(header.Time, 10), "-o", file)
+		var found struct {
+			Events   int
+			KeyKnown bool
+		}
+		if out := run("verify", file, "--rpc", w.RPC, "--url", w.API, "--json"); json.Unmarshal(out, &found) != nil || !found.KeyKnown {
+			t.Errorf("partner %d: %s", p.ID, out)
+		}
+		events += found.Events
+	}
+	if events == 0 {
+		t.Error("no statement has an event")
+	}
+}
+
+// final is the newest final block, by the word of navlog.
+func (w *world) final(t *testing.T) uint64 {
+	t.Helper()
+	response, err := http.Get(w.API + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var status struct {
+		Data struct {
+			FinalBlock string `json:"finalBlock"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
+		t.Fatal(err)
+	}
+	block, err := strconv.ParseUint(status.Data.FinalBlock, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return block
 }
 
 // branch makes steps until the chain is good for what comes next, and waits until navlog knows it.

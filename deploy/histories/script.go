@@ -257,6 +257,12 @@ func (s *Script) Vault(a common.Address) {
 	s.Boundary()
 }
 
+// Removed appends that a vault left the configuration.
+func (s *Script) Removed(a common.Address) {
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Removed: true}}})
+	s.Boundary()
+}
+
 // Decision appends what a person decided.
 func (s *Script) Decision(kind string) {
 	s.put(&event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: "test", Time: 1}}})

@@ -122,12 +122,12 @@ func TestClickHouseQueryUser(t *testing.T) {
 
 // The login of a real server has the grant that is tested here.
 func TestClickHouseQueryUsersAreAlike(t *testing.T) {
-	shipped, err := os.ReadFile("../clickhouse-query-user.xml")
+	shipped, err := os.ReadFile("../docker/clickhouse-query-user.xml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const grant = "<query>GRANT SELECT ON " + grantedGenerations + "</query>"
-	for name, text := range map[string]string{"deploy/clickhouse-query-user.xml": string(shipped), "clickhouse-users.xml": clickHouseUsers} {
+	for name, text := range map[string]string{"deploy/docker/clickhouse-query-user.xml": string(shipped), "clickhouse-users.xml": clickHouseUsers} {
 		if strings.Count(text, grant) != 1 || strings.Count(text, "GRANT") != 1 {
 			t.Errorf("%s must grant with %s alone", name, grant)
 		}

@@ -3,6 +3,8 @@ package structure
 import (
 	"net/netip"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -27,6 +29,7 @@ type service struct {
 	Environment map[string]string                     `yaml:"environment"`
 	Volumes     []string                              `yaml:"volumes"`
 	Ports       []string                              `yaml:"ports"`
+	PullPolicy  string                                `yaml:"pull_policy"`
 	ReadOnly    bool                                  `yaml:"read_only"`
 	CapDrop     []string                              `yaml:"cap_drop"`
 	Healthcheck struct{ Test []string }               `yaml:"healthcheck"`
@@ -37,7 +40,7 @@ type service struct {
 
 func loadCompose(t *testing.T) compose {
 	t.Helper()
-	b, err := os.ReadFile("../compose.yaml")
+	b, err := os.ReadFile("../docker/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +118,12 @@ func TestComposeIsSafe(t *testing.T) {
 		if name == "operate" {
 			name = "status" // until another command is given
 		}
-		if s.Build["dockerfile"] != "deploy/Dockerfile" || len(s.Command) == 0 || s.Command[0] != name {
-			t.Errorf("service %s does not run `navlog %s` from deploy/Dockerfile", name, name)
+		if s.Image != "navlog" || s.PullPolicy != "never" || len(s.Command) == 0 || s.Command[0] != name {
+			t.Errorf("service %s does not run `navlog %s` of the image that is built here", name, name)
+		}
+		// Several that build one tag would race for it.
+		if builds := s.Build["dockerfile"] == "deploy/docker/Dockerfile"; builds != (name == "migrate") {
+			t.Errorf("service %s builds the image: %t; migrate does, which the others wait for", name, builds)
 		}
 	}
 	required := regexp.MustCompile(`\$\{[A-Z_]+:\?`)
@@ -142,6 +149,7 @@ func TestComposeIsSafe(t *testing.T) {
 	// no more than these.
 	for secret, holders := range map[string][]string{
 		"NAVLOG_SECRET_KEY":                {"dispatch", "operate"},
+		"NAVLOG_HTTP_STATEMENT_KEY":        {"serve"},
 		"NAVLOG_CLICKHOUSE_PASSWORD":       {"project"},
 		"NAVLOG_CLICKHOUSE_QUERY_PASSWORD": {"serve"},
 		"POSTGRES_PASSWORD":                {"postgres"},
@@ -151,6 +159,51 @@ func TestComposeIsSafe(t *testing.T) {
 				t.Errorf("service %s: has %s: %v; only %v need it and must get it", name, secret, ok, holders)
 			}
 		}
+	}
+}
+
+// What has to be set stands in .env.example, and env.sh gives each of it a value, once.
+func TestComposeEnvironment(t *testing.T) {
+	text, err := os.ReadFile("../docker/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"env.sh", ".env.example"} {
+		b, err := os.ReadFile("../docker/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command(filepath.Join(dir, "env.sh")).CombinedOutput(); err != nil {
+		t.Fatalf("env.sh: %v\n%s", err, out)
+	}
+	made, err := os.ReadFile(filepath.Join(dir, ".env"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{}
+	for line := range strings.Lines(string(made)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
+			values[name] = value
+		}
+	}
+	for _, match := range regexp.MustCompile(`\$\{([A-Z_]+):\?`).FindAllStringSubmatch(string(text), -1) {
+		if len(values[match[1]]) < 40 {
+			t.Errorf("%s, which compose.yaml demands, is %q in .env", match[1], values[match[1]])
+		}
+	}
+	if info, err := os.Stat(filepath.Join(dir, ".env")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf(".env may be read by others: %v, %v", info.Mode(), err)
+	}
+	if out, err := exec.Command(filepath.Join(dir, "env.sh")).CombinedOutput(); err == nil {
+		t.Errorf("env.sh made another .env: %s", out)
+	}
+	if again, err := os.ReadFile(filepath.Join(dir, ".env")); err != nil || string(again) != string(made) {
+		t.Errorf("the passwords of databases that exist are gone: %v", err)
 	}
 }
 
@@ -228,7 +281,7 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 // The image is built in one stage and run in another, in which there is nothing
 // but the binary and what it needs, and no user with rights.
 func TestDockerfile(t *testing.T) {
-	b, err := os.ReadFile("../Dockerfile")
+	b, err := os.ReadFile("../docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,6 +37,7 @@ const (
 	blockTime   = varint | 4
 
 	vaultAddress = 1
+	vaultRemoved = varint | 7
 )
 
 var errMangled = errors.New("it is not the protobuf of a record")
@@ -78,9 +79,12 @@ func One(in chainlog.Raw) (f Fact, err error) {
 		})
 	case recordVault:
 		f.Kind = VaultKind
-		err = fields(body, func(n protowire.Number, _ uint64, b []byte) {
-			if n == vaultAddress {
+		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
+			switch n {
+			case vaultAddress:
 				f.Log.Vault = common.BytesToAddress(b)
+			case vaultRemoved:
+				f.Removed = v != 0
 			}
 		})
 	case recordDecision:

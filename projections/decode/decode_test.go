@@ -60,6 +60,9 @@ func sameFact(r *event.Record, f *Fact) error {
 	if b := r.GetBlock(); b != nil && (f.Log.Block != b.GetNumber() || f.Log.Time != seconds(b.GetTime()) || f.Hash != common.BytesToHash(b.GetHash())) {
 		return fmt.Errorf("block %+v", f.Log)
 	}
+	if v := r.GetVault(); v != nil && (f.Log.Vault != common.BytesToAddress(v.GetAddress()) || f.Removed != v.GetRemoved()) {
+		return fmt.Errorf("vault %s, removed %t", f.Log.Vault, f.Removed)
+	}
 	if got, said := fmt.Sprint(f.Event, f.Args), fmt.Sprint(argsOf(e)); got != said {
 		return fmt.Errorf("arguments %s, want %s", got, said)
 	}

@@ -42,6 +42,7 @@ type Fact struct {
 	// is no log, none of navlog's, or quarantined.
 	Named, Event contracts.Kind
 	Quarantined  bool
+	Removed      bool // of a vault record: the vault left the configuration
 	Log          Log
 	Hash         common.Hash // of the block
 	Args         Args

@@ -158,9 +158,9 @@ func (w *Writer) know(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.vaults = map[common.Address]bool{}
+	w.vaults, w.said = map[common.Address]bool{}, map[common.Address]bool{}
 	for _, r := range records {
-		w.passed = w.passed || r.Passed
+		w.said[r.address] = !r.removed
 		if !r.Passed {
 			w.vaults[r.address] = true
 		}
@@ -179,6 +179,7 @@ type vaultRecord struct {
 	Passed  bool   `ch:"passed"`
 	Payload string `ch:"payload"`
 	address common.Address
+	removed bool
 }
 
 func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err error) {
@@ -186,7 +187,7 @@ func (w *Writer) vaultRecords(ctx context.Context) (records []vaultRecord, err e
 	for i := 0; err == nil && i < len(records); i++ {
 		var record event.Record
 		err = proto.Unmarshal([]byte(records[i].Payload), &record)
-		records[i].address = common.BytesToAddress(record.GetVault().GetAddress())
+		records[i].address, records[i].removed = common.BytesToAddress(record.GetVault().GetAddress()), record.GetVault().GetRemoved()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the vaults of %s: %w", w.database, err)

@@ -133,7 +133,7 @@ func (g *generation) writerOver(t testing.TB, conn driver.Conn, counts Counts) *
 	t.Helper()
 	derived, err := g.ch.CheckTables(t.Context(), g.conn, g.database)
 	must(t, err)
-	w, err := Open(t.Context(), conn, g.ch, g.database, derived, counts, slog.New(slog.DiscardHandler))
+	w, err := Open(t.Context(), conn, g.ch, g.database, derived, nil, counts, slog.New(slog.DiscardHandler))
 	must(t, err)
 	return w
 }

@@ -503,14 +503,14 @@ func TestLateVault(t *testing.T) {
 	s.Mine(of(deposit(2, alice, 3)), of(sweep(1, 2)), request(3, bob))
 	s.Mine(of(claim(0, alice, 4)))
 	w := g.writer(t)
-	if w.Passed() {
-		t.Error("records were passed over before there were any")
+	if w.Outdated() {
+		t.Error("the generation has other vaults than the log before there were any")
 	}
 	for _, unit := range histories.Units(s.Records[from:]) {
 		must(t, w.Write(t.Context(), w.Encode(batchOf(t, unit))))
 	}
-	if !w.Passed() || !g.writer(t).Passed() {
-		t.Errorf("the writer knows of passed records: %t, the next one: %t", w.Passed(), g.writer(t).Passed())
+	if !w.Outdated() || !g.writer(t).Outdated() {
+		t.Errorf("the writer knows of the other vault: %t, the next one: %t", w.Outdated(), g.writer(t).Outdated())
 	}
 	want := uint64(0)
 	for _, r := range s.Records[from:] {
@@ -538,8 +538,8 @@ func TestLateVault(t *testing.T) {
 	}
 	// A generation that is made from the log has them like any other's.
 	next := derivedGeneration(t, s.Records)
-	if next.writer(t).Passed() {
-		t.Error("the next generation passes records over")
+	if next.writer(t).Outdated() {
+		t.Error("the next generation has other vaults than the log")
 	}
 	next.equal(t, s.Records)
 }

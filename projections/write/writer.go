@@ -29,10 +29,11 @@ type Writer struct {
 
 	spine   *swapper
 	facts   map[string]*swapper
-	derived map[string]*swapper // empty while the generation is being built
-	vaults  map[common.Address]bool
-	passed  bool   // some records were passed over
-	newest  uint64 // newest indexed block, kept while derived
+	derived map[string]*swapper     // empty while the generation is being built
+	without map[common.Address]bool // vaults that the generation is made without
+	vaults  map[common.Address]bool // those that it has, known while derived
+	said    map[common.Address]bool // whether the log has a vault among the configured ones, by its newest record
+	newest  uint64                  // newest indexed block, kept while derived
 	spare   chan *encoded
 }
 
@@ -45,11 +46,15 @@ type Counts struct {
 }
 
 // Open reads where the tables of a generation stand. They must be as CheckTables
-// wants them; derived are the names that it gave. What was left of an interrupted
-// Derive is removed.
-func Open(ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, derived []string, counts Counts, log *slog.Logger) (*Writer, error) {
-	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log,
+// wants them; derived are the names that it gave, and without the vaults that the
+// generation is made without: every writer of it must be given the same. What was left
+// of an interrupted Derive is removed.
+func Open(ctx context.Context, conn driver.Conn, ch readmodel.Config, database string, derived []string, without []common.Address, counts Counts, log *slog.Logger) (*Writer, error) {
+	w := &Writer{conn: conn, ch: ch, database: database, id: rand.Uint64(), counts: counts, log: log, without: map[common.Address]bool{}, said: map[common.Address]bool{},
 		facts: map[string]*swapper{}, derived: map[string]*swapper{}, spare: make(chan *encoded, 1)}
+	for _, v := range without {
+		w.without[v] = true
+	}
 	if err := w.clean(ctx, derived); err != nil {
 		return nil, err
 	}
@@ -88,9 +93,17 @@ func (w *Writer) Position() uint64 { return w.spine.cursor.Seq }
 // Derived tells whether the derived tables are there, and kept.
 func (w *Writer) Derived() bool { return len(w.derived) > 0 }
 
-// Passed tells whether records of vaults were passed over that joined after the
-// tables were derived: only another generation will have them.
-func (w *Writer) Passed() bool { return w.passed }
+// Outdated tells whether the generation, once derived, has other vaults than the log
+// says are configured: one joined since, was removed, or came back. Only another
+// generation will have what they have.
+func (w *Writer) Outdated() bool {
+	for v, configured := range w.said {
+		if w.vaults[v] != configured {
+			return true
+		}
+	}
+	return false
+}
 
 // encoded is whole units of the log as rows of the spine and of facts.
 type encoded struct {
@@ -116,11 +129,12 @@ type Encoded struct {
 	rows  *encoded // nil: not made yet
 }
 
-// encode makes rows. vaults are those whose records are not passed over; nil for all.
+// encode makes rows. vaults are those whose records are not passed over; nil for all
+// that the generation is not made without.
 func (w *Writer) encode(batch decode.Batch, vaults map[common.Address]bool) *encoded {
 	out := w.empty()
 	for f := range batch.All() {
-		passed := isPassed(f, vaults)
+		passed := w.passes(f, vaults)
 		out.rows[readmodel.Spine].spine(f, passed)
 		if f.Quarantined && f.Sign > 0 {
 			out.quarantined = append(out.quarantined, f.Name())
@@ -145,8 +159,13 @@ func (w *Writer) encode(batch decode.Batch, vaults map[common.Address]bool) *enc
 	return out
 }
 
-func isPassed(f *decode.Fact, vaults map[common.Address]bool) bool {
-	return vaults != nil && (f.Kind == decode.LogKind || f.Kind == decode.VaultKind) && !vaults[f.Log.Vault]
+// passes tells whether a record is passed over: it is of a vault that the generation
+// is made without, or that joined after its tables were derived.
+func (w *Writer) passes(f *decode.Fact, vaults map[common.Address]bool) bool {
+	if f.Kind != decode.LogKind && f.Kind != decode.VaultKind {
+		return false
+	}
+	return w.without[f.Log.Vault] || vaults != nil && !vaults[f.Log.Vault]
 }
 
 // empty is room for rows: their memory is most of what a writer needs.
@@ -234,9 +253,11 @@ func (w *Writer) writeDerived(ctx context.Context, part []decode.Unit) error {
 func (w *Writer) kept(part []decode.Unit) (units []decode.Unit) {
 	for _, u := range part {
 		for f := range u.Facts.All() {
-			w.passed = w.passed || isPassed(f, w.vaults)
+			if f.Kind == decode.VaultKind && f.Sign > 0 {
+				w.said[f.Log.Vault] = !f.Removed
+			}
 		}
-		if kept, ok := u.Keep(func(f *decode.Fact) bool { return !isPassed(f, w.vaults) }); ok {
+		if kept, ok := u.Keep(func(f *decode.Fact) bool { return !w.passes(f, w.vaults) }); ok {
 			units = append(units, kept)
 		}
 	}

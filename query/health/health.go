@@ -176,6 +176,33 @@ type vaultJSON struct {
 	Address   string  `json:"address"`
 	Name      string  `json:"name"`
 	LastNavAt *string `json:"lastNavAt"`
+	State     string  `json:"state"`
+}
+
+// States of a vault: whether the generation that is served has it, and whether it is
+// configured. One of those between changes with the next generation.
+const (
+	vaultServed  = "served"
+	vaultJoining = "joining"
+	vaultLeaving = "leaving"
+	vaultRemoved = "removed"
+)
+
+// vaultsOf are all vaults of the log.
+func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64) []vaultJSON {
+	out := []vaultJSON{}
+	list := func(vaults []pin.Vault, configured, removed string) {
+		for _, v := range vaults {
+			state := configured
+			if v.Removed {
+				state = removed
+			}
+			out = append(out, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address]), state})
+		}
+	}
+	list(s.Vaults, vaultServed, vaultLeaving)
+	list(s.Absent, vaultJoining, vaultRemoved)
+	return out
 }
 
 // status tells the public how far everything is. What no program said within 5 s is null
@@ -188,10 +215,7 @@ func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	if s := h.Watcher.Snapshot(); s != nil {
 		block := httpapi.Decimal(s.Block)
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, httpapi.TimeOrNull(s.Time)
-		navs := h.navs.at(r.Context, s)
-		for _, v := range s.Vaults {
-			out.Vaults = append(out.Vaults, vaultJSON{v.Written, v.Name, httpapi.TimeOrNull(navs[v.Address])})
-		}
+		out.Vaults = vaultsOf(s, h.navs.at(r.Context, s))
 	}
 	return &httpapi.Answer{Data: out}, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/registry"
 )
 
 // Request is one request of the API on its way through a handler.
@@ -63,6 +64,29 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
+	return r.pinned(block, answer)
+}
+
+// PinnedToFinal is Pinned to the newest indexed block that cannot change any more, by the
+// word of ingest.
+func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	if r.snapshot == nil {
+		return nil, notYet(r.watcher)
+	}
+	ingest := r.watcher.Registry().Report(registry.Ingest, r.watcher.Now())
+	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
+		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
+	}
+	block := min(ingest.FinalBlock, r.snapshot.Block)
+	return r.pinned(&block, answer)
+}
+
+// pinned makes an answer as of a block, or of the newest one where none is named. There is
+// a snapshot.
+func (r *Request) pinned(block *uint64, answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
 	if r.snapshot.Partial && !r.partial {
 		return nil, notYet(r.watcher)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -304,8 +305,40 @@ func TestVaultThatJoinedLate(t *testing.T) {
 	w.chain.Append(late, readtest.BlockRecord(1))
 	w.g.Write(w.chain)
 	w.look()
-	if s := w.Snapshot(); len(s.Vaults) != 2 || s.First != 1 || s.Block != 11 {
+	if s := w.Snapshot(); len(s.Vaults) != 2 || s.First != 1 || s.Block != 11 || len(s.Absent) != 1 || s.Absent[0].Name != "Gamma" || s.Absent[0].Removed {
 		t.Errorf("%+v", s)
+	}
+}
+
+// TestVaultThatLeft is listed until a generation is made without it, which knows of it
+// only that it was there, and by which name.
+func TestVaultThatLeft(t *testing.T) {
+	gone := readtest.VaultRecord(readtest.VaultA, "", 1)
+	gone.Meta = &event.Vault{Address: readtest.VaultA.Bytes(), StartBlock: 1, Removed: true}
+	for name, passed := range map[string]bool{"in the generation that has it": false, "in one without it": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			was, removed := readtest.VaultRecord(readtest.VaultA, "Alpha", 1), gone
+			was.Passed, removed.Passed = passed, passed
+			w.chain.Append(was, readtest.VaultRecord(readtest.VaultB, "Beta", 1), readtest.BlockRecord(1))
+			w.chain.Append(removed)
+			w.g.Write(w.chain)
+			w.look()
+			s := w.Snapshot()
+			here, absent := s.Vaults, s.Absent
+			if passed {
+				here = append(absent, here...)
+			}
+			if len(here) != 2 || len(absent) != len(here)-len(s.Vaults) || here[0].Name != "Alpha" || !here[0].Removed || here[0].Asset.Decimals != 6 || here[1].Removed {
+				t.Errorf("here %+v, absent %+v", s.Vaults, absent)
+			}
+			w.chain.Append(readtest.VaultRecord(readtest.VaultA, "Alpha again", 1)) // of a generation that has it
+			w.g.Write(w.chain)
+			w.look()
+			if v := w.Snapshot().Vaults; len(v) != 2 || v[0].Name != "Alpha again" || v[0].Removed {
+				t.Errorf("after it came back: %+v", v)
+			}
+		})
 	}
 }
 

@@ -125,18 +125,24 @@ func (r *Registry) choose(generations []db.ListGenerationsRow) {
 	}
 }
 
-// Report is the newest word of a program; nil when it is older than TrustedFor.
+// Report is the newest word of a program, of one that stands by only where no other says
+// anything; nil when it is older than TrustedFor.
 func (r *Registry) Report(program string, now time.Time) *registry.ProgramStatus {
 	if r == nil {
 		return nil
 	}
 	var newest *programStatus
 	for i := range r.programs {
-		if p := &r.programs[i]; p.program == program && (newest == nil || p.at.After(newest.at)) {
+		p := &r.programs[i]
+		if p.program != program || now.Sub(p.at) > TrustedFor {
+			continue
+		}
+		works, before := p.status.State != registry.StandingBy, newest != nil && newest.status.State != registry.StandingBy
+		if newest == nil || works && !before || works == before && p.at.After(newest.at) {
 			newest = p
 		}
 	}
-	if newest == nil || now.Sub(newest.at) > TrustedFor {
+	if newest == nil {
 		return nil
 	}
 	return &newest.status

@@ -49,6 +49,8 @@ type Snapshot struct {
 	Time       uint64 // of that block, Unix seconds
 	First      uint64 // the first indexed block
 	Vaults     []Vault
+	// Absent are the vaults of the log of which the generation has nothing.
+	Absent []Vault
 	// Partial says that the generation is still being built, the first one: only
 	// facts can be asked for.
 	Partial bool
@@ -59,6 +61,9 @@ type Snapshot struct {
 
 // Vault is what the newest record about a vault says of it.
 type Vault struct {
+	// Removed says that it is not configured any more: the next generation will not
+	// have it.
+	Removed    bool
 	Address    common.Address
 	Written    string // the address with its checksum
 	Name       string
@@ -127,7 +132,7 @@ func (s *Snapshot) read(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("read the vaults of %s: %w", s.source.database, err)
 			}
-			if s.Vaults, err = vaults(rows, s.chainID); err != nil {
+			if s.Vaults, s.Absent, err = vaults(rows, s.chainID); err != nil {
 				return fmt.Errorf("read the vaults of %s: %w", s.source.database, err)
 			}
 			return nil
@@ -189,36 +194,51 @@ type vaultRecord struct {
 	Seq      uint64 `ch:"seq"`
 	Sign     int8   `ch:"sign"`
 	Retracts uint64 `ch:"retracts"`
+	Passed   bool   `ch:"passed"`
 	Payload  string `ch:"payload"`
 }
 
 // vaults folds the records about vaults, which are in the order of the log: the newest
-// live one of an address counts. Vaults are listed by their start block, then by address.
-func vaults(records []vaultRecord, chainID uint64) ([]Vault, error) {
+// live one of an address counts, and one that removes it leaves what it was called. here
+// are those that the generation has, absent the others, each listed by their start block,
+// then by address.
+func vaults(records []vaultRecord, chainID uint64) (here, absent []Vault, err error) {
 	gone := make(map[uint64]bool)
 	for _, r := range records {
 		if r.Sign < 0 {
 			gone[r.Retracts] = true
 		}
 	}
-	newest := make(map[common.Address]Vault)
+	newest, has := make(map[common.Address]Vault), make(map[common.Address]bool)
 	for _, r := range records {
 		v, err := decode(r.Payload, chainID)
 		if err != nil {
-			return nil, fmt.Errorf("record %d: %w", r.Seq, err)
+			return nil, nil, fmt.Errorf("record %d: %w", r.Seq, err)
 		}
-		if r.Sign > 0 && !gone[r.Seq] {
-			newest[v.Address] = v
+		if r.Sign < 0 || gone[r.Seq] {
+			continue
 		}
+		if before, known := newest[v.Address]; known && v.Removed {
+			v = before
+			v.Removed = true
+		}
+		newest[v.Address] = v
+		has[v.Address] = has[v.Address] || !r.Passed
 	}
-	list := make([]Vault, 0, len(newest))
+	here, absent = []Vault{}, []Vault{}
 	for _, v := range newest {
-		list = append(list, v)
+		if has[v.Address] {
+			here = append(here, v)
+		} else {
+			absent = append(absent, v)
+		}
 	}
-	slices.SortFunc(list, func(a, b Vault) int {
-		return cmp.Or(cmp.Compare(a.StartBlock, b.StartBlock), a.Address.Cmp(b.Address))
-	})
-	return list, nil
+	for _, list := range [][]Vault{here, absent} {
+		slices.SortFunc(list, func(a, b Vault) int {
+			return cmp.Or(cmp.Compare(a.StartBlock, b.StartBlock), a.Address.Cmp(b.Address))
+		})
+	}
+	return here, absent, nil
 }
 
 func decode(payload string, chainID uint64) (Vault, error) {
@@ -236,7 +256,7 @@ func decode(payload string, chainID uint64) (Vault, error) {
 	address := common.BytesToAddress(v.GetAddress())
 	return Vault{
 		Address: address, Written: address.Hex(), Name: v.GetName(), Symbol: v.GetSymbol(),
-		Decimals: v.GetDecimals(), StartBlock: v.GetStartBlock(),
+		Decimals: v.GetDecimals(), StartBlock: v.GetStartBlock(), Removed: v.GetRemoved(),
 		Asset: Asset{
 			Address: common.BytesToAddress(v.GetAsset().GetAddress()),
 			Symbol:  v.GetAsset().GetSymbol(), Decimals: v.GetAsset().GetDecimals(),

@@ -478,10 +478,14 @@ type Vault struct {
 	Address    []byte                 `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	StartBlock uint64                 `protobuf:"varint,2,opt,name=start_block,json=startBlock,proto3" json:"start_block,omitempty"`
 	// Display name: the configured one, else the contract's name().
-	Name          string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	Symbol        string `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
-	Decimals      uint32 `protobuf:"varint,5,opt,name=decimals,proto3" json:"decimals,omitempty"`
-	Asset         *Token `protobuf:"bytes,6,opt,name=asset,proto3" json:"asset,omitempty"`
+	Name     string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	Symbol   string `protobuf:"bytes,4,opt,name=symbol,proto3" json:"symbol,omitempty"`
+	Decimals uint32 `protobuf:"varint,5,opt,name=decimals,proto3" json:"decimals,omitempty"`
+	Asset    *Token `protobuf:"bytes,6,opt,name=asset,proto3" json:"asset,omitempty"`
+	// The vault left the configuration: answers are made without it from the next
+	// generation of read models on, until a later record brings it back. Of the other
+	// fields only address and start_block are set.
+	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -556,6 +560,13 @@ func (x *Vault) GetAsset() *Token {
 		return x.Asset
 	}
 	return nil
+}
+
+func (x *Vault) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
 }
 
 type Token struct {
@@ -849,8 +860,8 @@ type Coverage struct {
 	// The last block up to which the logs that were believed have been compared with
 	// the headers since; 0 for none.
 	ProvenTo uint64 `protobuf:"varint,6,opt,name=proven_to,json=provenTo,proto3" json:"proven_to,omitempty"`
-	// The vault is not configured any more: nothing is read for it, and covered_to
-	// stays where it was.
+	// The newest vault record says that the vault left the configuration: nothing is
+	// read for it, and covered_to stays where it was.
 	Removed       bool `protobuf:"varint,7,opt,name=removed,proto3" json:"removed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1059,7 +1070,7 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04hash\x18\x02 \x01(\fR\x04hash\x12\x1f\n" +
 	"\vparent_hash\x18\x03 \x01(\fR\n" +
 	"parentHash\x12\x12\n" +
-	"\x04time\x18\x04 \x01(\x04R\x04time\"\xb8\x01\n" +
+	"\x04time\x18\x04 \x01(\x04R\x04time\"\xd2\x01\n" +
 	"\x05Vault\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x1f\n" +
 	"\vstart_block\x18\x02 \x01(\x04R\n" +
@@ -1067,7 +1078,8 @@ const file_event_event_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x16\n" +
 	"\x06symbol\x18\x04 \x01(\tR\x06symbol\x12\x1a\n" +
 	"\bdecimals\x18\x05 \x01(\rR\bdecimals\x12,\n" +
-	"\x05asset\x18\x06 \x01(\v2\x16.navlog.event.v1.TokenR\x05asset\"U\n" +
+	"\x05asset\x18\x06 \x01(\v2\x16.navlog.event.v1.TokenR\x05asset\x12\x18\n" +
+	"\aremoved\x18\a \x01(\bR\aremoved\"U\n" +
 	"\x05Token\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\fR\aaddress\x12\x16\n" +
 	"\x06symbol\x18\x02 \x01(\tR\x06symbol\x12\x1a\n" +

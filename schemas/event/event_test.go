@@ -35,6 +35,8 @@ var block = &event.Block{Number: 19_000_001, Hash: fill(32, 0x80), ParentHash: f
 
 // golden says what the bytes of each file mean.
 var golden = map[string]proto.Message{
+	"record-vault-removed-1": &event.Record{Seq: 9, Boundary: true, ChainId: 1,
+		Fact: &event.Record_Vault{Vault: &event.Vault{Address: fill(20, 0x10), StartBlock: 18_000_000, Removed: true}}},
 	"record-origin-vault-1": &event.Record{Seq: 1, Boundary: true, ChainId: 1, Origin: &event.Origin{LogId: fill(16, 1), GenesisHash: fill(32, 0xd0)},
 		Fact: &event.Record_Vault{Vault: &event.Vault{
 			Address: fill(20, 0x10), StartBlock: 18_000_000, Name: "Dollar Treasury Vault", Symbol: "vTREAS", Decimals: 18,

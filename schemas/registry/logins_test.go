@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/deploy/local/localtest"
 )
 
-// psql runs a file as psql does, as far as deploy/postgres-logins.sql goes: \getenv,
+// psql runs a file as psql does, as far as deploy/docker/postgres-logins.sql goes: \getenv,
 // :'variable', and \gexec, which runs what a question answers.
 func psql(t *testing.T, pool *pgxpool.Pool, file string, environment map[string]string) {
 	t.Helper()
@@ -84,7 +84,7 @@ func TestLoginsOfCompose(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				psql(t, superuser, "../../deploy/postgres-logins.sql", environment)
+				psql(t, superuser, "../../deploy/docker/postgres-logins.sql", environment)
 			}
 			login := func(name string) Config {
 				u, err := url.Parse(at)

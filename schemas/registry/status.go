@@ -13,6 +13,10 @@ const (
 // Programs lists them in the order of a log's life.
 var Programs = []string{Ingest, Project, Serve, Dispatch}
 
+// StandingBy is the state of a program that waits for another one of its kind to end,
+// and does nothing that others should hear of.
+const StandingBy = "standby"
+
 // ProgramStatus is the part of a status that others read. State is the
 // program's own word for what it is doing; only ingest knows of the chain.
 type ProgramStatus struct {

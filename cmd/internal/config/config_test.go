@@ -250,7 +250,7 @@ func keysOf(t *testing.T, document []byte) map[string]bool {
 
 // The compose file may only use settings that exist.
 func TestComposeUsesSettingsThatExist(t *testing.T) {
-	b, err := os.ReadFile("../../../deploy/compose.yaml")
+	b, err := os.ReadFile("../../../deploy/docker/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,6 +277,6 @@ func TestComposeUsesSettingsThatExist(t *testing.T) {
 		t.Fatal("compose.yaml sets nothing")
 	}
 	if _, err := Load(configtest.Write(t, configtest.Sound), environ); err != nil {
-		t.Errorf("deploy/compose.yaml: %v", err)
+		t.Errorf("deploy/docker/compose.yaml: %v", err)
 	}
 }

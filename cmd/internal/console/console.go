@@ -81,6 +81,17 @@ func (c *Console) show(part float64, text string) {
 	c.bar.SetCurrent(int64(part * barSteps))
 }
 
+// Track shows on a terminal how far something is, 0 to 1, with a text beside it. Scripts
+// are not told: what they wait for is the answer.
+func (c *Console) Track(part float64, text string) {
+	if c.terminal {
+		c.show(part, text)
+	}
+}
+
+// Tracked ends the line of Track.
+func (c *Console) Tracked() { c.end(true) }
+
 // beside is the text for which there is room beside the bar.
 func (c *Console) beside(s decor.Statistics) string {
 	text := " " + *c.text.Load()

@@ -142,6 +142,8 @@ type Generation struct {
 	State     string
 	CreatedAt time.Time
 	Report    []byte
+	Without   [][]byte
+	Outdated  bool
 }
 
 type Lease struct {

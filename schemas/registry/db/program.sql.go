@@ -11,14 +11,15 @@ import (
 )
 
 const createGeneration = `-- name: CreateGeneration :exec
-INSERT INTO generation (id, log_id, schema, state) VALUES ($1, $2, $3, $4)
+INSERT INTO generation (id, log_id, schema, state, without) VALUES ($1, $2, $3, $4, coalesce($5::bytea[], '{}'))
 `
 
 type CreateGenerationParams struct {
-	ID     int32
-	LogID  []byte
-	Schema string
-	State  string
+	ID      int32
+	LogID   []byte
+	Schema  string
+	State   string
+	Without [][]byte
 }
 
 func (q *Queries) CreateGeneration(ctx context.Context, arg CreateGenerationParams) error {
@@ -27,6 +28,7 @@ func (q *Queries) CreateGeneration(ctx context.Context, arg CreateGenerationPara
 		arg.LogID,
 		arg.Schema,
 		arg.State,
+		arg.Without,
 	)
 	return err
 }
@@ -71,7 +73,7 @@ func (q *Queries) KeepGenerationReport(ctx context.Context, arg KeepGenerationRe
 }
 
 const listGenerations = `-- name: ListGenerations :many
-SELECT id, log_id, schema, state, created_at FROM generation ORDER BY id
+SELECT id, log_id, schema, state, created_at, without, outdated FROM generation ORDER BY id
 `
 
 type ListGenerationsRow struct {
@@ -80,6 +82,8 @@ type ListGenerationsRow struct {
 	Schema    string
 	State     string
 	CreatedAt time.Time
+	Without   [][]byte
+	Outdated  bool
 }
 
 func (q *Queries) ListGenerations(ctx context.Context) ([]ListGenerationsRow, error) {
@@ -97,6 +101,8 @@ func (q *Queries) ListGenerations(ctx context.Context) ([]ListGenerationsRow, er
 			&i.Schema,
 			&i.State,
 			&i.CreatedAt,
+			&i.Without,
+			&i.Outdated,
 		); err != nil {
 			return nil, err
 		}
@@ -174,6 +180,15 @@ func (q *Queries) MarkGenerationBad(ctx context.Context, id int32) (int64, error
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const markGenerationOutdated = `-- name: MarkGenerationOutdated :exec
+UPDATE generation SET outdated = true WHERE id = $1 AND NOT outdated
+`
+
+func (q *Queries) MarkGenerationOutdated(ctx context.Context, id int32) error {
+	_, err := q.db.Exec(ctx, markGenerationOutdated, id)
+	return err
 }
 
 const putStatus = `-- name: PutStatus :exec

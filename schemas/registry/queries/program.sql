@@ -1,17 +1,20 @@
 -- name: ListGenerations :many
-SELECT id, log_id, schema, state, created_at FROM generation ORDER BY id;
+SELECT id, log_id, schema, state, created_at, without, outdated FROM generation ORDER BY id;
 
 -- name: LiveGeneration :one
 SELECT id, log_id, schema FROM generation WHERE state = 'live';
 
 -- name: CreateGeneration :exec
-INSERT INTO generation (id, log_id, schema, state) VALUES ($1, $2, $3, $4);
+INSERT INTO generation (id, log_id, schema, state, without) VALUES ($1, $2, $3, $4, coalesce(sqlc.arg(without)::bytea[], '{}'));
 
 -- name: SetGenerationState :execrows
 UPDATE generation SET state = sqlc.arg(new_state) WHERE id = sqlc.arg(id) AND state = sqlc.arg(old_state);
 
 -- name: MarkGenerationBad :execrows
 UPDATE generation SET state = 'bad' WHERE id = $1 AND state IN ('live', 'standby', 'building', 'bad');
+
+-- name: MarkGenerationOutdated :exec
+UPDATE generation SET outdated = true WHERE id = $1 AND NOT outdated;
 
 -- name: KeepGenerationReport :exec
 UPDATE generation SET report = $2 WHERE id = $1;

@@ -117,6 +117,8 @@ func TestURLs(t *testing.T) {
 	names.set("a_b.partner.example", "8.8.8.8")
 	g := newGuard(t, guard.Config{Resolver: resolver})
 	long := strings.Repeat("a", 63)
+	longest := strings.Repeat(long+".", 3) + strings.Repeat("b", 253-3*64-len(".example")) + ".example"
+	names.set(longest, "8.8.8.8")
 	for _, c := range []struct{ url, want, reason string }{
 		{"https://partner.example/hook?key=%41#", "", guard.Syntax},
 		{"https://partner.example/hook?a=b c&ü=%41", "https://partner.example/hook?a=b%20c&%C3%BC=%41", ""},
@@ -156,7 +158,10 @@ func TestURLs(t *testing.T) {
 		{"https://partner.example/" + strings.Repeat("x", 2048-23), "", guard.Syntax},
 		{"https://partner.example/" + strings.Repeat("é", 337) + "xx", "https://partner.example/" + strings.Repeat("%C3%A9", 337) + "xx", ""},
 		{"https://partner.example/" + strings.Repeat("é", 338), "", guard.Syntax},
+		{"https://partner.example/?À", "https://partner.example/?%C3%80", ""},
+		{"https://" + longest + "/", "https://" + longest + "/", ""},
 		{"https://a" + long + ".example/", "", guard.Syntax},
+		{"https://b" + longest[:len(longest)-1] + "e/", "", guard.Syntax},
 		{"https://" + strings.Repeat(long+".", 4) + "example/", "", guard.Syntax},
 		{"https://partner.example/\x00", "", guard.Syntax},
 		{"https://partner.example /", "", guard.Syntax},
@@ -260,10 +265,12 @@ func TestRefusalsDoNotTellWhatANameMeans(t *testing.T) {
 // list.
 func TestNamesAreAbsolute(t *testing.T) {
 	_, resolver := startNameServer(t)
-	_, err := newGuard(t, guard.Config{Resolver: resolver}).Dialer().DialContext(t.Context(), "tcp", "nowhere.example:443")
-	var lookup *net.DNSError
-	if !errors.As(err, &lookup) || lookup.Name != "nowhere.example." {
-		t.Errorf("%v", err)
+	for _, host := range []string{"nowhere.example", "nowhere.example."} {
+		_, err := newGuard(t, guard.Config{Resolver: resolver}).Dialer().DialContext(t.Context(), "tcp", host+":443")
+		var lookup *net.DNSError
+		if !errors.As(err, &lookup) || lookup.Name != "nowhere.example." {
+			t.Errorf("%s: %v", host, err)
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 -- A login for each program of navlog, and one that owns the tables, for `navlog
 -- migrate` alone; none is a superuser. psql runs it, as the server's own login, when
 -- compose.yaml makes the database. On a database from before, run it once:
---   docker compose -f deploy/compose.yaml exec postgres \
+--   docker compose -f deploy/docker/compose.yaml exec postgres \
 --     psql -v ON_ERROR_STOP=1 -U navlog -d navlog -f /docker-entrypoint-initdb.d/navlog-logins.sql
 -- and again whenever a password has changed. What each may do: `navlog migrate --roles`.
 \getenv migrate POSTGRES_MIGRATE_PASSWORD

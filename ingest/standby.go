@@ -1,0 +1,168 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// beatsPerStandby is how often the writer says that it lives, in the time after which
+// its silence counts as its end.
+const beatsPerStandby = 5
+
+// heart is where the writer of a chain says that it lives: the metadata of an offset
+// that a consumer group without members has committed, which Kafka keeps for each group,
+// and where nothing grows. It decides nothing but when a standby tries to take over:
+// that there is one writer is the work of the transactional id, and a beat that comes
+// late, or is lost, costs a takeover and no record.
+type heart struct {
+	adm   *kadm.Client
+	group string
+	topic string
+}
+
+func (i *Ingest) heart(client *kgo.Client) heart {
+	return heart{kadm.NewClient(client), fmt.Sprintf("navlog-ingest-%d", i.config.ID), chainlog.CursorTopic(i.config.ID)}
+}
+
+// say commits a beat; an empty one says that nobody writes.
+func (h heart) say(ctx context.Context, beat string) error {
+	var offsets kadm.Offsets
+	offsets.Add(kadm.Offset{Topic: h.topic, LeaderEpoch: -1, Metadata: beat})
+	answer, err := h.adm.CommitOffsets(ctx, h.group, offsets)
+	if err == nil {
+		err = answer.Error()
+	}
+	if err != nil {
+		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", h.group, err)
+	}
+	return nil
+}
+
+// heard is the newest beat, empty for none.
+func (h heart) heard(ctx context.Context) (string, error) {
+	answer, err := h.adm.FetchOffsets(ctx, h.group)
+	if err == nil {
+		err = answer.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return "", nil // nobody has ever written
+	}
+	if err != nil {
+		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, err)
+	}
+	beat, _ := answer.Lookup(h.topic, 0)
+	return beat.Metadata, nil
+}
+
+// standBy returns when no other ingest writes the log: none is known, the last one said
+// that it ends, or it has said nothing for config.Standby, by this process's clock.
+// While Kafka does not answer nobody is silent.
+func (i *Ingest) standBy(ctx context.Context) error {
+	if i.config.Standby == 0 {
+		return nil
+	}
+	client, err := kgo.NewClient(i.kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	h, last, trouble, since := i.heart(client), "", "", time.Now()
+	for {
+		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
+		beat, err := h.heard(bounded)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			if err.Error() != trouble {
+				i.log.Warn("ingest cannot tell whether another one writes, and waits", "error", err)
+			}
+			trouble, since = err.Error(), time.Now()
+		case beat == "" || i.own(beat):
+			return nil
+		case beat != last:
+			if last == "" {
+				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter", i.config.Standby)
+			}
+			last, trouble, since = beat, "", time.Now()
+		case time.Since(since) >= i.config.Standby:
+			i.log.Info("the ingest that wrote this chain's log is silent, this one takes over", "writer", writerOf(beat), "after", i.config.Standby)
+			return nil
+		}
+		reason := "another ingest writes this chain's log: " + writerOf(last)
+		if trouble != "" {
+			reason = trouble
+		}
+		i.note(func(s *Status) { s.State, s.Reason = Standby, reason })
+		if err := rpc.Sleep(ctx, i.config.Standby/beatsPerStandby); err != nil {
+			return err
+		}
+	}
+}
+
+// own tells whether a beat is this process's.
+func (i *Ingest) own(beat string) bool { return writerOf(beat) == fmt.Sprintf("%x", i.instance) }
+
+func writerOf(beat string) string {
+	writer, _, _ := strings.Cut(beat, " ")
+	return writer
+}
+
+// live says again and again that this ingest writes, until ctx ends. What standbys do
+// when they hear nothing is warned of.
+func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
+	if i.config.Standby == 0 {
+		return
+	}
+	h, trouble := i.heart(client), ""
+	for n := 1; ; n++ {
+		bounded, cancel := context.WithTimeout(ctx, i.config.Standby)
+		err := h.say(bounded, fmt.Sprintf("%x %d %d", i.instance, time.Now().UnixMilli(), n))
+		cancel()
+		if err == nil {
+			trouble = ""
+		} else if ctx.Err() == nil && err.Error() != trouble {
+			trouble = err.Error()
+			i.log.Warn("ingest cannot say that it writes: one that stands by would take over", "error", err)
+		}
+		if rpc.Sleep(ctx, i.config.Standby/beatsPerStandby) != nil {
+			return
+		}
+	}
+}
+
+// farewellTimeout bounds a farewell that Kafka does not take.
+const farewellTimeout = 2 * time.Second
+
+// farewell says that this ingest writes no more, so that nobody waits for it in vain.
+// Where another one has taken over already, that one goes on.
+func (i *Ingest) farewell(ctx context.Context) {
+	if i.config.Standby == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewellTimeout)
+	defer cancel()
+	client, err := kgo.NewClient(i.kafka.Options()...)
+	if err == nil {
+		defer client.Close()
+		h := i.heart(client)
+		var beat string
+		if beat, err = h.heard(ctx); err == nil && i.own(beat) {
+			err = h.say(ctx, "")
+		}
+	}
+	if err != nil {
+		i.log.Debug("nobody was told that this ingest ends", "error", err)
+	}
+}

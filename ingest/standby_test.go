@@ -1,0 +1,177 @@
+package ingest
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Several ingests settle: one writes, the others stand by, whoever began first. When it
+// ends the log changes hands once; one that was ended is not waited for.
+func TestStandby(t *testing.T) {
+	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
+		r := newRig(t, brokers)
+		r.config.Standby = time.Second
+		r.steps(10)
+		first := r.start()
+		first.caughtUp()
+		second, third := r.start(), r.start()
+		for _, p := range []*process{second, third} {
+			p.until("standby", func(st Status) bool { return st.State == Standby })
+			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "standby: another ingest writes this chain's log: "+first.Status().Instance) {
+				t.Errorf("a standby's readiness: %v", err)
+			}
+		}
+		r.steps(3)
+		first.caughtUp()
+		if n := len(r.writers()); n != 1 {
+			t.Fatalf("%d ingests wrote beside two that stand by, want 1", n)
+		}
+
+		began := time.Now()
+		first.halt()
+		writer, other := second, third
+		r.eventually("one that took over, and one that stands by", func() bool {
+			r.mine(1) // only a writer with something to write learns that it was replaced
+			if writer.Status().State == Standby {
+				writer, other = other, writer
+			}
+			return writer.Status().State == Following && other.Status().State == Standby
+		})
+		t.Logf("taken over %s after the end of the first", time.Since(began))
+		r.steps(3)
+		writer.caughtUp()
+		if n := len(r.writers()); n > 3 {
+			t.Errorf("the log changed hands to %d ingests, of which one is left to stand by", n)
+		}
+		r.verify()
+		writer.halt()
+		other.caughtUp()
+		r.verify()
+	})
+}
+
+// Of those that begin together, while nobody writes, one is the writer in the end and
+// the others stand by: none ends.
+func TestStandbysStartTogether(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 300 * time.Millisecond
+	r.steps(10)
+	all := []*process{r.start(), r.start(), r.start()}
+	r.eventually("one writer and two that stand by", func() bool {
+		r.mine(1) // only a writer with something to write learns that it was replaced
+		standing := 0
+		for _, p := range all {
+			if p.Status().State == Standby {
+				standing++
+			}
+		}
+		return standing == len(all)-1
+	})
+	for _, p := range all {
+		select {
+		case <-p.done:
+			t.Errorf("one of them ended: %v", p.err)
+		default:
+		}
+	}
+	before := len(r.writers())
+	r.steps(5)
+	for _, p := range all {
+		if p.Status().State != Standby {
+			p.caughtUp()
+		}
+	}
+	if n := len(r.writers()); n > before+1 {
+		t.Errorf("after they have settled the log changed hands from %d to %d times", before, n)
+	}
+	r.verify()
+}
+
+// A writer that is killed, or hangs, is followed by the one that stands by; when it
+// wakes up it finds that it was replaced, and stands by itself.
+func TestStandbyTakesOver(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 500 * time.Millisecond
+	r.steps(10)
+	hangs := r.process(beforeProduce, 2)
+	r.eventually("a writer that hangs", hangs.stopped)
+	p := r.start()
+	p.until("standby", func(st Status) bool { return st.State == Standby })
+	p.until("takeover", func(st Status) bool { return st.State != Standby })
+	r.steps(2)
+	p.caughtUp()
+	r.must(hangs.Process.Signal(syscall.SIGCONT))
+	for range 3 {
+		r.steps(1)
+		p.caughtUp()
+	}
+	if hangs.gone.Load() {
+		t.Error("the one that was replaced ended, and does not stand by")
+	}
+	r.verify()
+	p.halt()
+	height := r.height()
+	r.eventually("the log in the hands of the one that was replaced", func() bool {
+		r.mine(1)
+		return r.cursor().GetHead().GetNumber() > height
+	})
+	r.must(hangs.Process.Signal(syscall.SIGKILL))
+	r.eventually("its end", hangs.gone.Load)
+	again := r.start()
+	again.caughtUp()
+	r.verify()
+}
+
+// While Kafka does not say who writes, nobody is silent.
+func TestStandbyWithoutAnswer(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 100 * time.Millisecond
+	r.steps(5)
+	p := r.start()
+	p.caughtUp()
+	broken := r.kafka
+	r.kafka.Brokers = []string{"127.0.0.1:1"}
+	away := New(r.config, r.kafka, nil, newRegistry(), p.log)
+	r.kafka = broken
+	done := make(chan error, 1)
+	go func() { done <- away.standBy(r.ctx) }()
+	r.eventually("the reason", func() bool { return strings.Contains(away.Status().Reason, "read from the Kafka group") })
+	select {
+	case err := <-done:
+		t.Errorf("it takes over without an answer: %v", err)
+	case <-time.After(5 * r.config.Standby):
+	}
+	client, err := kgo.NewClient(r.kafka.Options()...)
+	r.must(err)
+	defer client.Close()
+	if beat, err := p.heart(client).heard(r.ctx); err != nil || !p.own(beat) {
+		t.Errorf("the newest beat is %q, %v", beat, err)
+	}
+	p.halt()
+	if beat, err := p.heart(client).heard(r.ctx); err != nil || beat != "" {
+		t.Errorf("after the end of the writer the beat is %q, %v", beat, err)
+	}
+}
+
+// `resume` looks whether the log is frozen before it takes it from anybody.
+func TestResumeOfALogThatFollows(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(5)
+	p := r.start()
+	p.caughtUp()
+	var refused *RefusedError
+	if _, err := r.resume(true); !errors.As(err, &refused) || !strings.Contains(err.Error(), "is not frozen") {
+		t.Errorf("resuming a log that is not frozen: %v", err)
+	}
+	r.steps(1)
+	p.caughtUp()
+	if st := p.Status(); st.Reason != "" {
+		t.Errorf("the writer was disturbed: %s", st.Reason)
+	}
+	r.verify()
+}

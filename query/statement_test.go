@@ -1,0 +1,138 @@
+package query
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/statement"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+const statementPath = "/api/v1/partner/statement?from=2023-11-14&to="
+
+// A statement is of its partner alone, of what counts in the span, and of final blocks:
+// what was taken back is in none.
+func TestStatement(t *testing.T) {
+	w := newFixture(t)
+	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
+	defer w.final(11)()
+	ids := func(key, to string) (events []uuid.UUID, d *statement.Document) {
+		t.Helper()
+		r := w.get(statementPath+to, "x-api-key", key)
+		if r.Code != 200 {
+			t.Fatalf("%d %s", r.Code, r.Body)
+		}
+		if disposition := r.Header().Get("Content-Disposition"); !strings.HasPrefix(disposition, `attachment; filename="statement-31337-`) {
+			t.Errorf("Content-Disposition: %s", disposition)
+		}
+		d, err := statement.Parse(r.Body.Bytes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.Signed() {
+			t.Error("the signature is not that of the key")
+		}
+		for _, e := range d.Events {
+			events = append(events, e.ID)
+		}
+		return events, d
+	}
+	event := func(n byte, index uint32, kind string, partner uint32) uuid.UUID {
+		return webhook.EventID(testChain, tx(n), index, kind, partner)
+	}
+	end := "2023-11-14T22:15:32Z" // the time of block 11
+	got, d := ids(seven, end)
+	same(t, "partner 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7), event(18, 0, webhook.DepositReferral, 7)})
+	same(t, "header", d.Header, statement.Header{Statement: "navlog/1", ChainID: testChain, PartnerID: 7, From: "2023-11-14T00:00:00.000Z", To: "2023-11-14T22:15:32.000Z",
+		Vaults: []statement.Vault{{Address: vaultA.Hex(), StartBlock: "1"}, {Address: vaultB.Hex(), StartBlock: "2"}},
+		Block:  statement.Block{Number: "11", Hash: "0x" + strings.Repeat("0", 64), Timestamp: "2023-11-14T22:15:32.000Z"}})
+	got, _ = ids(eight, end)
+	same(t, "partner 8", got, []uuid.UUID{event(4, 0, webhook.DepositReferral, 8)})
+	got, _ = ids(seven, "2023-11-14T22:14:44Z") // the time of block 7, included
+	same(t, "up to block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7), event(6, 1, webhook.WithdrawalReferral, 7)})
+	got, _ = ids(seven, "2023-11-14T22:14:43.9Z")
+	same(t, "up to before block 7", got, []uuid.UUID{event(2, 2, webhook.DepositReferral, 7)})
+}
+
+// What cannot be stated is refused, and says what to do.
+func TestStatementRefusals(t *testing.T) {
+	w := newFixture(t)
+	key := w.partner(7, "Seven")
+	ask := func(query string, status int, part string) {
+		t.Helper()
+		r := w.get("/api/v1/partner/statement"+query, "x-api-key", key)
+		if r.Code != status || !strings.Contains(r.Body.String(), part) {
+			t.Errorf("%s: %d %s; want %d and %q", query, r.Code, r.Body, status, part)
+		}
+	}
+	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 503, "Which blocks are final is not known")
+	end := w.final(9)
+	ask("", 400, `"to","reason":"must be given`)
+	ask("?from=2023-11-15&to=2023-11-14", 400, "must not be after to")
+	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400, "must not be after 2023-11-14T22:15:08.000Z, the time of the newest final block")
+	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
+	end()
+	defer w.final(2)()
+	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 503, "Which blocks are final is not known")
+	if r := w.get(statementPath + "2023-11-15"); r.Code != http.StatusUnauthorized {
+		t.Errorf("without a key: %d", r.Code)
+	}
+	w.serve(func(c *Config) { c.StatementKey = "" })
+	w.look()
+	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 404, "no key to sign them with")
+	if r := w.get("/.well-known/navlog-statements"); !strings.Contains(r.Body.String(), `"publicKeys":[]`) {
+		t.Errorf("the keys of a program without one: %s", r.Body)
+	}
+	c := testConfig()
+	c.StatementKey = "c2hvcnQ="
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes") {
+		t.Errorf("a short key: %v", err)
+	}
+}
+
+// A statement of more events than are asked for at once has each of them once, in the
+// order of the chain, in the middle of a block too.
+func TestLongStatement(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
+	const blocks, each = 3, 2300
+	id := uint64(0)
+	for block := uint64(1); block <= blocks; block++ {
+		var facts []fact
+		for n := range uint32(each) {
+			id++
+			f := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, Partner: 7, ID: id, Assets: int64(id), Shares: 1, Block: block, Index: n, Tx: tx(byte(block))}
+			if n%2 == 1 {
+				f.Kind = readtest.Request
+			}
+			facts = append(facts, f)
+		}
+		w.chain.Append(append(facts, readtest.BlockRecord(block))...)
+	}
+	w.publish()
+	defer w.final(blocks)()
+	r := w.get(statementPath+fmt.Sprint(blockTime(blocks)), "x-api-key", key)
+	d, err := statement.Parse(r.Body.Bytes())
+	if err != nil || !d.Signed() || len(d.Events) != blocks*each {
+		t.Fatalf("%d, %v, %d events", r.Code, err, len(d.Events))
+	}
+	for i, e := range d.Events {
+		kind := webhook.DepositReferral
+		if i%2 == 1 {
+			kind = webhook.WithdrawalReferral
+		}
+		if want := webhook.EventID(testChain, tx(byte(1+i/each)), uint32(i%each), kind, 7); e.ID != want {
+			t.Fatalf("event %d is %s, should be %s", i, e.ID, want)
+		}
+	}
+	if !bytes.Contains(d.Body, fmt.Appendf(nil, `"deposits":%d,"assets":"%d"`, blocks*each/2, uint64(blocks*each/2)*uint64(blocks*each/2))) { // 1 + 3 + 5 + ...
+		t.Errorf("the totals are wrong: %s", d.Body[len(d.Body)-300:])
+	}
+}

@@ -1,0 +1,242 @@
+package statement
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"slices"
+	"sort"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// FromLog is the event that a log is for a partner; false for none: it is another event
+// or another partner's, or counts in no total.
+func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
+	e, err := webhook.FromReferral(&event.Referral{ChainId: chainID, PartnerId: partner, Log: l})
+	if err != nil || e.Quarantined != "" {
+		return Event{}, false
+	}
+	return Event{ID: e.ID, Type: e.Type, Data: e.Data}, true
+}
+
+// Chain is a node of the chain; *ethclient.Client is one.
+type Chain interface {
+	ChainID(ctx context.Context) (*big.Int, error)
+	HeaderByNumber(ctx context.Context, number *big.Int) (*types.Header, error)
+	FilterLogs(ctx context.Context, q ethereum.FilterQuery) ([]types.Log, error)
+}
+
+// Contradiction is what a header says and the chain does not.
+type Contradiction struct{ Reason string }
+
+func (c *Contradiction) Error() string { return c.Reason }
+
+func contradict(format string, a ...any) error { return &Contradiction{fmt.Sprintf(format, a...)} }
+
+// Rebuild writes to out what the statement with this header has above its signature, out
+// of nothing but what the chain says. progress, where set, hears of the blocks that are
+// done. The error is a *Contradiction where the header is not the chain's.
+func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, progress func(done, of uint64)) error {
+	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
+	from, to, err := r.span()
+	if err != nil {
+		return err
+	}
+	first, last, err := r.blocks(from, to)
+	if err != nil {
+		return err
+	}
+	w := NewWriter(out, h)
+	if err := r.events(w, first, last); err != nil {
+		return err
+	}
+	return w.Finish(nil)
+}
+
+type rebuilding struct {
+	ctx      context.Context
+	chain    Chain
+	header   Header
+	progress func(done, of uint64)
+	vaults   []common.Address
+	starts   []uint64
+	anchor   uint64
+	times    map[uint64]uint64 // of blocks, Unix seconds
+}
+
+// span reads the header, and holds it against the chain.
+func (r *rebuilding) span() (from, to uint64, err error) {
+	h := r.header
+	id, err := r.chain.ChainID(r.ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("ask the node for its chain: %w", err)
+	}
+	if !id.IsUint64() || id.Uint64() != h.ChainID {
+		return 0, 0, contradict("it is of chain %d, and the node serves chain %s", h.ChainID, id)
+	}
+	begin, err := time.Parse(time.RFC3339Nano, h.From)
+	if err != nil {
+		return 0, 0, contradict("its from is %q and no time", h.From)
+	}
+	end, err := time.Parse(time.RFC3339Nano, h.To)
+	if err != nil || end.Before(begin) {
+		return 0, 0, contradict("its to is %q and no time after its from", h.To)
+	}
+	for _, v := range h.Vaults {
+		start, err := strconv.ParseUint(v.StartBlock, 10, 64)
+		if err != nil || !common.IsHexAddress(v.Address) {
+			return 0, 0, contradict("its vault %q from block %q is none", v.Address, v.StartBlock)
+		}
+		r.vaults, r.starts = append(r.vaults, common.HexToAddress(v.Address)), append(r.starts, start)
+	}
+	if r.anchor, err = strconv.ParseUint(h.Block.Number, 10, 64); err != nil {
+		return 0, 0, contradict("its block is %q and no number", h.Block.Number)
+	}
+	block, err := r.block(r.anchor)
+	if err != nil {
+		return 0, 0, err
+	}
+	if block.Hash().Hex() != h.Block.Hash || webhook.FormatTime(block.Time) != h.Block.Timestamp {
+		return 0, 0, contradict("block %d of the chain is %s of %s, and the statement was made at %s of %s",
+			r.anchor, block.Hash().Hex(), webhook.FormatTime(block.Time), h.Block.Hash, h.Block.Timestamp)
+	}
+	if uint64(max(0, end.Unix())) > block.Time {
+		return 0, 0, contradict("its to, %s, is after block %d, which it was made at: it may lack events", h.To, r.anchor)
+	}
+	return ceil(begin), uint64(max(0, end.Unix())), nil
+}
+
+// ceil is the first whole second that is not before a time.
+func ceil(t time.Time) uint64 {
+	seconds := t.Unix()
+	if t.Nanosecond() > 0 {
+		seconds++
+	}
+	return uint64(max(0, seconds))
+}
+
+func (r *rebuilding) block(number uint64) (*types.Header, error) {
+	h, err := r.chain.HeaderByNumber(r.ctx, new(big.Int).SetUint64(number))
+	if errors.Is(err, ethereum.NotFound) {
+		return nil, contradict("the chain has no block %d yet", number)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask the node for block %d: %w", number, err)
+	}
+	r.times[number] = h.Time
+	return h, nil
+}
+
+func (r *rebuilding) time(number uint64) (uint64, error) {
+	if t, known := r.times[number]; known {
+		return t, nil
+	}
+	h, err := r.block(number)
+	if err != nil {
+		return 0, err
+	}
+	return h.Time, nil
+}
+
+// blocks are the first and the last block whose time is in the span, found by halving:
+// times do not fall along a chain. There are none where first is above last.
+func (r *rebuilding) blocks(from, to uint64) (first, last uint64, err error) {
+	after := func(bound uint64) (uint64, error) { // the first block whose time is at least bound
+		var failed error
+		n := sort.Search(int(r.anchor)+1, func(n int) bool {
+			if failed != nil {
+				return true
+			}
+			t, err := r.time(uint64(n))
+			failed = err
+			return t >= bound
+		})
+		return uint64(n), failed
+	}
+	if first, err = after(from); err != nil {
+		return 0, 0, err
+	}
+	next, err := after(to + 1)
+	if err != nil {
+		return 0, 0, err
+	}
+	if next == 0 {
+		return 1, 0, nil
+	}
+	if len(r.starts) > 0 {
+		first = max(first, slices.Min(r.starts))
+	}
+	return first, next - 1, nil
+}
+
+// mostBlocks is the widest range that a node is asked for at once.
+const mostBlocks = 10_000
+
+// events writes the events of some blocks. A range that a node refuses is halved.
+func (r *rebuilding) events(w *Writer, first, last uint64) error {
+	if len(r.vaults) == 0 || first > last {
+		return nil
+	}
+	topics := [][]common.Hash{{contracts.KindDepositAccepted.Topic(), contracts.KindWithdrawalRequested.Topic()}}
+	for at, width := first, uint64(mostBlocks); at <= last; {
+		end := min(last, at+width-1)
+		logs, err := r.chain.FilterLogs(r.ctx, ethereum.FilterQuery{
+			FromBlock: new(big.Int).SetUint64(at), ToBlock: new(big.Int).SetUint64(end), Addresses: r.vaults, Topics: topics,
+		})
+		if err != nil && width > 1 && r.ctx.Err() == nil {
+			width /= 2
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("ask the node for the logs of blocks %d to %d: %w", at, end, err)
+		}
+		if err := r.add(w, logs); err != nil {
+			return err
+		}
+		if r.progress != nil {
+			r.progress(end-first+1, last-first+1)
+		}
+		at, width = end+1, min(2*width, mostBlocks)
+	}
+	return nil
+}
+
+func (r *rebuilding) add(w *Writer, logs []types.Log) error {
+	slices.SortFunc(logs, func(a, b types.Log) int {
+		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
+	})
+	for i := range logs {
+		l := &logs[i]
+		vault := slices.Index(r.vaults, l.Address)
+		if vault < 0 || l.BlockNumber < r.starts[vault] || l.Removed {
+			continue
+		}
+		t, err := r.time(l.BlockNumber)
+		if err != nil {
+			return err
+		}
+		record := &event.Log{Address: l.Address[:], Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash[:],
+			BlockTime: t, TxHash: l.TxHash[:], LogIndex: uint32(l.Index)}
+		for _, topic := range l.Topics {
+			record.Topics = append(record.Topics, topic[:])
+		}
+		if e, ok := FromLog(r.header.ChainID, r.header.PartnerID, record); ok {
+			if err := w.Add(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

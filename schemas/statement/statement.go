@@ -1,0 +1,278 @@
+// Package statement is what a partner is paid by, so that nobody has to be trusted for it:
+// every event of a span of time, what they sum up to, and a signature. Whoever has a node
+// of the chain makes the same bytes again.
+//
+//	header   chain, partner, span, vaults, and the final block that it was made at
+//	events   in the order of the chain, one line each, with the ids of the webhooks
+//	totals   by vault
+//	root     of the Merkle tree over the lines of the events (RFC 6962, SHA-256)
+//	─────────────────────────────────────────────────────────────────── what is signed
+//	signature, Ed25519, over Context and the SHA-256 of all the bytes above the line
+//
+// An event counts in the span when the time of its block does, both ends included. What
+// the read models count in no total (webhook.FromReferral) is in no statement. It is
+// written while it is made: its size is bounded by nothing, and its memory by a line.
+package statement
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"math/big"
+
+	"github.com/google/uuid"
+	"github.com/transparency-dev/merkle/compact"
+	"github.com/transparency-dev/merkle/rfc6962"
+
+	"github.com/navlog/navlog/schemas/webhook"
+)
+
+// Version is the first field of a statement.
+const Version = "navlog/1"
+
+// Context is what the signed digest is preceded by, so that a signature is of a statement
+// and of nothing else that has the same bytes.
+const Context = "navlog statement\n"
+
+// Header says what a statement is about.
+type Header struct {
+	Statement string  `json:"statement"` // Version
+	ChainID   uint64  `json:"chainId"`
+	PartnerID uint32  `json:"partnerId"`
+	From      string  `json:"from"` // ISO 8601 in UTC with milliseconds, as To
+	To        string  `json:"to"`
+	Vaults    []Vault `json:"vaults"`
+	// Block is a final block, and no earlier than To.
+	Block Block `json:"block"`
+}
+
+// Vault is a vault whose events are in the statement, and the first block that is looked at.
+type Vault struct {
+	Address    string `json:"address"`
+	StartBlock string `json:"startBlock"`
+}
+
+// Block is a block of the chain.
+type Block struct {
+	Number    string `json:"number"`
+	Hash      string `json:"hash"`
+	Timestamp string `json:"timestamp"`
+}
+
+// Event is an event as its webhook tells it.
+type Event struct {
+	ID   uuid.UUID `json:"id"`
+	Type string    `json:"type"`
+	Data any       `json:"data"` // webhook.DepositData or webhook.WithdrawalData
+}
+
+// Total is what the events of a vault sum up to, in native units.
+type Total struct {
+	VaultAddress   string   `json:"vaultAddress"`
+	Deposits       int64    `json:"deposits"`
+	Assets         *big.Int `json:"-"`
+	Withdrawals    int64    `json:"withdrawals"`
+	AssetsEstimate *big.Int `json:"-"`
+}
+
+// MarshalJSON writes amounts as decimal strings.
+func (t Total) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		VaultAddress   string `json:"vaultAddress"`
+		Deposits       int64  `json:"deposits"`
+		Assets         string `json:"assets"`
+		Withdrawals    int64  `json:"withdrawals"`
+		AssetsEstimate string `json:"assetsEstimate"`
+	}{t.VaultAddress, t.Deposits, t.Assets.String(), t.Withdrawals, t.AssetsEstimate.String()})
+}
+
+// Writer writes a statement. After an error it is of no further use.
+type Writer struct {
+	out    io.Writer
+	digest hash.Hash // of what is signed, as far as it is written
+	tree   *compact.Range
+	totals []Total // in the order of the header's vaults
+	err    error
+}
+
+// NewWriter begins a statement.
+func NewWriter(out io.Writer, h Header) *Writer {
+	factory := compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
+	w := &Writer{out: out, digest: sha256.New(), tree: factory.NewEmptyRange(0)}
+	for _, v := range h.Vaults {
+		w.totals = append(w.totals, Total{VaultAddress: v.Address, Assets: new(big.Int), AssetsEstimate: new(big.Int)})
+	}
+	h.Statement = Version
+	w.write(`{"statement":`, line(h), `,"events":[`)
+	return w
+}
+
+// Add writes the next event in the order of the chain. Its vault must be one of the
+// header's.
+func (w *Writer) Add(e Event) error {
+	if w.err == nil {
+		w.err = w.count(e)
+	}
+	text := line(e)
+	if w.err == nil {
+		w.err = w.tree.Append(rfc6962.DefaultHasher.HashLeaf([]byte(text)), nil)
+	}
+	separator := ",\n"
+	if w.tree.End() == 1 {
+		separator = "\n"
+	}
+	w.write(separator, text)
+	return w.err
+}
+
+func (w *Writer) count(e Event) error {
+	switch d := e.Data.(type) {
+	case webhook.DepositData:
+		t, amount, err := w.total(d.VaultAddress, d.Assets)
+		if err != nil {
+			return err
+		}
+		t.Deposits++
+		t.Assets.Add(t.Assets, amount)
+	case webhook.WithdrawalData:
+		t, amount, err := w.total(d.VaultAddress, d.AssetsEstimate)
+		if err != nil {
+			return err
+		}
+		t.Withdrawals++
+		t.AssetsEstimate.Add(t.AssetsEstimate, amount)
+	default:
+		return fmt.Errorf("event %s of a statement is neither a deposit nor a withdrawal, but a %T", e.ID, e.Data)
+	}
+	return nil
+}
+
+func (w *Writer) total(vault, amount string) (*Total, *big.Int, error) {
+	n, ok := new(big.Int).SetString(amount, 10)
+	if !ok {
+		return nil, nil, fmt.Errorf("an event of vault %s in a statement has the amount %q, which is no number", vault, amount)
+	}
+	for i := range w.totals {
+		if w.totals[i].VaultAddress == vault {
+			return &w.totals[i], n, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("an event in a statement is of vault %s, which its header does not name", vault)
+}
+
+// Finish writes totals and root. With a key, it signs, and the statement is whole; with
+// none, what is there is what would be signed.
+func (w *Writer) Finish(key ed25519.PrivateKey) error {
+	root, err := w.tree.GetRootHash(nil)
+	if err != nil && w.err == nil {
+		w.err = fmt.Errorf("compute the root of a statement: %w", err)
+	}
+	if w.tree.End() == 0 {
+		root = rfc6962.DefaultHasher.EmptyRoot()
+	}
+	if w.totals == nil {
+		w.totals = []Total{}
+	}
+	w.write("\n],\n\"totals\":", line(w.totals), `,"root":"0x`, hex.EncodeToString(root), `"`)
+	if key == nil || w.err != nil {
+		return w.err
+	}
+	signature := ed25519.Sign(key, signed(w.digest.Sum(nil)))
+	encode := base64.StdEncoding.EncodeToString
+	w.write(seal, encode(key.Public().(ed25519.PublicKey)), `","signature":"`, encode(signature), "\"}\n")
+	return w.err
+}
+
+// seal begins what is not signed, for it is the signature.
+const seal = ",\n\"publicKey\":\""
+
+func (w *Writer) write(parts ...string) {
+	for _, part := range parts {
+		if w.err != nil {
+			return
+		}
+		w.digest.Write([]byte(part))
+		if _, err := io.WriteString(w.out, part); err != nil {
+			w.err = fmt.Errorf("write a statement: %w", err)
+		}
+	}
+}
+
+// line is JSON that ends its line, without the escapes that are for HTML.
+func line(v any) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		panic(err) // nothing in a statement has a value without JSON
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+}
+
+// signed is the message whose signature a statement bears.
+func signed(digest []byte) []byte { return append([]byte(Context), digest...) }
+
+// Document is a statement that was read.
+type Document struct {
+	Header Header
+	Body   []byte // the bytes that are signed
+	Events []struct {
+		ID   uuid.UUID       `json:"id"`
+		Type string          `json:"type"`
+		Data json.RawMessage `json:"data"`
+	}
+	PublicKey ed25519.PublicKey
+	Signature []byte
+}
+
+// Parse takes a statement apart. It says what is not as Writer writes it, but believes
+// neither the signature nor what is signed.
+func Parse(text []byte) (*Document, error) {
+	at := bytes.LastIndex(text, []byte(seal))
+	if at < 0 {
+		return nil, errors.New("it has no publicKey on a line of its own: it is no whole statement of navlog")
+	}
+	var all struct {
+		Statement Header `json:"statement"`
+		Events    []struct {
+			ID   uuid.UUID       `json:"id"`
+			Type string          `json:"type"`
+			Data json.RawMessage `json:"data"`
+		} `json:"events"`
+		PublicKey []byte `json:"publicKey"`
+		Signature []byte `json:"signature"`
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("it is not JSON, or was cut off: %w", err)
+	}
+	if all.Statement.Statement != Version {
+		return nil, fmt.Errorf("it is a statement of version %q, and this navlog knows %s", all.Statement.Statement, Version)
+	}
+	if len(all.PublicKey) != ed25519.PublicKeySize {
+		return nil, fmt.Errorf("its public key has %d bytes and must have %d", len(all.PublicKey), ed25519.PublicKeySize)
+	}
+	return &Document{Header: all.Statement, Body: text[:at], Events: all.Events, PublicKey: all.PublicKey, Signature: all.Signature}, nil
+}
+
+// Signed tells whether the signature is that of the public key. Whose key it is, the
+// document cannot say.
+func (d *Document) Signed() bool {
+	digest := sha256.Sum256(d.Body)
+	return ed25519.Verify(d.PublicKey, signed(digest[:]), d.Signature)
+}
+
+// Key reads a signing key: 32 bytes in base64, the seed of RFC 8032.
+func Key(text string) (ed25519.PrivateKey, error) {
+	seed, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, errors.New("NAVLOG_HTTP_STATEMENT_KEY must be 32 random bytes in base64: make one with `openssl rand -base64 32`")
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
