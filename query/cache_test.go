@@ -27,6 +27,8 @@ func pathOf(e httpapi.Route) string {
 		path = strings.Replace(path, vaultA.Hex(), alice.Hex(), 1)
 	case strings.HasSuffix(e.Path, "/explain"):
 		path = explained("/api/v1/vaults/"+vaultA.Hex(), "/stats/userCount")
+	case strings.HasSuffix(e.Path, "/statement"):
+		path = statementPath + "2023-11-14T22:15:32Z" // the time of block 11
 	}
 	return path
 }

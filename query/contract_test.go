@@ -23,7 +23,7 @@ func TestDocumentAndRoutes(t *testing.T) {
 			served = append(served, "POST "+e.Path)
 		}
 	}
-	for _, path := range []string{"/healthz", "/readyz", "/status", "/openapi.json", "/openapi.yaml", "/docs"} {
+	for _, path := range []string{"/healthz", "/readyz", "/status", "/openapi.json", "/openapi.yaml", "/docs", "/.well-known/navlog-statements"} {
 		served = append(served, "GET "+path)
 	}
 	for path, item := range readtest.TheContract().Doc.Paths.Map() {
