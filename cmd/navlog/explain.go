@@ -210,7 +210,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 				return nil, fmt.Errorf("read an event of the explanation: %w", err)
 			}
 			fault = o.add(&e, sum)
-			if err := x.show(raw, &e); err != nil {
+			if err := x.show(raw, &e, o.Operation); err != nil {
 				return nil, err
 			}
 			if fault != nil {
@@ -225,19 +225,22 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 }
 
 // show prints one log.
-func (x *explanation) show(raw json.RawMessage, e *explainedEvent) (err error) {
+func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation string) (err error) {
 	if x.JSON {
 		_, err = fmt.Fprintf(x.out, "%s\n", raw)
 		return err
 	}
-	user, state := "-", ""
+	user, state, change := "-", "", x.unit.written(e.Change)
+	if operation != "last" {
+		change = "+" + change
+	}
 	if e.UserAddress != nil {
 		user = *e.UserAddress
 	}
 	if e.RetractedBySeq != nil {
 		state = "  retracted by seq " + *e.RetractedBySeq
 	}
-	_, err = fmt.Fprintf(x.out, "%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s\n", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, "+"+x.unit.written(e.Change), x.unit.written(e.Sum), e.TxHash, state)
+	_, err = fmt.Fprintf(x.out, "%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s\n", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state)
 	return err
 }
 

@@ -52,12 +52,12 @@ func (a *publicAPI) get(ctx context.Context, path string, query url.Values, out 
 			continue
 		}
 		if response.StatusCode != http.StatusOK {
-			return nil, refused(u.Path, response.StatusCode, body)
+			return nil, refused(path, response.StatusCode, body)
 		}
 		decoder := json.NewDecoder(bytes.NewReader(body))
 		decoder.UseNumber()
 		if err := decoder.Decode(out); err != nil {
-			return nil, fmt.Errorf("%s is no answer of navlog: %w", u.Path, err)
+			return nil, fmt.Errorf("%s is no answer of navlog: %w", path, err)
 		}
 		return response.Header, nil
 	}
