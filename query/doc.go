@@ -6,6 +6,7 @@
 //	pin          which state an answer is about, and the questions about it (ClickHouse)
 //	vaults, users, deposits, withdrawals, settlement, partner, statements
 //	             one resource each: handler, JSON, and a .sql file for each question
+//	explain      any number of these, down to the logs that make it
 //	unswept      the deposits that wait for a sweep, for two of these
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
 //	health       /healthz, /readyz, /status; docs: the page about the API

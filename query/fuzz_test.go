@@ -79,11 +79,18 @@ func FuzzQuery(f *testing.F) {
 	w := newFixture(f)
 	key := w.partner(7, "Seven")
 	paths := []string{"/api/v1/vaults/" + vaultA.Hex() + "/nav", "/api/v1/users", "/api/v1/users/" + alice.Hex() + "/deposits", "/api/v1/users/" + alice.Hex() + "/withdrawals",
-		"/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/partner/webhooks/deliveries", "/api/v1/partner/events", "/api/v1/partner/stats"}
+		"/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/partner/webhooks/deliveries", "/api/v1/partner/events", "/api/v1/partner/stats", "/api/v1/explain"}
 	for _, name := range []string{"page", "pageSize", "vault", "from", "to", "sortBy", "sortOrder", "status", "asOfBlock", "after", "limit", ""} {
 		for _, value := range []string{"", "1", "-1", "9223372036854775808", "99999999999999999999999999", "0x1", "1e9", "NaN", "null", "%00", "%zz", "'; DROP TABLE users", "2023-11-14", "9999-12-31",
 			"2023-11-14T22:15:20Z", "9999999999999", "queued", "asc", "{seq:UInt64}", "\u0661", "a&" + name + "=2", "a;b", strings.Repeat("9", 5000)} {
 			f.Add(uint8(len(name)), name+"="+value)
+		}
+	}
+	const explain = 9 // of paths
+	for _, of := range paths {
+		for _, field := range []string{"/totalDeposited", "/0/count", "/meta/total", "/totalVolume", "/0/depositsToSweep/count", "/holdings/deposits/" + vaultA.Hex() + "/_count", "/~0", "", "//", "/-1/count"} {
+			f.Add(uint8(explain), "of="+of+"&field="+field+"&retracted=true")
+			f.Add(uint8(explain), "of="+of+"%3Fvault%3D"+vaultA.Hex()+"&field="+field)
 		}
 	}
 	f.Fuzz(func(t *testing.T, which uint8, query string) {

@@ -32,6 +32,7 @@ type subcommands struct {
 	Migrate migrateCmd `cmd:"" group:"begin" help:"Update the tables in PostgreSQL; --roles grants rights."`
 
 	Status    statusCmd    `cmd:"" group:"look" help:"Show how everything is, on one screen; --watch, --url."`
+	Explain   explainCmd   `cmd:"" group:"look" help:"Show the logs that make a number of the API, and add them up."`
 	Log       logCmd       `cmd:"" group:"look" help:"Read the log: tail, show, stats."`
 	Statement statementCmd `cmd:"" group:"look" help:"Get a partner's signed statement; verify one against a node."`
 	Verify    verifyCmd    `cmd:"" group:"look" help:"Prove log = chain, and read models = log."`

@@ -35,8 +35,8 @@ type statementCmd struct {
 }
 
 type statementGetCmd struct {
-	URL     string        `name:"url" required:"" placeholder:"URL" help:"Address of the API, such as https://navlog.example."`
-	KeyFile string        `placeholder:"FILE" help:"File with the partner's API key. Without it, NAVLOG_API_KEY has the key."`
+	URL string `name:"url" required:"" placeholder:"URL" help:"Address of the API, such as https://navlog.example."`
+	keyFlags
 	From    string        `required:"" placeholder:"TIME" help:"First time of the span, included: RFC 3339, or a date (UTC)."`
 	To      string        `required:"" placeholder:"TIME" help:"Last time of the span, included; a date alone is the end of that day. Not after the newest final block."`
 	Output  string        `short:"o" placeholder:"FILE" help:"Where to write it, instead of the screen. A file that exists is kept."`
@@ -48,7 +48,7 @@ type statementGetCmd struct {
 func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	key, err := cmd.key()
 	if err != nil {
-		return cli.Usage.With(err)
+		return err
 	}
 	base, err := apiAddress(cmd.URL)
 	if err != nil {
@@ -81,17 +81,23 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	return errors.Join(err, done())
 }
 
-func (cmd statementGetCmd) key() (string, error) {
+// keyFlags are common to the commands that ask for what is a partner's.
+type keyFlags struct {
+	KeyFile string `placeholder:"FILE" help:"File with the partner's API key. Without it, NAVLOG_API_KEY has the key."`
+}
+
+// key is that of the partner: never an argument, for others can read those of a process.
+func (f keyFlags) key() (string, error) {
 	key := os.Getenv("NAVLOG_API_KEY")
-	if cmd.KeyFile != "" {
-		b, err := os.ReadFile(cmd.KeyFile)
+	if f.KeyFile != "" {
+		b, err := os.ReadFile(f.KeyFile)
 		if err != nil {
-			return "", fmt.Errorf("read the API key: %w", err)
+			return "", cli.Usage.With(fmt.Errorf("read the API key: %w", err))
 		}
 		key = string(b)
 	}
 	if key = strings.TrimSpace(key); key == "" {
-		return "", errors.New("there is no API key: give a file with it as --key-file, or set NAVLOG_API_KEY")
+		return "", cli.Usage.With(errors.New("there is no API key: give a file with it as --key-file, or set NAVLOG_API_KEY"))
 	}
 	return key, nil
 }

@@ -61,7 +61,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 	_ = group.Wait() // a history that fails says so itself
 	t.Logf("%d histories, %.0f a minute: %s", all.played, float64(all.played)/time.Since(began).Minutes(), all.tally)
-	for what, n := range map[string]int{"no projector crashed": all.crashes, "nobody asked while units were written": all.asked,
+	for what, n := range map[string]int{"no projector crashed": all.crashes, "nobody asked while units were written": all.asked, "no number was explained": all.explained,
 		"no projector died at a reorganisation": all.inside, "no vault joined late": all.joined} {
 		if n == 0 && *plays >= 50 {
 			t.Errorf("%s: the test is less than it should be", what)

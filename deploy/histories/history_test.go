@@ -54,6 +54,7 @@ type history struct {
 type tally struct {
 	asked       int // while units were written
 	answers     int // that were compared
+	explained   int // numbers, whose logs were added up
 	differing   int
 	unavailable int // 503 with Retry-After
 	refused     int // about a block that the server may not know
@@ -67,6 +68,7 @@ type tally struct {
 func (t *tally) add(of tally) {
 	t.asked += of.asked
 	t.answers += of.answers
+	t.explained += of.explained
 	t.differing += of.differing
 	t.unavailable += of.unavailable
 	t.refused += of.refused
@@ -78,8 +80,8 @@ func (t *tally) add(of tally) {
 }
 
 func (t tally) String() string {
-	return fmt.Sprintf("answers=%d differing=%d asked-while-written=%d of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
-		t.answers, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes, t.inside, t.joined)
+	return fmt.Sprintf("answers=%d numbers-explained=%d differing=%d asked-while-written=%d of-an-ancestor=%d unavailable=%d refused=%d unjudged=%d crashes=%d at-reorganisations=%d generations-taken-over=%d",
+		t.answers, t.explained, t.differing, t.asked, t.behind, t.unavailable, t.refused, t.unjudged, t.crashes, t.inside, t.joined)
 }
 
 func newHistory(l *lane, number uint64) *history {

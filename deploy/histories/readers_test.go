@@ -179,7 +179,7 @@ func (h *history) differs(lines ...string) {
 	h.lines = append(h.lines, lines[:min(len(lines), max(0, atMost-len(h.lines)))]...)
 }
 
-// ask asks questions whose answers do not move, and compares.
+// ask asks questions whose answers do not move, and compares; and why the numbers in them are what they are.
 func (h *history) ask(ctx context.Context, list []e2e.Question) error {
 	for _, q := range list {
 		got, err := h.get(ctx, q)
@@ -189,6 +189,16 @@ func (h *history) ask(ctx context.Context, list []e2e.Question) error {
 		h.mu.Lock()
 		h.answers++
 		if lines := q.Compare(got); len(lines) > 0 {
+			h.differs(lines...)
+		}
+		h.mu.Unlock()
+		lines, numbers, err := e2e.Explain(ctx, h.get, q)
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		h.explained += numbers
+		if len(lines) > 0 {
 			h.differs(lines...)
 		}
 		h.mu.Unlock()

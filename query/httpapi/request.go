@@ -73,7 +73,7 @@ func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer,
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
-	if r.snapshot == nil {
+	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
 		return nil, notYet(r.watcher)
 	}
 	ingest := r.watcher.Registry().Report(registry.Ingest, r.watcher.Now())

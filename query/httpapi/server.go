@@ -26,6 +26,9 @@ type Route struct {
 	Get     Handler
 	Post    Handler
 	Partner bool // needs a key
+	// PartnerIf tells of which requests the route is a partner's, where it is not one of all:
+	// then everything is as on such a route, key, limit, headers and cache. nil: of none.
+	PartnerIf func(*http.Request) bool
 	// PostLimit is the limit that Post counts against beside that of all requests of the
 	// partner; empty: none.
 	PostLimit Policy
@@ -182,6 +185,23 @@ func (e *Route) header() http.Header {
 
 // serve makes the HTTP handler of a route.
 func (s *Server) serve(e Route) http.HandlerFunc {
+	if e.PartnerIf == nil {
+		return s.serveAll(e)
+	}
+	partner := e
+	partner.Partner = true
+	forAll, forPartners := s.serveAll(e), s.serveAll(partner)
+	return func(w http.ResponseWriter, r *http.Request) {
+		if e.PartnerIf(r) {
+			forPartners(w, r)
+		} else {
+			forAll(w, r)
+		}
+	}
+}
+
+// serveAll makes the handler of a route that is a partner's for all requests or for none.
+func (s *Server) serveAll(e Route) http.HandlerFunc {
 	allow, always := strings.Join(e.methods(), ", "), e.header()
 	return func(w http.ResponseWriter, r *http.Request) {
 		maps.Copy(w.Header(), always)

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strings"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+)
+
+// The commands show the logs that make a number of the API and add them up here, so that
+// nobody has to believe the sum of the one who shows them.
+
+type explainCmd struct {
+	User       explainUserCmd       `cmd:"" help:"Of a user: totalDeposited, totalWithdrawn, firstSeen, holdings/deposits/VAULT/_count, ..."`
+	Vault      explainVaultCmd      `cmd:"" help:"Of a vault: navPerShare, totalAssets, totalSupply, userCount, pendingWithdrawals."`
+	Settlement explainSettlementCmd `cmd:"" help:"Of what a vault has to settle: depositsToSweep/count, withdrawalsToFund/totalAmount, ..."`
+	Partner    explainPartnerCmd    `cmd:"" help:"Of the partner of a key: totalVolume, totalDeposits, uniqueUsers, byVault/VAULT/totalVolume, ..."`
+}
+
+// explainFlags are common to all of them.
+type explainFlags struct {
+	cli.Flags
+	URL       string  `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the API is (${default}). No configuration is needed."`
+	AsOf      *uint64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
+	Retracted bool    `help:"Show the logs that reorganisations took back too."`
+	JSON      bool    `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
+}
+
+type explainUserCmd struct {
+	explainFlags
+	Address string `arg:"" help:"Address of the user."`
+	Number  string `arg:"" help:"Which number, as the answer of the API calls it."`
+}
+
+// Run explains a number of /users/{address}.
+func (cmd explainUserCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.explain(ctx, s, "/users/"+cmd.Address, cmd.Number, "")
+}
+
+type explainVaultCmd struct {
+	explainFlags
+	Address string `arg:"" help:"Address of the vault."`
+	Number  string `arg:"" help:"Which number, as the answer of the API calls it."`
+}
+
+// Run explains a number of /vaults/{address}.
+func (cmd explainVaultCmd) Run(ctx context.Context, s *cli.Streams) error {
+	number := cmd.Number
+	if number == "userCount" || number == "pendingWithdrawals" {
+		number = "stats/" + number
+	}
+	return cmd.explain(ctx, s, "/vaults/"+cmd.Address, number, "")
+}
+
+type explainSettlementCmd struct {
+	explainFlags
+	Vault  string `arg:"" help:"Address of the vault."`
+	Number string `arg:"" help:"depositsToSweep/count or /totalAmount, withdrawalsToFund/count or /totalAmount."`
+}
+
+// Run explains a number of /settlement/summary.
+func (cmd explainSettlementCmd) Run(ctx context.Context, s *cli.Streams) error {
+	return cmd.explain(ctx, s, "/settlement/summary", cmd.Vault+"/"+cmd.Number, "")
+}
+
+type explainPartnerCmd struct {
+	explainFlags
+	keyFlags
+	Number string `arg:"" help:"Which number, as the answer of the API calls it."`
+}
+
+// Run explains a number of /partner/stats.
+func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
+	key, err := cmd.key()
+	if err != nil {
+		return err
+	}
+	return cmd.explain(ctx, s, "/partner/stats", cmd.Number, key)
+}
+
+// tries is how often a number is explained that does not add up: the chain may have been
+// reorganised between two of the answers.
+const tries = 2
+
+// explain shows the logs of a number and fails unless they add up to what the API shows.
+func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, key string) error {
+	base, err := apiAddress(f.URL)
+	if err != nil {
+		return err
+	}
+	x := &explanation{explainFlags: f, api: &publicAPI{base, key}, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/")}
+	if err := x.readUnit(ctx); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		fault, err := x.once(ctx)
+		switch {
+		case err != nil:
+			return err
+		case fault == nil:
+			return nil
+		case try == tries:
+			return cli.Different.With(fmt.Errorf("it does not add up: %w; `navlog verify` says whether the read models are what the log says", fault))
+		}
+		fmt.Fprintf(s.Err, "navlog: it does not add up: %v: asked again, for the chain may have been reorganised meanwhile\n", fault)
+	}
+}
+
+// unit is how the values of a number are to be read; the zero one says nothing.
+type unit struct {
+	decimals int
+	symbol   string
+}
+
+// explainedEvent is a log as the API shows it; the contract is schemas/openapi.
+type explainedEvent struct {
+	Seq            string  `json:"seq"`
+	Kind           string  `json:"kind"`
+	VaultAddress   string  `json:"vaultAddress"`
+	BlockNumber    string  `json:"blockNumber"`
+	Timestamp      string  `json:"timestamp"`
+	TxHash         string  `json:"txHash"`
+	LogIndex       uint32  `json:"logIndex"`
+	UserAddress    *string `json:"userAddress"`
+	Change         string  `json:"change"`
+	Sum            string  `json:"sum"`
+	State          string  `json:"state"`
+	RetractedBySeq *string `json:"retractedBySeq"`
+}
+
+// outcome is what the logs of a number come to.
+type outcome struct {
+	Of        string  `json:"of"`
+	Field     string  `json:"field"`
+	Block     string  `json:"block"`
+	Operation string  `json:"operation"`
+	Shown     *string `json:"shown"` // by the answer itself
+	Sum       string  `json:"sum"`   // added up here
+	Logs      int64   `json:"logs"`
+	Retracted int64   `json:"retracted"`
+	AddsUp    bool    `json:"addsUp"`
+}
+
+// counts are the numbers that have no unit.
+var counts = regexp.MustCompile(`(?i)count$|^/totalDeposits$|^/uniqueUsers$|/pendingWithdrawals$`)
+
+// explainable is what a number may be made of at most: the API pages through no more logs.
+const explainable = 100_000
+
+// add takes a log and says what is wrong with it.
+func (o *outcome) add(e *explainedEvent, sum *big.Int) error {
+	change, isNumber := new(big.Int).SetString(e.Change, 10)
+	switch {
+	case e.State == "retracted" && e.Change == "0":
+		o.Retracted++
+		return nil
+	case e.State != "live":
+		return fmt.Errorf("the log of seq %s is %s and changes the number by %s", e.Seq, e.State, e.Change)
+	case o.Operation == "count" && e.Change != "1":
+		return fmt.Errorf("the log of seq %s counts as %s and not as one", e.Seq, e.Change)
+	case o.Operation == "last" && o.Logs > 0:
+		return fmt.Errorf("the log of seq %s is the second that says the number", e.Seq)
+	}
+	o.Logs++
+	if o.Sum = e.Change; isNumber {
+		o.Sum = sum.Add(sum, change).String()
+	}
+	if e.Sum != o.Sum {
+		return fmt.Errorf("up to seq %s the changes add up to %s, and the API says %s", e.Seq, o.Sum, e.Sum)
+	}
+	return nil
+}
+
+// end says whether the logs come to the number that is shown.
+func (o *outcome) end(total int64) error {
+	switch {
+	case total != o.Logs+o.Retracted:
+		return fmt.Errorf("the API says %d logs and shows %d", total, o.Logs+o.Retracted)
+	case o.Shown == nil && o.Logs > 0:
+		return fmt.Errorf("the answer shows null, and its logs come to %s", o.Sum)
+	case o.Shown != nil && o.Sum != *o.Shown:
+		return fmt.Errorf("the answer shows %s, and its logs come to %s", *o.Shown, o.Sum)
+	}
+	o.AddsUp = true
+	return nil
+}
+
+// once reads the number, and then its logs at the same block. fault is what does not add up.
+func (x *explanation) once(ctx context.Context) (fault, err error) {
+	o := outcome{Of: x.of, Field: x.field, Sum: "0"}
+	if o.Block, o.Shown, err = x.number(ctx); err != nil {
+		return nil, err
+	}
+	sum := new(big.Int)
+	for page := 1; ; page++ {
+		p, err := x.page(ctx, o.Block, page)
+		if err != nil {
+			return nil, err
+		}
+		if o.Operation = p.Data.Operation; p.Meta.Total > explainable {
+			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
+		}
+		for _, raw := range p.Data.Events {
+			var e explainedEvent
+			if err := json.Unmarshal(raw, &e); err != nil {
+				return nil, fmt.Errorf("read an event of the explanation: %w", err)
+			}
+			fault = o.add(&e, sum)
+			if err := x.show(raw, &e, o.Operation); err != nil {
+				return nil, err
+			}
+			if fault != nil {
+				return fault, x.conclude(&o)
+			}
+		}
+		if !p.Meta.HasNextPage {
+			fault = o.end(p.Meta.Total)
+			return fault, x.conclude(&o)
+		}
+	}
+}
+
+// show prints one log.
+func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation string) (err error) {
+	if x.JSON {
+		_, err = fmt.Fprintf(x.out, "%s\n", raw)
+		return err
+	}
+	user, state, change := "-", "", x.unit.written(e.Change)
+	if operation != "last" {
+		change = "+" + change
+	}
+	if e.UserAddress != nil {
+		user = *e.UserAddress
+	}
+	if e.RetractedBySeq != nil {
+		state = "  retracted by seq " + *e.RetractedBySeq
+	}
+	_, err = fmt.Fprintf(x.out, "%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s\n", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state)
+	return err
+}
+
+// conclude prints what the logs come to.
+func (x *explanation) conclude(o *outcome) (err error) {
+	if x.JSON {
+		return json.NewEncoder(x.out).Encode(o)
+	}
+	shown, verdict := "null", "adds up"
+	if o.Shown != nil {
+		shown = *o.Shown
+	}
+	if !o.AddsUp {
+		verdict = "DOES NOT ADD UP"
+	}
+	if readable := x.unit.written(shown); readable != shown {
+		shown += " (" + readable + ")"
+	}
+	_, err = fmt.Fprintf(x.out, "\n%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s\n", x.field, x.of, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
+	return err
+}
+
+// written is a value in whole units, with all of its digits; what has no unit stays as it is.
+func (u unit) written(value string) string {
+	if u.decimals == 0 || value == "" || strings.Trim(value, "0123456789") != "" {
+		return value
+	}
+	if missing := u.decimals + 1 - len(value); missing > 0 {
+		value = strings.Repeat("0", missing) + value
+	}
+	at := len(value) - u.decimals
+	return strings.TrimSpace(value[:at] + "." + value[at:] + " " + u.symbol)
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/explain"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/partner"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/settlement"
+	"github.com/navlog/navlog/query/users"
+	"github.com/navlog/navlog/query/vaults"
+)
+
+// anAPI is the API over a small chain with a reorganisation. Before an answer is sent, spoil
+// may change it, and the key of each request is kept.
+type anAPI struct {
+	url   string
+	spoil func(path, body string) string
+	busy  atomic.Int32 // so many requests are sent away first
+	keys  []string
+}
+
+func newAnAPI(t *testing.T) *anAPI {
+	t.Helper()
+	g := readtest.New(t, localtest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	api := readtest.Serve(t, g,
+		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
+		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
+		httpapi.Route{Path: "/api/v1/settlement/summary", Get: settlement.Summary},
+		httpapi.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
+		httpapi.Route{Path: "/api/v1/explain", Get: explain.Explain, PartnerIf: explain.NeedsKey})
+	a := &anAPI{spoil: func(_, body string) string { return body }}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if a.busy.Add(-1) >= 0 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		a.keys = append(a.keys, r.Header.Get("x-api-key"))
+		r.Header.Del("Accept-Encoding") // spoil reads plain text
+		rec := httptest.NewRecorder()
+		api.Handler.ServeHTTP(rec, r)
+		for name, values := range rec.Header() {
+			if name != "Content-Length" {
+				w.Header()[name] = values
+			}
+		}
+		w.WriteHeader(rec.Code)
+		fmt.Fprint(w, a.spoil(r.URL.Path, rec.Body.String()))
+	}))
+	t.Cleanup(server.Close)
+	t.Chdir(t.TempDir()) // there is no configuration
+	a.url = server.URL
+	return a
+}
+
+func (a *anAPI) explain(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	err = run(t.Context(), append(append([]string{"explain"}, args...), "--url", a.url), &stdout, &stderr)
+	return stdout.String(), err
+}
+
+// The logs of a number are shown and added up, readable and with all digits.
+func TestExplain(t *testing.T) {
+	api := newAnAPI(t)
+	t.Setenv("NAVLOG_API_KEY", "nk_test_of_seven")
+	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
+	for _, c := range []struct{ args, want string }{
+		{"user " + alice + " totalDeposited", "/totalDeposited of /api/v1/users/" + alice + " at block 11 is 170 (0.000170 USDX): the sum of 2 logs, 0 retracted ones shown: adds up"},
+		{"user " + alice + " totalDeposited", "DepositAccepted " + alice + " +0.000070 USDX 0.000170 USDX 0xee"},
+		{"user " + alice + " totalDeposited --as-of 5", "at block 5 is 100 (0.000100 USDX): the sum of 1 logs"},
+		{"user " + alice + " firstSeen", "is 2023-11-14T22:14:20.000Z: the last of 1 logs"},
+		{"user " + alice + " holdings/withdrawals/" + strings.ToLower(a) + "/_count", "is 1: the count of 1 logs"},
+		{"user " + alice + " /holdings/deposits/1/_sum/assetAmount", "is 70 (0.000070 USDX)"},
+		{"vault " + a + " navPerShare", "is 1050000000000000000 (1.050000000000000000): the last of 1 logs"},
+		{"vault " + a + " totalSupply", "is 1000 (0.000000000000001000 nvAlpha)"},
+		{"vault " + a + " userCount", "is 3: the count of 3 logs"},
+		{"vault " + a + " pendingWithdrawals", "of 1 logs, 0 retracted ones shown: adds up"},
+		{"vault " + readtest.VaultB.Hex() + " navPerShare", "is null: the last of 0 logs, 0 retracted ones shown: adds up"},
+		{"settlement " + a + " depositsToSweep/totalAmount", "is 280 (0.000280 USDX): the sum of 2 logs"},
+		{"settlement " + readtest.VaultB.Hex() + " withdrawalsToFund/count", "is 1: the count of 1 logs"},
+		{"partner totalVolume --retracted", "is 130 (0.000130 USDX): the sum of 2 logs, 1 retracted ones shown: adds up"},
+		{"partner totalVolume --retracted", "retracted by seq 30"},
+		{"partner byVault/" + a + "/depositCount", "is 2: the count of 2 logs"},
+	} {
+		out, err := api.explain(t, strings.Fields(c.args)...)
+		if words := strings.Join(strings.Fields(out), " "); err != nil || !strings.Contains(words, c.want) {
+			t.Errorf("explain %s does not say %q: %v\n%s", c.args, c.want, err, out)
+		}
+	}
+	api.busy.Store(2)
+	if _, err := api.explain(t, "user", alice, "totalDeposited"); err != nil || api.busy.Load() >= 0 {
+		t.Errorf("an API that asks to come back later: %v", err)
+	}
+	out, err := api.explain(t, "user", alice, "totalDeposited", "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var end outcome
+	if err != nil || len(lines) != 3 || json.Unmarshal([]byte(lines[2]), &end) != nil || !end.AddsUp || end.Sum != "170" || *end.Shown != "170" || end.Logs != 2 || end.Block != "11" {
+		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+}
+
+// The key of a partner comes out of the environment or a file, and is shown nowhere.
+func TestExplainWithAKey(t *testing.T) {
+	t.Setenv("NAVLOG_API_KEY", "")
+	api := newAnAPI(t)
+	if _, err := api.explain(t, "partner", "totalVolume"); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "NAVLOG_API_KEY") {
+		t.Errorf("without a key: %v", err)
+	}
+	if _, err := api.explain(t, "partner", "totalVolume", "--key-file", "nowhere"); cli.CodeOf(err) != cli.Usage {
+		t.Errorf("with a file that is not there: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("nk_test_in_a_file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for environment, flags := range map[string][]string{"": {"--key-file", file}, "nk_test_of_seven": nil} {
+		t.Setenv("NAVLOG_API_KEY", environment)
+		out, err := api.explain(t, append([]string{"partner", "totalVolume"}, flags...)...)
+		if err != nil || strings.Contains(out, "nk_test") {
+			t.Errorf("with a key: %v\n%s", err, out)
+		}
+		want := "nk_test_in_a_file"
+		if environment != "" {
+			want = environment
+		}
+		if last := api.keys[len(api.keys)-1]; last != want {
+			t.Errorf("the key that was sent is %q", last)
+		}
+	}
+}
+
+// An API that is wrong about anything is found out: the command adds up itself.
+func TestExplainFindsDifferences(t *testing.T) {
+	api := newAnAPI(t)
+	alice := readtest.Alice.Hex()
+	for name, c := range map[string]struct{ where, from, to, says string }{
+		"another number":          {"/users/", `"totalDeposited":"170"`, `"totalDeposited":"171"`, "the answer shows 171, and its logs come to 170"},
+		"null with logs":          {"/users/", `"totalDeposited":"170"`, `"totalDeposited":null`, "null, and its logs come to 170"},
+		"another change":          {"/explain", `"change":"100"`, `"change":"101"`, "add up to 101, and the API says 100"},
+		"another sum":             {"/explain", `"sum":"170"`, `"sum":"171"`, "add up to 170, and the API says 171"},
+		"a log that is left out":  {"/explain", `"total":2`, `"total":3`, "says 3 logs and shows 2"},
+		"a state that is none":    {"/explain", `"state":"live"`, `"state":"dead"`, "is dead"},
+		"a retracted one counts":  {"/explain", `"state":"live"`, `"state":"retracted"`, "is retracted and changes the number by 100"},
+		"a count that is not one": {"/explain", `"operation":"sum"`, `"operation":"count"`, "counts as 100 and not as one"},
+		"two that are the last":   {"/explain", `"operation":"sum"`, `"operation":"last"`, "is the second that says the number"},
+	} {
+		asked := 0
+		api.spoil = func(path, body string) string {
+			if strings.Contains(path, c.where) {
+				asked++
+				return strings.Replace(body, c.from, c.to, 1)
+			}
+			return body
+		}
+		out, err := api.explain(t, "user", alice, "totalDeposited")
+		if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.says) || !strings.Contains(out, "DOES NOT ADD UP") || asked != tries {
+			t.Errorf("%s: after %d tries: %v\n%s", name, asked, err, out)
+		}
+	}
+	// What is wrong once only is a reorganisation between two answers.
+	spoiled := false
+	api.spoil = func(path, body string) string {
+		if spoiled || !strings.Contains(path, "/users/") {
+			return body
+		}
+		spoiled = true
+		return strings.Replace(body, `"totalDeposited":"170"`, `"totalDeposited":"171"`, 1)
+	}
+	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil || !strings.Contains(out, ": adds up") {
+		t.Errorf("of a chain that was reorganised: %v\n%s", err, out)
+	}
+	for name, c := range map[string]struct {
+		args string
+		from string
+		to   string
+		want cli.Code
+		says string
+	}{
+		"no such number":  {"user " + alice + " nonsense", "", "", cli.Usage, "has no number /nonsense"},
+		"no number":       {"user " + alice + " holdings", "", "", cli.Usage, "it is no number"},
+		"below a number":  {"user " + alice + " totalDeposited/x", "", "", cli.Usage, "nothing below"},
+		"no such place":   {"user " + alice + " holdings/deposits/7/_count", "", "", cli.Usage, `no "7"`},
+		"no such vault":   {"user " + alice + " holdings/deposits/" + alice + "/_count", "", "", cli.Usage, "no \"" + alice},
+		"no number of it": {"user " + alice + " address", "", "", cli.Usage, "answered 400"},
+		"no address":      {"user 0x12 totalDeposited", "", "", cli.Usage, "answered 400"},
+		"no such user":    {"user " + readtest.Nobody.Hex() + " totalDeposited", "", "", cli.Failed, "There is no such user."},
+		"no such block":   {"user " + alice + " totalDeposited --as-of 12", "", "", cli.Usage, "asOfBlock"},
+		"too many logs":   {"user " + alice + " totalDeposited", `"total":2`, `"total":100001`, cli.Failed, "made of 100001 logs"},
+		"no JSON":         {"user " + alice + " totalDeposited", `{"ok"`, `<html`, cli.Failed, "no answer of navlog"},
+		"another API":     {"user 0x12 totalDeposited", `{"ok":false`, `<html`, cli.Failed, "is that the API of navlog"},
+		"rubbish events":  {"user " + alice + " totalDeposited", `"logIndex":2`, `"logIndex":"x"`, cli.Failed, "read an event"},
+	} {
+		api.spoil = func(_, body string) string { return strings.Replace(body, c.from, c.to, 1) }
+		if out, err := api.explain(t, strings.Fields(c.args)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.says) {
+			t.Errorf("%s ends with %d: %v\n%s", name, cli.CodeOf(err), err, out)
+		}
+	}
+	for url, want := range map[string]cli.Code{"navlog.example": cli.Usage, "http://" + closedAddress(t): cli.Unreachable} {
+		var out bytes.Buffer
+		if err := run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--url", url}, &out, &out); cli.CodeOf(err) != want {
+			t.Errorf("--url %s ends with %d: %v", url, cli.CodeOf(err), err)
+		}
+	}
+}

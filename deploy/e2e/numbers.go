@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Number is a number of an answer that can be explained.
+type Number struct {
+	Field string // JSON pointer
+	Value any    // as the answer shows it: a decimal or a time as text, a JSON number, nil
+}
+
+// numberFields are those of an answer by the end of its path, or of what is before its last
+// part. A * stands for every place of a list.
+var numberFields = map[string][]string{
+	"/users/": {"/totalDeposited", "/totalWithdrawn", "/firstSeen", "/holdings/deposits/*/_sum/assetAmount", "/holdings/deposits/*/_count",
+		"/holdings/withdrawals/*/_sum/assetsEstimate", "/holdings/withdrawals/*/_count"},
+	"/vaults/": {"/navPerShare", "/totalAssets", "/totalSupply", "/stats/userCount", "/stats/pendingWithdrawals"},
+	"/settlement/summary": {"/*/depositsToSweep/count", "/*/depositsToSweep/totalAmount",
+		"/*/withdrawalsToFund/count", "/*/withdrawalsToFund/totalAmount"},
+	"/queues/deposits":    {"/*/count"},
+	"/queues/withdrawals": {"/meta/total"},
+	"/partner/stats":      {"/totalDeposits", "/totalVolume", "/uniqueUsers", "/byVault/*/depositCount", "/byVault/*/totalVolume"},
+}
+
+// Explained tells whether the answer at a path, which may have a query, has numbers that
+// the document says can be explained.
+func Explained(path string) bool { return fieldsOf(path) != nil }
+
+func fieldsOf(path string) []string {
+	path, _, _ = strings.Cut(strings.TrimPrefix(path, "/api/v1"), "?")
+	if fields, ok := numberFields[path]; ok || strings.Count(path, "/") != 2 {
+		return fields
+	}
+	return numberFields[path[:strings.LastIndex(path, "/")+1]]
+}
+
+// Numbers are those of the answer at a path.
+func Numbers(path string, answer object) (out []Number) {
+	for _, field := range fieldsOf(path) {
+		at := answer["data"]
+		parts := strings.Split(field, "/")[1:]
+		if parts[0] == "meta" {
+			at, parts = answer["meta"], parts[1:]
+		}
+		out = append(out, numbersAt(at, strings.TrimSuffix(field, strings.Join(parts, "/")), parts)...)
+	}
+	return out
+}
+
+// numbersAt follows the parts of a pointer from a value, whose own pointer is before.
+func numbersAt(value any, before string, parts []string) (out []Number) {
+	if len(parts) == 0 {
+		return []Number{{strings.TrimSuffix(before, "/"), value}}
+	}
+	if parts[0] != "*" {
+		return numbersAt(value.(object)[parts[0]], before+parts[0]+"/", parts[1:])
+	}
+	for i, one := range value.([]any) {
+		out = append(out, numbersAt(one, before+fmt.Sprint(i)+"/", parts[1:])...)
+	}
+	return out
+}

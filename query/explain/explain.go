@@ -1,0 +1,208 @@
+// Package explain answers why a number of an answer is what it is: with the logs that make
+// it, oldest first, each with what it changes and what the number is after it. The last
+// of these sums is the number.
+//
+//	of, field ──▶ target ──▶ numbers: which logs, and how they make it
+//	                            │
+//	              page: some of them, oldest first ──▶ before: the sum up to there
+//	              total: how many, and the number      └▶ logs: whose, when, where
+//
+// The table of numbers names for each a .sql file that gives its logs (numbers.go). Four
+// questions are asked around any of them: page or page_retracted, total and before. So a
+// number is explained by facts alone, of which every answer is exact whatever is written
+// meanwhile; the number itself may stand in a table that is derived from them. That both
+// are equal is therefore worth to be asserted, and is, for every number, by the tests of
+// query and by deploy/histories.
+//
+// A partner's numbers are asked by the partner of the key alone: nothing that a client
+// writes says of whom they are.
+package explain
+
+import (
+	"context"
+	"errors"
+	"math/big"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+)
+
+type explanationJSON struct {
+	Of        string      `json:"of"`
+	Field     string      `json:"field"`
+	Value     *string     `json:"value"`
+	Operation operation   `json:"operation"`
+	Events    []eventJSON `json:"events"`
+}
+
+type eventJSON struct {
+	ID             string  `json:"id"`
+	Seq            string  `json:"seq"`
+	Kind           string  `json:"kind"`
+	VaultAddress   string  `json:"vaultAddress"`
+	BlockNumber    string  `json:"blockNumber"`
+	Timestamp      string  `json:"timestamp"`
+	TxHash         string  `json:"txHash"`
+	LogIndex       uint32  `json:"logIndex"`
+	UserAddress    *string `json:"userAddress"`
+	Change         string  `json:"change"`
+	Sum            string  `json:"sum"`
+	State          string  `json:"state"`
+	RetractedBySeq *string `json:"retractedBySeq"`
+}
+
+// errNoKey is a route that let a partner's numbers through: the error is ours.
+var errNoKey = errors.New("the numbers of a partner are asked for without a key")
+
+// Explain is a page of the logs that make a number.
+func Explain(r *httpapi.Request) (*httpapi.Answer, error) {
+	t, page := read(r.Params), r.Params.Page()
+	retracted := r.Params.OneOf("retracted", "false", "true", "false") == "true"
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		if t.number.of == ofPartner && r.Partner == nil {
+			return nil, httpapi.Internal(errNoKey)
+		}
+		l, err := t.find(ctx, p, r.Partner, retracted)
+		if err != nil {
+			return nil, err
+		}
+		out := explanationJSON{Of: t.of, Field: t.field, Operation: t.number.operation, Events: []eventJSON{}}
+		if l == nil { // of a vault that is not there nothing waits
+			out.Value = t.number.written(new(big.Int))
+			return r.List(out, page, 0), nil
+		}
+		var made total
+		err = pin.Together(
+			func() (err error) { made, err = l.total(ctx); return },
+			func() (err error) { out.Events, err = l.page(ctx, page); return },
+			func() error { return t.exists(ctx, p) },
+		)
+		switch {
+		case err != nil:
+			return nil, err
+		case t.sparse() && made.Live == 0:
+			return nil, noSuchPlace()
+		case t.number.operation != last || made.Live > 0:
+			out.Value = t.number.written(made.Sum)
+		}
+		if !retracted {
+			made.Retracted = 0
+		}
+		return r.List(out, page, made.Live+made.Retracted), nil
+	})
+}
+
+// find gives the logs of the number; nil where a queue is asked for that of a vault that
+// is not there.
+func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner, retracted bool) (*logs, error) {
+	l := &logs{pin: p, number: &t.number, retracted: retracted, args: pin.Args{
+		"user": t.address, "vault": common.Address{}, "partner": uint32(0), "measure": string(t.number.measure),
+		"unfunded": flag(t.number.unfunded), "retracted": flag(retracted)}}
+	if partner != nil {
+		l.args["partner"] = partner.ID
+	}
+	if t.number.logs == requestsWaiting {
+		now, err := p.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		l.args["now"] = now
+	}
+	switch {
+	case t.place != "":
+		vault, err := t.vaultAt(ctx, p, l)
+		if err != nil {
+			return nil, err
+		}
+		l.args["vault"] = vault
+	case t.filter != nil:
+		if _, known := p.Vault(*t.filter); !known {
+			return nil, nil
+		}
+		l.args["vault"] = *t.filter
+	case t.number.of == ofVault:
+		if _, known := p.Vault(t.address); !known {
+			return nil, httpapi.NotFound("There is no such vault.")
+		}
+		l.args["vault"] = t.address
+	}
+	return l, nil
+}
+
+func flag(on bool) uint32 {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// exists is an error where the answer that shows the number is 404.
+func (t *target) exists(ctx context.Context, p *pin.Pin) error {
+	if t.number.of != ofUser {
+		return nil
+	}
+	type row struct {
+		Live int64 `ch:"live"`
+	}
+	r, _, err := pin.AskOne[row](ctx, p, sqlUser, pin.Args{"user": t.address})
+	if err == nil && r.Live == 0 {
+		return httpapi.NotFound("There is no such user.")
+	}
+	return err
+}
+
+// sparse tells whether the number is in a list that leaves out the vaults without a log.
+func (t *target) sparse() bool { return t.place != "" && t.number.of != ofSettlement }
+
+func noSuchPlace() error { return httpapi.NotFound("The answer has no such vault in that list.") }
+
+// vaultAt is the vault at a place in a list: by its address, or by an index, for which the
+// vaults that the list has are counted.
+func (t *target) vaultAt(ctx context.Context, p *pin.Pin, l *logs) (common.Address, error) {
+	vaults := p.Wanted(t.filter)
+	if httpapi.IsAddress(t.place) {
+		address := common.HexToAddress(t.place)
+		for _, v := range vaults {
+			if v.Address == address {
+				return address, nil
+			}
+		}
+		return common.Address{}, noSuchPlace()
+	}
+	live, asking := make([]int64, len(vaults)), make([]func() error, len(vaults))
+	for i, v := range vaults {
+		asking[i] = func() error {
+			made, err := l.of(v.Address).total(ctx)
+			live[i] = made.Live
+			return err
+		}
+		if !t.sparse() {
+			live[i], asking[i] = 1, func() error { return nil }
+		}
+	}
+	if err := pin.Together(asking...); err != nil {
+		return common.Address{}, err
+	}
+	index, _ := strconv.Atoi(t.place) // read has seen that it is one
+	for i, v := range vaults {
+		if live[i] > 0 {
+			if index == 0 {
+				return v.Address, nil
+			}
+			index--
+		}
+	}
+	return common.Address{}, noSuchPlace()
+}
+
+// written is a number as the API writes it.
+func (n *number) written(value *big.Int) *string {
+	out := value.String()
+	if n.measure == moment && value.Sign() > 0 {
+		out = httpapi.Time(value.Uint64())
+	}
+	return &out
+}

@@ -1,0 +1,111 @@
+package explain
+
+import _ "embed"
+
+// The logs that numbers are made of. Each gives rows of seq, sign, block, log_index, event,
+// vault, id (of the deposit or request; of a NAV its block) and change. A row that takes a
+// log back stands in the log's place and changes by as much, so that the two cancel. Where
+// not every live log counts, the live ones that do are given, and those that were taken
+// back, with the rows that did, only where they are asked for (retracted).
+var (
+	//go:embed deposits_of_user.sql
+	depositsOfUser string
+	//go:embed requests_of_user.sql
+	requestsOfUser string
+	//go:embed claims_of_user.sql
+	claimsOfUser string
+	//go:embed first_of_user.sql
+	firstOfUser string
+	//go:embed newest_nav.sql
+	newestNav string
+	//go:embed users_of_vault.sql
+	usersOfVault string
+	//go:embed requests_waiting.sql
+	requestsWaiting string
+	//go:embed deposits_unswept.sql
+	depositsUnswept string
+	//go:embed deposits_of_partner.sql
+	depositsOfPartner string
+	//go:embed users_of_partner.sql
+	usersOfPartner string
+)
+
+// operation is how logs make a number.
+type operation string
+
+const (
+	sum   operation = "sum"   // of what each changes
+	count operation = "count" // each is one
+	last  operation = "last"  // what the one log says
+)
+
+// measure is what of a log is in its change.
+type measure string
+
+const (
+	one    measure = "count"
+	assets measure = "assets"
+	supply measure = "supply"
+	price  measure = "price"
+	moment measure = "time"
+)
+
+// number is one that can be explained.
+type number struct {
+	of        string // path of the answer, after /api/v1
+	field     string // pointer to it
+	logs      string // the .sql file
+	operation operation
+	measure   measure
+	unfunded  bool // of the requests that wait, those for money only
+}
+
+// What paths and pointers have in places that vary.
+const (
+	anAddress = "{address}" // of the path
+	aVault    = "{vault}"   // of the pointer: a place in a list of vaults
+)
+
+// Paths of answers.
+const (
+	ofUser       = "/users/" + anAddress
+	ofVault      = "/vaults/" + anAddress
+	ofSettlement = "/settlement/summary"
+	ofDeposits   = "/queues/deposits"
+	ofRequests   = "/queues/withdrawals"
+	ofPartner    = "/partner/stats"
+)
+
+// numbers are all that can be explained.
+var numbers = []number{
+	{of: ofUser, field: "/totalDeposited", logs: depositsOfUser, operation: sum, measure: assets},
+	{of: ofUser, field: "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},
+	{of: ofUser, field: "/firstSeen", logs: firstOfUser, operation: last, measure: moment},
+	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_sum/assetAmount", logs: depositsOfUser, operation: sum, measure: assets},
+	{of: ofUser, field: "/holdings/deposits/" + aVault + "/_count", logs: depositsOfUser, operation: count, measure: one},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_sum/assetsEstimate", logs: requestsOfUser, operation: sum, measure: assets},
+	{of: ofUser, field: "/holdings/withdrawals/" + aVault + "/_count", logs: requestsOfUser, operation: count, measure: one},
+
+	{of: ofVault, field: "/navPerShare", logs: newestNav, operation: last, measure: price},
+	{of: ofVault, field: "/totalAssets", logs: newestNav, operation: last, measure: assets},
+	{of: ofVault, field: "/totalSupply", logs: newestNav, operation: last, measure: supply},
+	{of: ofVault, field: "/stats/userCount", logs: usersOfVault, operation: count, measure: one},
+	{of: ofVault, field: "/stats/pendingWithdrawals", logs: requestsWaiting, operation: count, measure: one},
+
+	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/count", logs: depositsUnswept, operation: count, measure: one},
+	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/totalAmount", logs: depositsUnswept, operation: sum, measure: assets},
+	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/count", logs: requestsWaiting, operation: count, measure: one, unfunded: true},
+	{of: ofSettlement, field: "/" + aVault + "/withdrawalsToFund/totalAmount", logs: requestsWaiting, operation: sum, measure: assets, unfunded: true},
+
+	{of: ofDeposits, field: "/" + aVault + "/count", logs: depositsUnswept, operation: count, measure: one},
+	{of: ofRequests, field: "/meta/total", logs: requestsWaiting, operation: count, measure: one},
+
+	{of: ofPartner, field: "/totalDeposits", logs: depositsOfPartner, operation: count, measure: one},
+	{of: ofPartner, field: "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets},
+	{of: ofPartner, field: "/uniqueUsers", logs: usersOfPartner, operation: count, measure: one},
+	{of: ofPartner, field: "/byVault/" + aVault + "/depositCount", logs: depositsOfPartner, operation: count, measure: one},
+	{of: ofPartner, field: "/byVault/" + aVault + "/totalVolume", logs: depositsOfPartner, operation: sum, measure: assets},
+}
+
+// filtered tells whether an answer takes a vault of its own.
+func filtered(of string) bool { return of == ofDeposits || of == ofRequests }

@@ -1,0 +1,134 @@
+package explain
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+const (
+	root = "/api/v1"
+	// longest is how many characters a path or a pointer has at most; those of the table
+	// are shorter.
+	longest = 200
+)
+
+// target is a number as a client names it.
+type target struct {
+	number  number
+	of      string          // as the client wrote it
+	field   string          // likewise
+	address common.Address  // in the path
+	filter  *common.Address // the answer's own vault
+	place   string          // in a list of vaults: an index or an address; empty: it is in none
+}
+
+// NeedsKey tells whether a request is about the numbers of a partner, for which the
+// key is needed that the answer itself needs, whatever else is wrong with it.
+func NeedsKey(r *http.Request) bool {
+	path, _, _ := strings.Cut(r.URL.Query().Get("of"), "?")
+	return path == root+ofPartner
+}
+
+// read reads which number to explain. What is wrong with that, the parameters keep.
+func read(params *httpapi.Params) target {
+	t := target{of: params.Get("of"), field: params.Get("field")}
+	path, query, _ := strings.Cut(t.of, "?")
+	of, variable, ok := match(path, paths())
+	switch {
+	case !ok || len(t.of) > longest:
+		params.Fault("of", "must be the path of an answer with numbers, without host: "+strings.Join(paths(), ", "))
+		return t
+	case variable != "":
+		t.address = params.Address("of", variable)
+	}
+	t.readQuery(params, of, query)
+	fields := fieldsOf(of)
+	field, variable, ok := match(t.field, fields)
+	if !ok || len(t.field) > longest {
+		params.Fault("field", "must be a JSON pointer to a number of that answer: "+strings.Join(fields, ", "))
+		return t
+	}
+	t.place = variable
+	if variable != "" && !isIndex(variable) && !httpapi.IsAddress(variable) {
+		params.Fault("field", aVault+" must be the index in the list, without leading zeros, or the address of the vault")
+	}
+	t.number = numbers[slices.IndexFunc(numbers, func(n number) bool { return root+n.of == of && n.field == field })]
+	return t
+}
+
+// readQuery reads what the answer itself is asked by: its vault, where it takes one.
+func (t *target) readQuery(params *httpapi.Params, of, query string) {
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		params.Fault("of", "must have a query of name=value pairs, percent-encoded once more than in the path itself")
+		return
+	}
+	for name, given := range values {
+		switch {
+		case name != "vault" || !filtered(strings.TrimPrefix(of, root)):
+			params.Fault("of", "must have no parameters but the vault of a queue: asOfBlock, page and pageSize stand beside it")
+			return
+		case given[0] != "": // an empty parameter is absent, of a repeated one the first counts
+			vault := params.Address("of", given[0])
+			t.filter = &vault
+		}
+	}
+}
+
+// paths are the answers that have numbers.
+func paths() (out []string) {
+	for _, n := range numbers {
+		if path := root + n.of; !slices.Contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// fieldsOf are the pointers into the answer at a path.
+func fieldsOf(path string) (out []string) {
+	for _, n := range numbers {
+		if root+n.of == path {
+			out = append(out, n.field)
+		}
+	}
+	return out
+}
+
+// match finds the pattern of a path or pointer, and what stands in the place that varies;
+// ok is false where there is none. A pointer may escape ~ and /, which none of ours has.
+func match(given string, patterns []string) (pattern, variable string, ok bool) {
+	parts := strings.Split(given, "/")
+	for _, pattern := range patterns {
+		variable, ok := "", true
+		wanted := strings.Split(pattern, "/")
+		if len(wanted) != len(parts) {
+			continue
+		}
+		for i, part := range parts {
+			if wanted[i] == anAddress || wanted[i] == aVault {
+				variable, ok = part, ok && part != ""
+			} else {
+				ok = ok && part == wanted[i]
+			}
+		}
+		if ok {
+			return pattern, variable, true
+		}
+	}
+	return "", "", false
+}
+
+// isIndex tells whether s is an index as RFC 6901 has it.
+func isIndex(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 31)
+	return err == nil && fmt.Sprint(n) == s
+}

@@ -1,0 +1,234 @@
+package query
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/e2e"
+	"github.com/navlog/navlog/query/explain"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// explained is the path that asks for the logs of a number.
+func explained(of, field string, more ...string) string {
+	return "/api/v1/explain?" + strings.Join(append([]string{"of=" + url.QueryEscape(of), "field=" + url.QueryEscape(field)}, more...), "&")
+}
+
+// TestEveryNumberIsExplained: of the small chain every number of every answer, now and at
+// each block, is the value and the last sum of its explanation.
+func TestEveryNumberIsExplained(t *testing.T) {
+	w := newFixture(t)
+	keys := map[string]string{"": "", "7": w.partner(7, "Seven"), "8": w.partner(8, "Eight"), "9": w.partner(9, "Nine")}
+	fields := map[string]bool{}
+	for _, at := range []string{"", "3", "5", "6", "7", "8", "9", "10", "11"} {
+		for partner, key := range keys {
+			paths := []string{"/api/v1/partner/stats"}
+			if partner == "" {
+				paths = w.paths()
+				for _, who := range []string{bob.Hex(), carol.Hex()} {
+					paths = append(paths, "/api/v1/users/"+who)
+				}
+				paths = append(paths, "/api/v1/vaults/"+vaultB.Hex(), "/api/v1/queues/deposits?vault="+vaultB.Hex(), "/api/v1/queues/withdrawals?vault="+vaultB.Hex())
+			}
+			for _, path := range paths {
+				for _, n := range w.numbersAt(path, at, key) {
+					fields[n.Field] = true
+					data := w.get(explained(path, n.Field, "asOfBlock="+at), "x-api-key", key).Data(t).(object)
+					what := path + n.Field + " at " + at
+					if n.Value == nil {
+						same(t, what, data["value"], nil)
+						continue
+					}
+					same(t, what, data["value"], fmt.Sprint(n.Value))
+					if events := data["events"].([]any); len(events) > 0 {
+						same(t, what+" last sum", events[len(events)-1].(object)["sum"], data["value"])
+					} else {
+						same(t, what+" of no log", data["value"], "0")
+					}
+				}
+			}
+		}
+	}
+	if len(fields) < 30 {
+		t.Errorf("%d fields were looked at: %v", len(fields), fields)
+	}
+}
+
+// numbersAt are those of an answer at a block; none where there is no such answer.
+func (w *world) numbersAt(path, at, key string) []e2e.Number {
+	w.t.Helper()
+	separator := "?"
+	if strings.Contains(path, "?") {
+		separator = "&"
+	}
+	if !e2e.Explained(path) || strings.HasSuffix(path, "/partner/stats") && key == "" {
+		return nil
+	}
+	r := w.get(path+separator+"asOfBlock="+at, "x-api-key", key)
+	if r.Code == 404 {
+		for _, field := range []string{"/totalDeposited", "/firstSeen", "/holdings/deposits/0/_count", "/holdings/deposits/" + vaultA.Hex() + "/_count"} {
+			w.get(explained(path, field, "asOfBlock="+at)).Failed(w.t, 404, "NOT_FOUND")
+		}
+		return nil
+	}
+	return e2e.Numbers(path, r.JSON(w.t))
+}
+
+// TestExplainByVault: a place in a list of vaults is the index in the answer, or the vault.
+func TestExplainByVault(t *testing.T) {
+	w := newFixture(t)
+	key := w.partner(7, "Seven")
+	value := func(of, field string) any {
+		t.Helper()
+		return w.get(explained(of, field), "x-api-key", key).Data(t).(object)["value"]
+	}
+	user, lower := "/api/v1/users/"+alice.Hex(), strings.ToLower(vaultB.Hex())
+	same(t, "by index", value(user, "/holdings/deposits/1/_sum/assetAmount"), "70")
+	same(t, "by address", value(user, "/holdings/deposits/"+vaultB.Hex()+"/_sum/assetAmount"), "70")
+	same(t, "in any case", value(user, "/holdings/deposits/"+lower+"/_sum/assetAmount"), "70")
+	same(t, "of a user in any case", value(strings.ToLower(user), "/totalDeposited"), "170")
+	same(t, "to sweep", value("/api/v1/settlement/summary", "/"+vaultA.Hex()+"/depositsToSweep/totalAmount"), "280")
+	same(t, "of a queue", value("/api/v1/queues/deposits?vault="+lower, "/0/count"), "1")
+	same(t, "of a partner", value("/api/v1/partner/stats", "/byVault/"+vaultA.Hex()+"/totalVolume"), "130")
+	for of, fields := range map[string][]string{
+		user:                          {"/holdings/deposits/2/_count", "/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate", "/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
+		"/api/v1/settlement/summary":  {"/2/depositsToSweep/count", "/" + vaultC.Hex() + "/withdrawalsToFund/count"},
+		"/api/v1/queues/deposits":     {"/2/count"},
+		"/api/v1/partner/stats":       {"/byVault/1/depositCount", "/byVault/" + vaultB.Hex() + "/depositCount"},
+		"/api/v1/vaults/" + user[14:]: {"/navPerShare", "/stats/userCount"},
+		"/api/v1/queues/deposits?vault=" + vaultC.Hex():              {"/0/count"},
+		"/api/v1/queues/deposits?vault=" + vaultA.Hex():              {"/1/count", "/" + vaultB.Hex() + "/count"},
+		"/api/v1/users/0x0000000000000000000000000000000000000000":   {"/totalDeposited", "/holdings/deposits/0/_count"},
+		"/api/v1/vaults/0x0000000000000000000000000000000000000000":  {"/navPerShare"},
+		"/api/v1/users/" + vaultA.Hex() /* who never deposited */ :   {"/totalWithdrawn", "/firstSeen"},
+		"/api/v1/users/" + nobody.Hex() /* whose deposit is gone */ : {"/totalDeposited", "/firstSeen"},
+	} {
+		for _, field := range fields {
+			w.get(explained(of, field), "x-api-key", key).Failed(t, 404, "NOT_FOUND")
+		}
+	}
+	for _, vault := range []string{vaultC.Hex(), "0x0000000000000000000000000000000000000000"} { // nothing waits in a vault that is not there
+		got := w.get(explained("/api/v1/queues/withdrawals?vault="+vault, "/meta/total")).JSON(t)
+		same(t, "of a vault that is not there", []any{got["data"].(object)["value"], got["data"].(object)["events"], got["meta"].(object)["total"]}, []any{"0", []any{}, 0})
+	}
+}
+
+// TestExplainRefusesRubbish: what names no number is 400, and said to be so for each
+// parameter.
+func TestExplainRefusesRubbish(t *testing.T) {
+	w := newFixture(t)
+	user := "/api/v1/users/" + alice.Hex()
+	for _, c := range []struct{ of, field, faulty string }{
+		{"", "/totalDeposited", "of"},
+		{"/", "/totalDeposited", "of"},
+		{"/api/v1/users", "/totalDeposited", "of"},
+		{"/api/v1/users/", "/totalDeposited", "of"},
+		{user + "/", "/totalDeposited", "of"},
+		{user + "/deposits", "/0/assetAmount", "of"},
+		{user[1:], "/totalDeposited", "of"},
+		{"/" + user, "/totalDeposited", "of"},
+		{"https://navlog.example" + user, "/totalDeposited", "of"},
+		{"/api/v1/../api/v1" + user[7:], "/totalDeposited", "of"},
+		{"/API/v1" + user[7:], "/totalDeposited", "of"},
+		{"/api/v1/explain", "/value", "of"},
+		{"/api/v1/users/" + strings.Repeat("f", 5000), "/totalDeposited", "of"},
+		{"/api/v1/users/0x12", "/totalDeposited", "of"},
+		{"/api/v1/users/{address}", "/totalDeposited", "of"},
+		{"/api/v1/users/%00", "/totalDeposited", "of"},
+		{user + "#x", "/totalDeposited", "of"},
+		{user + "?asOfBlock=9", "/totalDeposited", "of"},
+		{user + "?vault=" + vaultA.Hex(), "/totalDeposited", "of"},
+		{user + "?vault=%zz", "/totalDeposited", "of"},
+		{"/api/v1/queues/deposits?vault=x", "/0/count", "of"},
+		{"/api/v1/queues/withdrawals?page=2", "/meta/total", "of"},
+		{user, "", "field"},
+		{user, "totalDeposited", "field"},
+		{user, "/", "field"},
+		{user, "/totaldeposited", "field"},
+		{user, "/address", "field"},
+		{user, "/totalDeposited/", "field"},
+		{user, "/holdings/deposits/-/_count", "field"},
+		{user, "/holdings/deposits/01/_count", "field"},
+		{user, "/holdings/deposits/-1/_count", "field"},
+		{user, "/holdings/deposits/99999999999/_count", "field"},
+		{user, "/holdings/deposits/0x12/_count", "field"},
+		{user, "/holdings/deposits//_count", "field"},
+		{user, "/navPerShare", "field"},
+		{user, "/~1totalDeposited", "field"},
+		{user, "/" + strings.Repeat("x/", 5000), "field"},
+		{"/api/v1/settlement/summary", "/{vault}/depositsToSweep/count", "field"},
+		{"/api/v1/queues/withdrawals", "/total", "field"},
+	} {
+		code := "INVALID_PARAMETER"
+		if strings.Contains(c.of, "/users/0x12") || strings.Contains(c.of, "{") || strings.Contains(c.of, "%00") || strings.Contains(c.of, "#") || strings.Contains(c.of, "vault=x") {
+			code = "INVALID_ADDRESS"
+		}
+		details := w.get(explained(c.of, c.field)).Failed(t, 400, code).([]any)
+		same(t, c.of+" "+c.field, details[0].(object)["field"], c.faulty)
+	}
+	details := w.get("/api/v1/explain?page=0&pageSize=x&retracted=1&asOfBlock=-1").Failed(t, 400, "INVALID_PARAMETER").([]any)
+	same(t, "all at once", len(details), 5)
+	w.get(explained(user, "/totalDeposited", "asOfBlock=2")).Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// TestExplainOfAPartner: the numbers of a partner are for its own key, and everything about
+// the request is as on the partner's route itself.
+func TestExplainOfAPartner(t *testing.T) {
+	w := newFixture(t)
+	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
+	path := explained("/api/v1/partner/stats", "/totalVolume")
+	own := w.get(path, "x-api-key", seven)
+	same(t, "of seven", own.Data(t).(object)["value"], "130")
+	same(t, "of eight", w.get(path, "x-api-key", eight).Data(t).(object)["value"], "70")
+	same(t, "of seven again, from the cache", w.get(path, "x-api-key", seven).Body.String(), own.Body.String())
+	h, public := own.Header(), w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited")).Header()
+	same(t, "headers", []string{h.Get("Cache-Control"), h.Get("Vary"), h.Get("Access-Control-Allow-Origin")}, []string{"private, no-cache", "Accept-Encoding, x-api-key", ""})
+	same(t, "headers of the public", []string{public.Get("Cache-Control"), public.Get("Vary"), public.Get("Access-Control-Allow-Origin")}, []string{"public, no-cache", "Accept-Encoding", "*"})
+	if !strings.Contains(h.Get("RateLimit-Policy"), `"partner"`) || public.Get("RateLimit-Policy") != "" {
+		t.Errorf("limits: %q, public %q", h.Get("RateLimit-Policy"), public.Get("RateLimit-Policy"))
+	}
+	for name, other := range map[string]string{
+		"no field": "/api/v1/explain?of=/api/v1/partner/stats", "rubbish after it": explained("/api/v1/partner/stats?x=y", "/z"), "percent-encoded": "/api/v1/explain?of=%2Fapi%2Fv1%2Fpartner%2Fstat%73&field=/totalVolume",
+		"the first of two": path + "&of=/api/v1/settlement/summary", "with another name": "/api/v1/explain?o%66=/api/v1/partner/stats&field=/totalVolume", "the number": path,
+	} {
+		without := w.get(other)
+		without.Failed(t, 401, "UNAUTHORIZED")
+		same(t, name+": as the answer itself", without.Header().Get("WWW-Authenticate"), w.get("/api/v1/partner/stats").Header().Get("WWW-Authenticate"))
+	}
+	// The other way round the second is not looked at, and the first needs no key.
+	w.get(explained("/api/v1/users/"+alice.Hex(), "/totalVolume")+"&of=/api/v1/partner/stats").Failed(t, 400, "INVALID_PARAMETER")
+	w.get("/api/v1/explain?of=&of=/api/v1/partner/stats&field=/totalVolume").Failed(t, 400, "INVALID_PARAMETER")
+	if code := w.Do("OPTIONS", path, nil).Code; code != 401 && code != 405 {
+		t.Errorf("OPTIONS of a partner's numbers is %d", code)
+	}
+	w.exec(`UPDATE partner SET disabled = true WHERE id = 8`)
+	w.clock.add(2e9)
+	w.get(path, "x-api-key", eight).Failed(t, 403, "FORBIDDEN")
+}
+
+// TestExplainNeedsItsKey: where a route forgets to ask for the key, nothing is told.
+func TestExplainNeedsItsKey(t *testing.T) {
+	w := newFixture(t)
+	c := readtest.Serve(t, w.g, httpapi.Route{Path: "/api/v1/explain", Get: explain.Explain})
+	c.Get(explained("/api/v1/partner/stats", "/totalVolume")).Failed(t, 500, "INTERNAL_ERROR")
+}
+
+// TestExplainPages: pages are as of other lists, and their sums go on where the page before
+// ended.
+func TestExplainPages(t *testing.T) {
+	w := newFixture(t)
+	path := explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "pageSize=1", "nonsense=1")
+	second := w.get(path + "&page=2")
+	event := second.Data(t).(object)["events"].([]any)[0].(object)
+	same(t, "second page", []any{event["change"], event["sum"]}, []any{"70", "170"})
+	same(t, "value past the end", w.get(path + "&page=3").Data(t).(object)["value"], "170")
+	same(t, "events past the end", w.get(path + "&page=3").Data(t).(object)["events"], []any{})
+	link := second.Header().Get("Link")
+	if !strings.Contains(link, "of=%2Fapi%2Fv1%2Fusers%2F"+alice.Hex()) || !strings.Contains(link, "field=%2FtotalDeposited") || strings.Contains(link, "nonsense") {
+		t.Errorf("Link is %s", link)
+	}
+	same(t, "HEAD", w.Do("HEAD", path, nil).Code, 200)
+}

@@ -1,0 +1,137 @@
+package oracle
+
+import (
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/e2e"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// explained are the paths of all answers with numbers.
+func (o *Oracle) explained() (out []string) {
+	for _, v := range o.vaults {
+		out = append(out, "/api/v1/vaults/"+v.address.Hex(), "/api/v1/queues/withdrawals?vault="+v.address.Hex(), "/api/v1/queues/deposits?vault="+v.address.Hex())
+	}
+	for _, u := range people {
+		if o.user(u) != nil {
+			out = append(out, "/api/v1/users/"+u.Hex())
+		}
+	}
+	return append(out, "/api/v1/queues/withdrawals", "/api/v1/queues/deposits", "/api/v1/settlement/summary", "/api/v1/partner/stats")
+}
+
+// explain walks through the explanation of every number there is, with pages of a size.
+func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int) {
+	a.t.Helper()
+	for _, path := range o.explained() {
+		answer := a.Get(withQuery(path, pinned)).JSON(a.t)
+		for _, n := range e2e.Numbers(path, answer) {
+			numbers++
+			live := a.walkExplanation(path, n, pinned, size, false)
+			both := a.walkExplanation(path, n, pinned, size, true)
+			shown := slices.DeleteFunc(slices.Clone(both), func(e object) bool { return e["state"] == "retracted" })
+			same(a.t, path+n.Field+" with the retracted and without", shown, live)
+			events += len(both)
+		}
+	}
+	return numbers, events
+}
+
+// walkExplanation reads the logs that make a number, page by page, and adds them up.
+func (a *asked) walkExplanation(path string, n e2e.Number, pinned string, size int, retracted bool) (all []object) {
+	a.t.Helper()
+	what := withQuery(fmt.Sprintf("/api/v1/explain?of=%s&field=%s&retracted=%t&pageSize=%d", url.QueryEscape(path), url.QueryEscape(n.Field), retracted, size), pinned)
+	sum := new(big.Int)
+	for number := 1; ; number++ {
+		got := a.Get(what + "&page=" + strconv.Itoa(number)).JSON(a.t)
+		data, meta := got["data"].(object), got["meta"].(object)
+		if want := n.Value; want == nil {
+			same(a.t, what+" value", data["value"], nil)
+		} else {
+			same(a.t, what+" value", data["value"], fmt.Sprint(want))
+		}
+		for _, one := range data["events"].([]any) {
+			e := one.(object)
+			change := sum
+			if data["field"] != "/firstSeen" { // whose one log says the time itself
+				var ok bool
+				if change, ok = new(big.Int).SetString(e["change"].(string), 10); !ok {
+					a.t.Fatalf("%s: the change is %v", what, e["change"])
+				}
+				same(a.t, what+" sum", e["sum"], sum.Add(sum, change).String())
+			}
+			a.isInTheLog(what, e)
+			all = append(all, e)
+		}
+		if !meta["hasNextPage"].(bool) {
+			same(a.t, what+" total", meta["total"], len(all))
+			break
+		}
+	}
+	if live := slices.DeleteFunc(slices.Clone(all), func(e object) bool { return e["state"] != "live" }); len(live) > 0 {
+		same(a.t, what+" last sum", all[len(all)-1]["sum"], fmt.Sprint(n.Value))
+	} else if n.Value != nil {
+		same(a.t, what+" of nothing", fmt.Sprint(n.Value), "0")
+	}
+	if !slices.IsSortedFunc(all, func(x, y object) int { return slices.Compare(place(x), place(y)) }) {
+		a.t.Fatalf("%s: not oldest first: %v", what, all)
+	}
+	return all
+}
+
+// place is where an event stands in the list.
+func place(e object) (out []int) {
+	for _, field := range []string{"blockNumber", "logIndex", "seq"} {
+		n, err := strconv.Atoi(fmt.Sprint(e[field]))
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// isInTheLog compares an event with the record of the log that it names, and where it was
+// retracted, with the record that did.
+func (a *asked) isInTheLog(what string, e object) {
+	a.t.Helper()
+	entry := a.log.Entries[place(e)[2]-1]
+	same(a.t, what+" event", []any{e["blockNumber"], e["txHash"], e["vaultAddress"], e["timestamp"], e["id"]},
+		[]any{dec(entry.Block), entry.Tx.Hex(), entry.Fact.Vault.Hex(), iso(readtest.BlockTime(entry.Block)), fmt.Sprintf("%s-%d", entry.Tx.Hex(), entry.Index)})
+	if e["kind"] != "NavUpdated" {
+		same(a.t, what+" user", e["userAddress"], entry.User.Hex())
+	}
+	taken := slices.IndexFunc(a.log.Entries, func(r readtest.Entry) bool { return r.Retracts == entry.Seq })
+	if taken < 0 {
+		same(a.t, what+" live", []any{e["state"], e["retractedBySeq"], entry.Retracts}, []any{"live", nil, 0})
+		return
+	}
+	same(a.t, what+" retracted", []any{e["state"], e["retractedBySeq"], e["change"], entry.Retracts}, []any{"retracted", dec(uint64(taken + 1)), "0", 0})
+}
+
+// TestExplanationsAddUp: the last sum of every explanation is the number that the answer
+// shows, about random histories with reorganisations, now and at past blocks.
+func TestExplanationsAddUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
+	s := tell(3, func(*story) {})
+	if !s.hasReorganisation() {
+		t.Fatal("the story has no reorganisation")
+	}
+	a := serve(t, s.Log)
+	numbers, events := a.explain(At(s.Log, s.Seq(), 1<<62), "", 100)
+	for block := uint64(12); block < s.head; block += 17 {
+		n, e := a.explain(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block), 2+int(block%9))
+		numbers, events = numbers+n, events+e
+	}
+	t.Logf("%d numbers, %d events", numbers, events)
+	if numbers < 200 || events < 1000 {
+		t.Errorf("%d numbers of %d events: the test proves less than it says", numbers, events)
+	}
+}
