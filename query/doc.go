@@ -4,7 +4,7 @@
 //	httpapi      routes, parameters, errors, cache, gzip, streams: what endpoints have in common
 //	access       who may ask, and how much (PostgreSQL)
 //	pin          which state an answer is about, and the questions about it (ClickHouse)
-//	vaults, users, deposits, withdrawals, settlement, partner
+//	vaults, users, deposits, withdrawals, settlement, partner, events
 //	             one resource each: handler, JSON, and a .sql file for each question
 //	unswept      the deposits that wait for a sweep, for two of these
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)

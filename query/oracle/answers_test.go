@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/query/deposits"
+	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
@@ -24,6 +25,8 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
+	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
+	{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 	{Path: "/api/v1/users", Get: users.List},
 	{Path: "/api/v1/users/{address}", Get: users.Detail},
 	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser},
@@ -98,6 +101,7 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	check("/api/v1/queues/withdrawals?pageSize=100", o.withStatus("queued", nil, false))
 	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
 	check("/api/v1/settlement/summary", o.settlement())
+	a.walkEvents("/api/v1/events?retracted=true", pinned, o.events(nil, true))
 	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
 	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
 }
