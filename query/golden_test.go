@@ -38,6 +38,8 @@ func goldenCases() []goldenCase {
 		{name: "vault", path: "/api/v1/vaults/" + a},
 		{name: "vault_as_of_9", path: "/api/v1/vaults/" + a + "?asOfBlock=9"},
 		{name: "nav", path: "/api/v1/vaults/" + a + "/nav"},
+		{name: "vault_deposits", path: "/api/v1/vaults/" + a + "/deposits?pageSize=2"},
+		{name: "vault_withdrawals", path: "/api/v1/vaults/" + a + "/withdrawals?pageSize=2"},
 		{name: "vault_events", path: "/api/v1/vaults/" + a + "/events?pageSize=3"},
 		{name: "events", path: "/api/v1/events?kind=DepositAccepted,NavUpdated&pageSize=4"},
 		{name: "events_retracted", path: "/api/v1/events?tx=" + tx(13).Hex() + "&retracted=true"},

@@ -20,6 +20,8 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
 		{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 		{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
+		{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
+		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
 		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 		{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 		{Path: "/api/v1/users", Get: users.List},

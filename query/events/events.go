@@ -61,7 +61,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	f.vault = &address
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		if _, ok := p.Vault(address); !ok {
-			return nil, httpapi.NotFound("There is no such vault.")
+			return nil, httpapi.NoSuchVault()
 		}
 		return f.answer(ctx, p)
 	})

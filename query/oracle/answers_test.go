@@ -25,6 +25,8 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
+	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
+	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
 	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 	{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 	{Path: "/api/v1/users", Get: users.List},
@@ -88,6 +90,8 @@ func (a *asked) compare(o *Oracle, pinned string) {
 		path := "/api/v1/vaults/" + v.address.Hex()
 		check(path, o.vaultDetail(v))
 		check(path+"/nav?pageSize=100", o.navs(v))
+		check(path+"/deposits?pageSize=100", o.vaultDeposits(v.address, nil))
+		check(path+"/withdrawals?pageSize=100", o.vaultRequests(v.address, nil))
 		check("/api/v1/queues/withdrawals?pageSize=100&vault="+v.address.Hex(), o.withStatus("queued", inVault(v.address), false))
 		check("/api/v1/queues/deposits?vault="+v.address.Hex(), o.depositQueue(v))
 	}
