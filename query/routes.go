@@ -4,6 +4,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/deposits"
+	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
@@ -20,6 +21,10 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
 		{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 		{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
+		{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
+		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
+		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
+		{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 		{Path: "/api/v1/users", Get: users.List},
 		{Path: "/api/v1/users/{address}", Get: users.Detail},
 		{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser},

@@ -92,7 +92,7 @@ func One(in chainlog.Raw) (f Fact, err error) {
 	default:
 		err = errMangled
 	}
-	if f.Quarantined || f.Kind == VaultKind || f.Kind == DecisionKind {
+	if f.Quarantined || f.Event == contracts.KindWithdrawalsSettled || f.Kind == VaultKind || f.Kind == DecisionKind {
 		f.Raw = in.Value
 	}
 	return f, err

@@ -179,7 +179,7 @@ SELECT {columns}, toInt8(n) AS sign, at, 1, 0 FROM (
 
 func (g *generation) spine(t testing.TB, records []*event.Record) {
 	t.Helper()
-	b := g.batch(t, readmodel.Spine, "seq, sign, retracts, writer, kind, event, boundary, quarantined, passed, block, hash, ts, log_index, payload")
+	b := g.batch(t, readmodel.Spine, "seq, sign, retracts, writer, kind, event, boundary, quarantined, passed, block, hash, ts, vault, user, tx, log_index, payload")
 	for _, r := range records {
 		payload, err := proto.Marshal(r)
 		must(t, err)
@@ -189,11 +189,13 @@ func (g *generation) spine(t testing.TB, records []*event.Record) {
 		if l != nil {
 			number, hash, at, index = l.GetBlockNumber(), l.GetBlockHash(), l.GetBlockTime(), l.GetLogIndex()
 		}
-		if block != nil || l != nil && !quarantined {
+		said, _, _ := oracle.Read(r)
+		vault := common.BytesToAddress(append(l.GetAddress(), r.GetVault().GetAddress()...))
+		if block != nil || l != nil && !quarantined && name != "WithdrawalsSettled" {
 			payload = nil
 		}
 		must(t, b.Append(r.GetSeq(), chainlog.Sign(r), r.GetRetracts(), uint64(1), chainlog.TypeOf(r), name, r.GetBoundary(), quarantined, g.passes(r),
-			number, common.BytesToHash(hash).Bytes(), uint32(at), index, payload))
+			number, common.BytesToHash(hash).Bytes(), uint32(at), vault.Bytes(), ownerOf(said.Event).Bytes(), common.BytesToHash(l.GetTxHash()).Bytes(), index, payload))
 	}
 	must(t, b.Send())
 	g.written = records[len(records)-1].GetSeq()

@@ -63,25 +63,31 @@ func (p *prints) add(e chainlog.Entry, after chainlog.Position, passed []common.
 func rowsOf(e chainlog.Entry, passed []common.Address) map[string]string {
 	name, quarantined := oracle.Named(e.Record)
 	block, at, hash, index, payload, over := uint64(0), uint64(0), []byte(nil), uint32(0), []byte(nil), false
+	var vault, tx []byte
 	switch {
 	case e.GetLog() != nil:
 		l := e.GetLog()
 		block, at, hash, index = l.GetBlockNumber(), l.GetBlockTime(), l.GetBlockHash(), l.GetLogIndex()
-		over = slices.Contains(passed, common.BytesToAddress(l.GetAddress()))
-		if quarantined {
+		vault, tx = l.GetAddress(), l.GetTxHash()
+		over = slices.Contains(passed, common.BytesToAddress(vault))
+		if quarantined || name == "WithdrawalsSettled" {
 			payload = e.Value
 		}
 	case e.GetBlock() != nil:
 		block, at, hash = e.GetBlock().GetNumber(), e.GetBlock().GetTime(), e.GetBlock().GetHash()
 	case e.GetVault() != nil:
-		over = slices.Contains(passed, common.BytesToAddress(e.GetVault().GetAddress()))
+		vault = e.GetVault().GetAddress()
+		over = slices.Contains(passed, common.BytesToAddress(vault))
 		payload = e.Value
 	default:
 		payload = e.Value
 	}
-	out := map[string]string{readmodel.Spine: fmt.Sprintf("%d %d %d %s %s %d %d %d %d %x %d %d %x", e.GetSeq(), chainlog.Sign(e.Record), e.GetRetracts(), chainlog.TypeOf(e.Record), name,
-		bit(e.GetBoundary()), bit(quarantined), bit(over), block, common.BytesToHash(hash), min(at, math.MaxUint32), index, payload)}
-	if l, counts, _ := oracle.Read(e.Record); counts && !over {
+	l, counts, _ := oracle.Read(e.Record)
+	user := ownerOf(l.Event)
+	out := map[string]string{readmodel.Spine: fmt.Sprintf("%d %d %d %s %s %d %d %d %d %x %d %x %x %x %d %x", e.GetSeq(), chainlog.Sign(e.Record), e.GetRetracts(), chainlog.TypeOf(e.Record), name,
+		bit(e.GetBoundary()), bit(quarantined), bit(over), block, common.BytesToHash(hash), min(at, math.MaxUint32),
+		common.BytesToAddress(vault).Bytes(), user[:], common.BytesToHash(tx), index, payload)}
+	if counts && !over {
 		if table, says := factOf(l); table != "" {
 			out[table] = fmt.Sprintf("%d %d %d %x %s %d %d %x %d", e.GetSeq(), chainlog.Sign(e.Record), e.GetRetracts(), l.Vault[:], says, l.Block, l.Time, l.Tx[:], l.Index)
 		}
@@ -114,6 +120,25 @@ func factOf(l oracle.Log) (table, says string) {
 		return readmodel.Sweeps, fmt.Sprintf("%d %d %d", e.FromDepositID, e.ToDepositID, e.Assets)
 	}
 	return "", ""
+}
+
+// ownerOf is the user whom an event is about; zero for none.
+func ownerOf(e contracts.Event) common.Address {
+	switch e := e.(type) {
+	case contracts.DepositAccepted:
+		return e.Owner
+	case contracts.WithdrawalRequested:
+		return e.Owner
+	case contracts.WithdrawalFunded:
+		return e.Owner
+	case contracts.WithdrawalClaimed:
+		return e.Owner
+	case contracts.WithdrawalCancelled:
+		return e.Owner
+	case contracts.WithdrawalExpired:
+		return e.Owner
+	}
+	return common.Address{}
 }
 
 func bit(b bool) int {

@@ -26,7 +26,7 @@ import (
 // with the bytes of a value; 0 for text.
 var layouts = map[string][]layout{
 	readmodel.Spine: {{"seq", 8}, {"sign", 1}, {"retracts", 8}, {"writer", 8}, {"kind", 1}, {"event", 1}, {"boundary", 1}, {"quarantined", 1},
-		{"passed", 1}, {"block", 8}, {"hash", 32}, {"ts", 4}, {"log_index", 4}, {"payload", 0}},
+		{"passed", 1}, {"block", 8}, {"hash", 32}, {"ts", 4}, {"vault", 20}, {"user", 20}, {"tx", 32}, {"log_index", 4}, {"payload", 0}},
 	readmodel.Deposits: {{"seq", 8}, {"sign", 1}, {"retracts", 8}, {"writer", 8}, {"vault", 20}, {"deposit_id", 8}, {"user", 20}, {"sender", 20},
 		{"partner", 4}, {"assets", 32}, {"shares", 32}, {"block", 8}, {"ts", 4}, {"tx", 32}, {"log_index", 4}},
 	readmodel.WithdrawalEvents: {{"seq", 8}, {"sign", 1}, {"retracts", 8}, {"writer", 8}, {"vault", 20}, {"request_index", 8}, {"kind", 1}, {"user", 20},
@@ -153,6 +153,9 @@ func (r *rows) spine(f *decode.Fact, passed bool) {
 	r.u64(f.Log.Block)
 	r.bytes(f.Hash[:])
 	r.u32(f.Log.Time)
+	r.bytes(f.Log.Vault[:])
+	r.bytes(f.Args.Owner[:])
+	r.bytes(f.Log.Tx[:])
 	r.u32(f.Log.Index)
 	r.text(string(f.Raw))
 }

@@ -1,8 +1,8 @@
-// Package deposits answers about deposits: those of a user, those through a partner,
-// and the queue of those that no sweep has reached.
+// Package deposits answers about deposits: those of a user, of a vault, those through a
+// partner, and the queue of those that no sweep has reached.
 //
 // All of it is read out of facts. A list is read newest first, in the order in which
-// the rows of a user or a partner lie together, and reading stops at the end of the
+// the rows of a user, a vault or a partner lie together, and reading stops at the end of the
 // page, so that somebody with a million deposits costs what anybody costs. How long
 // the list is, is the sum of the signs of the same rows; of a partner it stands in the
 // partner's running totals. When a deposit was swept is what the first sweep says
@@ -26,6 +26,10 @@ var (
 	sqlUser string
 	//go:embed user_count.sql
 	sqlUserCount string
+	//go:embed vault.sql
+	sqlVault string
+	//go:embed vault_count.sql
+	sqlVaultCount string
 	//go:embed partner.sql
 	sqlPartner string
 	//go:embed partner_count.sql
@@ -81,7 +85,28 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 		var total int64
 		err := pin.Together(
 			func() (err error) { out, err = list(ctx, p, sqlUser, args); return },
-			func() (err error) { total, err = countOfUser(ctx, p, args); return },
+			func() (err error) { total, err = count(ctx, p, sqlUserCount, args); return },
+		)
+		if err != nil {
+			return nil, err
+		}
+		return r.List(out, page, total), nil
+	})
+}
+
+// OfVault is a page of a vault's deposits, newest first, as the vault numbers them.
+func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		if _, known := p.Vault(vault); !known {
+			return nil, httpapi.NoSuchVault()
+		}
+		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		var out []depositJSON
+		var total int64
+		err := pin.Together(
+			func() (err error) { out, err = list(ctx, p, sqlVault, args); return },
+			func() (err error) { total, err = count(ctx, p, sqlVaultCount, args); return },
 		)
 		if err != nil {
 			return nil, err
@@ -108,11 +133,12 @@ func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-func countOfUser(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error) {
+// count is the answer to a question for how many deposits there are, put to facts.
+func count(ctx context.Context, p *pin.Pin, question string, args pin.Args) (int64, error) {
 	type row struct {
 		Total int64 `ch:"total"`
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlUserCount, args)
+	r, _, err := pin.AskOne[row](ctx, p, question, args)
 	return r.Total, err
 }
 

@@ -60,6 +60,9 @@ func NotFound(message string) *Failure {
 	return &Failure{Status: http.StatusNotFound, Code: CodeNotFound, Message: message}
 }
 
+// NoSuchVault is that a path names a vault that there is not.
+func NoSuchVault() error { return NotFound("There is no such vault.") }
+
 // InvalidParameter is 400 with all that is wrong.
 func InvalidParameter(faults ...Fault) *Failure {
 	return &Failure{Status: http.StatusBadRequest, Code: CodeInvalidParameter,

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/hex"
 	"errors"
 	"math"
 	"net/url"
@@ -78,13 +79,31 @@ func (p *Params) Address(field, value string) common.Address {
 }
 
 // Vault is the filter vault; nil when absent.
-func (p *Params) Vault() *common.Address {
-	value := p.Get("vault")
+func (p *Params) Vault() *common.Address { return p.Filter("vault") }
+
+// Filter is an address that a list is to be about; nil when absent.
+func (p *Params) Filter(field string) *common.Address {
+	value := p.Get(field)
 	if value == "" {
 		return nil
 	}
-	address := p.Address("vault", value)
+	address := p.Address(field, value)
 	return &address
+}
+
+// Hash reads a hash, 0x and 64 hex digits in any case; nil when absent.
+func (p *Params) Hash(field string) *common.Hash {
+	value := p.Get(field)
+	if value == "" {
+		return nil
+	}
+	b, err := hex.DecodeString(strings.TrimPrefix(value, "0x"))
+	if err != nil || len(value) != 2+2*common.HashLength || len(b) != common.HashLength {
+		p.Fault(field, "must be 0x and 64 hexadecimal digits")
+		return nil
+	}
+	hash := common.Hash(b)
+	return &hash
 }
 
 // Page is a part of a list: the Number-th (from 1) of Size entries.
@@ -96,12 +115,17 @@ func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
 // Page reads page and pageSize.
 func (p *Params) Page() Page {
 	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
-	size := p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100")
+	size := uint64(p.PageSize())
 	if number > maxReach/size {
 		p.Fault("page", "page x pageSize must not be above 100000; narrow the list by its filters")
 		number = 1
 	}
 	return Page{int(number), int(size)}
+}
+
+// PageSize reads pageSize alone, of a list whose pages have no numbers.
+func (p *Params) PageSize() int {
+	return int(p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100"))
 }
 
 // Integer reads a whole number from lowest to highest.

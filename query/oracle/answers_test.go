@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/query/deposits"
+	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
@@ -25,6 +26,10 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
+	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
+	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
+	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
+	{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 	{Path: "/api/v1/users", Get: users.List},
 	{Path: "/api/v1/users/{address}", Get: users.Detail},
 	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser},
@@ -87,6 +92,8 @@ func (a *asked) compare(o *Oracle, pinned string) {
 		path := "/api/v1/vaults/" + v.address.Hex()
 		check(path, o.vaultDetail(v))
 		check(path+"/nav?pageSize=100", o.navs(v))
+		check(path+"/deposits?pageSize=100", o.vaultDeposits(v.address, nil))
+		check(path+"/withdrawals?pageSize=100", o.vaultRequests(v.address, nil))
 		check("/api/v1/queues/withdrawals?pageSize=100&vault="+v.address.Hex(), o.withStatus("queued", inVault(v.address), false))
 		check("/api/v1/queues/deposits?vault="+v.address.Hex(), o.depositQueue(v))
 	}
@@ -100,6 +107,7 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	check("/api/v1/queues/withdrawals?pageSize=100", o.withStatus("queued", nil, false))
 	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
 	check("/api/v1/settlement/summary", o.settlement())
+	a.walkEvents("/api/v1/events?retracted=true", pinned, o.events(nil, true))
 	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
 	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
 }

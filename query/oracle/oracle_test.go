@@ -19,8 +19,10 @@ import (
 
 // Oracle answers about one state.
 type Oracle struct {
-	live   []readtest.Entry // in the order of the log
-	now    uint32           // time of the newest block
+	live   []readtest.Entry  // in the order of the log, those that count
+	logs   []readtest.Entry  // those that anything was ever said by, in the order of the log
+	gone   map[uint64]uint64 // which of them were taken back, and by which record
+	now    uint32            // time of the newest block
 	vaults []vault
 }
 
@@ -33,7 +35,20 @@ type vault struct {
 // At gives the oracle of a log's state at a seq and up to a block, which must have an
 // indexed block.
 func At(l *readtest.Log, seq, block uint64) *Oracle {
-	o := &Oracle{live: l.Live(seq, block)}
+	o := &Oracle{gone: map[uint64]uint64{}}
+	for _, e := range l.Live(seq, block) {
+		if !e.Quarantined {
+			o.live = append(o.live, e)
+		}
+	}
+	for _, e := range l.Entries[:seq] {
+		switch {
+		case e.Retracts != 0:
+			o.gone[e.Retracts] = e.Seq
+		case e.Block <= block && e.Kind != readtest.Block && e.Kind != readtest.Vault:
+			o.logs = append(o.logs, e)
+		}
+	}
 	for _, e := range o.live {
 		if e.Kind == readtest.Block {
 			o.now = max(o.now, readtest.BlockTime(e.Block))

@@ -34,7 +34,7 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 	var deposits, requests, swept uint64
 	for _, e := range s.Live(s.Seq(), 1<<62) {
 		switch {
-		case e.Fact.Vault != vault:
+		case e.Fact.Vault != vault || e.Quarantined:
 		case e.Kind == readtest.Deposit:
 			deposits++
 		case e.Kind == readtest.Request:
@@ -72,6 +72,11 @@ func (s *story) logs(vault common.Address, block uint64, index *uint32) []readte
 			f.Price++
 			*index++
 			f.Index = *index
+			out = append(out, f) // and one that cannot be counted, and a settlement
+			*index++
+			out = append(out, readtest.Fact{Kind: readtest.Deposit, Quarantined: true, Vault: vault, Block: block, Index: *index, Tx: f.Tx})
+			*index++
+			f.Kind, f.Index = readtest.Settlement, *index
 		case 9:
 			if swept > 1 && s.pick(3) == 0 { // a range that was swept before
 				f.Kind, f.ID, f.To = readtest.Sweep, 1, swept

@@ -19,7 +19,7 @@ import (
 
 // Args are the values of a question by the name that it has for them: {name:Type}. They
 // are of the types uint64, uint32, int64, common.Address (for FixedString(20)),
-// []uint64, and string for words of our own.
+// common.Hash (for FixedString(32)), []uint64, and string for words of our own.
 type Args map[string]any
 
 // Ask puts a question to the generation of a pin and scans its rows by their `ch` tags.
@@ -122,11 +122,9 @@ func written(value any) (string, bool) {
 	case int64:
 		return strconv.FormatInt(v, 10), true
 	case common.Address:
-		var b strings.Builder
-		for _, c := range v {
-			fmt.Fprintf(&b, `\x%02x`, c)
-		}
-		return b.String(), true
+		return bytesWritten(v[:]), true
+	case common.Hash:
+		return bytesWritten(v[:]), true
 	case []uint64:
 		texts := make([]string, len(v))
 		for i, n := range v {
@@ -137,6 +135,14 @@ func written(value any) (string, bool) {
 		return v, ownWord(v)
 	}
 	return "", false
+}
+
+func bytesWritten(bytes []byte) string {
+	var b strings.Builder
+	for _, c := range bytes {
+		fmt.Fprintf(&b, `\x%02x`, c)
+	}
+	return b.String()
 }
 
 // ownWord tells whether a text is a word of ours, which needs no escapes: of a-z and _.

@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -218,11 +220,11 @@ func (g *Generation) writeCursor(table string, sign int8, seq uint64, fence read
 // eventNames are what the contracts call what their logs say.
 var eventNames = map[Kind]string{
 	Deposit: "DepositAccepted", Request: "WithdrawalRequested", Funding: "WithdrawalFunded", Claim: "WithdrawalClaimed",
-	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept",
+	Cancel: "WithdrawalCancelled", Expiry: "WithdrawalExpired", Nav: "NavUpdated", Sweep: "DepositsSwept", Settlement: "WithdrawalsSettled",
 }
 
 var columns = map[string]string{
-	readmodel.Spine:            "seq, sign, retracts, writer, kind, event, boundary, quarantined, passed, block, hash, ts, log_index, payload",
+	readmodel.Spine:            "seq, sign, retracts, writer, kind, event, boundary, quarantined, passed, block, hash, ts, vault, user, tx, log_index, payload",
 	readmodel.Deposits:         "seq, sign, retracts, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index",
 	readmodel.WithdrawalEvents: "seq, sign, retracts, writer, vault, request_index, kind, user, receiver, partner, shares, assets, expires_ts, block, ts, tx, log_index",
 	readmodel.Navs:             "seq, sign, retracts, writer, vault, nav_per_share, total_assets, total_supply, block, ts, tx, log_index",
@@ -248,14 +250,47 @@ func spineRow(e Entry, chainID uint64) []any {
 			panic(err)
 		}
 		payload = string(b)
+	case Settlement:
+		payload = settlement(e, chainID)
 	}
-	return []any{e.Seq, e.sign(), e.Retracts, Writer, kind, eventNames[e.Kind], e.Boundary, false, e.Passed, e.Block, make([]byte, 32), ts, e.Index, payload}
+	vault, user := e.Fact.Vault, e.User
+	if e.Kind == Vault {
+		vault = common.BytesToAddress(e.Meta.Address)
+	}
+	if e.Quarantined || !ofUser[e.Kind] {
+		user = common.Address{}
+	}
+	return []any{e.Seq, e.sign(), e.Retracts, Writer, kind, eventNames[e.Kind], e.Boundary, e.Quarantined, e.Passed, e.Block, make([]byte, 32), ts, vault.Bytes(), user.Bytes(), e.Tx.Bytes(), e.Index, payload}
+}
+
+// ofUser are the kinds of facts that name a user.
+var ofUser = map[Kind]bool{Deposit: true, Request: true, Funding: true, Claim: true, Cancel: true, Expiry: true}
+
+// settlement is the record of a log that no table of facts has.
+func settlement(e Entry, chainID uint64) string {
+	n := big.NewInt
+	topics, data, err := contracts.Encode(contracts.WithdrawalsSettled{SettlementID: n(int64(e.ID)), RequestCount: n(1), Shares: n(e.Shares), Assets: n(e.Assets), NavPerShare: n(e.Price)})
+	if err != nil {
+		panic(err)
+	}
+	l := &event.Log{Address: e.Fact.Vault.Bytes(), Data: data, BlockNumber: e.Block, BlockTime: uint64(BlockTime(e.Block)), TxHash: e.Tx.Bytes(), LogIndex: e.Index}
+	for _, topic := range topics {
+		l.Topics = append(l.Topics, topic.Bytes())
+	}
+	b, err := proto.Marshal(&event.Record{Seq: e.Seq, Retracts: e.Retracts, ChainId: chainID, Fact: &event.Record_Log{Log: l}})
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }
 
 // requestKinds are what withdrawal_events calls its facts.
 var requestKinds = map[Kind]string{Request: "requested", Funding: "funded", Claim: "claimed", Cancel: "cancelled", Expiry: "expired"}
 
 func factRow(e Entry) (table string, row []any) {
+	if e.Quarantined {
+		return "", nil
+	}
 	start := []any{e.Seq, e.sign(), e.Retracts, Writer, e.Fact.Vault.Bytes()}
 	end := []any{e.Block, BlockTime(e.Block), e.Tx.Bytes(), e.Index}
 	n := big.NewInt

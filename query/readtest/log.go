@@ -33,6 +33,8 @@ const (
 	Expiry  Kind = "expiry"
 	Nav     Kind = "nav"
 	Sweep   Kind = "sweep"
+	// Settlement closes the fundings of its transaction.
+	Settlement Kind = "settlement"
 )
 
 // Fact is what a log, a block or a vault record says; only the fields of its kind are
@@ -44,12 +46,13 @@ type Fact struct {
 	Partner        uint32
 	ID, To         uint64 // deposit id, request index, first of a sweep; last of a sweep
 	Assets, Shares int64
-	Price, Supply  int64 // of a NAV
+	Price, Supply  int64 // of a NAV; Price of a settlement too
 	Expires        uint64
 	Block          uint64
 	Index          uint32
 	Tx             common.Hash
 	Meta           *event.Vault
+	Quarantined    bool // a log that cannot be counted
 	Passed         bool // of a vault that the generation does not know
 }
 

@@ -116,7 +116,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
-			return nil, noSuchVault()
+			return nil, httpapi.NoSuchVault()
 		}
 		var newest *nav
 		var stats statsJSON
@@ -141,7 +141,7 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
-			return nil, noSuchVault()
+			return nil, httpapi.NoSuchVault()
 		}
 		type count struct {
 			Total int64 `ch:"total"`
@@ -163,8 +163,6 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 		return r.List(out, page, n.Total), nil
 	})
 }
-
-func noSuchVault() error { return httpapi.NotFound("There is no such vault.") }
 
 // newestNav is the newest NAV of a vault, nil for none.
 func newestNav(ctx context.Context, p *pin.Pin, vault common.Address) (*nav, error) {

@@ -1,4 +1,4 @@
-// Package withdrawals answers about withdrawal requests: those of a user, and the queue
+// Package withdrawals answers about withdrawal requests: those of a user, of a vault, and the queue
 // of those that wait or can be claimed.
 //
 // What a request has come to is not written down anywhere: it is the fold of its
@@ -7,9 +7,13 @@
 //
 //	list of a user or the queue ──▶ keys of a page ──▶ their events ──▶ what each has come to
 //	                        └─────▶ how many there are
+//
+// Those of a vault are named by their indexes, which are the order of the events, so that
+// table is asked itself.
 package withdrawals
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"slices"
@@ -25,6 +29,10 @@ var (
 	sqlUser string
 	//go:embed user_count.sql
 	sqlUserCount string
+	//go:embed vault.sql
+	sqlVault string
+	//go:embed vault_count.sql
+	sqlVaultCount string
 	//go:embed queue.sql
 	sqlQueue string
 	//go:embed queue_count.sql
@@ -37,6 +45,39 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	user := r.PathAddress()
 	status := r.Params.OneOf("status", "any", queued, claimed, cancelled)
 	return answer(r, list{sqlUser, sqlUserCount, true}, pin.Args{"user": user, "status": status})
+}
+
+// OfVault is a page of a vault's requests, newest first, as the vault numbers them.
+func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+	vault, page, span := r.PathAddress(), r.Params.Page(), r.Params.Span()
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		if _, known := p.Vault(vault); !known {
+			return nil, httpapi.NoSuchVault()
+		}
+		type count struct {
+			Total int64 `ch:"total"`
+		}
+		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		var requests []request
+		var n count
+		var now uint64
+		err := pin.Together(
+			func() (err error) {
+				keys, err := pin.Ask[key](ctx, p, sqlVault, args)
+				if err == nil {
+					requests, err = read(ctx, p, keys)
+				}
+				return err
+			},
+			func() (err error) { n, _, err = pin.AskOne[count](ctx, p, sqlVaultCount, args); return },
+			func() (err error) { now, err = p.Now(ctx); return },
+		)
+		if err != nil {
+			return nil, err
+		}
+		slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(b.asked.Index, a.asked.Index) })
+		return r.List(written(requests, p, now), page, n.Total), nil
+	})
 }
 
 // Queue is a page of the requests that wait or can be claimed, oldest first, of all
@@ -69,10 +110,15 @@ func answer(r *httpapi.Request, l list, args pin.Args) (*httpapi.Answer, error) 
 		if l.newestFirst {
 			slices.Reverse(requests)
 		}
-		out := make([]requestJSON, len(requests))
-		for i := range requests {
-			out[i] = requests[i].json(p, now)
-		}
-		return r.List(out, page, total), nil
+		return r.List(written(requests, p, now), page, total), nil
 	})
+}
+
+// written are some requests as answers have them.
+func written(requests []request, p *pin.Pin, now uint64) []requestJSON {
+	out := make([]requestJSON, len(requests))
+	for i := range requests {
+		out[i] = requests[i].json(p, now)
+	}
+	return out
 }

@@ -262,7 +262,7 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 // FoldVersion numbers what the fold makes of a log: it is raised with any change
 // that gives other rows for the same records, for a generation is one fold and
 // never continued by another.
-const FoldVersion = 3
+const FoldVersion = 4
 
 // Schema names the set of tables that this binary reads and writes: a hash of
 // their definitions and of the version of the fold that fills them, kept in the

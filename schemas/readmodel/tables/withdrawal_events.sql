@@ -20,6 +20,7 @@ CREATE TABLE withdrawal_events (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
+  INDEX made block TYPE minmax GRANULARITY 1,
   PROJECTION by_user (
     SELECT user, block, log_index, seq, sign, kind, vault, request_index, assets
     ORDER BY user, block, log_index, seq

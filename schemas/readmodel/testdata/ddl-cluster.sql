@@ -4,7 +4,9 @@ CREATE DATABASE IF NOT EXISTS navlog_g7 ON CLUSTER main ENGINE = Atomic;
 -- missing and nothing is doubled. It is the commit point: the rows of a unit go into all other tables first and into this
 -- one last, so that its newest seq is the state that may be served. Block records say how far the chain is indexed and
 -- what time it is there (hash is theirs); payload is the whole protobuf record where no other table holds what it says:
--- vault, decision, and logs that cannot be counted (quarantined). passed: the record is of a vault that joined after this
+-- vault, decision, WithdrawalsSettled, and logs that cannot be counted (quarantined). The newest logs, whatever they say,
+-- are read backwards in its order; vault, user (zero where a log has none) and tx say which of them are asked for, and
+-- the index where few of them are. passed: the record is of a vault that joined after this
 -- generation was derived; no other table has it, and the next generation will.
 CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   seq UInt64 CODEC(Delta, LZ4),
@@ -21,8 +23,12 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   block UInt64 CODEC(Delta, LZ4),
   hash FixedString(32),
   ts UInt32 CODEC(Delta, LZ4),
+  vault FixedString(20),
+  user FixedString(20),
+  tx FixedString(32),
   log_index UInt32,
-  payload String
+  payload String,
+  INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (kind, block) ORDER BY (kind, block, seq)
 SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;
@@ -81,6 +87,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.withdrawal_events ON CLUSTER main (
   ts UInt32 CODEC(Delta, LZ4),
   tx FixedString(32),
   log_index UInt32,
+  INDEX made block TYPE minmax GRANULARITY 1,
   PROJECTION by_user (
     SELECT user, block, log_index, seq, sign, kind, vault, request_index, assets
     ORDER BY user, block, log_index, seq

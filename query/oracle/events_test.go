@@ -1,0 +1,177 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// eventNames are the kinds of events.
+var eventNames = map[readtest.Kind]string{
+	readtest.Deposit: "DepositAccepted", readtest.Request: "WithdrawalRequested", readtest.Funding: "WithdrawalFunded", readtest.Claim: "WithdrawalClaimed",
+	readtest.Cancel: "WithdrawalCancelled", readtest.Expiry: "WithdrawalExpired", readtest.Nav: "NavUpdated", readtest.Sweep: "DepositsSwept",
+	readtest.Settlement: "WithdrawalsSettled",
+}
+
+// events are the logs that keep lets through, newest first: those of the chain, or all
+// that there ever were.
+func (o *Oracle) events(keep func(readtest.Entry) bool, all bool) []any {
+	logs := slices.Clone(o.logs)
+	slices.SortFunc(logs, func(a, b readtest.Entry) int { return cmp.Or(inChain(b, a), cmp.Compare(b.Seq, a.Seq)) })
+	out := []any{}
+	for _, e := range logs {
+		if (keep == nil || keep(e)) && (all || o.gone[e.Seq] == 0) {
+			out = append(out, o.event(e))
+		}
+	}
+	return out
+}
+
+func (o *Oracle) event(e readtest.Entry) object {
+	out := object{
+		"id": fmt.Sprintf("%s-%d", e.Tx.Hex(), e.Index), "seq": dec(e.Seq), "kind": eventNames[e.Kind], "vaultAddress": e.Fact.Vault.Hex(), "vaultName": o.name(e.Fact.Vault),
+		"blockNumber": dec(e.Block), "timestamp": iso(readtest.BlockTime(e.Block)), "txHash": e.Tx.Hex(), "logIndex": e.Index,
+		"userAddress": nil, "partnerId": nil, "depositId": nil, "requestIndex": nil, "assets": nil, "shares": nil,
+		"navPerShare": nil, "totalAssets": nil, "totalSupply": nil, "fromId": nil, "toId": nil, "state": "live", "retractedBySeq": nil,
+	}
+	switch {
+	case e.Quarantined:
+		out["state"] = "quarantined"
+	case e.Kind == readtest.Nav:
+		out["navPerShare"], out["totalAssets"], out["totalSupply"] = dec(e.Price), dec(e.Assets), dec(e.Supply)
+	case e.Kind == readtest.Sweep:
+		out["fromId"], out["toId"], out["assets"] = dec(e.ID), dec(e.To), dec(e.Assets)
+	case e.Kind == readtest.Settlement:
+		out["assets"], out["shares"], out["navPerShare"] = dec(e.Assets), dec(e.Shares), dec(e.Price)
+	default:
+		out["userAddress"], out["shares"] = e.User.Hex(), dec(e.Shares)
+		if e.Kind != readtest.Cancel && e.Kind != readtest.Expiry {
+			out["assets"] = dec(e.Assets)
+		}
+		if e.Kind == readtest.Deposit {
+			out["depositId"] = dec(e.ID)
+		} else {
+			out["requestIndex"] = dec(e.ID)
+		}
+		if e.Partner != 0 && (e.Kind == readtest.Deposit || e.Kind == readtest.Request) {
+			out["partnerId"] = e.Partner
+		}
+		if e.Kind != readtest.Deposit && e.Kind != readtest.Request {
+			out["shares"] = "0" // readtest keeps those of a request alone
+		}
+	}
+	if by := o.gone[e.Seq]; by != 0 {
+		out["state"], out["retractedBySeq"] = "retracted", dec(by)
+	}
+	return out
+}
+
+// walkEvents reads a list of events to its end, by pages that begin and end anywhere.
+func (a *asked) walkEvents(path, pinned string, want []any) {
+	a.t.Helper()
+	path = withQuery(path, pinned)
+	for size, next := 3, ""; ; size = min(8*size-1, 100) {
+		page := withQuery(path, fmt.Sprintf("pageSize=%d&before=%s", size, next))
+		got := a.Get(page).JSON(a.t)
+		n := min(size, len(want))
+		same(a.t, page, got["data"], want[:n])
+		want = want[n:]
+		meta := got["meta"].(object)
+		same(a.t, page+" has another page", []any{meta["hasNextPage"], meta["next"] != nil, meta["pageSize"]}, []any{len(want) > 0, len(want) > 0, size})
+		if len(want) == 0 {
+			return
+		}
+		next = meta["next"].(string)
+	}
+}
+
+// TestEventsByFilters: each filter, alone and with others, in a history with reorganisations.
+func TestEventsByFilters(t *testing.T) {
+	s := tell(3, func(*story) {})
+	if !s.hasReorganisation() {
+		t.Fatal("the story has no reorganisation")
+	}
+	a := serve(t, s.Log)
+	a.compareEvents(At(s.Log, s.Seq(), 1<<62), "")
+	a.compareEvents(At(s.Log, s.Seq(), s.head-9), fmt.Sprintf("asOfBlock=%d", s.head-9))
+}
+
+// compareEvents asks for events by each filter.
+func (a *asked) compareEvents(o *Oracle, pinned string) {
+	a.t.Helper()
+	a.walkEvents("/api/v1/events", pinned, o.events(nil, false))
+	for _, v := range o.vaults {
+		a.walkEvents("/api/v1/vaults/"+v.address.Hex()+"/events", pinned, o.events(inVault(v.address), false))
+	}
+	for _, u := range []common.Address{readtest.Alice, readtest.Bob} {
+		of := func(e readtest.Entry) bool {
+			return e.User == u && !slices.Contains([]readtest.Kind{readtest.Nav, readtest.Sweep, readtest.Settlement}, e.Kind)
+		}
+		a.walkEvents("/api/v1/events?user="+u.Hex(), pinned, o.events(of, false))
+		a.walkEvents("/api/v1/events?retracted=true&user="+u.Hex(), pinned, o.events(of, true))
+		a.walkEvents("/api/v1/events?kind=DepositAccepted,WithdrawalRequested&vault="+readtest.VaultB.Hex()+"&user="+u.Hex(), pinned, o.events(func(e readtest.Entry) bool {
+			return of(e) && e.Fact.Vault == readtest.VaultB && (e.Kind == readtest.Deposit || e.Kind == readtest.Request)
+		}, false))
+	}
+	for kind, name := range eventNames {
+		a.walkEvents("/api/v1/events?retracted=true&kind="+name, pinned, o.events(func(e readtest.Entry) bool { return e.Kind == kind }, true))
+	}
+	for i := 0; i < len(o.logs); i += 1 + len(o.logs)/4 {
+		at := o.logs[i]
+		a.walkEvents("/api/v1/events?retracted=true&tx="+at.Tx.Hex(), pinned, o.events(func(e readtest.Entry) bool { return e.Tx == at.Tx }, true))
+		from := readtest.BlockTime(at.Block)
+		a.walkEvents(fmt.Sprintf("/api/v1/events?from=%d&to=%d", from, from+60), pinned, o.events(func(e readtest.Entry) bool {
+			return readtest.BlockTime(e.Block) >= from && readtest.BlockTime(e.Block) <= from+60
+		}, false))
+	}
+}
+
+// TestEventsThereAndBack: a log that came back is two events, of which the first was
+// taken back, and so is what stood in its place meanwhile.
+func TestEventsThereAndBack(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	deposit := func(user common.Address, tx byte) readtest.Fact {
+		return readtest.Fact{Kind: readtest.Deposit, Vault: readtest.VaultA, User: user, Other: user, Partner: 7, ID: 1, Assets: 5, Shares: 4, Block: 3, Tx: readtest.Tx(tx)}
+	}
+	nav := readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 3, Tx: readtest.Tx(2)}
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
+	l.Append(deposit(readtest.Alice, 1), readtest.BlockRecord(3)) // A
+	l.Retract(2)
+	l.Append(nav, readtest.BlockRecord(3)) // B
+	l.Retract(2)
+	l.Append(deposit(readtest.Alice, 1), readtest.BlockRecord(3)) // A again
+	a := serve(t, l)
+	o := At(l, l.Seq(), 1<<62)
+	for _, query := range []string{"", "user=" + readtest.Alice.Hex(), "tx=" + readtest.Tx(1).Hex(), "kind=DepositAccepted"} {
+		a.walkEvents(withQuery("/api/v1/events", query), "", []any{o.event(l.Entries[10])})
+	}
+	a.walkEvents("/api/v1/events?kind=NavUpdated", "", []any{})
+	a.walkEvents("/api/v1/events?retracted=true", "", []any{o.event(l.Entries[10]), o.event(l.Entries[6]), o.event(l.Entries[2])})
+	a.walkEvents("/api/v1/events", "asOfBlock=2", []any{})
+	same(t, "what took them back", []any{o.event(l.Entries[6])["retractedBySeq"], o.event(l.Entries[2])["retractedBySeq"]}, []any{"10", "6"})
+}
+
+// TestWrongQuestionsForEvents: what is not understood is refused, and what names nothing
+// gives nothing.
+func TestWrongQuestionsForEvents(t *testing.T) {
+	a := serve(t, readtest.SmallChain())
+	for _, query := range []string{
+		"kind=Deposit", "kind=NavUpdated,", "kind=NavUpdated,NavUpdated", "kind=Unknown", "retracted=yes", "tx=0x12", "tx=" + readtest.Tx(1).Hex()[2:] + "00",
+		"before=x", "before=AAAA!", "before=AAAAAA", "before=AAA=", "before=gAAAAA", "before=____________________", "pageSize=0", "pageSize=101", "from=x",
+	} {
+		a.Get("/api/v1/events?"+query).Failed(t, 400, "INVALID_PARAMETER")
+	}
+	for _, query := range []string{"user=0x12", "vault=0x12"} {
+		a.Get("/api/v1/events?"+query).Failed(t, 400, "INVALID_ADDRESS")
+	}
+	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/events").Failed(t, 404, "NOT_FOUND")
+	zero := common.Hash{}.Hex()
+	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "vault=" + readtest.Nobody.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
+		same(t, query, a.Get("/api/v1/events?"+query).Data(t), []any{})
+	}
+}
