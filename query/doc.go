@@ -6,7 +6,8 @@
 //	pin          which state an answer is about, and the questions about it (ClickHouse)
 //	vaults, users, deposits, withdrawals, settlement, partner
 //	             one resource each: handler, JSON, and a .sql file for each question
-//	unswept      the deposits that wait for a sweep, for two of these
+//	unswept, navs
+//	             the deposits that wait for a sweep, and NAV updates, each for two of these
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
 //	health       /healthz, /readyz, /status; docs: the page about the API
 //	readtest, oracle
