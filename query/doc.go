@@ -4,7 +4,7 @@
 //	httpapi      routes, parameters, errors, cache, gzip, streams: what endpoints have in common
 //	access       who may ask, and how much (PostgreSQL)
 //	pin          which state an answer is about, and the questions about it (ClickHouse)
-//	vaults, users, deposits, withdrawals, settlement, partner
+//	vaults, series, users, deposits, withdrawals, settlement, partner
 //	             one resource each: handler, JSON, and a .sql file for each question
 //	unswept, navs
 //	             the deposits that wait for a sweep, and NAV updates, each for two of these

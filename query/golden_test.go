@@ -38,6 +38,7 @@ func goldenCases() []goldenCase {
 		{name: "vault", path: "/api/v1/vaults/" + a},
 		{name: "vault_as_of_9", path: "/api/v1/vaults/" + a + "?asOfBlock=9"},
 		{name: "nav", path: "/api/v1/vaults/" + a + "/nav"},
+		{name: "series", path: "/api/v1/vaults/" + a + "/series?interval=day"},
 		{name: "users", path: "/api/v1/users"},
 		{name: "user", path: "/api/v1/users/" + alice.Hex()},
 		{name: "user_deposits", path: "/api/v1/users/" + alice.Hex() + "/deposits"},

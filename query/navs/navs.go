@@ -42,9 +42,10 @@ type JSON struct {
 	LogIndex     uint32 `json:"logIndex"`
 }
 
-// Newest is the newest NAV of a vault, nil for none. The error is a *pin.Error.
-func Newest(ctx context.Context, p *pin.Pin, vault common.Address) (*Nav, error) {
-	n, ok, err := pin.AskOne[Nav](ctx, p, sqlNewest, pin.Args{"vault": vault})
+// Newest is the newest NAV of a vault whose block's time is not after one, in Unix
+// seconds; nil for none. The error is a *pin.Error.
+func Newest(ctx context.Context, p *pin.Pin, vault common.Address, at int64) (*Nav, error) {
+	n, ok, err := pin.AskOne[Nav](ctx, p, sqlNewest, pin.Args{"vault": vault, "at": at})
 	if err != nil || !ok {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ package vaults
 import (
 	"context"
 	_ "embed"
+	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -71,7 +72,7 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
 		for i := range vaults {
 			asking[i] = func() error {
-				nav, err := navs.Newest(ctx, p, vaults[i].Address)
+				nav, err := navs.Newest(ctx, p, vaults[i].Address, math.MaxInt64)
 				out[i] = describe(p, &vaults[i], nav)
 				return err
 			}
@@ -95,7 +96,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 		var newest *navs.Nav
 		var stats statsJSON
 		err := pin.Together(
-			func() (err error) { newest, err = navs.Newest(ctx, p, address); return },
+			func() (err error) { newest, err = navs.Newest(ctx, p, address, math.MaxInt64); return },
 			func() (err error) { stats.UserCount, err = countUsers(ctx, p, address); return },
 			func() (err error) { stats.PendingWithdrawals, err = countPending(ctx, p, address); return },
 			func() (err error) { stats.LastSweepAt, err = lastSweep(ctx, p, address); return },
