@@ -237,7 +237,7 @@ func (e Entry) sign() int8 {
 }
 
 func spineRow(e Entry, chainID uint64) []any {
-	kind, ts, payload := "log", BlockTime(e.Block), ""
+	kind, ts, payload := "log", e.At(), ""
 	switch e.Kind {
 	case Block:
 		kind = "block"
@@ -257,7 +257,7 @@ var requestKinds = map[Kind]string{Request: "requested", Funding: "funded", Clai
 
 func factRow(e Entry) (table string, row []any) {
 	start := []any{e.Seq, e.sign(), e.Retracts, Writer, e.Fact.Vault.Bytes()}
-	end := []any{e.Block, BlockTime(e.Block), e.Tx.Bytes(), e.Index}
+	end := []any{e.Block, e.At(), e.Tx.Bytes(), e.Index}
 	n := big.NewInt
 	switch e.Kind {
 	case Deposit:
