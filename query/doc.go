@@ -4,10 +4,11 @@
 //	httpapi      routes, parameters, errors, cache, gzip, streams: what endpoints have in common
 //	access       who may ask, and how much (PostgreSQL)
 //	pin          which state an answer is about, and the questions about it (ClickHouse)
-//	vaults, users, deposits, withdrawals, settlement, partner, events, statements
+//	vaults, series, users, deposits, withdrawals, settlement, partner, events, statements
 //	             one resource each: handler, JSON, and a .sql file for each question
 //	explain      any number of these, down to the logs that make it
-//	unswept      the deposits that wait for a sweep, for two of these
+//	unswept, navs
+//	             the deposits that wait for a sweep, and NAV updates, each for two of these
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
 //	health       /healthz, /readyz, /status; docs: the page about the API
 //	web          the pages that people look at, built of query/web/src

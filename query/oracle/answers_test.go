@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
 	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/series"
 	"github.com/navlog/navlog/query/settlement"
 	"github.com/navlog/navlog/query/users"
 	"github.com/navlog/navlog/query/vaults"
@@ -30,6 +31,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
 	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 	{Path: "/api/v1/events", Get: events.List, FirstSync: true},
+	{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault},
 	{Path: "/api/v1/users", Get: users.List},
 	{Path: "/api/v1/users/{address}", Get: users.Detail},
 	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser},

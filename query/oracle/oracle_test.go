@@ -49,9 +49,10 @@ func At(l *readtest.Log, seq, block uint64) *Oracle {
 			o.logs = append(o.logs, e)
 		}
 	}
+	newest := uint64(0)
 	for _, e := range o.live {
-		if e.Kind == readtest.Block {
-			o.now = max(o.now, readtest.BlockTime(e.Block))
+		if e.Kind == readtest.Block && e.Block >= newest {
+			newest, o.now = e.Block, e.At()
 		}
 	}
 	for _, e := range l.Live(seq, 1<<62) { // what a vault is does not depend on the block
@@ -76,7 +77,7 @@ func at(e *readtest.Entry) any {
 	if e == nil {
 		return nil
 	}
-	return iso(readtest.BlockTime(e.Block))
+	return iso(e.At())
 }
 
 func dec[T ~int64 | ~uint64](n T) string { return fmt.Sprint(n) }
@@ -130,7 +131,7 @@ func (o *Oracle) vault(v vault) object {
 	}
 	if navs := o.of(readtest.Nav, inVault(v.address)); len(navs) > 0 {
 		n := navs[len(navs)-1]
-		out["totalAssets"], out["totalSupply"], out["navPerShare"], out["navUpdatedAt"] = dec(n.Assets), dec(n.Supply), dec(n.Price), iso(readtest.BlockTime(n.Block))
+		out["totalAssets"], out["totalSupply"], out["navPerShare"], out["navUpdatedAt"] = dec(n.Assets), dec(n.Supply), dec(n.Price), iso(n.At())
 	}
 	return out
 }
@@ -150,7 +151,7 @@ func (o *Oracle) vaultDetail(v vault) object {
 	stats := object{"userCount": len(users), "pendingWithdrawals": pending, "lastSweepAt": nil, "lastNavAt": nil}
 	for field, k := range map[string]readtest.Kind{"lastSweepAt": readtest.Sweep, "lastNavAt": readtest.Nav} {
 		if all := o.of(k, inVault(v.address)); len(all) > 0 {
-			stats[field] = iso(readtest.BlockTime(all[len(all)-1].Block))
+			stats[field] = iso(all[len(all)-1].At())
 		}
 	}
 	out["stats"] = stats
@@ -162,7 +163,7 @@ func (o *Oracle) navs(v vault) []any {
 	for _, n := range slices.Backward(o.of(readtest.Nav, inVault(v.address))) {
 		out = append(out, object{
 			"id": fmt.Sprintf("%s-%d", n.Tx.Hex(), n.Index), "vaultAddress": v.address.Hex(), "vaultName": v.name,
-			"navPerShare": dec(n.Price), "totalAssets": dec(n.Assets), "totalSupply": dec(n.Supply), "timestamp": iso(readtest.BlockTime(n.Block)),
+			"navPerShare": dec(n.Price), "totalAssets": dec(n.Assets), "totalSupply": dec(n.Supply), "timestamp": iso(n.At()),
 			"blockNumber": dec(n.Block), "txHash": n.Tx.Hex(), "logIndex": n.Index,
 		})
 	}
@@ -173,14 +174,14 @@ func (o *Oracle) deposit(d readtest.Entry) object {
 	out := object{
 		"id": fmt.Sprintf("%s-%d", d.Tx.Hex(), d.Index), "vaultAddress": d.Fact.Vault.Hex(), "vaultName": o.name(d.Fact.Vault),
 		"userAddress": d.User.Hex(), "senderAddress": d.Other.Hex(), "assetAmount": dec(d.Assets), "shares": dec(d.Shares),
-		"sweptAt": nil, "txHash": d.Tx.Hex(), "blockNumber": dec(d.Block), "logIndex": d.Index, "timestamp": iso(readtest.BlockTime(d.Block)),
+		"sweptAt": nil, "txHash": d.Tx.Hex(), "blockNumber": dec(d.Block), "logIndex": d.Index, "timestamp": iso(d.At()),
 	}
 	if d.Partner != 0 {
 		out["partnerId"] = d.Partner
 	}
 	for _, s := range o.of(readtest.Sweep, inVault(d.Fact.Vault)) {
 		if s.ID <= d.ID && d.ID <= s.To {
-			out["sweptAt"] = iso(readtest.BlockTime(s.Block))
+			out["sweptAt"] = iso(s.At())
 			break
 		}
 	}
@@ -406,7 +407,7 @@ func (o *Oracle) user(address common.Address) object {
 		}
 	}
 	return object{
-		"address": address.Hex(), "firstSeen": iso(readtest.BlockTime(o.firstSeen(address).Block)), "totalDeposited": dec(deposited), "totalWithdrawn": dec(withdrawn),
+		"address": address.Hex(), "firstSeen": iso(o.firstSeen(address).At()), "totalDeposited": dec(deposited), "totalWithdrawn": dec(withdrawn),
 		"holdings": object{"deposits": deposits, "withdrawals": withdrawals},
 	}
 }

@@ -239,7 +239,7 @@ func (e Entry) sign() int8 {
 }
 
 func spineRow(e Entry, chainID uint64) []any {
-	kind, ts, payload := "log", BlockTime(e.Block), ""
+	kind, ts, payload := "log", e.At(), ""
 	switch e.Kind {
 	case Block:
 		kind = "block"
@@ -292,7 +292,7 @@ func factRow(e Entry) (table string, row []any) {
 		return "", nil
 	}
 	start := []any{e.Seq, e.sign(), e.Retracts, Writer, e.Fact.Vault.Bytes()}
-	end := []any{e.Block, BlockTime(e.Block), e.Tx.Bytes(), e.Index}
+	end := []any{e.Block, e.At(), e.Tx.Bytes(), e.Index}
 	n := big.NewInt
 	switch e.Kind {
 	case Deposit:

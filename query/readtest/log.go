@@ -51,6 +51,7 @@ type Fact struct {
 	Block          uint64
 	Index          uint32
 	Tx             common.Hash
+	Time           uint32 // of the block; 0: BlockTime
 	Meta           *event.Vault
 	Quarantined    bool // a log that cannot be counted
 	Passed         bool // of a vault that the generation does not know
@@ -72,8 +73,16 @@ type Log struct {
 // NewLog makes an empty log.
 func NewLog(chainID uint64) *Log { return &Log{ChainID: chainID} }
 
-// BlockTime is the time of a block.
+// BlockTime is the time of a block whose facts name no other.
 func BlockTime(block uint64) uint32 { return uint32(1_700_000_000 + 12*block) }
+
+// At is the time of the fact's block.
+func (f Fact) At() uint32 {
+	if f.Time != 0 {
+		return f.Time
+	}
+	return BlockTime(f.Block)
+}
 
 // Seq is the last one.
 func (l *Log) Seq() uint64 { return uint64(len(l.Entries)) }

@@ -7,18 +7,17 @@ package vaults
 import (
 	"context"
 	_ "embed"
-	"math/big"
+	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/navs"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var (
-	//go:embed newest_nav.sql
-	sqlNewestNav string
 	//go:embed navs.sql
 	sqlNavs string
 	//go:embed navs_count.sql
@@ -66,30 +65,6 @@ type statsJSON struct {
 	LastNavAt          *string `json:"lastNavAt"`
 }
 
-type navJSON struct {
-	ID           string `json:"id"`
-	VaultAddress string `json:"vaultAddress"`
-	VaultName    string `json:"vaultName"`
-	NavPerShare  string `json:"navPerShare"`
-	TotalAssets  string `json:"totalAssets"`
-	TotalSupply  string `json:"totalSupply"`
-	Timestamp    string `json:"timestamp"`
-	BlockNumber  string `json:"blockNumber"`
-	TxHash       string `json:"txHash"`
-	LogIndex     uint32 `json:"logIndex"`
-}
-
-// nav is one NAV update as the questions give it.
-type nav struct {
-	NavPerShare *big.Int `ch:"nav_per_share"`
-	TotalAssets *big.Int `ch:"total_assets"`
-	TotalSupply *big.Int `ch:"total_supply"`
-	Block       uint64   `ch:"block"`
-	Time        uint32   `ch:"ts"`
-	Tx          string   `ch:"tx"`
-	LogIndex    uint32   `ch:"log_index"`
-}
-
 // List is all vaults.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
@@ -97,7 +72,7 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
 		for i := range vaults {
 			asking[i] = func() error {
-				nav, err := newestNav(ctx, p, vaults[i].Address)
+				nav, err := navs.Newest(ctx, p, vaults[i].Address, math.MaxInt64)
 				out[i] = describe(p, &vaults[i], nav)
 				return err
 			}
@@ -118,10 +93,10 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 		if !ok {
 			return nil, httpapi.NoSuchVault()
 		}
-		var newest *nav
+		var newest *navs.Nav
 		var stats statsJSON
 		err := pin.Together(
-			func() (err error) { newest, err = newestNav(ctx, p, address); return },
+			func() (err error) { newest, err = navs.Newest(ctx, p, address, math.MaxInt64); return },
 			func() (err error) { stats.UserCount, err = countUsers(ctx, p, address); return },
 			func() (err error) { stats.PendingWithdrawals, err = countPending(ctx, p, address); return },
 			func() (err error) { stats.LastSweepAt, err = lastSweep(ctx, p, address); return },
@@ -147,30 +122,21 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 			Total int64 `ch:"total"`
 		}
 		args := pin.Args{"vault": address, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
-		var rows []nav
+		var rows []navs.Nav
 		var n count
 		err := pin.Together(
-			func() (err error) { rows, err = pin.Ask[nav](ctx, p, sqlNavs, args); return },
+			func() (err error) { rows, err = pin.Ask[navs.Nav](ctx, p, sqlNavs, args); return },
 			func() (err error) { n, _, err = pin.AskOne[count](ctx, p, sqlNavsCount, args); return },
 		)
 		if err != nil {
 			return nil, err
 		}
-		out := make([]navJSON, len(rows))
+		out := make([]navs.JSON, len(rows))
 		for i := range rows {
-			out[i] = rows[i].json(v)
+			out[i] = rows[i].JSON(v)
 		}
 		return r.List(out, page, n.Total), nil
 	})
-}
-
-// newestNav is the newest NAV of a vault, nil for none.
-func newestNav(ctx context.Context, p *pin.Pin, vault common.Address) (*nav, error) {
-	n, ok, err := pin.AskOne[nav](ctx, p, sqlNewestNav, pin.Args{"vault": vault})
-	if err != nil || !ok {
-		return nil, err
-	}
-	return &n, nil
 }
 
 // countUsers is how many users a vault has.
@@ -215,7 +181,7 @@ func lastSweep(ctx context.Context, p *pin.Pin, vault common.Address) (*string, 
 }
 
 // describe is what a vault is, and its newest NAV where it has one.
-func describe(p *pin.Pin, v *pin.Vault, newest *nav) vaultJSON {
+func describe(p *pin.Pin, v *pin.Vault, newest *navs.Nav) vaultJSON {
 	out := vaultJSON{
 		Address: v.Written, Name: v.Name, Symbol: v.Symbol, ChainID: p.ChainID, Decimals: v.Decimals,
 		Asset:      assetJSON{Address: v.Asset.Address.Hex(), Symbol: v.Asset.Symbol, Decimals: v.Asset.Decimals},
@@ -226,13 +192,4 @@ func describe(p *pin.Pin, v *pin.Vault, newest *nav) vaultJSON {
 		out.TotalAssets, out.TotalSupply, out.NavPerShare, out.NavUpdatedAt = &assets, &supply, &price, httpapi.TimeOrNull(uint64(newest.Time))
 	}
 	return out
-}
-
-func (n *nav) json(v *pin.Vault) navJSON {
-	tx := httpapi.ToHash(n.Tx)
-	return navJSON{
-		ID: httpapi.LogID(tx, n.LogIndex), VaultAddress: v.Written, VaultName: v.Name,
-		NavPerShare: n.NavPerShare.String(), TotalAssets: n.TotalAssets.String(), TotalSupply: n.TotalSupply.String(),
-		Timestamp: httpapi.Time(uint64(n.Time)), BlockNumber: httpapi.Decimal(n.Block), TxHash: tx, LogIndex: n.LogIndex,
-	}
 }

@@ -1,0 +1,12 @@
+-- The newest NAV of a vault up to a time, the one that is in force then: of the rows at a place the newest one says whether
+-- there is a live log. It is read in the order of the table and stops at the first.
+SELECT nav_per_share, total_assets, total_supply, block, ts, tx, log_index
+FROM (
+  SELECT nav_per_share, total_assets, total_supply, block, ts, tx, log_index, sign
+  FROM navs
+  WHERE vault = {vault:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64} AND ts <= {at:Int64}
+  ORDER BY vault DESC, block DESC, log_index DESC, seq DESC
+  LIMIT 1 BY block, log_index
+)
+WHERE sign = 1
+LIMIT 1
