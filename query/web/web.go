@@ -26,7 +26,7 @@ import (
 var dist embed.FS
 
 // Paths are answered with the page, whose script reads the address bar.
-var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/compare", "/status"}
+var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/compare", "/status"}
 
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 

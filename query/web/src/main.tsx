@@ -6,6 +6,7 @@ import { useExact, watchStatus } from "./answers"
 import { ChainStrip } from "./components/chain"
 import { Proof } from "./components/proof"
 import { ComparePage } from "./pages/compare"
+import { EventsPage } from "./pages/events"
 import { StatusPage } from "./pages/status"
 import { UserPage } from "./pages/user"
 import { UsersPage } from "./pages/users"
@@ -25,6 +26,7 @@ const routes: Route[] = [
   { pattern: /^\/vault\/([^/]+)$/, title: "Vault", page: VaultPage },
   { pattern: /^\/users$/, title: "Users", page: UsersPage },
   { pattern: /^\/user\/([^/]+)$/, title: "User", page: UserPage },
+  { pattern: /^\/events$/, title: "Events", page: EventsPage },
   { pattern: /^\/compare$/, title: "Compare two blocks", page: ComparePage },
   { pattern: /^\/status$/, title: "Status", page: StatusPage },
 ]
@@ -33,6 +35,7 @@ const routes: Route[] = [
 const links: [path: string, text: string][] = [
   ["/", "Vaults"],
   ["/users", "Users"],
+  ["/events", "Events"],
   ["/compare", "Compare"],
   ["/status", "Status"],
   ["/docs", "API"],

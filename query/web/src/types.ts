@@ -134,6 +134,38 @@ export interface Status {
   vaults: { address: string; name: string; lastNavAt: string | null; state: string }[]
 }
 
+/** A decoded log. What a kind has no use for is null. */
+export interface ChainEvent {
+  id: string
+  seq: string
+  kind: string
+  vaultAddress: string
+  vaultName: string
+  blockNumber: string
+  timestamp: string
+  txHash: string
+  logIndex: number
+  userAddress: string | null
+  partnerId: number | null
+  depositId: string | null
+  requestIndex: string | null
+  assets: string | null
+  shares: string | null
+  navPerShare: string | null
+  totalAssets: string | null
+  totalSupply: string | null
+  fromId: string | null
+  toId: string | null
+  state: "live" | "retracted" | "quarantined"
+  retractedBySeq: string | null
+}
+
+export interface CursorMeta {
+  pageSize: number
+  next: string | null
+  hasNextPage: boolean
+}
+
 /** One of the events that a number is made of. */
 export interface ExplainedEvent {
   id: string

@@ -15,9 +15,11 @@ interface Props {
   block: string
   /** Where a block leads. */
   to: (block: string) => string
+  /** Places on the slider, for what happened there. */
+  marks?: { block: string; title: string }[]
 }
 
-export function BlockPicker({ id, label, first, newest, block, to }: Props) {
+export function BlockPicker({ id, label, first, newest, block, to, marks = [] }: Props) {
   const [drawn, draw] = useState<string | null>(null)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const shown = drawn ?? block
@@ -31,6 +33,7 @@ export function BlockPicker({ id, label, first, newest, block, to }: Props) {
     }, SETTLED)
   }
   const inside = (next: bigint) => (next < BigInt(first) ? first : next > BigInt(newest) ? newest : String(next))
+  const span = Number(BigInt(newest) - BigInt(first)) || 1
   return (
     <>
       <label for={id}>{label}</label>
@@ -57,6 +60,15 @@ export function BlockPicker({ id, label, first, newest, block, to }: Props) {
           aria-valuetext={`block ${group(shown)}${shown === newest ? ", the newest" : ""}`}
           onInput={(event) => move(event.currentTarget.value)}
         />
+        {marks.length > 0 && (
+          <svg class="marks" viewBox="0 0 1000 4" preserveAspectRatio="none" role="img" aria-label={`${marks.length} reorganisations in sight`}>
+            {marks.map((mark) => (
+              <rect key={mark.block} x={(Number(BigInt(mark.block) - BigInt(first)) / span) * 1000 - 1} y="0" width="2" height="4">
+                <title>{mark.title}</title>
+              </rect>
+            ))}
+          </svg>
+        )}
       </span>
       <a class="step" href={to(inside(BigInt(shown) + 1n))} aria-label={`${label}: one later`}>
         +1

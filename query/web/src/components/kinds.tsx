@@ -1,6 +1,6 @@
 // What the kinds of events are called, by the API and for people.
 
-const kinds: Record<string, string> = {
+export const kinds: Record<string, string> = {
   DepositAccepted: "Deposit",
   WithdrawalRequested: "Withdrawal requested",
   WithdrawalFunded: "Withdrawal funded",

@@ -1,13 +1,14 @@
-// `/compare`: two pinned blocks, and what each vault was worth at either.
+// `/compare`: two pinned blocks, what each vault was worth at either, and what lies between.
 import { useExact, useStatus } from "../answers"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { BlockPicker } from "../components/blocks"
+import { Events, Older } from "../components/events"
 import { VaultLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Table } from "../components/table"
 import { difference, group } from "../format"
 import { blockNumber, here, usePlace } from "../router"
-import type { Settlement, Vault } from "../types"
+import type { ChainEvent, CursorMeta, Settlement, Vault } from "../types"
 
 export function ComparePage() {
   const place = usePlace()
@@ -23,14 +24,41 @@ export function ComparePage() {
     <>
       <h1>Compare two blocks</h1>
       <div class="machine pins">
-        <div><BlockPicker id="a" label="From block" first={first} newest={newest} block={a} to={(block) => here(place, { a: block })} /></div>
-        <div><BlockPicker id="b" label="To block" first={first} newest={newest} block={b} to={(block) => here(place, { b: block })} /></div>
+        <div><BlockPicker id="a" label="From block" first={first} newest={newest} block={a} to={(block) => here(place, { a: block, before: null })} /></div>
+        <div><BlockPicker id="b" label="To block" first={first} newest={newest} block={b} to={(block) => here(place, { b: block, before: null })} /></div>
       </div>
       {backwards ? (
-        <p class="note warned">Block {group(a)} comes after block {group(b)}. <a href={here(place, { a: b, b: a })}>Exchange them</a></p>
+        <p class="note warned">Block {group(a)} comes after block {group(b)}. <a href={here(place, { a: b, b: a, before: null })}>Exchange them</a></p>
       ) : (
-        <Worth a={a} b={b} />
+        <>
+          <Worth a={a} b={b} />
+          <Between a={a} b={b} vaults={vaults.answer?.data ?? []} />
+        </>
       )}
+    </>
+  )
+}
+
+/** The events after block a and up to block b: as of b, newest first, until one is not after a. */
+function Between({ a, b, vaults }: { a: string; b: string; vaults: Vault[] }) {
+  const before = usePlace().query.get("before")
+  const asked = useExact<ChainEvent[], CursorMeta>("/api/v1/events", { asOfBlock: b, before, pageSize: 50 })
+  return (
+    <>
+      <h2>Events between</h2>
+      <Shown asked={asked}>
+        {(data, meta) => {
+          const rows = data.filter((event) => BigInt(event.blockNumber) > BigInt(a))
+          const all = rows.length < data.length || !meta.hasNextPage
+          if (rows.length === 0 && before === null) return <Empty>Nothing happened after block {group(a)} and up to block {group(b)}.</Empty>
+          return (
+            <>
+              <Events rows={rows} vaults={vaults} caption="Events between the blocks" />
+              <Older meta={all ? { ...meta, next: null, hasNextPage: false } : meta} before={before} />
+            </>
+          )
+        }}
+      </Shown>
     </>
   )
 }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact"
 import { useAnswer } from "../answers"
 import { Amount, Copy, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { Charts } from "../components/charts"
+import { Events, Older } from "../components/events"
 import { Figure, Figures } from "../components/figures"
 import { Deposits, Withdrawals } from "../components/lists"
 import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
@@ -11,7 +12,7 @@ import { Pages, Table, pageOf } from "../components/table"
 import { Yield, useYields } from "../components/yields"
 import { group } from "../format"
 import { here, usePlace } from "../router"
-import type { Deposit, DepositGroup, Meta, Nav, Series, Settlement, VaultDetail, Withdrawal } from "../types"
+import type { ChainEvent, CursorMeta, Deposit, DepositGroup, Meta, Nav, Series, Settlement, VaultDetail, Withdrawal } from "../types"
 
 export function VaultPage({ address }: { address: string }) {
   const path = `/api/v1/vaults/${address}`
@@ -64,6 +65,7 @@ const views: [name: string, title: string, view: (props: ViewProps) => Component
   ["queue", "What waits", (props) => <><ToSweep {...props} /><Queue {...props} /></>],
   ["deposits", "Deposits", (props) => <DepositList {...props} />],
   ["withdrawals", "Withdrawals", (props) => <WithdrawalList {...props} />],
+  ["events", "Events", (props) => <EventList {...props} />],
   ["navs", "NAV updates", (props) => <NavList {...props} />],
 ]
 
@@ -74,7 +76,7 @@ function Views(props: ViewProps) {
     <>
       <nav class="tabs" aria-label="Of this vault">
         {views.map(([other, text]) => (
-          <a key={other} href={here(place, { view: other === "queue" ? null : other, page: null })} aria-current={other === name ? "true" : undefined}>
+          <a key={other} href={here(place, { view: other === "queue" ? null : other, page: null, before: null })} aria-current={other === name ? "true" : undefined}>
             {text}
           </a>
         ))}
@@ -181,6 +183,20 @@ function WithdrawalList({ vault, path }: ViewProps) {
       <h2>Withdrawal requests</h2>
       <Shown asked={asked}>
         {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /></>)}
+      </Shown>
+    </>
+  )
+}
+
+function EventList({ vault, path }: ViewProps) {
+  const { query } = usePlace()
+  const before = query.get("before")
+  const asked = useAnswer<ChainEvent[], CursorMeta>(`${path}/events`, { before, pageSize: 50 })
+  return (
+    <>
+      <h2>Events</h2>
+      <Shown asked={asked}>
+        {(data, meta) => (data.length === 0 ? <Empty>This vault has not emitted an event yet.</Empty> : <><Events rows={data} vaults={[vault]} caption="Events" /><Older meta={meta} before={before} /></>)}
       </Shown>
     </>
   )

@@ -1,0 +1,80 @@
+// Decoded logs as they stand in tables. What a reorganisation took back stays in the log, and is shown as that.
+import { group, shortHex } from "../format"
+import { here, there, usePlace } from "../router"
+import type { ChainEvent, CursorMeta, Vault } from "../types"
+import { Amount, Copy, inNav } from "./amount"
+import { kindName } from "./kinds"
+import { amountIn, sharesIn } from "./lists"
+import { BlockLink, Time, UserLink, VaultLink } from "./names"
+import { Table } from "./table"
+
+interface Props {
+  rows: ChainEvent[]
+  vaults: Vault[]
+  caption: string
+}
+
+export function Events({ rows, vaults, caption }: Props) {
+  const place = usePlace()
+  return (
+    <Table<ChainEvent>
+      caption={caption}
+      rows={rows}
+      id={(event) => event.seq}
+      mark={(event) => (event.state === "live" ? undefined : "retracted")}
+      columns={[
+        { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
+        { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
+        { title: "Event", cell: (event) => <>{kindName(event.kind)}<State event={event} /></> },
+        { title: "Vault", cell: (event) => <VaultLink address={event.vaultAddress} name={event.vaultName} /> },
+        { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
+        { title: "Assets", number: true, cell: (event) => amountIn(vaults, event.vaultAddress, event.assets ?? event.totalAssets) },
+        { title: "Shares", number: true, cell: (event) => sharesIn(vaults, event.vaultAddress, event.shares ?? event.totalSupply) },
+        { title: "NAV", number: true, cell: (event) => <Amount value={event.navPerShare} unit={inNav} /> },
+        { title: "Of", cell: (event) => subject(event) },
+        {
+          title: "Transaction",
+          cell: (event) => (
+            <span class="hex">
+              <a href={there(place, "/events", { tx: event.txHash, retracted: "true" })} title={`${event.txHash}\nWhat it emitted`}>
+                {shortHex(event.txHash)}
+              </a>
+              <Copy text={event.txHash} what={`transaction ${event.txHash}`} />
+            </span>
+          ),
+        },
+        { title: "Seq", number: true, cell: (event) => group(event.seq) },
+      ]}
+    />
+  )
+}
+
+function State({ event }: { event: ChainEvent }) {
+  if (event.state === "live") return null
+  if (event.state === "quarantined") return <span class="badge warn after" title="It could not be decoded as what it says it is, and counts for nothing">set aside</span>
+  return (
+    <span class="badge bad after" title={`A reorganisation replaced its block: seq ${event.retractedBySeq} takes it back`}>
+      reorganised away
+    </span>
+  )
+}
+
+/** Which deposits or requests an event is about. */
+function subject(event: ChainEvent) {
+  if (event.requestIndex !== null) return `request ${event.requestIndex}`
+  if (event.depositId !== null) return `deposit ${event.depositId}`
+  if (event.fromId !== null && event.toId !== null) return `${event.fromId} to ${event.toId}`
+  return <span class="faint">&ndash;</span>
+}
+
+/** Leads back in time through a list without a count; before names the cursor in the address bar. */
+export function Older({ meta, before }: { meta: CursorMeta; before: string | null }) {
+  const place = usePlace()
+  if (before === null && !meta.hasNextPage) return null
+  return (
+    <nav class="pages" aria-label="Pages of events">
+      {before !== null && <a href={here(place, { before: null })}>Newest</a>}
+      {meta.hasNextPage && <a href={here(place, { before: meta.next })}>Older</a>}
+    </nav>
+  )
+}

@@ -1,0 +1,92 @@
+// `/events`: the log, newest first, by kind, vault, user and transaction.
+import { useAnswer } from "../answers"
+import { Events, Older } from "../components/events"
+import { kinds } from "../components/kinds"
+import { Empty, Shown } from "../components/state"
+import { go, here, usePlace } from "../router"
+import type { ChainEvent, CursorMeta, Vault } from "../types"
+
+const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"]
+
+export function EventsPage() {
+  const place = usePlace()
+  const { query } = place
+  const given = Object.fromEntries(filters.map((name) => [name, query.get(name)]))
+  const before = query.get("before")
+  const events = useAnswer<ChainEvent[], CursorMeta>("/api/v1/events", { ...given, before, pageSize: 50 })
+  const vaults = useAnswer<Vault[]>("/api/v1/vaults").answer?.data ?? []
+  const filtered = filters.some((name) => query.has(name))
+  return (
+    <>
+      <h1>Events</h1>
+      <form
+        class="filters"
+        role="search"
+        aria-label="Filter the events"
+        key={place.path + query.toString()}
+        onSubmit={(event) => {
+          event.preventDefault()
+          const form = new FormData(event.currentTarget)
+          go(here(place, { ...Object.fromEntries(filters.map((name) => [name, String(form.get(name) ?? "").trim()])), before: null }))
+        }}
+        onChange={(event) => (event.target as HTMLElement).matches("select, [type=checkbox]") && event.currentTarget.requestSubmit()}
+      >
+        <label>
+          Kind
+          <select name="kind" defaultValue={given.kind ?? ""}>
+            <option value="">all</option>
+            {Object.entries(kinds).map(([kind, name]) => (
+              <option key={kind} value={kind} selected={kind === given.kind}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Vault
+          <select name="vault" defaultValue={given.vault ?? ""}>
+            <option value="">all</option>
+            {vaults.map((vault) => (
+              <option key={vault.address} value={vault.address} selected={vault.address.toLowerCase() === given.vault?.toLowerCase()}>
+                {vault.name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          User
+          <input name="user" placeholder="0x…" spellcheck={false} autocomplete="off" defaultValue={given.user ?? ""} />
+        </label>
+        <label>
+          Transaction
+          <input name="tx" placeholder="0x…" spellcheck={false} autocomplete="off" defaultValue={given.tx ?? ""} />
+        </label>
+        <label>
+          From
+          <input name="from" type="date" defaultValue={given.from ?? ""} />
+        </label>
+        <label>
+          To
+          <input name="to" type="date" defaultValue={given.to ?? ""} />
+        </label>
+        <label class="check">
+          <input name="retracted" type="checkbox" value="true" defaultChecked={given.retracted === "true"} /> what was reorganised away too
+        </label>
+        <button class="button">Filter</button>
+        {filtered && <a href={here(place, { ...Object.fromEntries(filters.map((name) => [name, null])), before: null })}>Clear</a>}
+      </form>
+      <Shown asked={events}>
+        {(data, meta) =>
+          data.length === 0 ? (
+            <Empty>{filtered ? "No event is like that. The filters are all to be met at once." : "No vault has emitted an event yet."}</Empty>
+          ) : (
+            <>
+              <Events rows={data} vaults={vaults} caption="Events" />
+              <Older meta={meta} before={before} />
+            </>
+          )
+        }
+      </Shown>
+    </>
+  )
+}
