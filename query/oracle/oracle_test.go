@@ -20,7 +20,7 @@ import (
 // Oracle answers about one state.
 type Oracle struct {
 	live   []readtest.Entry  // in the order of the log, those that count
-	logs   []readtest.Entry  // those that anything was ever said by, in the order of the log
+	logs   []readtest.Entry  // those that there ever were up to the block, in the order of the log
 	gone   map[uint64]uint64 // which of them were taken back, and by which record
 	now    uint32            // time of the newest block
 	vaults []vault
@@ -41,11 +41,17 @@ func At(l *readtest.Log, seq, block uint64) *Oracle {
 			o.live = append(o.live, e)
 		}
 	}
+	newest := uint64(0)
+	for _, e := range l.Live(seq, 1<<62) {
+		if e.Kind == readtest.Block {
+			newest = max(newest, e.Block)
+		}
+	}
 	for _, e := range l.Entries[:seq] {
 		switch {
 		case e.Retracts != 0:
 			o.gone[e.Retracts] = e.Seq
-		case e.Block <= block && e.Kind != readtest.Block && e.Kind != readtest.Vault:
+		case e.Block <= min(block, newest) && e.Kind != readtest.Block && e.Kind != readtest.Vault:
 			o.logs = append(o.logs, e)
 		}
 	}
