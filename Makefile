@@ -55,7 +55,7 @@ $(SAMPLES): schemas/webhook/samples/package.json
 
 .PHONY: web
 web: $(WEB) ## Build the pages anew, from query/web/src into query/web/dist
-	cd query/web && npm run --silent check && npm run --silent build
+	cd query/web && npm run --silent types && npm run --silent check && npm run --silent build
 $(WEB): query/web/package.json query/web/package-lock.json
 	cd query/web && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
@@ -120,7 +120,7 @@ generate: $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Regenerate protobuf, SQL, cont
 
 .PHONY: verify
 verify: generate web ## Fail when generated code, or a built page, differs from what is committed
-	@out=$$(git status --porcelain -- schemas query/web/dist go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
+	@out=$$(git status --porcelain -- schemas query/web/dist query/web/src/openapi.ts go.mod go.sum); test -z "$$out" || { git --no-pager diff --stat -- schemas query/web/dist query/web/src/openapi.ts | head -50; echo "generated code differs:"; echo "$$out"; exit 1; }
 
 .PHONY: tools
 tools: $(TOOLS)/gotestsum $(TOOLS)/golangci-lint $(TOOLS)/sqlc $(TOOLS)/protoc-gen-go ## Build the pinned tools

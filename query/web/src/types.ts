@@ -1,138 +1,22 @@
-// The shapes of the API's answers that the pages use; schemas/openapi/openapi.yaml says what each field is.
+// The shapes of the API's answers that the pages use. openapi.ts is made of schemas/openapi/openapi.yaml by `make web`;
+// here its schemas have the names that the pages call them by. Explanation and Series are written by hand: the document
+// does not have them.
+import type { components } from "./openapi"
 
-export interface Token {
-  address: string
-  symbol: string
-  decimals: number
-}
+type Schemas = components["schemas"]
 
-export interface Vault {
-  address: string
-  name: string
-  symbol: string
-  chainId: number
-  decimals: number
-  asset: Token
-  totalAssets: string | null
-  totalSupply: string | null
-  navPerShare: string | null
-  navUpdatedAt: string | null
-  startBlock: string
-}
-
-export interface VaultDetail extends Vault {
-  stats: { userCount: number; pendingWithdrawals: number; lastSweepAt: string | null; lastNavAt: string | null }
-}
-
-export interface Nav {
-  id: string
-  vaultAddress: string
-  navPerShare: string
-  totalAssets: string
-  totalSupply: string
-  timestamp: string
-  blockNumber: string
-  txHash: string
-  logIndex: number
-}
-
-export interface User {
-  address: string
-  firstSeen: string
-  totalDeposited: string
-  totalWithdrawn: string
-}
-
-export interface UserDetail extends User {
-  holdings: {
-    deposits: { vaultAddress: string; _sum: { assetAmount: string }; _count: number }[]
-    withdrawals: { vaultAddress: string; _sum: { assetsEstimate: string }; _count: number }[]
-  }
-}
-
-export interface Deposit {
-  id: string
-  vaultAddress: string
-  vaultName: string
-  userAddress: string
-  senderAddress: string
-  assetAmount: string
-  shares: string
-  partnerId?: number
-  sweptAt: string | null
-  txHash: string
-  blockNumber: string
-  logIndex: number
-  timestamp: string
-}
-
-export interface Withdrawal {
-  id: string
-  vaultAddress: string
-  vaultName: string
-  userAddress: string
-  receiverAddress: string
-  requestIndex: string
-  shares: string
-  assetsEstimate: string
-  status: "queued" | "claimed" | "cancelled" | "expired"
-  claimable: boolean
-  assetsClaimable: string
-  assetsClaimed: string
-  partnerId?: number
-  requestedAt: string
-  expiresAt: string | null
-  fundedAt: string | null
-  claimedAt: string | null
-  cancelledAt: string | null
-  expiredAt: string | null
-  txHash: string
-  blockNumber: string
-  logIndex: number
-  timestamp: string
-}
-
-export interface Meta {
-  page: number
-  pageSize: number
-  total: number
-  totalPages: number
-  hasNextPage: boolean
-}
-
-export interface DepositGroup {
-  vaultAddress: string
-  vaultName: string
-  deposits: Deposit[]
-  count: number
-  truncated?: true
-}
-
-export interface Settlement {
-  vaultAddress: string
-  vaultName: string
-  depositsToSweep: { count: number; totalAmount: string }
-  withdrawalsToFund: { count: number; totalAmount: string }
-}
-
-export interface Status {
-  chainId: number
-  chainState: "following" | "backfilling" | "frozen" | "unknown"
-  frozenReason: string | null
-  generation: number | null
-  seq: number | null
-  indexedBlock: string | null
-  indexedAt: string | null
-  headBlock: string | null
-  finalBlock: string | null
-  provenTo: string | null
-  lagBlocks: number | null
-  lagSeconds: number | null
-  etaSeconds: number | null
-  firstSync: { generation: number; seq: number; recordsLeft: number; etaSeconds: number | null; phase: "facts" | "deriving" } | null
-  programs: Record<string, string>
-  vaults: { address: string; name: string; lastNavAt: string | null; state: string }[]
-}
+export type Token = Schemas["Token"]
+export type Vault = Schemas["Vault"]
+export type VaultDetail = Schemas["VaultDetail"]
+export type Nav = Schemas["NavHistory"]
+export type User = Schemas["User"]
+export type UserDetail = Schemas["UserWithHoldings"]
+export type Deposit = Schemas["Deposit"]
+export type Withdrawal = Schemas["WithdrawalRequest"]
+export type Meta = Schemas["PaginationMeta"]
+export type DepositGroup = Schemas["DepositGroup"]
+export type Settlement = Schemas["SettlementEntry"]
+export type Status = Schemas["Status"]
 
 /** A decoded log. What a kind has no use for is null. */
 export interface ChainEvent {
