@@ -55,10 +55,10 @@ func At(l *readtest.Log, seq, block uint64) *Oracle {
 			o.logs = append(o.logs, e)
 		}
 	}
-	newest := uint64(0)
+	clock := uint64(0)
 	for _, e := range o.live {
-		if e.Kind == readtest.Block && e.Block >= newest {
-			newest, o.now = e.Block, e.At()
+		if e.Kind == readtest.Block && e.Block >= clock {
+			clock, o.now = e.Block, e.At()
 		}
 	}
 	for _, e := range l.Live(seq, 1<<62) { // what a vault is does not depend on the block

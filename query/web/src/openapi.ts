@@ -55,6 +55,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/vaults/{address}/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a vault was worth and what flowed through it, by hour, day or week
+         * @description The points are whole intervals of UTC, oldest first, without a gap: from the one that holds `from` to the one that
+         *     holds `to`. None is before the first thing that the vault has, and none after the one that holds the time of the
+         *     newest block, which `complete` tells from those that are over. More than 2000 points are 400.
+         *
+         *     A log belongs to the point that its block's time is in, `start` included and `end` not. A NAV holds until the next
+         *     one: `open` is the `close` of the point before, `high` and `low` are over that and the updates within, and a point
+         *     without an update (`updates` 0) has what held all along. `nav` is null before the first NAV, whose point opens with
+         *     it. `totalAssets` and `totalSupply` are of the update that `close` is of.
+         *
+         *     `requested` and `claimed` count every live log, as the totals of users do: what a request estimated, and what a
+         *     claim paid. `newUsers` first deposited or asked in the point, `users` is how many had by its end.
+         *
+         *     `yields` are about the newest block or `asOfBlock`, whatever `from` and `to` are: from the NAV in force so many
+         *     days before the time of that block to the one in force at it. One is missing where there was no NAV yet, or it was
+         *     zero.
+         */
+        get: operations["getSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/vaults/{address}/deposits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The deposits of a vault, newest first */
+        get: operations["listVaultDeposits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/vaults/{address}/withdrawals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The withdrawal requests of a vault, newest first */
+        get: operations["listVaultWithdrawals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/vaults/{address}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the logs of a vault say, newest first */
+        get: operations["listVaultEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the logs of all vaults say, newest first */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users": {
         parameters: {
             query?: never;
@@ -166,6 +268,41 @@ export interface paths {
         };
         /** What each vault has to sweep and to fund */
         get: operations["getSettlementSummary"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/explain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The logs that make a number of an answer, oldest first, with running sums
+         * @description `of` is the path of an answer and `field` a JSON pointer (RFC 6901) into its data, or, where it begins with
+         *     `/meta/`, into its meta. In a list of vaults a place of the pointer is the index of the answer or the vault's
+         *     address. The `sum` of the last event is the number that the answer shows, at the same block.
+         *
+         *     | `of`, after `/api/v1` | `field` |
+         *     |---|---|
+         *     | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
+         *     | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
+         *     | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
+         *     | `/queues/deposits` (`?vault=`) | `/{vault}/count` |
+         *     | `/queues/withdrawals` (`?vault=`) | `/meta/total` |
+         *     | `/partner/stats` | `/totalDeposits`, `/totalVolume`, `/uniqueUsers`, `/byVault/{vault}/depositCount`, `/byVault/{vault}/totalVolume` |
+         *
+         *     Of `/partner/stats` the key of the partner is needed, and the request counts against the partner's limit, as if
+         *     the answer itself were asked for. Where the answer is 404, so is its explanation; and so is a vault that a list
+         *     of the answer does not have.
+         */
+        get: operations["explain"];
         put?: never;
         post?: never;
         delete?: never;
@@ -566,6 +703,57 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        SeriesAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["Series"];
+        };
+        /** @description What a share gained: numerator / denominator is (to - from) / from of the NAVs per share, exactly. */
+        Yield: {
+            /** @enum {integer} */
+            days: 1 | 7 | 30;
+            from: components["schemas"]["NavHistory"];
+            to: components["schemas"]["NavHistory"];
+            numerator: components["schemas"]["SignedDecimal"];
+            denominator: components["schemas"]["Decimal"];
+            /** @description The same in hundredths, rounded down to six decimals. */
+            percent: string;
+        };
+        Flow: {
+            count: components["schemas"]["Count"];
+            assets: components["schemas"]["Decimal"];
+        };
+        /** @description The NAV per share in a point, with 18 decimals: 1.0 is 10^18. */
+        SeriesNav: {
+            open: components["schemas"]["Decimal"];
+            high: components["schemas"]["Decimal"];
+            low: components["schemas"]["Decimal"];
+            close: components["schemas"]["Decimal"];
+            updates: components["schemas"]["Count"];
+        };
+        SeriesPoint: {
+            start: components["schemas"]["Time"];
+            end: components["schemas"]["Time"];
+            /** @description Whether the time of the newest block has reached the end. */
+            complete: boolean;
+            nav: components["schemas"]["SeriesNav"] | null;
+            totalAssets: components["schemas"]["DecimalOrNull"];
+            totalSupply: components["schemas"]["DecimalOrNull"];
+            deposits: components["schemas"]["Flow"];
+            requested: components["schemas"]["Flow"];
+            claimed: components["schemas"]["Flow"];
+            newUsers: components["schemas"]["Count"];
+            users: components["schemas"]["Count"];
+        };
+        Series: {
+            vaultAddress: components["schemas"]["Address"];
+            vaultName: string;
+            /** @enum {string} */
+            interval: "hour" | "day" | "week";
+            points: components["schemas"]["SeriesPoint"][];
+            yields: components["schemas"]["Yield"][];
+        };
+        SignedDecimal: string;
         AddressIn: string;
         TimeIn: string;
         /** @description EIP-55 form. */
@@ -711,6 +899,56 @@ export interface components {
             blockNumber: components["schemas"]["Decimal"];
             logIndex: components["schemas"]["LogIndex"];
             timestamp: components["schemas"]["Time"];
+        };
+        /** @description One log of a vault, decoded. What its kind does not say is null; of a quarantined one that is all but its place. */
+        ChainEvent: {
+            id: components["schemas"]["FactId"];
+            /** @description Number of its record in the log; a log that a reorganisation brought back has another one. */
+            seq: components["schemas"]["Decimal"];
+            /**
+             * @description Name of the event in the contract.
+             * @enum {string}
+             */
+            kind: "DepositAccepted" | "WithdrawalRequested" | "WithdrawalFunded" | "WithdrawalClaimed" | "WithdrawalCancelled" | "WithdrawalExpired" | "NavUpdated" | "DepositsSwept" | "WithdrawalsSettled";
+            vaultAddress: components["schemas"]["Address"];
+            vaultName: string;
+            blockNumber: components["schemas"]["Decimal"];
+            timestamp: components["schemas"]["Time"];
+            txHash: components["schemas"]["Hash"];
+            logIndex: components["schemas"]["LogIndex"];
+            /** @description Owner of the deposit or of the request. */
+            userAddress: string | null;
+            /**
+             * Format: int64
+             * @description Of an attributed deposit or request.
+             */
+            partnerId: number | null;
+            depositId: components["schemas"]["DecimalOrNull"];
+            requestIndex: components["schemas"]["DecimalOrNull"];
+            /** @description Deposited, funded, claimed, swept or settled; of a WithdrawalRequested the estimate. Native units of the asset. */
+            assets: components["schemas"]["DecimalOrNull"];
+            shares: components["schemas"]["DecimalOrNull"];
+            /** @description 18 decimals. */
+            navPerShare: components["schemas"]["DecimalOrNull"];
+            totalAssets: components["schemas"]["DecimalOrNull"];
+            totalSupply: components["schemas"]["DecimalOrNull"];
+            /** @description Number of the first deposit that a DepositsSwept took, included. */
+            fromId: components["schemas"]["DecimalOrNull"];
+            /** @description Number of the last one, included. */
+            toId: components["schemas"]["DecimalOrNull"];
+            /**
+             * @description retracted: a reorganisation took it back. quarantined: it is on the chain and in no total, for it names a number that is too large or is not laid out as its kind.
+             * @enum {string}
+             */
+            state: "live" | "retracted" | "quarantined";
+            /** @description Number of the record that took it back. */
+            retractedBySeq: components["schemas"]["DecimalOrNull"];
+        };
+        CursorMeta: {
+            pageSize: number;
+            /** @description What to give as `before` for the next page; null at the end. */
+            next: string | null;
+            hasNextPage: boolean;
         };
         PaginationMeta: {
             page: number;
@@ -923,6 +1161,12 @@ export interface components {
             data: components["schemas"]["NavHistory"][];
             meta: components["schemas"]["PaginationMeta"];
         };
+        ChainEventListAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["ChainEvent"][];
+            meta: components["schemas"]["CursorMeta"];
+        };
         UserListAnswer: {
             /** @constant */
             ok: true;
@@ -956,6 +1200,48 @@ export interface components {
             /** @constant */
             ok: true;
             data: components["schemas"]["DepositGroup"][];
+        };
+        Explanation: {
+            /** @description As it was asked for. */
+            of: string;
+            /** @description As it was asked for. */
+            field: string;
+            value: components["schemas"]["ExplainedOrNull"];
+            /**
+             * @description How the events make the number: their changes are added up (sum), each counts as one (count), or the number is what the one event says (last).
+             * @enum {string}
+             */
+            operation: "sum" | "count" | "last";
+            events: components["schemas"]["ExplainedEvent"][];
+        };
+        /** @description A decimal string, also where the answer shows a JSON integer; a time where it shows one; null where it shows null: nothing happened yet that would make it. */
+        ExplainedOrNull: string | null;
+        /** @description A decimal string, or a time where the number is one. */
+        Explained: string;
+        /** @description A log, by how much it changes the number, and what the number is after it. A retracted one changes it by 0. */
+        ExplainedEvent: {
+            id: components["schemas"]["FactId"];
+            seq: components["schemas"]["Decimal"];
+            /** @enum {string} */
+            kind: "DepositAccepted" | "WithdrawalRequested" | "WithdrawalClaimed" | "NavUpdated";
+            vaultAddress: components["schemas"]["Address"];
+            blockNumber: components["schemas"]["Decimal"];
+            timestamp: components["schemas"]["Time"];
+            txHash: components["schemas"]["Hash"];
+            logIndex: components["schemas"]["LogIndex"];
+            /** @description EIP-55 form; null of a NAV update. */
+            userAddress: string | null;
+            change: components["schemas"]["Explained"];
+            sum: components["schemas"]["Explained"];
+            /** @enum {string} */
+            state: "live" | "retracted";
+            retractedBySeq: components["schemas"]["DecimalOrNull"];
+        };
+        ExplanationAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["Explanation"];
+            meta: components["schemas"]["PaginationMeta"];
         };
         SettlementAnswer: {
             /** @constant */
@@ -1210,6 +1496,8 @@ export interface components {
                 ETag: components["headers"]["ETag"];
                 "Cache-Control": components["headers"]["CacheControl"];
                 Link: components["headers"]["LinkKnown"];
+                /** @description A name for the file; of statements. */
+                "Content-Disposition"?: string;
                 "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
                 "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
                 "X-Generation": components["headers"]["GenerationKnown"];
@@ -1524,6 +1812,11 @@ export interface components {
     };
     parameters: {
         /**
+         * @description How long a point is; a week begins on Monday, UTC.
+         * @example day
+         */
+        Interval: "hour" | "day" | "week";
+        /**
          * @description Address of a vault.
          * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
          */
@@ -1589,6 +1882,31 @@ export interface components {
          */
         Status: "queued" | "claimed" | "cancelled";
         /**
+         * @description Only events of these kinds, joined by commas.
+         * @example DepositAccepted,WithdrawalRequested
+         */
+        EventKinds: string;
+        /**
+         * @description Only what is about this user.
+         * @example 0x1111111111111111111111111111111111111111
+         */
+        User: components["schemas"]["AddressIn"];
+        /**
+         * @description Only what this transaction emitted.
+         * @example 0xee00000000000000000000000000000000000000000000000000000000000002
+         */
+        Tx: string;
+        /**
+         * @description With `true` also what a reorganisation took back, with the record that did so.
+         * @example true
+         */
+        Retracted: "true" | "false";
+        /**
+         * @description The `meta.next` of an earlier answer with the same filters; opaque.
+         * @example CgAA
+         */
+        Before: string;
+        /**
          * @description The state as of this block: from the first indexed block to the newest one.
          * @example 9
          */
@@ -1603,6 +1921,16 @@ export interface components {
          * @example 20
          */
         Limit: number;
+        /**
+         * @description The path of the answer that shows the number, with its own `vault` where the answer takes one; no host.
+         * @example /api/v1/users/0x1111111111111111111111111111111111111111
+         */
+        Of: string;
+        /**
+         * @description A JSON pointer to the number.
+         * @example /totalDeposited
+         */
+        Field: string;
         /**
          * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
          * @example my-request-1
@@ -1920,6 +2248,476 @@ export interface operations {
             304: components["responses"]["NotModified"];
             400: components["responses"]["InvalidAddressOrParameter"];
             404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    getSeries: {
+        parameters: {
+            query?: {
+                /**
+                 * @description How long a point is; a week begins on Monday, UTC.
+                 * @example day
+                 */
+                interval?: components["parameters"]["Interval"];
+                /**
+                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @example 2023-11-14
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @example 2023-11-14T22:15:20Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listVaultDeposits: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @example 1
+                 */
+                page?: components["parameters"]["Page"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @example 2023-11-14
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @example 2023-11-14T22:15:20Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of deposits, by the numbers that the vault gave them, the last first. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    Link: components["headers"]["Link"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DepositListAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listVaultWithdrawals: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @example 1
+                 */
+                page?: components["parameters"]["Page"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @example 2023-11-14
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @example 2023-11-14T22:15:20Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of requests, by the indexes that the vault gave them, the last first. `from` and `to` are about `requestedAt`. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    Link: components["headers"]["Link"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WithdrawalListAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listVaultEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The `meta.next` of an earlier answer with the same filters; opaque.
+                 * @example CgAA
+                 */
+                before?: components["parameters"]["Before"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description Only events of these kinds, joined by commas.
+                 * @example DepositAccepted,WithdrawalRequested
+                 */
+                kind?: components["parameters"]["EventKinds"];
+                /**
+                 * @description Only what is about this user.
+                 * @example 0x1111111111111111111111111111111111111111
+                 */
+                user?: components["parameters"]["User"];
+                /**
+                 * @description Only what this transaction emitted.
+                 * @example 0xee00000000000000000000000000000000000000000000000000000000000002
+                 */
+                tx?: components["parameters"]["Tx"];
+                /**
+                 * @description With `true` also what a reorganisation took back, with the record that did so.
+                 * @example true
+                 */
+                retracted?: components["parameters"]["Retracted"];
+                /**
+                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @example 2023-11-14
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @example 2023-11-14T22:15:20Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of events. A retracted one follows what stands in its place. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChainEventListAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The `meta.next` of an earlier answer with the same filters; opaque.
+                 * @example CgAA
+                 */
+                before?: components["parameters"]["Before"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description Only events of these kinds, joined by commas.
+                 * @example DepositAccepted,WithdrawalRequested
+                 */
+                kind?: components["parameters"]["EventKinds"];
+                /**
+                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                vault?: components["parameters"]["Vault"];
+                /**
+                 * @description Only what is about this user.
+                 * @example 0x1111111111111111111111111111111111111111
+                 */
+                user?: components["parameters"]["User"];
+                /**
+                 * @description Only what this transaction emitted.
+                 * @example 0xee00000000000000000000000000000000000000000000000000000000000002
+                 */
+                tx?: components["parameters"]["Tx"];
+                /**
+                 * @description With `true` also what a reorganisation took back, with the record that did so.
+                 * @example true
+                 */
+                retracted?: components["parameters"]["Retracted"];
+                /**
+                 * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
+                 * @example 2023-11-14
+                 */
+                from?: components["parameters"]["From"];
+                /**
+                 * @description The last time that counts, included; a date alone is the end of that day.
+                 * @example 2023-11-14T22:15:20Z
+                 */
+                to?: components["parameters"]["To"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of events. A retracted one follows what stands in its place. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChainEventListAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
@@ -2448,6 +3246,95 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["InvalidParameter"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    explain: {
+        parameters: {
+            query: {
+                /**
+                 * @description The path of the answer that shows the number, with its own `vault` where the answer takes one; no host.
+                 * @example /api/v1/users/0x1111111111111111111111111111111111111111
+                 */
+                of: components["parameters"]["Of"];
+                /**
+                 * @description A JSON pointer to the number.
+                 * @example /totalDeposited
+                 */
+                field: components["parameters"]["Field"];
+                /**
+                 * @description With `true` also what a reorganisation took back, with the record that did so.
+                 * @example true
+                 */
+                retracted?: components["parameters"]["Retracted"];
+                /**
+                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @example 1
+                 */
+                page?: components["parameters"]["Page"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the logs. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    Link: components["headers"]["Link"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOriginPublic"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeaderPublic"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplanationAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
