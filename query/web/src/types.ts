@@ -1,6 +1,5 @@
 // The shapes of the API's answers that the pages use. openapi.ts is made of schemas/openapi/openapi.yaml by `make web`;
-// here its schemas have the names that the pages call them by. Explanation and Series are written by hand: the document
-// does not have them.
+// here its schemas have the names that the pages call them by.
 import type { components } from "./openapi"
 
 type Schemas = components["schemas"]
@@ -19,86 +18,11 @@ export type Settlement = Schemas["SettlementEntry"]
 export type Status = Schemas["Status"]
 
 /** A decoded log. What a kind has no use for is null. */
-export interface ChainEvent {
-  id: string
-  seq: string
-  kind: string
-  vaultAddress: string
-  vaultName: string
-  blockNumber: string
-  timestamp: string
-  txHash: string
-  logIndex: number
-  userAddress: string | null
-  partnerId: number | null
-  depositId: string | null
-  requestIndex: string | null
-  assets: string | null
-  shares: string | null
-  navPerShare: string | null
-  totalAssets: string | null
-  totalSupply: string | null
-  fromId: string | null
-  toId: string | null
-  state: "live" | "retracted" | "quarantined"
-  retractedBySeq: string | null
-}
-
-export interface CursorMeta {
-  pageSize: number
-  next: string | null
-  hasNextPage: boolean
-}
-
-/** One of the events that a number is made of. */
-export interface ExplainedEvent {
-  id: string
-  seq: string
-  kind: string
-  vaultAddress: string
-  blockNumber: string
-  timestamp: string
-  txHash: string
-  logIndex: number
-  userAddress: string | null
-  change: string
-  sum: string
-  state: "live" | "retracted"
-  retractedBySeq: string | null
-}
-
-export interface Explanation {
-  of: string
-  field: string
-  /** A decimal string, a time, or null where nothing has made it yet. */
-  value: string | null
-  operation: "sum" | "count" | "last"
-  events: ExplainedEvent[]
-}
-
-export interface Flow {
-  count: number
-  assets: string
-}
-
-export interface Point {
-  start: string
-  end: string
-  complete: boolean
-  nav: { open: string; high: string; low: string; close: string; updates: number } | null
-  totalAssets: string | null
-  totalSupply: string | null
-  deposits: Flow
-  requested: Flow
-  claimed: Flow
-  newUsers: number
-  users: number
-}
-
-export interface Series {
-  vaultAddress: string
-  vaultName: string
-  interval: "hour" | "day" | "week"
-  points: Point[]
-  yields: { days: 1 | 7 | 30; from: Nav; to: Nav; numerator: string; denominator: string; percent: string }[]
-}
+export type ChainEvent = Schemas["ChainEvent"]
+export type CursorMeta = Schemas["CursorMeta"]
+/** The events that a number is made of. */
+export type Explanation = Schemas["Explanation"]
+export type ExplainedEvent = Schemas["ExplainedEvent"]
+export type Series = Schemas["Series"]
+export type Point = Schemas["SeriesPoint"]
+export type Flow = Schemas["Flow"]
