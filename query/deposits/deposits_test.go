@@ -13,7 +13,7 @@ import (
 	"github.com/navlog/navlog/query/unswept"
 )
 
-// TestHeavyKeys: a page of a user with many deposits, and of a partner with many, is
+// TestHeavyKeys: a page of a user, a partner or a vault with many deposits is
 // read where it lies, and what it does not hold is not read.
 func TestHeavyKeys(t *testing.T) {
 	if testing.Short() {
@@ -21,15 +21,20 @@ func TestHeavyKeys(t *testing.T) {
 	}
 	g := readtest.New(t, localtest.ClickHouse(t))
 	const count = 50_000
-	g.Exec(fmt.Sprintf(`INSERT INTO deposits (seq, sign, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index)
-		SELECT 1 + number, 1, 1, x'%x', number + 1, x'%x', x'%x', 7, 5, 5, 2 + intDiv(number, 10), 1700000000, '', number %% 10 FROM numbers(%d)`,
-		readtest.VaultA, readtest.Alice, readtest.Alice, count))
-	for name, question := range map[string]string{"user": sqlUser, "partner": sqlPartner} {
+	for part := range 2 { // several parts are merged while they are read
+		g.Exec(fmt.Sprintf(`INSERT INTO deposits (seq, sign, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index)
+		SELECT 1 + number, 1, 1, x'%x', number + 1, x'%x', x'%x', 7, 5, 5, 2 + intDiv(number, 10), 1700000000, '', number %% 10 FROM numbers(%d) WHERE number %% 2 = %d`,
+			readtest.VaultA, readtest.Alice, readtest.Alice, count, part))
+	}
+	for name, question := range map[string]string{"user": sqlUser, "partner": sqlPartner, "vault": sqlVault} {
 		for _, block := range []uint64{2 + count/10, 1200} {
-			read := uint64(0)
+			read, vault := uint64(0), make([]byte, 20)
+			if name == "vault" {
+				vault = readtest.VaultA[:]
+			}
 			ctx := clickhouse.Context(context.Background(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }),
 				clickhouse.WithSettings(clickhouse.Settings{"enable_analyzer": 0, "max_threads": 1}),
-				clickhouse.WithParameters(clickhouse.Parameters{"user": escaped(readtest.Alice[:]), "partner": "7", "vault": escaped(make([]byte, 20)), "from": "0", "to": "2000000000",
+				clickhouse.WithParameters(clickhouse.Parameters{"user": escaped(readtest.Alice[:]), "partner": "7", "vault": escaped(vault), "from": "0", "to": "2000000000",
 					"seq": fmt.Sprint(count), "block": fmt.Sprint(block), "limit": "20", "offset": "0"}))
 			var rows []deposit
 			if err := g.Conn.Select(ctx, &rows, question); err != nil {

@@ -1,5 +1,6 @@
 -- A page of the deposits of a user, newest first: of the rows at a place the newest one says whether there is a live
--- log. It is read in the order of the projection and stops at the end of the page.
+-- log. It is read in the order of the projection and stops at the end of the page, also
+-- where several parts are merged, which by itself would read blocks and buffers of 65,536 rows.
 SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index
 FROM (
   SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
@@ -12,4 +13,4 @@ FROM (
 )
 WHERE sign = 1
 LIMIT {limit:UInt64} OFFSET {offset:UInt64}
-SETTINGS preferred_optimize_projection_name = 'by_user'
+SETTINGS preferred_optimize_projection_name = 'by_user', max_block_size = 512, read_in_order_use_buffering = 0

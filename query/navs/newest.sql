@@ -10,3 +10,4 @@ FROM (
 )
 WHERE sign = 1
 LIMIT 1
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

@@ -11,3 +11,4 @@ FROM (
 )
 WHERE sign = 1
 LIMIT {limit:UInt64} OFFSET {offset:UInt64}
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

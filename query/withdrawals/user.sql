@@ -27,3 +27,4 @@ UNION ALL
 SELECT toFixedString('', 20), toUInt64(0), max((fence_seq, fence_block, fence_before))
 FROM withdrawals
 WHERE list = 'cursor'
+SETTINGS max_block_size = 512, read_in_order_use_buffering = 0

@@ -16,4 +16,4 @@ FROM (
 )
 WHERE ts >= {from:Int64} AND ts <= {to:Int64}
 LIMIT {limit:UInt64} OFFSET {offset:UInt64}
-SETTINGS optimize_use_projections = 0
+SETTINGS optimize_use_projections = 0, max_block_size = 512, read_in_order_use_buffering = 0
