@@ -57,10 +57,9 @@ func (a *asked) walkExplanation(path string, n e2e.Number, pinned string, size i
 		}
 		for _, one := range data["events"].([]any) {
 			e := one.(object)
-			change := sum
 			if data["field"] != "/firstSeen" { // whose one log says the time itself
-				var ok bool
-				if change, ok = new(big.Int).SetString(e["change"].(string), 10); !ok {
+				change, ok := new(big.Int).SetString(e["change"].(string), 10)
+				if !ok {
 					a.t.Fatalf("%s: the change is %v", what, e["change"])
 				}
 				same(a.t, what+" sum", e["sum"], sum.Add(sum, change).String())
