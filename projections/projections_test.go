@@ -105,7 +105,7 @@ func TestEveryEvent(t *testing.T) {
 		"block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0", "block  false 0",
 		"decision  false 1", "log DepositAccepted false 0", "log DepositsSwept false 0", "log NavUpdated false 0", "log Unknown false 0",
 		"log WithdrawalCancelled false 0", "log WithdrawalClaimed false 0", "log WithdrawalExpired false 0", "log WithdrawalFunded false 0",
-		"log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalsSettled false 0",
+		"log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalRequested false 0", "log WithdrawalsSettled false 1",
 		"vault  false 1", "vault  false 1"})
 	var payload []byte
 	if err := w.conn.QueryRow(t.Context(), "SELECT payload FROM "+w.ch.Database(1)+".records WHERE kind = 'vault' ORDER BY seq LIMIT 1").Scan(&payload); err != nil {
