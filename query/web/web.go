@@ -6,6 +6,8 @@
 //	router.ts    the address bar, which is the whole state of a page
 //	api.ts, answers.ts
 //	             asking the API, and what components see of it
+//	partner.ts   asking what needs a key, which it alone knows, in memory
+//	signature.ts the signature of a webhook, made and compared in the browser
 //	format.ts    amounts, times and ages as text: no amount becomes a float
 //	components, pages
 //	             what is on the screen
@@ -26,7 +28,7 @@ import (
 var dist embed.FS
 
 // Paths are answered with the page, whose script reads the address bar.
-var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/compare", "/status"}
+var Paths = []string{"/", "/vault/{address}", "/users", "/user/{address}", "/events", "/compare", "/partner", "/status"}
 
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
 

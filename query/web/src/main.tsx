@@ -7,6 +7,7 @@ import { ChainStrip } from "./components/chain"
 import { Proof } from "./components/proof"
 import { ComparePage } from "./pages/compare"
 import { EventsPage } from "./pages/events"
+import { PartnerPage } from "./pages/partner"
 import { StatusPage } from "./pages/status"
 import { UserPage } from "./pages/user"
 import { UsersPage } from "./pages/users"
@@ -28,6 +29,7 @@ const routes: Route[] = [
   { pattern: /^\/user\/([^/]+)$/, title: "User", page: UserPage },
   { pattern: /^\/events$/, title: "Events", page: EventsPage },
   { pattern: /^\/compare$/, title: "Compare two blocks", page: ComparePage },
+  { pattern: /^\/partner$/, title: "Partner", page: PartnerPage },
   { pattern: /^\/status$/, title: "Status", page: StatusPage },
 ]
 
@@ -37,6 +39,7 @@ const links: [path: string, text: string][] = [
   ["/users", "Users"],
   ["/events", "Events"],
   ["/compare", "Compare"],
+  ["/partner", "Partner"],
   ["/status", "Status"],
   ["/docs", "API"],
 ]

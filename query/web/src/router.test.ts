@@ -27,6 +27,6 @@ test("only a block number is a block", () => {
 })
 
 test("only our own pages are followed without loading", () => {
-  for (const path of ["/", "/vault/0x1", "/users", "/user/0x1", "/events", "/compare", "/status"]) assert.ok(isPage(path), path)
-  for (const path of ["/docs", "/openapi.json", "/api/v1/vaults", "/users/", "/vault/a/b"]) assert.ok(!isPage(path), path)
+  for (const path of ["/", "/vault/0x1", "/users", "/user/0x1", "/events", "/compare", "/partner", "/status"]) assert.ok(isPage(path), path)
+  for (const path of ["/docs", "/openapi.json", "/api/v1/vaults", "/users/", "/partner/stats", "/vault/a/b"]) assert.ok(!isPage(path), path)
 })

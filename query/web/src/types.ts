@@ -16,6 +16,10 @@ export type Meta = Schemas["PaginationMeta"]
 export type DepositGroup = Schemas["DepositGroup"]
 export type Settlement = Schemas["SettlementEntry"]
 export type Status = Schemas["Status"]
+export type PartnerStats = Schemas["PartnerStats"]
+export type Webhook = Schemas["Webhook"]
+export type Delivery = Schemas["Delivery"]
+export type Attempt = Schemas["Attempt"]
 
 /** A decoded log. What a kind has no use for is null. */
 export type ChainEvent = Schemas["ChainEvent"]

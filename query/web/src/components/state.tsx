@@ -24,19 +24,20 @@ function Waiting() {
   )
 }
 
-export function Failed({ error }: { error: ApiError }) {
+/** again: what was asked is asked again by itself; what somebody pressed a button for is not. */
+export function Failed({ error, again = true }: { error: ApiError; again?: boolean }) {
   const { progress, faults } = error
   return (
     <div class={`note ${error.status === 503 || error.status === 429 ? "warned" : "failed"}`} role="alert">
       <p>
         {error.message}
-        {progress === null && error.retryAfter !== null && error.status !== 0 && <> It is asked again in {duration(error.retryAfter)}.</>}
+        {progress === null && error.retryAfter !== null && error.status !== 0 && (again ? <> It is asked again in {duration(error.retryAfter)}.</> : <> Try again in {duration(error.retryAfter)}.</>)}
       </p>
       {progress !== null && (
         <p>
           Generation {progress.generation} {progress.phase === "facts" ? "reads the log" : "has read the log and derives what came of it"}:{" "}
           {count(progress.recordsLeft, "record")} left
-          {progress.etaSeconds !== null && <>, about {duration(progress.etaSeconds)}</>}. This page goes on by itself.
+          {progress.etaSeconds !== null && <>, about {duration(progress.etaSeconds)}</>}.{again && " This page goes on by itself."}
         </p>
       )}
       {faults.length > 0 && (

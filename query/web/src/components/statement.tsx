@@ -1,0 +1,93 @@
+// A signed statement of a span of time, as a file, and how to verify it.
+import { useEffect, useState } from "preact/hooks"
+import { ApiError, url } from "../api"
+import { group } from "../format"
+import { fetchFile } from "../partner"
+import { Failed } from "./state"
+
+interface Made {
+  from: string
+  to: string
+  name: string
+  bytes: number
+  href: string
+}
+
+export function Statement() {
+  const [span, setSpan] = useState<{ from: string; to: string } | null>(null)
+  const [made, setMade] = useState<Made | null>(null)
+  const [error, setError] = useState<ApiError | null>(null)
+  useEffect(() => {
+    if (span === null) return
+    const left = new AbortController()
+    let href: string | null = null
+    setMade(null)
+    setError(null)
+    fetchFile(url("/api/v1/partner/statement", span), left.signal).then(
+      ({ file, name }) => {
+        if (left.signal.aborted) return
+        href = URL.createObjectURL(file)
+        setMade({ ...span, name, bytes: file.size, href })
+      },
+      (error: unknown) => {
+        if (left.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        setError(error.status === 404 ? new ApiError("The operator has given this navlog no key to sign statements with.", 404, error.code, null, error.requestId, null) : error)
+      },
+    )
+    return () => {
+      left.abort()
+      if (href !== null) URL.revokeObjectURL(href)
+    }
+  }, [span])
+  const { from, to } = span ?? { from: "FROM", to: "TO" }
+  return (
+    <>
+      <p>Every event through you whose block is in the span, of final blocks alone, with their sums, signed. Times are UTC.</p>
+      <form
+        class="filters"
+        aria-label="Statement"
+        onSubmit={(event) => {
+          event.preventDefault()
+          const form = new FormData(event.currentTarget)
+          setSpan({ from: String(form.get("from")), to: String(form.get("to")) })
+        }}
+      >
+        <label>
+          From, included
+          <input type="date" name="from" required />
+        </label>
+        <label>
+          To, included
+          <input type="date" name="to" required />
+        </label>
+        <button type="submit" class="button" disabled={span !== null && made === null && error === null}>
+          Make the statement
+        </button>
+      </form>
+      <p class="faint">The last day must be over on the chain: its end may not be after the newest final block.</p>
+      <div role="status">
+        {span !== null && made === null && error === null && <p class="note">It is made&hellip;</p>}
+        {made !== null && (
+          <p class="note proven">
+            <a href={made.href} download={made.name}>
+              Save {made.name}
+            </a>
+            , {group(String(made.bytes))} bytes, from {made.from} to {made.to}
+          </p>
+        )}
+      </div>
+      {error !== null && <Failed error={error} again={false} />}
+      <h2>Verify it</h2>
+      <p>
+        Nobody has to be trusted for it: <code>navlog</code> makes it again out of what any node of the chain says, and compares every byte. The first
+        command gets the same file from a script.
+      </p>
+      <pre tabIndex={0} aria-label="Commands">
+        {`export NAVLOG_API_KEY=nk_live_...
+navlog statement get --url ${location.origin} --from ${from} --to ${to} -o ${made?.name ?? "statement.json"}
+navlog statement verify ${made?.name ?? "statement.json"} --rpc https://node.example --url ${location.origin}`}
+      </pre>
+    </>
+  )
+}

@@ -1,0 +1,266 @@
+// Where webhooks go, how that URL is doing, and the first one step by step.
+import type { ComponentChildren } from "preact"
+import { useEffect, useState } from "preact/hooks"
+import { ApiError } from "../api"
+import { askPartner, pause, usePartner } from "../partner"
+import { here, usePlace } from "../router"
+import type { Delivery, Meta, Webhook } from "../types"
+import { Attempts, Deliveries, DeliveryState, deliveriesPath, underWay } from "./deliveries"
+import { Figure, Figures } from "./figures"
+import { Time } from "./names"
+import { VerifySignature } from "./signature"
+import { Failed, Shown } from "./state"
+
+const path = "/api/v1/partner/webhooks"
+
+export function Webhooks() {
+  const [again, setAgain] = useState(0)
+  const look = () => setAgain((n) => n + 1)
+  return (
+    <>
+      <Endpoint again={again} />
+      <Register done={look} />
+      <SendTest done={look} />
+      <h2>Delivery log</h2>
+      <Deliveries sent={again} />
+    </>
+  )
+}
+
+const breakers: Record<Webhook["breaker"]["state"], [text: string, kind: string]> = {
+  closed: ["sends", "good"],
+  open: ["holds back: nearly everything failed", "bad"],
+  "half-open": ["tries one event", "warn"],
+}
+
+function Endpoint({ again }: { again: number }) {
+  const webhook = usePartner<Webhook>(path, {}, again)
+  return (
+    <Shown asked={webhook}>
+      {({ webhookUrl, breaker, updatedAt, lastSuccessAt, lastFailureAt }) => (
+        <>
+          <p>
+            {webhookUrl === null ? (
+              "No URL is registered: events of this time go nowhere, and can be replayed later."
+            ) : (
+              <>
+                Webhooks go to <code class="long">{webhookUrl}</code>
+              </>
+            )}
+          </p>
+          <Figures>
+            <Figure title="navlog">
+              <span class={`badge ${breakers[breaker.state][1]}`}>{breakers[breaker.state][0]}</span>
+            </Figure>
+            {breaker.openUntil !== null && (
+              <Figure title="Until, UTC">
+                <Time iso={breaker.openUntil} />
+              </Figure>
+            )}
+            <Figure title="Last success, UTC">
+              <Time iso={lastSuccessAt} />
+            </Figure>
+            <Figure title="Last failure, UTC">
+              <Time iso={lastFailureAt} />
+            </Figure>
+            <Figure title="Changed, UTC">
+              <Time iso={updatedAt} />
+            </Figure>
+          </Figures>
+        </>
+      )}
+    </Shown>
+  )
+}
+
+/** What came of a button that was pressed. */
+function useSending<T>() {
+  const [busy, setBusy] = useState(false)
+  const [error, setError] = useState<ApiError | null>(null)
+  const [data, setData] = useState<T | null>(null)
+  const send = (href: string, init: RequestInit, then: (data: T) => void) => {
+    setBusy(true)
+    setError(null)
+    setData(null)
+    askPartner<T>(href, { method: "POST", ...init })
+      .then(
+        (answer) => {
+          setData(answer.data)
+          then(answer.data)
+        },
+        (error: unknown) => {
+          if (!(error instanceof ApiError)) throw error
+          setError(error)
+        },
+      )
+      .finally(() => setBusy(false))
+  }
+  return { busy, error, data, send }
+}
+
+function Register({ done }: { done: () => void }) {
+  const { busy, error, data, send } = useSending<{ webhookUrl: string }>()
+  return (
+    <>
+      <form
+        class="filters"
+        aria-label="Register a webhook URL"
+        onSubmit={(event) => {
+          event.preventDefault()
+          const webhookUrl = String(new FormData(event.currentTarget).get("url")).trim()
+          send(path, { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ url: webhookUrl }) }, done)
+        }}
+      >
+        <label class="wide">
+          URL, https:// and public; it replaces the one before
+          <input name="url" type="url" required maxLength={2048} autocomplete="off" spellcheck={false} placeholder="https://partner.example/webhooks" />
+        </label>
+        <button type="submit" class="button" disabled={busy}>
+          Register
+        </button>
+      </form>
+      {error !== null && <Failed error={error} again={false} />}
+      <div role="status">
+        {data !== null && (
+          <p class="note proven">
+            Attempts that begin a second from now go to <code class="long">{data.webhookUrl}</code>.
+          </p>
+        )}
+      </div>
+    </>
+  )
+}
+
+function SendTest({ done }: { done: (eventId: string) => void }) {
+  const { busy, error, data, send } = useSending<{ eventId: string }>()
+  return (
+    <>
+      <p>
+        <button type="button" class="button" disabled={busy} onClick={() => send(`${path}/test`, {}, ({ eventId }) => done(eventId))}>
+          Send a test event
+        </button>
+      </p>
+      {error !== null && <Failed error={error.status === 404 ? new ApiError("There is no URL to send it to: register one first.", 404, error.code, null, error.requestId, null) : error} again={false} />}
+      <div role="status">
+        {data !== null && (
+          <p class="note proven">
+            It is on its way, with the id <code class="long">{data.eventId}</code>.
+          </p>
+        )}
+      </div>
+    </>
+  )
+}
+
+/** "The first webhook in five minutes", as docs/webhooks.md has it, from its third step on. */
+export function FirstWebhook() {
+  const place = usePlace()
+  const [registered, setRegistered] = useState(0)
+  const [eventId, setEventId] = useState<string | null>(null)
+  return (
+    <ol class="steps">
+      <Step title="Register a URL">
+        <p>Something must answer there with 2xx within 10 seconds; three samples of a receiver come with navlog, in Go, TypeScript and Python.</p>
+        <Endpoint again={registered} />
+        <Register done={() => setRegistered((n) => n + 1)} />
+      </Step>
+      <Step title="Send a test event">
+        <p>
+          An event of type <code>webhook.test</code>, signed and tried again like any other.
+        </p>
+        <SendTest done={setEventId} />
+      </Step>
+      <Step title="Watch it arrive">{eventId === null ? <p class="faint">Send a test event first: what becomes of it is shown here.</p> : <Watched key={eventId} eventId={eventId} />}</Step>
+      <Step title="Verify the signature">
+        <p>
+          Your receiver does this with each webhook, over the raw body, and refuses a timestamp that is more than 300 seconds away. Do it here by hand with
+          what came:
+        </p>
+        <VerifySignature />
+      </Step>
+      <Step title="Go on">
+        <p>
+          Expect an event twice, and another order. What was sent is in the{" "}
+          <a href={here(place, { view: "webhooks" })}>delivery log</a>.
+        </p>
+      </Step>
+    </ol>
+  )
+}
+
+function Step({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <li>
+      <h2>{title}</h2>
+      {children}
+    </li>
+  )
+}
+
+/** Between two looks for the test event, and for how long, s. An event is tried for less than 40 seconds where nobody answers. */
+const EVERY = 2
+const PATIENCE = 180
+
+/** A test event on its way, until it has arrived or failed. */
+function Watched({ eventId }: { eventId: string }) {
+  const [delivery, setDelivery] = useState<Delivery | null>(null)
+  const [error, setError] = useState<ApiError | null>(null)
+  const [ended, setEnded] = useState(false)
+  useEffect(() => {
+    const left = new AbortController()
+    const watch = async () => {
+      for (const until = Date.now() + PATIENCE * 1000; Date.now() < until && !left.signal.aborted; ) {
+        let wait = EVERY
+        try {
+          const { data } = await askPartner<Delivery[], Meta>(`${deliveriesPath}?pageSize=50`, { signal: left.signal })
+          const found = data.find((delivery) => delivery.eventId === eventId) ?? null
+          setError(null)
+          setDelivery(found)
+          if (found !== null && !underWay(found)) break
+        } catch (error) {
+          if (left.signal.aborted) return
+          if (!(error instanceof ApiError)) throw error
+          setError(error)
+          if (error.retryAfter === null) break
+          wait = error.retryAfter
+        }
+        await pause(wait, left.signal)
+      }
+      if (!left.signal.aborted) setEnded(true)
+    }
+    void watch()
+    return () => left.abort()
+  }, [eventId])
+  return (
+    <>
+      {error !== null && <Failed error={error} again={!ended} />}
+      <div role="status">
+        {delivery === null ? (
+          !ended && <p class="note">It is looked for in the delivery log&hellip;</p>
+        ) : (
+          <div class={`note ${delivery.state === "delivered" ? "proven" : delivery.state === "failed" ? "failed" : ""}`}>
+            <p>
+              <DeliveryState state={delivery.state} /> {said(delivery, ended)}
+            </p>
+            <Attempts of={delivery} open />
+          </div>
+        )}
+      </div>
+    </>
+  )
+}
+
+function said(delivery: Delivery, ended: boolean): string {
+  switch (delivery.state) {
+    case "delivered":
+      return "It has arrived."
+    case "failed":
+      return "It was tried as often as it is, and nobody answered 2xx. Look at what came instead, then send another."
+    case "no_endpoint":
+      return "There was no URL when it was to be sent."
+    case "parked":
+      return "So much has failed that navlog holds back: it is tried once in a while."
+    case "pending":
+      return ended ? "It still waits. Look at the delivery log later." : delivery.attempts.length === 0 ? "It waits for its first attempt." : "It is tried again."
+  }
+}

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { ApiError } from "./api"
+import { type Run, askPartner, fetchFile, forgetTheKey, giveKey, replayAll, told } from "./partner"
+
+const refusal = (status: number, retryAfter: number | null = null, details: unknown = null, code = "CODE") => new ApiError("as the API says", status, code, details, "r1", retryAfter)
+
+test("an error says what to do", () => {
+  assert.match(told(refusal(401)).message, /not known, or was revoked/)
+  assert.match(told(refusal(403)).message, /disabled/)
+  assert.match(told(refusal(429, 7)).message, /limit/)
+  assert.match(told(refusal(503, 5)).message, /does not answer/)
+  assert.match(told(refusal(400, null, { reason: "port" }, "INVALID_WEBHOOK_URL")).message, /443/)
+  // What the API says better is left as it is.
+  for (const error of [refusal(404), refusal(500, 5), refusal(503, 5, { progress: {} }), refusal(400, null, { reason: "new" }, "INVALID_WEBHOOK_URL")]) assert.equal(told(error), error)
+  assert.deepEqual([told(refusal(429, 7)).retryAfter, told(refusal(429, 7)).requestId], [7, "r1"])
+})
+
+/** Replays against an API that answers what it is told to, and says what was sent, waited and told. */
+async function replayed(answers: (ApiError | null)[], ids: string[], stop?: (run: Run) => boolean) {
+  const sent: string[] = []
+  const waited: number[] = []
+  const stopped = new AbortController()
+  let last: Run | undefined
+  await replayAll(
+    ids,
+    async (id) => {
+      sent.push(id)
+      const answer = answers.shift() ?? null
+      if (answer !== null) throw answer
+    },
+    async (seconds) => void waited.push(seconds),
+    stopped.signal,
+    (run) => {
+      last = run
+      if (stop?.(run)) stopped.abort()
+    },
+  )
+  return { sent, waited, run: last! }
+}
+
+test("each event is replayed once, and what is refused until later is sent again then", async () => {
+  const { sent, waited, run } = await replayed([null, refusal(429, 31), refusal(503, 5), null, null], ["a", "b", "c"])
+  assert.deepEqual(sent, ["a", "b", "b", "b", "c"])
+  assert.deepEqual(waited, [31, 5])
+  assert.deepEqual(run, { done: 3, failures: [], waits: null, why: null, ended: true })
+})
+
+test("what is refused for good is named, and the rest goes on", async () => {
+  const { sent, run } = await replayed([refusal(404), null], ["a", "b"])
+  assert.deepEqual(sent, ["a", "b"])
+  assert.deepEqual([run.done, run.failures], [1, [{ id: "a", message: "as the API says" }]])
+})
+
+test("a key that no longer works ends it, and so does who stops it", async () => {
+  for (const status of [401, 403]) assert.deepEqual((await replayed([refusal(status)], ["a", "b"])).sent, ["a"])
+  const stopped = await replayed([null, refusal(429, 60)], ["a", "b", "c"], (run) => run.waits !== null)
+  assert.deepEqual(stopped.sent, ["a", "b"])
+  assert.deepEqual([stopped.run.done, stopped.run.ended, stopped.run.waits], [1, true, null])
+})
+
+test("the key is sent as a header, to nobody's cache, until it is forgotten or refused", async (t) => {
+  const requests: [url: string, init: RequestInit][] = []
+  let status = 200
+  t.mock.method(globalThis, "fetch", async (url: string, init: RequestInit) => {
+    requests.push([url, init])
+    return new Response(JSON.stringify(status === 200 ? { ok: true, data: 1 } : { ok: false, error: { code: "X", message: "m", requestId: "r" } }), { status, headers: { "Content-Disposition": 'attachment; filename="s.json"' } })
+  })
+  await assert.rejects(askPartner("/api/v1/partner/stats"), /no key/)
+  giveKey("nk_test_1")
+  await askPartner("/api/v1/partner/webhooks", { method: "POST", headers: { "Content-Type": "application/json" } })
+  assert.equal((await fetchFile("/api/v1/partner/statement", new AbortController().signal)).name, "s.json")
+  for (const [url, init] of requests) {
+    assert.ok(!url.includes("nk_test"), url)
+    assert.equal((init.headers as Record<string, string>)["x-api-key"], "nk_test_1")
+    assert.equal(init.cache, "no-store")
+  }
+  assert.equal((requests[0]![1].headers as Record<string, string>)["Content-Type"], "application/json")
+  status = 403
+  await assert.rejects(askPartner("/api/v1/partner/stats"), /disabled/)
+  status = 401
+  await assert.rejects(fetchFile("/api/v1/partner/statement", new AbortController().signal), /revoked/)
+  const before = requests.length
+  await assert.rejects(askPartner("/api/v1/partner/stats"), /no key/)
+  giveKey("nk_test_2")
+  forgetTheKey()
+  await assert.rejects(askPartner("/api/v1/partner/stats"), /no key/)
+  assert.equal(requests.length, before)
+})

@@ -1,0 +1,201 @@
+// What asks the partner routes. The API key is a variable of this module and nowhere else: not in storage, not in the address
+// bar, not in the answers that are kept, and gone when the page is left, loaded again, or told to forget it.
+import { useEffect, useState } from "preact/hooks"
+import { ApiError, type Answer, type Query, ask, url } from "./api"
+import type { Asked } from "./answers"
+
+let key: string | null = null
+/** Counts the keys: an answer to an earlier one is not shown under a later one. */
+let nth = 0
+/** Why there is no key any more, where it is the API's doing. */
+let refused: ApiError | null = null
+const watchers = new Set<() => void>()
+
+function change(next: string | null, why: ApiError | null) {
+  key = next
+  nth++
+  refused = why
+  for (const watcher of watchers) watcher()
+}
+
+/** Takes a key, for as long as the page is open. */
+export function giveKey(text: string) {
+  change(text, null)
+}
+
+export function forgetTheKey() {
+  change(null, null)
+}
+
+export interface KeyView {
+  /** 0 without a key; with another key another number. */
+  key: number
+  refused: ApiError | null
+}
+
+const seen = (): KeyView => ({ key: key === null ? 0 : nth, refused })
+
+export function useKey(): KeyView {
+  const [view, set] = useState(seen)
+  useEffect(() => {
+    const watcher = () => set(seen())
+    watchers.add(watcher)
+    watcher()
+    return () => void watchers.delete(watcher)
+  }, [])
+  return view
+}
+
+/** An error of a partner route as a sentence that says what to do. */
+export function told(error: ApiError): ApiError {
+  const message = sentence(error)
+  return message === null ? error : new ApiError(message, error.status, error.code, error.details, error.requestId, error.retryAfter)
+}
+
+function sentence({ status, code, details }: ApiError): string | null {
+  switch (status) {
+    case 401:
+      return "This key is not known, or was revoked: look whether all of it was typed, or ask the operator for another one."
+    case 403:
+      return "The key is good, but its partner is disabled: only the operator can enable it again."
+    case 429:
+      return "The limit of requests a minute is reached; it is one limit for all keys of the partner."
+    case 503:
+      // While the first read model is built the API says so itself.
+      return details === null ? "A part of navlog does not answer just now; nothing is lost by that." : null
+    case 0:
+      return "The server cannot be reached."
+    case 400:
+      return code === "INVALID_WEBHOOK_URL" ? (reasons[String((details as { reason?: string } | null)?.reason)] ?? null) : null
+  }
+  return null
+}
+
+const reasons: Record<string, string> = {
+  scheme: "Webhooks go to https:// alone.",
+  syntax: "This is no URL.",
+  port: "Webhooks go to port 443 alone: leave the port out.",
+  credentials: "The URL has a user or a password: webhooks are signed instead.",
+  forbidden_address: "The host has no address, or one that is not public: webhooks go to public addresses alone.",
+}
+
+/** Asks a partner route with the key; throws an ApiError, or the AbortError of its signal. */
+export async function askPartner<T, M = undefined>(href: string, init: RequestInit = {}): Promise<Answer<T, M>> {
+  return withKey((headers) => ask<T, M>(href, { ...init, ...headers(init.headers as Record<string, string>) }))
+}
+
+/** Fetches a file from a partner route with the key, as it is. */
+export async function fetchFile(href: string, signal: AbortSignal): Promise<{ file: Blob; name: string }> {
+  return withKey(async (headers) => {
+    let response: Response
+    try {
+      response = await fetch(href, { signal, ...headers() })
+      if (response.ok) {
+        const name = /filename="?([\w.-]+)"?/.exec(response.headers.get("Content-Disposition") ?? "")?.[1]
+        return { file: await response.blob(), name: name ?? "statement.json" }
+      }
+    } catch (error) {
+      if (signal.aborted) throw error
+      throw new ApiError("The server cannot be reached.", 0, "UNREACHABLE", null, null, null)
+    }
+    const { error } = (await response.json().catch(() => ({}))) as { error?: { code: string; message: string; requestId: string; details?: unknown } }
+    throw new ApiError(error?.message ?? `The server answered ${response.status}.`, response.status, error?.code ?? "UNKNOWN", error?.details ?? null, error?.requestId ?? null, Number(response.headers.get("Retry-After")) || null)
+  })
+}
+
+/** Adds the key to a request, and drops it when the API does not know it. */
+async function withKey<T>(request: (headers: (others?: Record<string, string>) => RequestInit) => Promise<T>): Promise<T> {
+  const with_ = key
+  if (with_ === null) throw new ApiError("There is no key: give one first.", 401, "UNAUTHORIZED", null, null, null)
+  try {
+    // The browser keeps no answer either.
+    return await request((others) => ({ headers: { ...others, "x-api-key": with_ }, cache: "no-store" }))
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const said = told(error)
+    if (said.status === 401 && key === with_) change(null, said)
+    throw said
+  }
+}
+
+/** Asks a partner route with the key, and again when `again` changes, or as soon as the API said that it may. */
+export function usePartner<T, M = undefined>(path: string, query: Query, again: unknown): Asked<T, M> {
+  const { key } = useKey()
+  const href = url(path, query)
+  const of = `${key} ${href}`
+  const [asked, set] = useState<Asked<T, M> & { of: string }>({ of: "", answer: null, error: null })
+  const [tries, setTries] = useState(0)
+  useEffect(() => {
+    if (key === 0) return
+    const left = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    askPartner<T, M>(href, { signal: left.signal }).then(
+      (answer) => set({ of, answer, error: null }),
+      (error: unknown) => {
+        if (left.signal.aborted) return
+        if (!(error instanceof ApiError)) throw error
+        set((before) => ({ of, answer: before.of === of ? before.answer : null, error }))
+        if (error.retryAfter !== null) timer = setTimeout(() => setTries((n) => n + 1), error.retryAfter * 1000)
+      },
+    )
+    return () => {
+      left.abort()
+      clearTimeout(timer)
+    }
+  }, [of, again, tries])
+  return asked.of === of ? asked : { answer: null, error: null }
+}
+
+/** How far a row of requests is. */
+export interface Run {
+  done: number
+  /** What the API refused for good, by event. */
+  failures: { id: string; message: string }[]
+  /** Seconds to wait before it goes on; null while it does. */
+  waits: number | null
+  why: string | null
+  ended: boolean
+}
+
+/**
+ * Replays one event after the other. The API grants ten a minute, at once or spread, and says with Retry-After when there are
+ * more: until then nothing is sent. Ends early when the signal is aborted, or the key no longer works.
+ */
+export async function replayAll(ids: string[], replay: (id: string) => Promise<unknown>, pause: (seconds: number) => Promise<void>, signal: AbortSignal, tell: (run: Run) => void): Promise<void> {
+  let run: Run = { done: 0, failures: [], waits: null, why: null, ended: false }
+  const now = (changes: Partial<Run>) => tell((run = { ...run, ...changes }))
+  now({})
+  for (let at = 0; at < ids.length && !signal.aborted; ) {
+    const id = ids[at]!
+    try {
+      await replay(id)
+      at++
+      now({ done: run.done + 1 })
+    } catch (error) {
+      if (signal.aborted) break
+      if (!(error instanceof ApiError)) throw error
+      if (error.status === 401 || error.status === 403) {
+        now({ failures: [...run.failures, { id, message: error.message }] })
+        break
+      }
+      if ((error.status === 429 || error.status === 503) && error.retryAfter !== null) {
+        now({ waits: error.retryAfter, why: error.message })
+        await pause(error.retryAfter)
+        now({ waits: null, why: null })
+      } else {
+        at++
+        now({ failures: [...run.failures, { id, message: error.message }] })
+      }
+    }
+  }
+  now({ ended: true })
+}
+
+/** Waits, and no longer than until the signal is aborted. */
+export function pause(seconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve()
+    const timer = setTimeout(resolve, seconds * 1000)
+    signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true })
+  })
+}
