@@ -87,6 +87,10 @@ chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and l
 conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
 	deploy/conformance/run.sh
 
+.PHONY: browser
+browser: build ## Look at the pages in Chromium, on a live system that is reorganised; screenshots are left in build/browser
+	deploy/browser/run.sh
+
 FUZZTIME ?= 60s
 .PHONY: fuzz-query
 fuzz-query: engines ## Look for requests that are not answered as they should be (FUZZTIME=60s for each parser)
@@ -161,5 +165,5 @@ clean-data: ## Forget the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/browser/node_modules deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

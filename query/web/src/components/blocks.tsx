@@ -46,7 +46,7 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
       >
         <input key={shown} name="block" class="block" aria-label={`${label}: number`} inputMode="numeric" size={Math.max(6, group(newest).length)} defaultValue={group(shown)} autocomplete="off" />
       </form>
-      <a class="step" href={to(inside(BigInt(shown) - 1n))} aria-label={`${label}: one earlier`}>
+      <a class="step" href={to(inside(BigInt(shown) - 1n))} aria-label={`−1: ${label}, one earlier`}>
         &minus;1
       </a>
       <span class="rail">
@@ -70,7 +70,7 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
           </svg>
         )}
       </span>
-      <a class="step" href={to(inside(BigInt(shown) + 1n))} aria-label={`${label}: one later`}>
+      <a class="step" href={to(inside(BigInt(shown) + 1n))} aria-label={`+1: ${label}, one later`}>
         +1
       </a>
     </>

@@ -1,0 +1,222 @@
+// A browser over the pages of a live system whose chain is reorganised meanwhile. What a page shows is held against the
+// API, which is asked here, by nothing that the pages are made of.
+import assert from "node:assert/strict"
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { after, before, test } from "node:test"
+import { chromium } from "playwright-core"
+
+const ready = JSON.parse(readFileSync(process.env.READY, "utf8"))
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+const wide = { width: 1280, height: 900 }
+const phone = { width: 360, height: 740 }
+const patience = 30_000
+
+let browser
+before(async () => {
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] })
+  await until("users of every vault, and something to be settled", async () => {
+    const users = await api("/api/v1/users")
+    const settlement = await api("/api/v1/settlement/summary")
+    return users.meta.total >= 3 && settlement.data.some((entry) => entry.depositsToSweep.count > 0)
+  })
+})
+after(() => browser?.close())
+
+async function api(path, header = {}) {
+  const answer = await fetch(ready.api + path, { headers: header })
+  const body = await answer.json()
+  assert.ok(answer.ok, `${path}: ${answer.status} ${JSON.stringify(body)}`)
+  return body
+}
+
+async function rpc(method, ...params) {
+  const answer = await fetch(ready.rpc, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }) })
+  const body = await answer.json()
+  assert.equal(body.error, undefined, `${method}: ${JSON.stringify(body.error)}`)
+  return body.result
+}
+
+/** Waits for a condition. */
+async function until(what, holds) {
+  for (const end = Date.now() + 4 * patience; ; await new Promise((done) => setTimeout(done, 250))) {
+    if (await holds().catch(() => false)) return
+    assert.ok(Date.now() < end, `there is no ${what}`)
+  }
+}
+
+const indexed = async () => (await api("/status")).data.indexedBlock
+
+/** Takes the newest blocks back, as a chain does, and waits until navlog has seen it. */
+async function reorganise(depth) {
+  const from = Number(await indexed())
+  await rpc("anvil_reorg", depth, [])
+  await until("block after the reorganisation", async () => Number(await indexed()) > from)
+}
+
+/** Opens a page and keeps what went wrong with it. */
+async function open(path, { viewport = wide, colorScheme = "light" } = {}) {
+  const context = await browser.newContext({ viewport, colorScheme })
+  const page = await context.newPage()
+  page.setDefaultTimeout(patience)
+  const wrong = []
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && wrong.push(`console: ${message.text()}`))
+  page.on("pageerror", (error) => wrong.push(`error: ${error}`))
+  page.on("requestfailed", (request) => {
+    if (request.failure()?.errorText !== "net::ERR_ABORTED") wrong.push(`${request.url()}: ${request.failure()?.errorText}`)
+  })
+  page.on("response", (response) => response.status() >= 400 && wrong.push(`${response.url()}: ${response.status()}`))
+  page.on("request", (request) => {
+    if (!request.url().startsWith(ready.api) && !/^(data|blob):/.test(request.url())) wrong.push(`asks ${request.url()}`)
+  })
+  await page.goto(ready.api + path)
+  await page.locator("h1").first().waitFor()
+  await settled(page)
+  return { page, wrong, close: () => context.close() }
+}
+
+/** Waits until nothing is being loaded. */
+async function settled(page) {
+  await page.waitForLoadState("networkidle").catch(() => {}) // it asks for the status again and again
+  await page.locator('[aria-busy="true"]').first().waitFor({ state: "detached" }).catch(() => {})
+}
+
+/** The digits of an amount as they stand in its title: the native units. */
+const native = (title) => (/=\s+([\d,]+) native units/.exec(title)?.[1] ?? title.split("\n")[0]).replaceAll(",", "")
+
+async function pages() {
+  const vault = (await api("/api/v1/vaults")).data[0].address
+  const user = (await api("/api/v1/users")).data[0].address
+  return { vaults: "/", vault: `/vault/${vault}`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner" }
+}
+
+for (const [look, options] of Object.entries({
+  light: { colorScheme: "light" },
+  dark: { colorScheme: "dark" },
+  "phone-light": { viewport: phone, colorScheme: "light" },
+  "phone-dark": { viewport: phone, colorScheme: "dark" },
+})) {
+  test(`every page, ${look}: nothing goes wrong, axe finds nothing serious, nothing is wider than the screen`, async () => {
+    await reorganise(2)
+    for (const [name, path] of Object.entries(await pages())) {
+      const { page, wrong, close } = await open(path, options)
+      await page.screenshot({ path: `${process.env.SHOTS}/${name}-${look}.png`, fullPage: true })
+      await page.evaluate(axe) // by the debugger, which the policy of the page does not bind
+      const found = await page.evaluate(() => window.axe.run(document))
+      const grave = found.violations.filter((violation) => ["serious", "critical"].includes(violation.impact))
+      assert.deepEqual(grave.map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.html).join(" ")}`), [], `${path}, axe`)
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+      assert.ok(over <= 0, `${path} is ${over} px wider than the screen`)
+      assert.deepEqual(wrong, [], path)
+      await close()
+    }
+  })
+}
+
+test("the vaults are those of the API as of the block that the address bar names, whatever is reorganised above it", async () => {
+  const block = String(Number((await api("/status")).data.finalBlock))
+  const want = (await api(`/api/v1/vaults?asOfBlock=${block}`)).data
+  const { page, wrong, close } = await open(`/?asOfBlock=${block}`)
+  await reorganise(2)
+  const rows = page.locator("table").first().locator("tbody tr")
+  assert.equal(await rows.count(), want.length)
+  for (const [i, vault] of want.entries()) {
+    const row = rows.nth(i)
+    assert.match(await row.innerText(), new RegExp(vault.name))
+    const titles = await row.locator("a.number").evaluateAll((links) => links.map((link) => link.title))
+    assert.deepEqual(titles.map(native), [vault.navPerShare, vault.totalAssets, vault.totalSupply], vault.name)
+  }
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("users are sorted and paged as the API says, and back goes back", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const { page, wrong, close } = await open(`/users?asOfBlock=${block}`)
+  const shown = async () => (await page.locator("tbody tr a[href*='/user/']").evaluateAll((links) => links.map((link) => link.pathname.split("/").pop())))
+  const wanted = async (query) => (await api(`/api/v1/users?pageSize=50&asOfBlock=${block}&${query}`)).data.map((user) => user.address)
+  assert.deepEqual(await shown(), await wanted("sortBy=firstSeen&sortOrder=desc"))
+  await page.getByRole("columnheader", { name: /Deposited/ }).getByRole("link").click()
+  await page.waitForURL(/sortBy=totalDeposited/)
+  await until("order by deposits", async () => (await shown()).join() === (await wanted(`sortBy=totalDeposited&sortOrder=${new URL(page.url()).searchParams.get("sortOrder") ?? "desc"}`)).join())
+  await page.goBack()
+  await until("first order again", async () => (await shown()).join() === (await wanted("sortBy=firstSeen&sortOrder=desc")).join())
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a number opens its proof, which adds up to what the API says, and a link opens it again", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const user = (await api(`/api/v1/users?sortBy=totalDeposited&asOfBlock=${block}`)).data[0]
+  const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
+  await page.locator("a.number[href*='totalDeposited']").first().click()
+  const drawer = page.getByRole("dialog")
+  await drawer.waitFor()
+  await drawer.locator("tbody tr").first().waitFor()
+  const explained = await api(`/api/v1/explain?of=/api/v1/users/${user.address}&field=/totalDeposited&asOfBlock=${block}&pageSize=50`)
+  assert.equal(explained.data.value, user.totalDeposited)
+  assert.equal(native(await drawer.locator(".value [title]").first().getAttribute("title")), user.totalDeposited)
+  assert.equal(await drawer.locator("tbody tr").count(), explained.data.events.length)
+  assert.match(await drawer.innerText(), /add|prove|sum/i)
+  assert.equal(explained.data.events.reduce((sum, event) => sum + BigInt(event.change), 0n).toString(), user.totalDeposited)
+  await page.screenshot({ path: `${process.env.SHOTS}/proof.png` })
+  const again = await open(new URL(page.url()).pathname + new URL(page.url()).search)
+  await again.page.getByRole("dialog").locator("tbody tr").first().waitFor()
+  await page.keyboard.press("Escape")
+  await drawer.waitFor({ state: "detached" })
+  assert.deepEqual([...wrong, ...again.wrong], [])
+  await again.close()
+  await close()
+})
+
+test("the explorer lists the log as the API does, and marks what was reorganised away", async () => {
+  await until("a log that was taken back", async () => {
+    await reorganise(3)
+    return (await api("/api/v1/events?retracted=true&pageSize=100")).data.some((event) => event.state === "retracted")
+  })
+  const { page, wrong, close } = await open("/events?retracted=true&kind=DepositAccepted")
+  await page.locator("tbody tr").first().waitFor()
+  const { page: marked, close: closeMarked, wrong: wrongMarked } = await open("/events?retracted=true")
+  await until("mark of a log that was taken back", async () => (await marked.getByText(/reorganised away/).count()) > 0)
+  await marked.screenshot({ path: `${process.env.SHOTS}/reorganised.png` })
+  assert.deepEqual([...wrong, ...wrongMarked], [])
+  await closeMarked()
+  await close()
+})
+
+test("the time machine moves a page to a block, and the address bar keeps it", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const vault = (await api("/api/v1/vaults")).data[0]
+  const { page, wrong, close } = await open(`/vault/${vault.address}`)
+  const past = String(Number(block) - 3)
+  const field = page.getByLabel(/as of block/i).first()
+  await field.fill(past)
+  await field.press("Enter")
+  await page.waitForURL(new RegExp(`asOfBlock=${past}`))
+  const want = (await api(`/api/v1/vaults/${vault.address}?asOfBlock=${past}`)).data
+  await until("total as of the block", async () => (await page.locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native).includes(want.totalAssets))
+  await page.reload()
+  await until("same after a reload", async () => (await page.locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native).includes(want.totalAssets))
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("a partner's key shows what is theirs, stays in memory, and a wrong one is a sentence", async () => {
+  const { page, wrong, close } = await open("/partner")
+  const key = page.locator("input[type=password]").first()
+  await key.fill("nk_test_wrong")
+  await key.press("Enter")
+  await until("sentence about the key", async () => /key/i.test(await page.locator("[role=alert], .error, .bad").first().innerText()))
+  wrong.length = 0 // the browser says of itself that this was 401
+  const partner = ready.partners[0]
+  await page.locator("input[type=password]").first().fill(partner.apiKey)
+  await page.locator("input[type=password]").first().press("Enter")
+  const stats = (await api("/api/v1/partner/stats", { "x-api-key": partner.apiKey })).data
+  await page.getByText(stats.partnerName).first().waitFor()
+  await settled(page)
+  await page.screenshot({ path: `${process.env.SHOTS}/partner-open.png`, fullPage: true })
+  const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, document.cookie, history.state]))
+  assert.ok(!kept.includes(partner.apiKey), `the key is kept: ${kept}`)
+  assert.deepEqual(wrong, [])
+  await close()
+})
