@@ -27,23 +27,17 @@ export function DeliveryState({ state }: { state: Delivery["state"] }) {
 /** Whether somebody still works on it. */
 export const underWay = (delivery: Delivery) => delivery.state === "pending" || delivery.state === "parked"
 
-/** Time between two looks at a log in which something is under way, ms: 12 of the 120 requests a minute. */
-const EVERY = 5000
+/** Time between two looks at a log, ms: while something is under way 12 of the 120 requests a minute, and otherwise 2. */
+const every = (log: Delivery[]) => (log.some(underWay) ? 5_000 : 30_000)
 
 const replay = (id: string) => askPartner<{ eventId: string }>(`${deliveriesPath}/${id}/replay`, { method: "POST" })
 
 export function Deliveries({ sent }: { sent: number }) {
   const place = usePlace()
   const [again, setAgain] = useState(0)
-  const log = usePartner<Delivery[], Meta>(deliveriesPath, { page: pageOf(place.query, "deliveries"), pageSize: 20 }, `${sent}/${again}`)
+  const log = usePartner<Delivery[], Meta>(deliveriesPath, { page: pageOf(place.query, "deliveries"), pageSize: 20 }, `${sent}/${again}`, every)
   const look = () => setAgain((n) => n + 1)
   const rows = log.answer?.data ?? []
-  const waiting = rows.some(underWay)
-  useEffect(() => {
-    if (!waiting) return
-    const timer = setInterval(() => document.visibilityState === "visible" && look(), EVERY)
-    return () => clearInterval(timer)
-  }, [waiting])
   const state = place.query.get("state") ?? ""
   return (
     <>
@@ -59,9 +53,6 @@ export function Deliveries({ sent }: { sent: number }) {
             ))}
           </select>
         </label>
-        <button type="button" class="button" onClick={look}>
-          Look again
-        </button>
       </div>
       <ReplayFailed rows={rows} done={look} />
       <Shown asked={log}>
@@ -80,14 +71,13 @@ export function Deliveries({ sent }: { sent: number }) {
                   id={(delivery) => delivery.eventId}
                   columns={[
                     { title: "Number", number: true, cell: ({ sequence }) => sequence ?? <span class="faint">&ndash;</span> },
-                    { title: "Type", cell: ({ type }) => type },
                     { title: "State", cell: ({ state }) => <DeliveryState state={state} /> },
+                    { title: "Send again", cell: (delivery) => !underWay(delivery) && <Replay id={delivery.eventId} done={look} /> },
+                    { title: "Type", cell: ({ type }) => type },
                     { title: "Attempts", cell: (delivery) => <Attempts of={delivery} /> },
                     { title: "Made, UTC", cell: ({ createdAt }) => <Time iso={createdAt} /> },
-                    { title: "Next attempt, UTC", cell: ({ nextAttemptAt }) => <Time iso={nextAttemptAt} /> },
-                    { title: "Ended, UTC", cell: ({ finishedAt, correctedAt }) => <><Time iso={finishedAt} />{correctedAt !== undefined && <span class="badge warn after" title={`At ${correctedAt}, by a reorganisation: a replay sends the newest body`}>corrected</span>}</> },
+                    { title: "Ended, UTC", cell: ({ finishedAt, nextAttemptAt, correctedAt }) => <>{finishedAt === null && nextAttemptAt !== null && "next attempt "}<Time iso={finishedAt ?? nextAttemptAt} />{correctedAt !== undefined && <span class="badge warn after" title={`At ${correctedAt}, by a reorganisation: a replay sends the newest body`}>corrected</span>}</> },
                     { title: "Event", cell: ({ eventId }) => <Hex value={eventId} what="event" /> },
-                    { title: "", cell: (delivery) => !underWay(delivery) && <Replay id={delivery.eventId} done={look} /> },
                   ]}
                 />
               )}

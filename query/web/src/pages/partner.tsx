@@ -57,6 +57,11 @@ export function PartnerPage() {
   )
 }
 
+/** What had the focus is gone with what was pressed: who uses a keyboard goes on at the page, not at the top of the window. */
+function toMain() {
+  document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true })
+}
+
 function Key() {
   const { key, refused } = useKey()
   const field = useRef<HTMLInputElement>(null)
@@ -64,7 +69,7 @@ function Key() {
     return (
       <p>
         A key is in use, for as long as this page is open.{" "}
-        <button type="button" class="button" onClick={forgetTheKey}>
+        <button type="button" class="button" onClick={() => (forgetTheKey(), toMain())}>
           Forget the key
         </button>
       </p>
@@ -81,7 +86,9 @@ function Key() {
           event.preventDefault()
           const text = field.current?.value.trim() ?? ""
           if (field.current !== null) field.current.value = ""
-          if (text !== "") giveKey(text)
+          if (text === "") return
+          giveKey(text)
+          toMain()
         }}
       >
         {/* Without a name the field is part of no address, and without a value nobody reads it out of the page. */}
