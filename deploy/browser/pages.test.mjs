@@ -87,7 +87,7 @@ const native = (title) => (/=\s+([\d,]+) native units/.exec(title)?.[1] ?? title
 async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
   const user = (await api("/api/v1/users")).data[0].address
-  return { vaults: "/", vault: `/vault/${vault}`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner" }
+  return { vaults: "/", vault: `/vault/${vault}`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", docs: "/docs" }
 }
 
 for (const [look, options] of Object.entries({
