@@ -11,7 +11,7 @@ import (
 // The page that reads the OpenAPI document and sends requests. It is plain
 // HTML and JavaScript of our own and loads nothing from elsewhere.
 //
-//go:embed docs.html docs.js docs.css
+//go:embed docs.html docs.js docs.css icon.svg
 var files embed.FS
 
 // Files are the OpenAPI document and the page about it.
@@ -30,5 +30,6 @@ func Files() []httpapi.File {
 	page("/docs", "docs.html", "text/html; charset=utf-8")
 	page("/docs/docs.js", "docs.js", "text/javascript; charset=utf-8")
 	page("/docs/docs.css", "docs.css", "text/css; charset=utf-8")
+	page("/docs/icon.svg", "icon.svg", "image/svg+xml")
 	return out
 }
