@@ -77,7 +77,8 @@ async function open(path, { viewport = wide, colorScheme = "light" } = {}) {
 
 /** Waits until nothing is being loaded. */
 async function settled(page) {
-  await page.waitForLoadState("networkidle").catch(() => {}) // it asks for the status again and again
+  // It asks for the status again and again: where that is slow, there is no end to wait for.
+  await page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {})
   await page.locator('[aria-busy="true"]').first().waitFor({ state: "detached" }).catch(() => {})
 }
 
