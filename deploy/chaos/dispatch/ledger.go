@@ -12,13 +12,19 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// writing is how long the transaction that records a success may last, also on a machine
-// that does much else: 50 ms were too few there. The record bears the time of its
-// beginning. What it excuses too much is bounded by what a dispatcher can have under way.
+// writing is how long the disk may take to commit a success once PostgreSQL has noted it,
+// also on a machine that does much else. What it excuses too much is bounded by what a
+// dispatcher can have under way.
 const writing = 150 * time.Millisecond
 
-// witness makes PostgreSQL note when a partner changes hands, whoever does it.
+// witness makes PostgreSQL note when a partner changes hands, whoever does it, and when a
+// success is committed: a deferred trigger is the last that a transaction does.
 const witness = `
+CREATE TABLE chaos_recorded (event_id uuid PRIMARY KEY, at timestamptz NOT NULL);
+CREATE FUNCTION chaos_recorded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+	INSERT INTO chaos_recorded VALUES (NEW.event_id, clock_timestamp()) ON CONFLICT (event_id) DO UPDATE SET at = excluded.at; RETURN NULL; END $$;
+CREATE CONSTRAINT TRIGGER chaos_recorded AFTER UPDATE ON delivery DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+	WHEN (NEW.state = 'delivered' AND OLD.state <> 'delivered') EXECUTE FUNCTION chaos_recorded();
 CREATE TABLE chaos_handover (partner_id bigint NOT NULL, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_handover() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	INSERT INTO chaos_handover VALUES (NEW.partner_id, clock_timestamp()); RETURN NULL; END $$;
@@ -55,7 +61,7 @@ func (t theft) outlived(died, back time.Time) theft {
 type ledger struct {
 	states    map[uuid.UUID]standing
 	opened    map[uint32]bool         // partners whose breaker is written down as open
-	recorded  map[uuid.UUID]time.Time // when the success of an event was written
+	recorded  map[uuid.UUID]time.Time // when the success of an event was committed
 	handovers map[uint32][]window
 	thefts    []theft
 }
@@ -72,7 +78,7 @@ func (r *run) ledger(ctx context.Context) (*ledger, error) {
 	var at time.Time
 	var partner uint32
 	var now standing
-	rows, err := r.world.Pool.Query(ctx, "SELECT event_id, state, attempts, coalesce(finished_at, now()) FROM delivery WHERE partner_id >= $1", r.base)
+	rows, err := r.world.Pool.Query(ctx, "SELECT event_id, state, attempts, coalesce(at, finished_at, now()) FROM delivery LEFT JOIN chaos_recorded USING (event_id) WHERE partner_id >= $1", r.base)
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&id, &now.state, &now.attempts, &at}, func() error {
 			l.states[id] = now
