@@ -120,13 +120,14 @@ func describe(ctx context.Context, p *pin.Pin, rows []row, mayBeGone bool) ([]ev
 // tableOf is the question to the table that has what logs of a kind say; empty for none.
 func tableOf(kind string) string {
 	switch kind {
-	case "DepositAccepted":
+	case contracts.KindDepositAccepted.String():
 		return sqlDeposits
-	case "WithdrawalRequested", "WithdrawalFunded", "WithdrawalClaimed", "WithdrawalCancelled", "WithdrawalExpired":
+	case contracts.KindWithdrawalRequested.String(), contracts.KindWithdrawalFunded.String(), contracts.KindWithdrawalClaimed.String(),
+		contracts.KindWithdrawalCancelled.String(), contracts.KindWithdrawalExpired.String():
 		return sqlWithdrawals
-	case "NavUpdated":
+	case contracts.KindNavUpdated.String():
 		return sqlNavs
-	case "DepositsSwept":
+	case contracts.KindDepositsSwept.String():
 		return sqlSweeps
 	}
 	return ""
@@ -193,7 +194,7 @@ func requested(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eve
 	}) {
 		e := said[w.Seq]
 		e.RequestIndex, e.PartnerID, e.Shares = number(w.Index), httpapi.PartnerOrAbsent(w.Partner), amount(w.Shares)
-		if e.Kind != "WithdrawalCancelled" && e.Kind != "WithdrawalExpired" { // these name none
+		if e.Kind != contracts.KindWithdrawalCancelled.String() && e.Kind != contracts.KindWithdrawalExpired.String() { // these name none
 			e.Assets = amount(w.Assets)
 		}
 	})
