@@ -13,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/histories"
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
