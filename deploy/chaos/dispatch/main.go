@@ -37,7 +37,7 @@
 // it, and of each such change no more than a dispatcher can have under way to one
 // partner. None of the three comes from the dispatcher's own account of what it had
 // under way: the receiver notes the arrivals, a trigger on the lease notes each
-// new owner (ledger.go), and the record is the one that keeps the event from being
+// new fence (ledger.go), and the record is the one that keeps the event from being
 // sent again.
 //
 // A lease that is stolen is harder, and happens in this program only: the old
