@@ -24,6 +24,7 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
 		{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
 		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
+		{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault},
 		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 		{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 		{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault},

@@ -29,6 +29,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
 	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
+	{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault},
 	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 	{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault},
@@ -102,6 +103,11 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		check("/api/v1/users?pageSize=100&sortOrder=desc&sortBy="+field, o.users(field, true))
 		check("/api/v1/users?pageSize=100&sortOrder=asc&sortBy="+field, o.users(field, false))
+		for _, v := range o.vaults {
+			path := "/api/v1/vaults/" + v.address.Hex() + "/users?pageSize=100&sortBy=" + field
+			check(path+"&sortOrder=desc", o.usersIn(v.address, field, true))
+			check(path+"&sortOrder=asc", o.usersIn(v.address, field, false))
+		}
 	}
 	for _, u := range people {
 		a.compareUser(o, u, pinned)

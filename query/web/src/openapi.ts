@@ -123,6 +123,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/vaults/{address}/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The users of a vault, and what they did there */
+        get: operations["listVaultUsers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/vaults/{address}/events": {
         parameters: {
             query?: never;
@@ -293,6 +310,7 @@ export interface paths {
          *     |---|---|
          *     | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
          *     | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
+         *     | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
          *     | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
          *     | `/queues/deposits` (`?vault=`) | `/{vault}/count` |
          *     | `/queues/withdrawals` (`?vault=`) | `/meta/total` |
@@ -832,6 +850,13 @@ export interface components {
             totalDeposited: components["schemas"]["Decimal"];
             totalWithdrawn: components["schemas"]["Decimal"];
         };
+        /** @description A user of a vault, with what it did in that vault alone. */
+        VaultUser: {
+            address: components["schemas"]["Address"];
+            firstSeen: components["schemas"]["Time"];
+            totalDeposited: components["schemas"]["Decimal"];
+            totalWithdrawn: components["schemas"]["Decimal"];
+        };
         UserWithHoldings: {
             address: components["schemas"]["Address"];
             firstSeen: components["schemas"]["Time"];
@@ -1166,6 +1191,12 @@ export interface components {
             ok: true;
             data: components["schemas"]["ChainEvent"][];
             meta: components["schemas"]["CursorMeta"];
+        };
+        VaultUserListAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["VaultUser"][];
+            meta: components["schemas"]["PaginationMeta"];
         };
         UserListAnswer: {
             /** @constant */
@@ -2501,6 +2532,94 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listVaultUsers: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @example 1
+                 */
+                page?: components["parameters"]["Page"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description What the users are ordered by.
+                 * @example totalDeposited
+                 */
+                sortBy?: components["parameters"]["SortBy"];
+                /**
+                 * @description The direction of the order.
+                 * @example desc
+                 */
+                sortOrder?: components["parameters"]["SortOrder"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the users who deposited into the vault or asked it for a withdrawal; equal ones by address. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    Link: components["headers"]["Link"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultUserListAnswer"];
                 };
             };
             304: components["responses"]["NotModified"];
