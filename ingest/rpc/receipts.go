@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/chainproof"
 )
 
 // ErrNoReceipts says that a node has not the receipts of a block, or does not offer
@@ -19,7 +19,7 @@ var ErrNoReceipts = errors.New("the node does not give the receipts of the block
 
 // Receipts reads the header of a block with all its fields, and all its receipts, as
 // the node gives them: nothing is proven. A node that does not give receipts is
-// ErrNoReceipts, a header without a receipts root a *proof.UnprovableError.
+// ErrNoReceipts, a header without a receipts root a *chainproof.UnprovableError.
 func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, types.Receipts, error) {
 	raw, err := n.exchange(ctx, "eth_getBlockByHash", hash, false)
 	if err != nil {
@@ -93,11 +93,11 @@ func fullHeader(raw []byte) (*types.Header, error) {
 		return nil, ErrNoBlock
 	}
 	if root.ReceiptsRoot == nil {
-		return nil, &proof.UnprovableError{Why: "its header has no receipts root"}
+		return nil, &chainproof.UnprovableError{Why: "its header has no receipts root"}
 	}
 	var h *types.Header
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return nil, &proof.UnprovableError{Why: fmt.Sprintf("its header has not the fields of a header of Ethereum: %v", err)}
+		return nil, &chainproof.UnprovableError{Why: fmt.Sprintf("its header has not the fields of a header of Ethereum: %v", err)}
 	}
 	return h, nil
 }
