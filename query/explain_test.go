@@ -218,7 +218,7 @@ func TestExplainOfAPartner(t *testing.T) {
 // TestExplainNeedsItsKey: where a route forgets to ask for the key, nothing is told.
 func TestExplainNeedsItsKey(t *testing.T) {
 	w := newFixture(t)
-	c := readtest.Serve(t, w.g, httpapi.Route{Path: "/api/v1/explain", Get: explain.Explain})
+	c := readtest.Serve(t, w.g, httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain})
 	c.Get(explained("/api/v1/partner/stats", "/totalVolume")).Failed(t, 500, "INTERNAL_ERROR")
 }
 

@@ -35,7 +35,7 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue},
 		{Path: "/api/v1/queues/deposits", Get: deposits.Queue, Streamed: true},
 		{Path: "/api/v1/settlement/summary", Get: settlement.Summary},
-		{Path: "/api/v1/explain", Get: explain.Explain, PartnerIf: explain.NeedsKey},
+		{Path: "/api/v1/explain", Get: q.explainer.Explain, PartnerIf: explain.NeedsKey},
 
 		{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, FirstSync: true},
 		{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, FirstSync: true},
