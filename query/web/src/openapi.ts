@@ -721,6 +721,19 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /**
+         * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`), in RFC 4180 and UTF-8. The columns are the
+         *     fields of the JSON and have its text; null is an empty field, an empty text `""`. `vaultName` has an apostrophe before it
+         *     where a spreadsheet would take it for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
+         *     the stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot tell, it is 400.
+         */
+        CsvFile: string;
+        /**
+         * Format: binary
+         * @description The same columns as CSV, `vaultName` as it is. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
+         *     (milliseconds, UTC), `blockNumber` is UINT_64, `logIndex` and `partnerId` are INT_64. A file that was cut off has no footer, and no reader takes it.
+         */
+        ParquetFile: string;
         SeriesAnswer: {
             /** @constant */
             ok: true;
@@ -1863,6 +1876,11 @@ export interface components {
          */
         EventId: string;
         /**
+         * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+         * @example json
+         */
+        Format: "json" | "csv" | "parquet";
+        /**
          * @description Number of the page. page x pageSize must not be above 100000.
          * @example 1
          */
@@ -2002,6 +2020,8 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /** @description A name for the file, with chain and block; absent where the answer is JSON. */
+        FileName: string;
         /** @description Names this request in the logs. */
         RequestId: string;
         /** @description The newest block that the answer is made of. */
@@ -2018,6 +2038,8 @@ export interface components {
         CacheControl: "public, no-cache" | "private, no-cache" | "no-store";
         /** @description The pages first, prev, next and last (RFC 8288). */
         Link: string;
+        /** @description As `Link`; absent where the answer is a file. */
+        LinkOfPage: string;
         /** @description The limit: name, requests, and the window in seconds (IETF draft). Absent where no limit is on. */
         RateLimitPolicy: string;
         /** @description What is left of it in this window, which begins with the first request, and the seconds until it ends. */
@@ -2043,9 +2065,9 @@ export interface components {
         /** @description The pages first, prev, next and last (RFC 8288); on lists. */
         LinkKnown: string;
         /** @description The request headers that the answer depends on. */
-        Vary: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key";
+        Vary: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key" | "Accept, Accept-Encoding, x-api-key";
         /** @description The request headers that the answer depends on. */
-        VaryKnown: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key";
+        VaryKnown: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key" | "Accept, Accept-Encoding, x-api-key";
         /** @description The type of the answer is the one that it names. */
         NoSniff: "nosniff";
         /** @description Any web page may read this. */
@@ -2382,6 +2404,11 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
@@ -2429,8 +2456,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2444,6 +2472,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3006,6 +3036,11 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description Only what belongs to this vault; nothing for an unknown one.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
@@ -3058,8 +3093,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3073,6 +3109,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -4022,6 +4060,11 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -4053,8 +4096,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -4066,6 +4110,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
