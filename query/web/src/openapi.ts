@@ -316,6 +316,10 @@ export interface paths {
          *     | `/queues/withdrawals` (`?vault=`) | `/meta/total` |
          *     | `/partner/stats` | `/totalDeposits`, `/totalVolume`, `/uniqueUsers`, `/byVault/{vault}/depositCount`, `/byVault/{vault}/totalVolume` |
          *
+         *     With `proof=true` each event carries what proves that its log is in its block (`Proof`). The server holds it
+         *     against the hash of the block in its log before it answers. A proof says that a log is there, and not that no
+         *     other one is.
+         *
          *     Of `/partner/stats` the key of the partner is needed, and the request counts against the partner's limit, as if
          *     the answer itself were asked for. Where the answer is 404, so is its explanation; and so is a vault that a list
          *     of the answer does not have.
@@ -1280,6 +1284,26 @@ export interface components {
             /** @enum {string} */
             state: "live" | "retracted";
             retractedBySeq: components["schemas"]["DecimalOrNull"];
+            proof?: components["schemas"]["Proof"];
+            /** @description Only with proof=true: why there is no proof of this event, as of one that was taken back, or where the chain has no receipts root. */
+            unproven?: string;
+        };
+        /**
+         * @description Only with proof=true. Whoever knows the hash of the block from elsewhere needs nothing else: the Keccak-256 of
+         *     `header` is the hash; the sixth of its fields is the receipts root; `path` leads from it to `receipt` by
+         *     the RLP of `transactionIndex`; and the log is in it at `logInReceipt`, with address, topics and data.
+         */
+        Proof: {
+            blockHash: components["schemas"]["Hash"];
+            /** @description RLP of the header. */
+            header: string;
+            transactionIndex: number;
+            /** @description The nodes of the Merkle-Patricia trie, the root first. */
+            path: string[];
+            /** @description The receipt, as the last node of the path has it: the byte of its transaction type, which old ones lack, and RLP. */
+            receipt: string;
+            /** @description From 0. */
+            logInReceipt: number;
         };
         ExplanationAnswer: {
             /** @constant */
@@ -1523,6 +1547,20 @@ export interface components {
             error: {
                 /** @enum {string} */
                 code: "UNAVAILABLE";
+                message: string;
+                requestId: string;
+                details?: {
+                    reasons?: string[];
+                    progress?: components["schemas"]["BuildingStatus"];
+                };
+            };
+        };
+        UnprovenError: {
+            /** @constant */
+            ok: false;
+            error: {
+                /** @enum {string} */
+                code: "UNPROVEN";
                 message: string;
                 requestId: string;
                 details?: {
@@ -1853,6 +1891,30 @@ export interface components {
                 "application/json": components["schemas"]["UnavailableError"];
             };
         };
+        /** @description The node that proofs are made from gives another block than the log has, or no receipts of it: nothing is handed out. */
+        Unproven: {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                "Cache-Control": components["headers"]["CacheControl"];
+                "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
+                "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
+                "X-Generation": components["headers"]["GenerationKnown"];
+                "X-Chain-State": components["headers"]["ChainStateKnown"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                RateLimit: components["headers"]["RateLimit"];
+                "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                Vary: components["headers"]["VaryKnown"];
+                "X-Content-Type-Options": components["headers"]["NoSniff"];
+                "Access-Control-Allow-Origin": components["headers"]["AnyOriginPublic"];
+                "Access-Control-Expose-Headers": components["headers"]["AnyHeaderPublic"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": components["schemas"]["UnprovenError"];
+            };
+        };
     };
     parameters: {
         /**
@@ -1950,6 +2012,8 @@ export interface components {
          * @example true
          */
         Retracted: "true" | "false";
+        /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400. */
+        Proof: "true" | "false";
         /**
          * @description The `meta.next` of an earlier answer with the same filters; opaque.
          * @example CgAA
@@ -3428,6 +3492,8 @@ export interface operations {
                  * @example true
                  */
                 retracted?: components["parameters"]["Retracted"];
+                /** @description With `true` each event carries what proves that its log is in its block, and a page has 20 events at most. Where the operator has configured no node to make proofs from, it is 400. */
+                proof?: components["parameters"]["Proof"];
                 /**
                  * @description Number of the page. page x pageSize must not be above 100000.
                  * @example 1
@@ -3496,6 +3562,7 @@ export interface operations {
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];
             500: components["responses"]["InternalError"];
+            502: components["responses"]["Unproven"];
             503: components["responses"]["Unavailable"];
         };
     };
