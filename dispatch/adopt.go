@@ -155,7 +155,11 @@ func (r *reader) again(ctx context.Context, partners []int64, ends map[string]ma
 			}
 			return found, fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, e.Err)
 		}
-		n, err := r.keep(ctx, r.parcels(fetches), wanted, ends)
+		parcels, err := r.parcels(fetches)
+		if err != nil {
+			return found, err
+		}
+		n, err := r.keep(ctx, parcels, wanted, ends)
 		found += n
 		if err != nil {
 			return found, err

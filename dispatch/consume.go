@@ -34,6 +34,8 @@ type reader struct {
 	topics map[string]topic
 	// next holds the positions as PostgreSQL has them, per topic and partition.
 	next map[string]map[int32]int64
+	// given are the partitions that the client has given records of.
+	given map[string]map[int32]bool
 	// ends are the ends of all records, where known: also of those that cannot be read
 	// because a transaction before them is open.
 	ends  map[string]map[int32]int64
@@ -173,7 +175,7 @@ func (r *reader) open() error {
 	if err != nil {
 		return fmt.Errorf("make a Kafka reader of the referral topics: %w", err)
 	}
-	r.client, r.ends = client, map[string]map[int32]int64{}
+	r.client, r.ends, r.given = client, map[string]map[int32]int64{}, map[string]map[int32]bool{}
 	return nil
 }
 
@@ -209,9 +211,9 @@ func (r *reader) poll(ctx context.Context) error {
 			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, e.Err)
 		}
 	}
-	parcels := r.parcels(fetches)
-	if len(parcels) == 0 {
-		return nil
+	parcels, err := r.parcels(fetches)
+	if err != nil || len(parcels) == 0 {
+		return err
 	}
 	r.d.metrics.setLag(r.lag()) // nothing is read before it is written
 	switch err := r.d.accept(ctx, parcels); {
@@ -242,12 +244,26 @@ type parcel struct {
 	log       []byte        // that its referrals are of; nil without any
 }
 
-func (r *reader) parcels(fetches kgo.Fetches) []parcel {
+// parcels are what was read, by partition. A position must never move over records that
+// nobody accepted. A client that was told to go back (seek), and goes on all the same, would
+// make it: so one that leaves records out after it has given some is given up, and another
+// begins at the position. What that leaves out first is not there: transactions that were
+// aborted.
+func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 	var parcels []parcel
+	var faults []error
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) {
 		if len(p.Records) == 0 {
 			return
 		}
+		if first, due := p.Records[0].Offset, r.next[p.Topic][p.Partition]; first > due && r.given[p.Topic][p.Partition] {
+			faults = append(faults, fmt.Errorf("partition %d of %s goes on at offset %d and not at its position %d: it is read again from there", p.Partition, p.Topic, first, due))
+			return
+		}
+		if r.given[p.Topic] == nil {
+			r.given[p.Topic] = map[int32]bool{}
+		}
+		r.given[p.Topic][p.Partition] = true
 		if r.ends[p.Topic] == nil {
 			r.ends[p.Topic] = map[int32]int64{}
 		}
@@ -263,7 +279,7 @@ func (r *reader) parcels(fetches kgo.Fetches) []parcel {
 		}
 		parcels = append(parcels, out)
 	})
-	return parcels
+	return parcels, errors.Join(faults...)
 }
 
 // lookAhead reads how far the topics are written. A transaction that nobody ends gives

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -167,6 +168,41 @@ func TestPositionsAreLockedInOneOrder(t *testing.T) {
 	for i, p := range parcels {
 		if rows[i].TopicID != p.id || rows[i].Partition != p.partition {
 			t.Fatalf("place %d: PostgreSQL locks partition %d of %s, and accept partition %d of %s", i, rows[i].Partition, rows[i].TopicID, p.partition, p.id)
+		}
+	}
+}
+
+// A client that leaves out what is due, as one that did not go back when it was told to, moves no position.
+func TestPositionsMoveOverNothing(t *testing.T) {
+	r := &reader{
+		topics: map[string]topic{"t": {uuid.New(), 2}},
+		next:   map[string]map[int32]int64{"t": {0: 10, 1: 10}},
+		ends:   map[string]map[int32]int64{}, given: map[string]map[int32]bool{},
+	}
+	fetched := func(partition int32, offsets ...int64) kgo.Fetches {
+		p := kgo.FetchPartition{Partition: partition, HighWatermark: 100}
+		for _, o := range offsets {
+			p.Records = append(p.Records, &kgo.Record{Topic: "t", Partition: partition, Offset: o})
+		}
+		return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "t", Partitions: []kgo.FetchPartition{p}}}}}
+	}
+	for _, c := range []struct {
+		what    string
+		fetches kgo.Fetches
+		to      int64 // 0: refused
+	}{
+		{"what is due", fetched(0, 10, 11), 12},
+		{"what was given before", fetched(0, 8, 9), 10},
+		{"what is not due yet", fetched(0, 12, 13), 0},
+		{"a client's first, behind an aborted transaction", fetched(1, 13, 14), 15},
+		{"after it", fetched(1, 15), 0}, // the position did not move here
+	} {
+		parcels, err := r.parcels(c.fetches)
+		switch {
+		case c.to == 0 && (err == nil || len(parcels) > 0 || !strings.Contains(err.Error(), "and not at its position 10")):
+			t.Errorf("%s: %v, %v", c.what, parcels, err)
+		case c.to > 0 && (err != nil || len(parcels) != 1 || parcels[0].from != 10 || parcels[0].to != c.to):
+			t.Errorf("%s: %+v, %v", c.what, parcels, err)
 		}
 	}
 }
