@@ -244,10 +244,9 @@ func (c Config) Validate() error {
 	if c.RangesInFlight < 1 || c.RangesInFlight > 16 {
 		fault("chain.rangesInFlight is %d and must be 1 to 16", c.RangesInFlight)
 	}
-	for _, method := range slices.Sorted(maps.Keys(c.Prices)) {
-		if price := c.Prices[method]; !methodText.MatchString(method) || price > maxPrice {
-			fault("chain.prices has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", method, price, uint64(maxPrice))
-		}
+	faultyPrices("chain.prices", c.Prices, fault)
+	for i := range c.RPC {
+		faultyPrices(fmt.Sprintf("chain.rpc[%d].prices", i), c.RPC[i].Prices, fault)
 	}
 	if !(c.Prove >= 0 && c.Prove <= maxProvePace) { // NaN too
 		fault("chain.prove is %v/s and must be above 0/s, to %d/s, or off", float64(c.Prove), maxProvePace)
@@ -323,4 +322,12 @@ func (c Config) vaults() []vault {
 		out[i] = vault{common.HexToAddress(v.Address), max(1, v.StartBlock), v.Name}
 	}
 	return out
+}
+
+func faultyPrices(key string, prices map[string]uint64, fault func(format string, a ...any)) {
+	for _, method := range slices.Sorted(maps.Keys(prices)) {
+		if price := prices[method]; !methodText.MatchString(method) || price > maxPrice {
+			fault("%s has %q: %d and must have names of RPC methods, such as eth_getLogs, with units from 0 to %d", key, method, price, uint64(maxPrice))
+		}
+	}
 }

@@ -3,7 +3,7 @@ package ingest
 import (
 	"maps"
 	"math"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +33,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 	}
 	c := Config{
 		RPC: append(rpc.Endpoints("ftp://node.example/secret", "::secret", "https://good.example", "https://good.example"),
-			rpc.Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, rpc.Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN()}),
+			rpc.Endpoint{URL: "ws://good.example", WS: "https://secret.example", RequestsPerSecond: -1, Burst: 1_000_000}, rpc.Endpoint{URL: "https://nan.example", RequestsPerSecond: math.NaN(), Prices: map[string]uint64{"getLogs": 80}}),
 		Agreement: 3,
 		Vaults: []VaultConfig{{Address: "0x12"}, {Address: vaultA}, {Address: strings.ToUpper(vaultA[2:])}, {Address: "0x" + strings.ToUpper(vaultA[2:])},
 			{Address: vaultB, Name: "\xff"}, {Address: vaultC, Name: strings.Repeat("x", 257)}, {}},
@@ -50,7 +50,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		"chain.rpc[3] is the same URL as chain.rpc[2]", `chain.rpc[4].ws has the scheme "https" and must be wss or ws`, "chain.rpc[4].requestsPerSecond is -1", "chain.rpc[4].burst is 1000000",
 		"chain.rpc[5].requestsPerSecond is NaN", "chain.agreement is 3 and must be 1 or 2",
 		"chain.window is 150000", "chain.finality is a depth of 200000", "chain.batchBlocks is 2000000", `chain.profile is "solana" and must be arbitrum, base, ethereum, fast, optimism or polygon`, "chain.rangesInFlight is 0", `chain.proof is ""`,
-		"chain.prove is 20000/s and must be", `chain.prices has "getLogs": 75`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
+		"chain.prove is 20000/s and must be", `chain.prices has "getLogs": 75`, `chain.rpc[5].prices has "getLogs": 80`, `chain.prices has "eth_call": 1152921504606846976 and must have names of RPC methods`,
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q:\n%v", want, err)
@@ -115,12 +115,13 @@ rpc:
     ws: wss://b.example/socket
     requestsPerSecond: 12.5
     burst: 40
+    prices: {eth_getLogs: 75}
 agreement: 2
 `), &c); err != nil {
 		t.Fatal(err)
 	}
-	want := []rpc.Endpoint{{URL: "https://a.example/key"}, {URL: "https://b.example", WS: "wss://b.example/socket", RequestsPerSecond: 12.5, Burst: 40}}
-	if !slices.Equal(c.RPC, want) || c.Agreement != 2 {
+	want := []rpc.Endpoint{{URL: "https://a.example/key"}, {URL: "https://b.example", WS: "wss://b.example/socket", RequestsPerSecond: 12.5, Burst: 40, Prices: map[string]uint64{"eth_getLogs": 75}}}
+	if !reflect.DeepEqual(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the endpoints are %+v, want %+v", c.RPC, want)
 	}
 	err := yaml.Unmarshal([]byte("rpc:\n  - {url: https://a.example, speed: 4, burst: many}\n  - {uri: https://b.example}\n  - [1]\n"), &c)
@@ -141,7 +142,7 @@ func TestConfigFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []rpc.Endpoint{{URL: "https://a.example"}, {URL: "https://b.example", WS: "wss://b.example", RequestsPerSecond: 2.5, Burst: 9}}; !slices.Equal(c.RPC, want) || c.Agreement != 2 {
+	if want := []rpc.Endpoint{{URL: "https://a.example"}, {URL: "https://b.example", WS: "wss://b.example", RequestsPerSecond: 2.5, Burst: 9}}; !reflect.DeepEqual(c.RPC, want) || c.Agreement != 2 {
 		t.Errorf("the environment gives %+v, want %+v", c.RPC, want)
 	}
 	if want := map[string]uint64{"eth_getLogs": 75, "eth_call": 26}; !maps.Equal(c.Prices, want) {

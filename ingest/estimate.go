@@ -75,7 +75,7 @@ func (i *Ingest) Estimate(ctx context.Context, stretches int) (*Estimate, error)
 	}
 	recordFrom := tip.Number + 1 - min(tip.Number+1, i.config.Window)
 	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.HeadersFrom(recordFrom), final+1))
-	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), bill: rpc.Bill{Prices: i.config.Prices}}
+	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
 		taken, err := i.reader(vaults).Sample(ctx, n, e.FromBlock, e.ToBlock, stretches)
 		if err != nil {
@@ -123,6 +123,7 @@ type estimator struct {
 	latency     float64 // seconds of a small call
 	headerBytes float64
 	bill        rpc.Bill
+	prices      map[string]uint64 // of the endpoint that was sampled
 }
 
 func (m *estimator) add(method string, calls, bytes float64) {
@@ -189,7 +190,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 	e.Calls = m.bill.Calls()
 	e.Total = registry.Spent(e.Calls)
 	for _, c := range e.Calls {
-		if _, priced := m.config.Prices[c.Method]; !priced && len(m.config.Prices) > 0 {
+		if _, priced := m.prices[c.Method]; !priced && len(m.prices) > 0 {
 			e.Unpriced = append(e.Unpriced, c.Method)
 		}
 	}
@@ -199,7 +200,7 @@ func (m *estimator) backfill(recordFrom uint64) {
 // the logs of each block, since its bloom may hold ours by chance.
 func (m *estimator) following(first, tip *rpc.Header) {
 	const day = 24 * 60 * 60
-	m.bill = rpc.Bill{Prices: m.config.Prices}
+	m.bill = rpc.Bill{Prices: m.prices}
 	looks := day / m.config.PollInterval.Seconds()
 	m.headers("eth_getBlockByNumber", 2*looks)
 	if blocks := tip.Number - min(tip.Number, first.Number); blocks > 0 && tip.Time > first.Time {

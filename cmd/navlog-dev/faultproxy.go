@@ -23,6 +23,7 @@ type faultproxyCmd struct {
 	Behind      uint64        `default:"20" help:"Most blocks that a stale backend is behind."`
 	RangeLimit  uint64        `default:"1000" help:"Most blocks in a range, where a fault limits them."`
 	ResultLimit int           `default:"10000" help:"Most logs in an answer, where a fault limits them."`
+	PerSecond   int           `default:"0" help:"Most calls in a second, those of a batch counted one by one; 0 for no limit."`
 	Pause       time.Duration `default:"200ms" help:"Pause between the pieces of a slow body."`
 	JSON        bool          `help:"Print one JSON object a line: the address first, each injected fault, the counts at the end."`
 }
@@ -36,7 +37,7 @@ func (faultproxyCmd) Help() string {
 func (cmd faultproxyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c := faultproxy.Config{
 		Seed: cmd.Seed, Upstreams: cmd.Upstream, Rate: cmd.Rate, Behind: cmd.Behind,
-		RangeLimit: cmd.RangeLimit, ResultLimit: cmd.ResultLimit, Pause: cmd.Pause,
+		RangeLimit: cmd.RangeLimit, ResultLimit: cmd.ResultLimit, CallsPerSecond: cmd.PerSecond, Pause: cmd.Pause,
 	}
 	for _, name := range cmd.Faults {
 		if name == "all" {

@@ -41,7 +41,7 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.JSON {
 		return json.NewEncoder(s.Out).Encode(e)
 	}
-	return printEstimate(s.Out, e, len(c.Chain.Prices) > 0)
+	return printEstimate(s.Out, e, e.Total.Units > 0 || len(c.Chain.Prices) > 0)
 }
 
 func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {

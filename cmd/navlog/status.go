@@ -225,9 +225,9 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	if len(st.Endpoints) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tLAST ERROR")
+	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR")
 	for _, e := range st.Endpoints {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", e.Name, endpointState(e), latency(e), headOf(e), lastError(e))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), latency(e), headOf(e), e.Calls, e.Units, lastError(e))
 	}
 }
 

@@ -27,6 +27,9 @@ type Config struct {
 	// ResultLimit is the most logs that an answer may have where a fault limits
 	// them: 1 or more, default 10,000.
 	ResultLimit int
+	// CallsPerSecond is how many calls are answered in a second, those of a batch one
+	// by one; what comes beyond them, a batch as a whole, gets a 429. 0 for no limit.
+	CallsPerSecond int
 	// Pause between the pieces of a slow body, 0 to 1 min, default 200 ms. It
 	// decides nothing else.
 	Pause time.Duration
@@ -65,6 +68,9 @@ func (c Config) Validate() error {
 	}
 	if c.ResultLimit < 1 {
 		fault("the result limit is %d logs and must be 1 or more", c.ResultLimit)
+	}
+	if c.CallsPerSecond < 0 {
+		fault("the limit of calls a second is %d and must be 0 or more", c.CallsPerSecond)
 	}
 	if c.Pause < 0 || c.Pause > time.Minute {
 		fault("the pause of slow bodies is %s and must be 0 to 1m", c.Pause)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -284,4 +285,51 @@ func TestIngestSeesThrough(t *testing.T) {
 			r.verify()
 		})
 	}
+}
+
+// A provider with every limit at once: blocks in a range, results, the size of an
+// answer, and calls a second, those of a batch counted one by one. Nobody has told
+// ingest any of them, and its history ends without a person. The limits are proxies
+// one behind the other, the widest limit first, for of a proxy's faults only one is
+// drawn for a call.
+func TestIngestOfALimitedProvider(t *testing.T) {
+	if testing.Short() {
+		t.Skip("ingest is raced by its own tests, and the proxy by those beside this file")
+	}
+	r := newRig(t, 1)
+	const blocks = 600
+	for range 4 {
+		r.steps(20)
+		r.must(r.chain.Client().CallContext(r.ctx, nil, "anvil_mine", hexutil.Uint64(blocks/4)))
+	}
+	url, limits := r.url, []*faultproxy.Proxy{}
+	for _, c := range []faultproxy.Config{
+		{Faults: []faultproxy.Fault{faultproxy.RangeLimited}, RangeLimit: 40},
+		{Faults: []faultproxy.Fault{faultproxy.RangeResults}, ResultLimit: 30},
+		{Faults: []faultproxy.Fault{faultproxy.ResponseSize}, ResultLimit: 12},
+		{CallsPerSecond: 60},
+	} {
+		config := faultproxy.DefaultConfig()
+		config.Upstreams, config.Faults, config.Rate, config.CallsPerSecond = []string{url}, c.Faults, 1, c.CallsPerSecond
+		config.ResultLimit, config.RangeLimit = max(1, c.ResultLimit), max(1, c.RangeLimit)
+		proxy, err := faultproxy.New(config, nil)
+		r.must(err)
+		server := httptest.NewServer(proxy)
+		t.Cleanup(server.Close)
+		url, limits = server.URL, append(limits, proxy)
+	}
+	r.config.RPC, r.config.Window, r.config.PollInterval = rpc.Endpoints(url), 150, time.Second
+	x := r.start()
+	x.caughtUp()
+	if logs := r.verify(); logs < 40 {
+		t.Errorf("%d logs: the limits of answers were not met", logs)
+	} else {
+		t.Logf("%d logs", logs)
+	}
+	met := func(i int, f faultproxy.Fault) int { return limits[i].Counts()[f] }
+	wide, results, size, often := met(0, faultproxy.RangeLimited), met(1, faultproxy.RangeResults), met(2, faultproxy.ResponseSize), met(3, faultproxy.TooManyRequests)
+	if wide == 0 || results+size == 0 || often == 0 { // which of the two for long answers is met first is chance
+		t.Errorf("a limit was not met: ranges %d times, results %d, sizes %d, calls a second %d", wide, results, size, often)
+	}
+	t.Logf("met: ranges %d times, results %d, sizes %d, calls a second %d", wide, results, size, often)
 }

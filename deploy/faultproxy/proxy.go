@@ -40,6 +40,8 @@ type Proxy struct {
 	scripted map[string][]*kind // by method; a nil kind is None
 	calls    map[string]uint64  // by method
 	counts   map[Fault]int
+	second   time.Time // in which so many calls were answered
+	answered int
 }
 
 // New makes a proxy of a valid configuration, and says what is wrong with one
@@ -201,9 +203,33 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		sendJSON(w, http.StatusOK, reply{Version: "2.0", ID: json.RawMessage("null"), Error: errorOf(-32700, err.Error())}.bytes())
 		return
 	}
+	if p.tooMany(x, time.Now()) {
+		sendJSON(w, http.StatusTooManyRequests, []byte(`{"message":"too many requests"}`))
+		return
+	}
 	if err := p.answer(r.Context(), w, x); err != nil && r.Context().Err() == nil {
 		http.Error(w, "faultproxy: "+err.Error(), http.StatusBadGateway)
 	}
+}
+
+// tooMany tells whether the calls of an exchange are more than may still be answered
+// in this second, and counts them where they are not.
+func (p *Proxy) tooMany(x *exchange, now time.Time) bool {
+	if p.config.CallsPerSecond == 0 {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if second := now.Truncate(time.Second); !second.Equal(p.second) {
+		p.second, p.answered = second, 0
+	}
+	if p.answered+len(x.calls) > p.config.CallsPerSecond {
+		p.counts[TooManyRequests]++
+		p.report(Injection{TooManyRequests, x.method, x.n, fmt.Sprintf("%d calls after %d of this second", len(x.calls), p.answered)})
+		return true
+	}
+	p.answered += len(x.calls)
+	return false
 }
 
 // answer gives an exchange its answer. An error is the upstream's.

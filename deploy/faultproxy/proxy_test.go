@@ -298,6 +298,29 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// The calls of a batch count one by one against those of a second, and one that is too
+// long is never answered.
+func TestCallsPerSecond(t *testing.T) {
+	p := newProxied(t, func(c *faultproxy.Config) { c.CallsPerSecond = 2 })
+	const one = `{"jsonrpc":"2.0","id":1,"method":"eth_blockNumber"}`
+	for body, want := range map[string]int{"[" + one + "," + one + "," + one + "]": 429, "[" + one + "," + one + "]": 200} {
+		answered := false
+		for range 3 { // the second may be one in which something was answered
+			response, _, err := p.post(body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answered = answered || response.StatusCode == 200
+		}
+		if answered != (want == 200) {
+			t.Errorf("a batch %s is answered: %t", body, answered)
+		}
+	}
+	if p.Counts()[faultproxy.TooManyRequests] < 3 {
+		t.Errorf("injected %v", p.Counts())
+	}
+}
+
 // The same seed and the same requests meet the same faults, whatever happens
 // between requests of other methods; another seed meets others.
 func TestSeedDecides(t *testing.T) {
@@ -359,8 +382,8 @@ func TestOffIsHonest(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	_, err := faultproxy.New(faultproxy.Config{Upstreams: []string{"ws://user:secret@host"}, Faults: []faultproxy.Fault{"gremlins"}, Rate: 2, Pause: -1}, nil)
-	for _, want := range []string{"only http and https", `no fault "gremlins"`, "rate is 2", "stale backend", "range limit", "result limit", "pause"} {
+	_, err := faultproxy.New(faultproxy.Config{Upstreams: []string{"ws://user:secret@host"}, Faults: []faultproxy.Fault{"gremlins"}, Rate: 2, Pause: -1, CallsPerSecond: -1}, nil)
+	for _, want := range []string{"only http and https", `no fault "gremlins"`, "rate is 2", "stale backend", "range limit", "result limit", "pause", "calls a second"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in: %v", want, err)
 		}

@@ -8,12 +8,12 @@ import (
 	"github.com/navlog/navlog/schemas/registry"
 )
 
-// Bill is what the nodes were asked since the process began, by method:
+// Bill is what a node was asked since the process began, by method:
 // providers sell calls, each at the price of its method. A question of a batch
 // counts like one that comes alone, as it does on a bill; one that was put off or
 // failed counts too, since some bill that.
 type Bill struct {
-	Prices map[string]uint64 // units of each method, as chain.prices has them
+	Prices map[string]uint64 // units of each method
 
 	mu       sync.Mutex
 	byMethod map[string]*registry.MethodCalls
@@ -57,6 +57,18 @@ func (s *Bill) Calls() []registry.MethodCalls {
 	}
 	sortCalls(all)
 	return all
+}
+
+// together adds up bills by method, the most called method first.
+func together(bills []*Bill) (all []registry.MethodCalls) {
+	var sum Bill
+	for _, b := range bills {
+		for _, c := range b.Calls() {
+			m := sum.of(c.Method)
+			m.Calls, m.Bytes, m.Units = m.Calls+c.Calls, m.Bytes+c.Bytes, m.Units+c.Units
+		}
+	}
+	return sum.Calls()
 }
 
 func sortCalls(calls []registry.MethodCalls) {

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"log/slog"
 	"slices"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 func TestCallsAreCounted(t *testing.T) {
 	chain := newFakeChain(t, 3, 20, sparse)
 	n := chain.dial()
-	n.metrics.spent.Prices = map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}
+	n.spent.Prices = map[string]uint64{"eth_getLogs": 75, "eth_getBlockByNumber": 16, "eth_call": 26}
 	if _, err := n.Headers(t.Context(), 1, 9); err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +27,7 @@ func TestCallsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	calls := n.metrics.spent.Calls()
+	calls := n.spent.Calls()
 	for i, c := range calls {
 		if c.Bytes == 0 || counterValue(t, n.metrics.rpcBytes.WithLabelValues("fake", c.Method)) != float64(c.Bytes) {
 			t.Errorf("the answers to %s have %d bytes, and another number in the metrics", c.Method, c.Bytes)
@@ -52,5 +53,30 @@ func TestCallsAreCounted(t *testing.T) {
 		if chain.asked(c.Method) != int(c.Calls) {
 			t.Errorf("the node was asked %s %d times, counted are %d", c.Method, chain.asked(c.Method), c.Calls)
 		}
+	}
+}
+
+// Each endpoint has its own prices, or those of the chain, and the bill of all is
+// the sum of theirs.
+func TestPricesOfEndpoints(t *testing.T) {
+	first, second := newFakeChain(t, 3, 20, sparse), newFakeChain(t, 3, 20, sparse)
+	endpoints := Endpoints(first.url, second.url)
+	endpoints[1].Prices = map[string]uint64{"eth_getBlockByNumber": 5}
+	p := NewPool(1, endpoints, map[string]uint64{"eth_getBlockByNumber": 2}, newRegistry(), slog.New(slog.DiscardHandler))
+	t.Cleanup(p.Close)
+	for i, n := range p.all {
+		if _, err := n.Headers(t.Context(), 1, uint64(2+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status := p.Status()
+	for i, want := range [][2]uint64{{2, 4}, {3, 15}} {
+		if got := [2]uint64{status[i].Calls, status[i].Units}; got != want {
+			t.Errorf("endpoint %d has calls and units %v, want %v", i, got, want)
+		}
+	}
+	all := p.Calls()
+	if len(all) != 1 || all[0].Bytes == 0 || all[0].Calls != 5 || all[0].Units != 19 {
+		t.Errorf("all endpoints were asked %+v", all)
 	}
 }

@@ -28,6 +28,9 @@ type Endpoint struct {
 	// Burst is how many requests may be sent at once after a pause: 1 to 100,000;
 	// 0 for those of one second.
 	Burst int `yaml:"burst" env:"BURST"`
+	// Prices are the units that this endpoint's provider counts for one call of a
+	// method; nil for those of chain.prices.
+	Prices map[string]uint64 `yaml:"prices" env:"PRICES"`
 }
 
 // Endpoints makes endpoints of URLs, without further settings.
@@ -46,7 +49,7 @@ func (e *Endpoint) UnmarshalText(text []byte) error {
 }
 
 // endpointKeys are the keys of the mapping form.
-var endpointKeys = []string{"url", "ws", "spare", "requestsPerSecond", "burst"}
+var endpointKeys = []string{"url", "ws", "spare", "requestsPerSecond", "burst", "prices"}
 
 // UnmarshalYAML takes a URL, or a mapping with the keys of the fields.
 func (e *Endpoint) UnmarshalYAML(node *yaml.Node) error {

@@ -91,7 +91,7 @@ func (n *Node) attempt(ctx context.Context, method string, questions int, exchan
 		bounded, cancel := context.WithTimeout(ctx, callTimeout)
 		err = exchange(bounded)
 		cancel()
-		n.metrics.asked(n.Name, method, questions, n.health.now().Sub(began))
+		n.metrics.asked(n.Name, method, questions, n.spent.Add(method, questions), n.health.now().Sub(began))
 		err = n.health.end(ctx, began, contracts.Discreet(plain(err), n.url))
 		if err == nil {
 			return nil
@@ -119,7 +119,7 @@ func (n *Node) askOnce(ctx context.Context, most int, method string, params []an
 	}
 	var raw json.RawMessage
 	err = client.CallContext(ctx, &raw, method, params...)
-	n.metrics.answered(n.Name, method, len(raw))
+	n.answered(method, len(raw))
 	return raw, err
 }
 
@@ -145,7 +145,7 @@ func (n *Node) askAllOnce(ctx context.Context, method string, params [][]any) ([
 			return nil, batch[i].Error
 		}
 		raw[i] = results[i]
-		n.metrics.answered(n.Name, method, len(raw[i]))
+		n.answered(method, len(raw[i]))
 	}
 	return raw, nil
 }

@@ -299,7 +299,7 @@ func (c *fakeChain) asked(method string) int {
 // dial connects to the chain.
 func (c *fakeChain) dial() *Node {
 	c.t.Helper()
-	n := newNode(Endpoint{URL: c.url}, "fake", wallClock, newCallMetrics(newRegistry(), nil))
+	n := newNode(Endpoint{URL: c.url}, "fake", wallClock, newCallMetrics(newRegistry()))
 	c.t.Cleanup(n.close)
 	return n
 }

@@ -143,7 +143,7 @@ func TestBatchesThatAreCounted(t *testing.T) {
 			m.f = f
 			chain.meter = m.count
 			c.endpoint.URL = chain.url
-			n := newNode(c.endpoint, "fake", f.clock(), newCallMetrics(newRegistry(), nil))
+			n := newNode(c.endpoint, "fake", f.clock(), newCallMetrics(newRegistry()))
 			t.Cleanup(n.close)
 			headers, err := n.Headers(t.Context(), 1, c.headers)
 			if err != nil || uint64(len(headers)) != c.headers {
@@ -168,7 +168,7 @@ func TestLimitWithoutEnd(t *testing.T) {
 	f := newFakeTime()
 	m := &meter{f: f, window: 1000 * time.Hour, most: 120}
 	chain.meter = m.count
-	n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry(), nil))
+	n := newNode(Endpoint{URL: chain.url}, "fake", f.clock(), newCallMetrics(newRegistry()))
 	t.Cleanup(n.close)
 	began := f.now()
 	var put *limitedError

@@ -10,7 +10,6 @@ import (
 
 // callMetrics are what the nodes are asked, and how they answer.
 type callMetrics struct {
-	spent Bill
 	// By endpoint and method.
 	rpcErrors, rpcCalls, rpcBytes, rpcUnits *prometheus.CounterVec
 	rpcSeconds                              *prometheus.HistogramVec
@@ -18,16 +17,15 @@ type callMetrics struct {
 	limited, announcements *prometheus.CounterVec
 }
 
-func newCallMetrics(reg prometheus.Registerer, prices map[string]uint64) *callMetrics {
+func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 	counter := func(name, help string) prometheus.CounterOpts {
 		return prometheus.CounterOpts{Namespace: "navlog", Subsystem: "ingest", Name: name, Help: help}
 	}
 	m := &callMetrics{
-		spent:         Bill{Prices: prices},
 		rpcErrors:     prometheus.NewCounterVec(counter("rpc_errors_total", "Calls of a node that failed."), []string{"endpoint", "method"}),
 		rpcBytes:      prometheus.NewCounterVec(counter("rpc_bytes_total", "Bytes of answers, after decompression; over a WebSocket those of the results."), []string{"endpoint", "method"}),
 		rpcCalls:      prometheus.NewCounterVec(counter("rpc_calls_total", "Questions that were sent to a node; each one of a batch counts."), []string{"endpoint", "method"}),
-		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Those questions at the prices of chain.prices."), []string{"endpoint", "method"}),
+		rpcUnits:      prometheus.NewCounterVec(counter("rpc_units_total", "Those questions at the prices of the endpoint."), []string{"endpoint", "method"}),
 		limited:       prometheus.NewCounterVec(counter("rpc_limited_total", "Calls that an endpoint put off because it is asked too often."), []string{"endpoint"}),
 		announcements: prometheus.NewCounterVec(counter("announcements_total", "Blocks that an endpoint announced over a WebSocket."), []string{"endpoint"}),
 		rpcSeconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -40,10 +38,10 @@ func newCallMetrics(reg prometheus.Registerer, prices map[string]uint64) *callMe
 }
 
 // asked counts an exchange with a node, of one or more questions.
-func (m *callMetrics) asked(endpoint, method string, questions int, took time.Duration) {
+func (m *callMetrics) asked(endpoint, method string, questions int, units uint64, took time.Duration) {
 	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
 	m.rpcCalls.WithLabelValues(endpoint, method).Add(float64(questions))
-	if units := m.spent.Add(method, questions); units > 0 {
+	if units > 0 {
 		m.rpcUnits.WithLabelValues(endpoint, method).Add(float64(units))
 	}
 }
@@ -51,7 +49,6 @@ func (m *callMetrics) asked(endpoint, method string, questions int, took time.Du
 // answered counts the bytes of an answer.
 func (m *callMetrics) answered(endpoint, method string, bytes int) {
 	m.rpcBytes.WithLabelValues(endpoint, method).Add(float64(bytes))
-	m.spent.Received(method, bytes)
 }
 
 // What each endpoint is, at the moment of asking.

@@ -29,6 +29,7 @@ type Node struct {
 	health  *health
 	limits  *limits
 	metrics *callMetrics
+	spent   Bill
 	heads   func(*Header) // told of every head
 
 	dialling sync.Mutex
@@ -37,13 +38,22 @@ type Node struct {
 
 // newNode makes an endpoint of a valid configuration, without connecting.
 func newNode(e Endpoint, name string, c clock, m *callMetrics) *Node {
-	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*Header) {}}
+	n := &Node{Name: name, spare: e.Spare, url: e.URL, ws: e.WS, health: newHealth(e, c), limits: newLimits(), metrics: m, heads: func(*Header) {}, spent: Bill{Prices: e.Prices}}
 	if u, err := url.Parse(e.URL); err != nil || u.Scheme == "ws" || u.Scheme == "wss" {
 		n.ws = cmp.Or(n.ws, n.url)
 	} else {
-		n.http = newTransport(u, func(method string, bytes int) { m.answered(name, method, bytes) })
+		n.http = newTransport(u, n.answered)
 	}
 	return n
+}
+
+// Prices are the units of each method at this endpoint; nil for none.
+func (n *Node) Prices() map[string]uint64 { return n.spent.Prices }
+
+// answered counts the bytes of an answer.
+func (n *Node) answered(method string, bytes int) {
+	n.spent.Received(method, bytes)
+	n.metrics.answered(n.Name, method, bytes)
 }
 
 // overSocket gives the WebSocket client, which connects again by itself later.

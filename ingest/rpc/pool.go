@@ -59,12 +59,16 @@ type sighting struct {
 }
 
 // NewPool makes the list of valid endpoints, of which no two have the same URL,
-// without connecting. prices are the units of each method, nil for none.
+// without connecting. prices are the units of each method at endpoints that have
+// none of their own, nil for none.
 func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg prometheus.Registerer, log *slog.Logger) *Pool {
-	m := newCallMetrics(reg, prices)
+	m := newCallMetrics(reg)
 	p := &Pool{chainID: chainID, metrics: m, log: log, clock: wallClock, wake: make(chan struct{}, 1)}
 	names := endpointNames(endpoints)
 	for i, e := range endpoints {
+		if e.Prices == nil {
+			e.Prices = prices
+		}
 		n := newNode(e, names[i], p.clock, m)
 		n.heads = func(h *Header) { p.sawHead(n, h) }
 		p.all = append(p.all, n)
@@ -311,7 +315,13 @@ func (p *Pool) inUse() *Node {
 }
 
 // Calls are all questions since the process began, the most called method first.
-func (p *Pool) Calls() []registry.MethodCalls { return p.metrics.spent.Calls() }
+func (p *Pool) Calls() []registry.MethodCalls {
+	bills := make([]*Bill, len(p.all))
+	for i, n := range p.all {
+		bills[i] = &n.spent
+	}
+	return together(bills)
+}
 
 // Status is the health of every endpoint.
 func (p *Pool) Status() []registry.EndpointStatus {
@@ -320,6 +330,8 @@ func (p *Pool) Status() []registry.EndpointStatus {
 	for i, n := range p.all {
 		all[i] = n.health.status(n.Name)
 		all[i].InUse = n == inUse
+		spent := registry.Spent(n.spent.Calls())
+		all[i].Calls, all[i].Units = spent.Calls, spent.Units
 	}
 	return all
 }

@@ -138,6 +138,10 @@ type EndpointStatus struct {
 	// LimitedUntil is when it may be asked again; nil where it may be now.
 	LimitedUntil *time.Time `json:"limitedUntil,omitempty"`
 	Subscribed   bool       `json:"subscribed"` // it announces new blocks
+	// Calls is what it was asked since the process began, Units what its prices make
+	// of that; 0 where it has none.
+	Calls uint64 `json:"calls"`
+	Units uint64 `json:"units,omitempty"`
 	// LastError is for operators: it may hold a provider's own words.
 	LastError   string     `json:"lastError,omitempty"`
 	LastErrorAt *time.Time `json:"lastErrorAt,omitempty"`

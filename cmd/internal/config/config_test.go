@@ -4,7 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,13 +50,13 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	}
 	c, err := Load(configtest.Write(t, configtest.Sound), []string{
 		endpoints, "NAVLOG_CHAIN_RPC_0_WS=ws://a.example", "NAVLOG_CHAIN_RPC_1_URL=http://c.example",
-		"NAVLOG_CHAIN_RPC_1_REQUESTS_PER_SECOND=25", "NAVLOG_CHAIN_RPC_1_BURST=50", "NAVLOG_CHAIN_FINALITY=depth: 64",
+		"NAVLOG_CHAIN_RPC_1_REQUESTS_PER_SECOND=25", "NAVLOG_CHAIN_RPC_1_BURST=50", "NAVLOG_CHAIN_RPC_1_PRICES=eth_getLogs:75,eth_call:26", "NAVLOG_CHAIN_FINALITY=depth: 64",
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []rpc.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50}}
-	if !slices.Equal(c.Chain.RPC, want) || c.Chain.Finality.Depth != 64 {
+	want := []rpc.Endpoint{{URL: "http://a.example", WS: "ws://a.example"}, {URL: "http://c.example", RequestsPerSecond: 25, Burst: 50, Prices: map[string]uint64{"eth_getLogs": 75, "eth_call": 26}}}
+	if !reflect.DeepEqual(c.Chain.RPC, want) || c.Chain.Finality.Depth != 64 {
 		t.Errorf("endpoints %+v, finality %+v", c.Chain.RPC, c.Chain.Finality)
 	}
 }
