@@ -60,6 +60,8 @@ func (a *asked) sameFile(path string, columns []string, want []any) {
 				line = append(line, "")
 			case strings.HasPrefix(typed, "TIMESTAMP"):
 				line = append(line, time.UnixMilli(v.Int64()).UTC().Format("2006-01-02T15:04:05.000Z"))
+			case typed == "BOOLEAN":
+				line = append(line, fmt.Sprint(v.Boolean()))
 			case typed == "STRING":
 				line = append(line, string(v.ByteArray()))
 			default:
@@ -72,6 +74,51 @@ func (a *asked) sameFile(path string, columns []string, want []any) {
 }
 
 var depositColumns = strings.Fields("id vaultAddress vaultName userAddress senderAddress assetAmount shares partnerId sweptAt txHash blockNumber logIndex timestamp")
+
+var (
+	requestColumns = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt cancelledAt expiredAt txHash blockNumber logIndex timestamp")
+	eventColumns   = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq")
+	navColumns     = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
+	vaultColumns   = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
+)
+
+// TestFiles: the file of each list is the whole list, now and at a past block, by each
+// filter.
+func TestFiles(t *testing.T) {
+	s := tell(4, func(*story) {})
+	if !s.hasReorganisation() {
+		t.Fatal("the story has no reorganisation")
+	}
+	a := serve(t, s.Log)
+	a.Server.FileRows = 3 // so that a list has several parts
+	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
+		file := func(path string, columns []string, want []any) { t.Helper(); a.sameFile(withQuery(path, pinned), columns, want) }
+		var vaults []any
+		for _, v := range o.vaults {
+			flat := o.vault(v)
+			for name, value := range flat["asset"].(object) {
+				flat["asset."+name] = value
+			}
+			vaults = append(vaults, flat)
+			path := "/api/v1/vaults/" + v.address.Hex()
+			file(path+"/nav", navColumns, o.navs(v))
+			file(path+"/withdrawals", requestColumns, o.vaultRequests(v.address, nil))
+			file(path+"/events", eventColumns, o.events(inVault(v.address), false))
+			file("/api/v1/queues/withdrawals?vault="+v.address.Hex(), requestColumns, o.withStatus("queued", inVault(v.address), false))
+		}
+		file("/api/v1/vaults", vaultColumns, vaults)
+		file("/api/v1/partner/vaults", vaultColumns, vaults)
+		file("/api/v1/queues/withdrawals", requestColumns, o.withStatus("queued", nil, false))
+		file("/api/v1/events", eventColumns, o.events(nil, false))
+		file("/api/v1/events?retracted=true", eventColumns, o.events(nil, true))
+		for _, u := range people {
+			path := "/api/v1/users/" + u.Hex() + "/withdrawals"
+			file(path, requestColumns, o.withStatus("", ofUser(u), true))
+			file(path+"?status=claimed", requestColumns, o.withStatus("claimed", ofUser(u), true))
+		}
+	}
+	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
+}
 
 // TestFilesOfDeposits: a file is the whole list, now and at a past block, of all time and
 // of some.
