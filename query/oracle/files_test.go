@@ -92,7 +92,10 @@ func TestFiles(t *testing.T) {
 	a := serve(t, s.Log)
 	a.Server.FileRows = 3 // so that a list has several parts
 	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
-		file := func(path string, columns []string, want []any) { t.Helper(); a.sameFile(withQuery(path, pinned), columns, want) }
+		file := func(path string, columns []string, want []any) {
+			t.Helper()
+			a.sameFile(withQuery(path, pinned), columns, want)
+		}
 		var vaults []any
 		for _, v := range o.vaults {
 			flat := o.vault(v)
@@ -106,6 +109,20 @@ func TestFiles(t *testing.T) {
 			file(path+"/events", eventColumns, o.events(inVault(v.address), false))
 			file("/api/v1/queues/withdrawals?vault="+v.address.Hex(), requestColumns, o.withStatus("queued", inVault(v.address), false))
 		}
+		userColumns := strings.Fields("address firstSeen totalDeposited totalWithdrawn")
+		file("/api/v1/users", userColumns, o.users("firstSeen", true))
+		file("/api/v1/users?sortOrder=asc", userColumns, o.users("firstSeen", false))
+		var waiting []any
+		for _, v := range o.vaults {
+			mine := []any{}
+			for _, d := range o.unswept(v.address) {
+				mine = append(mine, o.deposit(d))
+			}
+			file("/api/v1/queues/deposits?vault="+v.address.Hex(), depositColumns, mine)
+			waiting = append(waiting, mine...)
+			a.sameSeries("/api/v1/vaults/"+v.address.Hex()+"/series?interval=hour", pinned)
+		}
+		file("/api/v1/queues/deposits", depositColumns, waiting)
 		file("/api/v1/vaults", vaultColumns, vaults)
 		file("/api/v1/partner/vaults", vaultColumns, vaults)
 		file("/api/v1/queues/withdrawals", requestColumns, o.withStatus("queued", nil, false))
@@ -117,7 +134,30 @@ func TestFiles(t *testing.T) {
 			file(path+"?status=claimed", requestColumns, o.withStatus("claimed", ofUser(u), true))
 		}
 	}
+	a.Get("/api/v1/users?format=csv&sortBy=totalDeposited").Failed(t, 400, "INVALID_PARAMETER")
 	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// sameSeries compares the files of a series with its points in JSON, which TestSeries holds
+// against the oracle.
+func (a *asked) sameSeries(path, pinned string) {
+	a.t.Helper()
+	path = withQuery(path, pinned)
+	var points []any
+	for _, p := range a.Get(path).Data(a.t).(object)["points"].([]any) {
+		flat := object{}
+		for name, value := range p.(object) {
+			parts, nested := value.(object)
+			for part, v := range parts {
+				flat[name+"."+part] = v
+			}
+			if !nested {
+				flat[name] = value
+			}
+		}
+		points = append(points, flat)
+	}
+	a.sameFile(path, strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets newUsers users"), points)
 }
 
 // TestFilesOfDeposits: a file is the whole list, now and at a past block, of all time and

@@ -52,6 +52,7 @@ type userJSON struct {
 
 // user is one as the lists give them.
 type user struct {
+	Key       *big.Int `ch:"key"` // by which the list is sorted
 	Address   string   `ch:"user"`
 	FirstSeen int64    `ch:"first_ts"`
 	Deposited *big.Int `ch:"deposited"`
@@ -75,7 +76,13 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	by := r.Params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn")
 	descending := r.Params.OneOf("sortOrder", "desc", "asc", "desc") == "desc"
+	if r.AsFile() && by != firstSeen {
+		r.Params.Fault("sortBy", "must be firstSeen for a file, which can be sorted by its totals afterwards")
+	}
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		if r.AsFile() {
+			return file(ctx, r, p, descending, page)
+		}
 		var users []user
 		var total int64
 		var err error
@@ -87,19 +94,23 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		out := make([]userJSON, len(users))
-		for i := range users {
-			out[i] = users[i].json()
-		}
-		return r.List(out, page, total), nil
+		return r.List(written(users), page, total), nil
 	})
+}
+
+func written(users []user) []userJSON {
+	out := make([]userJSON, len(users))
+	for i := range users {
+		out[i] = users[i].json()
+	}
+	return out
 }
 
 // pageOf reads a page out of a list of the table, and how many users it has.
 func pageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
 	err = pin.WholePage(page.Offset()+uint64(page.Size),
 		func(most uint64) (whole bool, err error) {
-			users, err = readPage(ctx, p, list, descending, page, most)
+			users, err = readPage(ctx, p, list, descending, page, most, beginning(descending))
 			return len(users) > page.Size, err
 		},
 		func() (rows uint64, err error) {
@@ -144,15 +155,16 @@ func (c *cursor) see(p *pin.Pin, list string) {
 }
 
 // readPage reads the users of a page and one more, out of the first so many rows of a
-// list, with all that is shown of them.
-func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page, most uint64) ([]user, error) {
+// list after a user of it, with all that is shown of them.
+func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page, most uint64, from *user) ([]user, error) {
 	type row struct {
 		user
 		cursor
 		IsCursor uint8 `ch:"is_cursor"`
 	}
 	rows, err := pin.Ask[row](ctx, p, directed(descending, sqlPageDesc, sqlPageAsc),
-		pin.Args{"list": list, "most": most, "limit": uint64(page.Size) + 1, "offset": page.Offset()})
+		pin.Args{"list": list, "most": most, "limit": uint64(page.Size) + 1, "offset": page.Offset(),
+			"from_key": from.Key, "from_user": httpapi.ToAddress(from.Address)})
 	if err != nil {
 		return nil, err
 	}
