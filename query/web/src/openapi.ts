@@ -705,15 +705,15 @@ export interface components {
     schemas: {
         /**
          * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`), in RFC 4180 and UTF-8. The columns are the
-         *     fields of the JSON and have its text; null is an empty field, an empty text `""`. `vaultName` has an apostrophe before it
-         *     where a spreadsheet would take it for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
+         *     fields of the JSON (`nav.open` where it is nested) and have its text; null is an empty field, an empty text `""`. Names and symbols have an apostrophe before them
+         *     where a spreadsheet would take them for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
          *     the stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot tell, it is 400.
          */
         CsvFile: string;
         /**
          * Format: binary
-         * @description The same columns as CSV, `vaultName` as it is. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
-         *     (milliseconds, UTC), `blockNumber` is UINT_64, `logIndex` and `partnerId` are INT_64. A file that was cut off has no footer, and no reader takes it.
+         * @description The same columns as CSV, names as they are. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
+         *     (milliseconds, UTC), numbers that fit into 64 bits, as `blockNumber`, are UINT_64, counts INT_64. A file that was cut off has no footer, and no reader takes it.
          */
         ParquetFile: string;
         SeriesAnswer: {
@@ -2066,6 +2066,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2097,6 +2102,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2111,6 +2117,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VaultListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2213,6 +2221,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2250,8 +2263,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2265,6 +2279,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NavListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2295,6 +2311,11 @@ export interface operations {
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -2333,6 +2354,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2347,6 +2369,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SeriesAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2479,6 +2503,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2516,8 +2545,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2531,6 +2561,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2587,6 +2619,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2624,6 +2661,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2638,6 +2676,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChainEventListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2699,6 +2739,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2730,6 +2775,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2744,6 +2790,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChainEventListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2779,6 +2827,11 @@ export interface operations {
                  */
                 sortOrder?: components["parameters"]["SortOrder"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2810,8 +2863,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2825,6 +2879,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UserListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3027,6 +3083,11 @@ export interface operations {
                  */
                 status?: components["parameters"]["Status"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -3064,8 +3125,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3079,6 +3141,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3108,6 +3172,11 @@ export interface operations {
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -3140,8 +3209,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3155,6 +3225,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3174,6 +3246,11 @@ export interface operations {
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -3206,6 +3283,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3220,6 +3298,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositQueueAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3384,6 +3464,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -3415,6 +3500,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3427,6 +3513,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VaultListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3463,6 +3551,11 @@ export interface operations {
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -3501,8 +3594,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3514,6 +3608,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NavListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];

@@ -1,6 +1,7 @@
 // `/users`: everybody who has ever had something to do with a vault.
 import { useAnswer } from "../answers"
 import { Amount } from "../components/amount"
+import { Files } from "../components/files"
 import { Time, UserLink } from "../components/names"
 import { inTotal } from "../components/proof"
 import { Empty, Shown } from "../components/state"
@@ -39,6 +40,7 @@ export function UsersPage() {
                 ]}
               />
               <Pages meta={meta} parameter="page" what="user" />
+              <Files path="/api/v1/users" query={{ sortOrder: by === "firstSeen" ? order : null }} />
             </>
           )
         }
