@@ -2,14 +2,21 @@ package oracle
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
 )
 
@@ -197,4 +204,69 @@ func TestFilesOfDeposits(t *testing.T) {
 	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5"} {
 		a.Get(path, "Accept", accept).Data(t)
 	}
+}
+
+// TestFileOfRewrittenBlock: a reorganisation takes blocks back while a file about them is
+// sent, after its first row. What derived tables say is cut off; what facts say, and what
+// is about a block that stays, is sent to its end as it was.
+func TestFileOfRewrittenBlock(t *testing.T) {
+	whole := readtest.SmallChain()
+	before := readtest.NewLog(readtest.ChainID)
+	before.Entries = slices.Clone(whole.Entries[:whole.Seq()-1])
+	for !before.Entries[len(before.Entries)-1].Boundary { // the last unit goes back to block 9
+		before.Entries = before.Entries[:len(before.Entries)-1]
+	}
+	for path, cut := range map[string]bool{
+		"/api/v1/queues/withdrawals": true,
+		"/api/v1/users":              true,
+		"/api/v1/users/" + readtest.Bob.Hex() + "/withdrawals":     true,
+		"/api/v1/queues/withdrawals?asOfBlock=9":                   false,
+		"/api/v1/users?asOfBlock=9":                                false,
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits":    false,
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/withdrawals": false,
+		"/api/v1/events":          false,
+		"/api/v1/queues/deposits": false,
+	} {
+		g := readtest.New(t, localtest.ClickHouse(t))
+		g.Write(before)
+		wrapped := slices.Clone(routes)
+		then := func() {}
+		for i := range wrapped {
+			get := wrapped[i].Get
+			wrapped[i].Get = func(r *httpapi.Request) (*httpapi.Answer, error) {
+				a, err := get(r)
+				if err == nil && a.Stream != nil {
+					send := a.Stream
+					a.Stream = func(ctx context.Context, w io.Writer) error { then(); return send(ctx, w) }
+				}
+				return a, err
+			}
+		}
+		a := &asked{readtest.Serve(t, g, wrapped...), t, g, before}
+		a.Server.FileRows = 1
+		file := withQuery(path, "format=csv")
+		was := a.Get(file).Body.String()
+		then = func() { g.Write(whole) }
+		got, ended := a.abrupt(file)
+		switch {
+		case ended == cut:
+			t.Errorf("%s is whole: %t\n%s", path, ended, got)
+		case ended && got != was:
+			t.Errorf("%s\n got %s\nwant %s", path, got, was)
+		}
+	}
+}
+
+// abrupt gives the body of an answer, and whether it was sent to its end.
+func (a *asked) abrupt(path string) (body string, ended bool) {
+	a.t.Helper()
+	rec := httptest.NewRecorder()
+	defer func() {
+		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			panic(v)
+		}
+		body = rec.Body.String()
+	}()
+	a.Handler.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+	return "", true
 }
