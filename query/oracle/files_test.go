@@ -270,3 +270,52 @@ func (a *asked) abrupt(path string) (body string, ended bool) {
 	a.Handler.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
 	return "", true
 }
+
+// TestParquetByOthers: another reader than the library that writes them, the engine's,
+// takes the files, with the types that are told and the values of the CSV.
+func TestParquetByOthers(t *testing.T) {
+	s := tell(4, func(*story) {})
+	a := serve(t, s.Log)
+	a.Server.FileRows = 7
+	for path, columns := range map[string]string{
+		"/api/v1/events": "id String, seq UInt64, kind String, vaultAddress String, vaultName String, blockNumber UInt64, timestamp DateTime64(3, 'UTC'), txHash String, logIndex Int64, userAddress Nullable(String), " +
+			"partnerId Nullable(Int64), depositId Nullable(UInt64), requestIndex Nullable(UInt64), assets Nullable(String), shares Nullable(String), navPerShare Nullable(String), totalAssets Nullable(String), " +
+			"totalSupply Nullable(String), fromId Nullable(UInt64), toId Nullable(UInt64), state String, retractedBySeq Nullable(UInt64)",
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/series?interval=hour": "start DateTime64(3, 'UTC'), end DateTime64(3, 'UTC'), complete Bool, nav.open Nullable(String), nav.high Nullable(String), nav.low Nullable(String), " +
+			"nav.close Nullable(String), nav.updates Nullable(Int64), totalAssets Nullable(String), totalSupply Nullable(String), deposits.count Int64, deposits.assets String, requested.count Int64, requested.assets String, " +
+			"claimed.count Int64, claimed.assets String, newUsers Int64, users Int64",
+	} {
+		from := fmt.Sprintf("FROM format(Parquet, unhex('%X'))", a.Get(withQuery(path, "format=parquet")).Body.Bytes())
+		const settings = " SETTINGS max_query_size = 100000000, max_threads = 1"
+		described, err := a.gen.Conn.Query(t.Context(), "SELECT * "+from+settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told, texts []string
+		for _, c := range described.ColumnTypes() {
+			told = append(told, c.Name()+" "+c.DatabaseTypeName())
+			text := "toString(`" + c.Name() + "`)"
+			if strings.HasPrefix(c.DatabaseTypeName(), "DateTime64") {
+				text = "replace(toString(`" + c.Name() + "`), ' ', 'T') || 'Z'"
+			}
+			texts = append(texts, "ifNull("+text+", '')")
+		}
+		if err := described.Close(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, path+" has the types", strings.Join(told, ", "), columns)
+		var rows []struct {
+			Row []string `ch:"row"`
+		}
+		if err := a.gen.Conn.Select(t.Context(), &rows, "SELECT ["+strings.Join(texts, ", ")+"] AS row "+from+settings); err != nil {
+			t.Fatal(err)
+		}
+		read, err := csv.NewReader(a.Get(withQuery(path, "format=csv")).Body).ReadAll()
+		if err != nil || len(read) != len(rows)+1 || len(rows) == 0 {
+			t.Fatalf("%s: %d lines of CSV and %d rows, %v", path, len(read), len(rows), err)
+		}
+		for i, r := range rows {
+			same(t, path, r.Row, read[i+1])
+		}
+	}
+}
