@@ -78,7 +78,7 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
 				if r.AsFile() {
-					return httpapi.Whole(ctx, r, p, columns, func(context.Context) ([]depositJSON, error) { return nil, nil })
+					return httpapi.Whole(ctx, r, p, columns, httpapi.Once[depositJSON](nil))
 				}
 				return r.List([]depositJSON{}, page, 0), nil
 			}

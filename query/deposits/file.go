@@ -7,6 +7,7 @@ import (
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/unswept"
 )
 
 // columns are those of a file of deposits.
@@ -44,5 +45,44 @@ func file(ctx context.Context, r *httpapi.Request, p *pin.Pin, question string, 
 		}
 		before(args, &rows[len(rows)-1])
 		return described(ctx, p, rows)
+	})
+}
+
+// from has a queue begin after a deposit of a vault, nil for its beginning.
+func from(args pin.Args, d *deposit) {
+	if d == nil {
+		d = &deposit{}
+	}
+	args["from_id"], args["from_block"], args["from_log"] = d.Number, d.Block, d.LogIndex
+}
+
+// queueFile is the whole queue: vault after vault, the deposits of each by their numbers,
+// as the vault gave them, and page after page.
+func queueFile(ctx context.Context, r *httpapi.Request, p *pin.Pin, ranges []unswept.Range) (*httpapi.Answer, error) {
+	var last *deposit
+	size := uint64(r.Params.PageSize())
+	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]depositJSON, error) {
+		for ; len(ranges) > 0; ranges, last = ranges[1:], nil {
+			some := ranges[0]
+			if last != nil {
+				some.After = last.Number - 1 // from is exact, this is what the engine finds its beginning by
+			}
+			args := unswept.Args([]*unswept.Range{&some})
+			args["limit"] = size
+			from(args, last)
+			rows, err := pin.Ask[deposit](ctx, p, sqlUnswept, args)
+			if err != nil {
+				return nil, err
+			}
+			if len(rows) > 0 {
+				last = &rows[len(rows)-1]
+				out := make([]depositJSON, len(rows))
+				for i := range rows {
+					out[i] = rows[i].json(p)
+				}
+				return out, nil
+			}
+		}
+		return nil, nil
 	})
 }

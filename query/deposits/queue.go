@@ -43,6 +43,9 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		if r.AsFile() {
+			return queueFile(ctx, r, p, ranges)
+		}
 		return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
 			out := bufio.NewWriterSize(w, httpapi.StreamChunk)
 			out.WriteString(`{"ok":true,"data":[`)
@@ -82,6 +85,7 @@ func batches(ranges []unswept.Range) (out [][]*unswept.Range) {
 func writeBatch(ctx context.Context, out *bufio.Writer, p *pin.Pin, ranges []*unswept.Range) error {
 	args := unswept.Args(ranges)
 	args["limit"] = uint64(maxQueued)
+	from(args, nil)
 	rows, err := pin.Ask[deposit](ctx, p, sqlUnswept, args)
 	if err != nil {
 		return err

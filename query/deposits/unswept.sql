@@ -5,6 +5,7 @@ FROM (
   SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
   FROM deposits
   WHERE seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND (deposit_id, block, log_index) > ({from_id:UInt64}, {from_block:UInt64}, {from_log:UInt32})
     AND (vault = {vault1:FixedString(20)} AND deposit_id > {after1:UInt64}
     OR vault = {vault2:FixedString(20)} AND deposit_id > {after2:UInt64}
     OR vault = {vault3:FixedString(20)} AND deposit_id > {after3:UInt64}

@@ -52,7 +52,7 @@ type meta struct {
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	f := newFilter(r.Params)
 	f.vault = r.Params.Vault()
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) { return f.answer(ctx, p) })
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) { return f.answer(ctx, r, p) })
 }
 
 // OfVault is a page of the logs of a vault, newest first.
@@ -63,7 +63,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if _, ok := p.Vault(address); !ok {
 			return nil, httpapi.NoSuchVault()
 		}
-		return f.answer(ctx, p)
+		return f.answer(ctx, r, p)
 	})
 }
 
@@ -96,8 +96,11 @@ func names() (all []string) {
 	return all
 }
 
-// answer is a page.
-func (f *filter) answer(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+// answer is a page, or all of them as a file.
+func (f *filter) answer(ctx context.Context, r *httpapi.Request, p *pin.Pin) (*httpapi.Answer, error) {
+	if r.AsFile() {
+		return f.file(ctx, r, p)
+	}
 	m := meta{PageSize: f.size}
 	rows, err := f.page(ctx, p)
 	if err != nil {

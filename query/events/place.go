@@ -21,7 +21,7 @@ var newest = place{block: math.MaxUint64}
 
 // before reads the parameter by which a client asks for the next page.
 func before(params *httpapi.Params) place {
-	value := params.Get("before")
+	value := params.Place("before")
 	if value == "" {
 		return newest
 	}

@@ -80,8 +80,8 @@ func (r *Request) AsFile() bool { return r.format != "" }
 
 // Whole makes the answer that has a whole list, of which next gives some rows at a time, and
 // none at its end. The first ones are asked for at once, while an error can still be told,
-// and each of the others while the ones before it are written. next must ask nothing but
-// facts, which say the same whatever is written meanwhile.
+// and each of the others while the ones before it are written. What next reads of
+// derived tables must give the pin their fences: a file whose block is rewritten meanwhile is cut off.
 func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
 	rows, err := next(ctx)
 	if err != nil {
@@ -102,6 +102,9 @@ func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.C
 					return err
 				},
 			)
+			if err == nil {
+				err = p.Settled()
+			}
 			if err != nil {
 				return err
 			}
@@ -109,4 +112,13 @@ func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.C
 		}
 		return w.Close()
 	}}, nil
+}
+
+// Once gives the rows of a short list, which are all there.
+func Once[T any](rows []T) func(context.Context) ([]T, error) {
+	return func(context.Context) ([]T, error) {
+		all := rows
+		rows = nil
+		return all, nil
+	}
 }

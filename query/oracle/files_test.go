@@ -2,14 +2,21 @@ package oracle
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/parquet-go/parquet-go"
 
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
 )
 
@@ -60,6 +67,8 @@ func (a *asked) sameFile(path string, columns []string, want []any) {
 				line = append(line, "")
 			case strings.HasPrefix(typed, "TIMESTAMP"):
 				line = append(line, time.UnixMilli(v.Int64()).UTC().Format("2006-01-02T15:04:05.000Z"))
+			case typed == "BOOLEAN":
+				line = append(line, fmt.Sprint(v.Boolean()))
 			case typed == "STRING":
 				line = append(line, string(v.ByteArray()))
 			default:
@@ -72,6 +81,91 @@ func (a *asked) sameFile(path string, columns []string, want []any) {
 }
 
 var depositColumns = strings.Fields("id vaultAddress vaultName userAddress senderAddress assetAmount shares partnerId sweptAt txHash blockNumber logIndex timestamp")
+
+var (
+	requestColumns = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt cancelledAt expiredAt txHash blockNumber logIndex timestamp")
+	eventColumns   = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq")
+	navColumns     = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
+	vaultColumns   = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
+)
+
+// TestFiles: the file of each list is the whole list, now and at a past block, by each
+// filter.
+func TestFiles(t *testing.T) {
+	s := tell(4, func(*story) {})
+	if !s.hasReorganisation() {
+		t.Fatal("the story has no reorganisation")
+	}
+	a := serve(t, s.Log)
+	a.Server.FileRows = 3 // so that a list has several parts
+	for pinned, o := range map[string]*Oracle{"": At(s.Log, s.Seq(), 1<<62), fmt.Sprintf("asOfBlock=%d", s.head-7): At(s.Log, s.Seq(), s.head-7)} {
+		file := func(path string, columns []string, want []any) {
+			t.Helper()
+			a.sameFile(withQuery(path, pinned), columns, want)
+		}
+		var vaults []any
+		for _, v := range o.vaults {
+			flat := o.vault(v)
+			for name, value := range flat["asset"].(object) {
+				flat["asset."+name] = value
+			}
+			vaults = append(vaults, flat)
+			path := "/api/v1/vaults/" + v.address.Hex()
+			file(path+"/nav", navColumns, o.navs(v))
+			file(path+"/withdrawals", requestColumns, o.vaultRequests(v.address, nil))
+			file(path+"/events", eventColumns, o.events(inVault(v.address), false))
+			file("/api/v1/queues/withdrawals?vault="+v.address.Hex(), requestColumns, o.withStatus("queued", inVault(v.address), false))
+		}
+		userColumns := strings.Fields("address firstSeen totalDeposited totalWithdrawn")
+		file("/api/v1/users", userColumns, o.users("firstSeen", true))
+		file("/api/v1/users?sortOrder=asc", userColumns, o.users("firstSeen", false))
+		var waiting []any
+		for _, v := range o.vaults {
+			mine := []any{}
+			for _, d := range o.unswept(v.address) {
+				mine = append(mine, o.deposit(d))
+			}
+			file("/api/v1/queues/deposits?vault="+v.address.Hex(), depositColumns, mine)
+			waiting = append(waiting, mine...)
+			a.sameSeries("/api/v1/vaults/"+v.address.Hex()+"/series?interval=hour", pinned)
+		}
+		file("/api/v1/queues/deposits", depositColumns, waiting)
+		file("/api/v1/vaults", vaultColumns, vaults)
+		file("/api/v1/partner/vaults", vaultColumns, vaults)
+		file("/api/v1/queues/withdrawals", requestColumns, o.withStatus("queued", nil, false))
+		file("/api/v1/events", eventColumns, o.events(nil, false))
+		file("/api/v1/events?retracted=true", eventColumns, o.events(nil, true))
+		for _, u := range people {
+			path := "/api/v1/users/" + u.Hex() + "/withdrawals"
+			file(path, requestColumns, o.withStatus("", ofUser(u), true))
+			file(path+"?status=claimed", requestColumns, o.withStatus("claimed", ofUser(u), true))
+		}
+	}
+	a.Get("/api/v1/users?format=csv&sortBy=totalDeposited").Failed(t, 400, "INVALID_PARAMETER")
+	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// sameSeries compares the files of a series with its points in JSON, which TestSeries holds
+// against the oracle.
+func (a *asked) sameSeries(path, pinned string) {
+	a.t.Helper()
+	path = withQuery(path, pinned)
+	var points []any
+	for _, p := range a.Get(path).Data(a.t).(object)["points"].([]any) {
+		flat := object{}
+		for name, value := range p.(object) {
+			parts, nested := value.(object)
+			for part, v := range parts {
+				flat[name+"."+part] = v
+			}
+			if !nested {
+				flat[name] = value
+			}
+		}
+		points = append(points, flat)
+	}
+	a.sameFile(path, strings.Fields("start end complete nav.open nav.high nav.low nav.close nav.updates totalAssets totalSupply deposits.count deposits.assets requested.count requested.assets claimed.count claimed.assets newUsers users"), points)
+}
 
 // TestFilesOfDeposits: a file is the whole list, now and at a past block, of all time and
 // of some.
@@ -109,5 +203,119 @@ func TestFilesOfDeposits(t *testing.T) {
 	}
 	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5"} {
 		a.Get(path, "Accept", accept).Data(t)
+	}
+}
+
+// TestFileOfRewrittenBlock: a reorganisation takes blocks back while a file about them is
+// sent, after its first row. What derived tables say is cut off; what facts say, and what
+// is about a block that stays, is sent to its end as it was.
+func TestFileOfRewrittenBlock(t *testing.T) {
+	whole := readtest.SmallChain()
+	before := readtest.NewLog(readtest.ChainID)
+	before.Entries = slices.Clone(whole.Entries[:whole.Seq()-1])
+	for !before.Entries[len(before.Entries)-1].Boundary { // the last unit goes back to block 9
+		before.Entries = before.Entries[:len(before.Entries)-1]
+	}
+	for path, cut := range map[string]bool{
+		"/api/v1/queues/withdrawals": true,
+		"/api/v1/users":              true,
+		"/api/v1/users/" + readtest.Bob.Hex() + "/withdrawals":     true,
+		"/api/v1/queues/withdrawals?asOfBlock=9":                   false,
+		"/api/v1/users?asOfBlock=9":                                false,
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits":    false,
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/withdrawals": false,
+		"/api/v1/events":          false,
+		"/api/v1/queues/deposits": false,
+	} {
+		g := readtest.New(t, localtest.ClickHouse(t))
+		g.Write(before)
+		wrapped := slices.Clone(routes)
+		then := func() {}
+		for i := range wrapped {
+			get := wrapped[i].Get
+			wrapped[i].Get = func(r *httpapi.Request) (*httpapi.Answer, error) {
+				a, err := get(r)
+				if err == nil && a.Stream != nil {
+					send := a.Stream
+					a.Stream = func(ctx context.Context, w io.Writer) error { then(); return send(ctx, w) }
+				}
+				return a, err
+			}
+		}
+		a := &asked{readtest.Serve(t, g, wrapped...), t, g, before}
+		a.Server.FileRows = 1
+		file := withQuery(path, "format=csv")
+		was := a.Get(file).Body.String()
+		then = func() { g.Write(whole) }
+		got, ended := a.abrupt(file)
+		switch {
+		case ended == cut:
+			t.Errorf("%s is whole: %t\n%s", path, ended, got)
+		case ended && got != was:
+			t.Errorf("%s\n got %s\nwant %s", path, got, was)
+		}
+	}
+}
+
+// abrupt gives the body of an answer, and whether it was sent to its end.
+func (a *asked) abrupt(path string) (body string, ended bool) {
+	a.t.Helper()
+	rec := httptest.NewRecorder()
+	defer func() {
+		if v := recover(); v != nil && v != http.ErrAbortHandler {
+			panic(v)
+		}
+		body = rec.Body.String()
+	}()
+	a.Handler.ServeHTTP(rec, httptest.NewRequest("GET", path, nil))
+	return "", true
+}
+
+// TestParquetByOthers: another reader than the library that writes them, the engine's,
+// takes the files, with the types that are told and the values of the CSV.
+func TestParquetByOthers(t *testing.T) {
+	s := tell(4, func(*story) {})
+	a := serve(t, s.Log)
+	a.Server.FileRows = 7
+	for path, columns := range map[string]string{
+		"/api/v1/events": "id String, seq UInt64, kind String, vaultAddress String, vaultName String, blockNumber UInt64, timestamp DateTime64(3, 'UTC'), txHash String, logIndex Int64, userAddress Nullable(String), " +
+			"partnerId Nullable(Int64), depositId Nullable(UInt64), requestIndex Nullable(UInt64), assets Nullable(String), shares Nullable(String), navPerShare Nullable(String), totalAssets Nullable(String), " +
+			"totalSupply Nullable(String), fromId Nullable(UInt64), toId Nullable(UInt64), state String, retractedBySeq Nullable(UInt64)",
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/series?interval=hour": "start DateTime64(3, 'UTC'), end DateTime64(3, 'UTC'), complete Bool, nav.open Nullable(String), nav.high Nullable(String), nav.low Nullable(String), " +
+			"nav.close Nullable(String), nav.updates Nullable(Int64), totalAssets Nullable(String), totalSupply Nullable(String), deposits.count Int64, deposits.assets String, requested.count Int64, requested.assets String, " +
+			"claimed.count Int64, claimed.assets String, newUsers Int64, users Int64",
+	} {
+		from := fmt.Sprintf("FROM format(Parquet, unhex('%X'))", a.Get(withQuery(path, "format=parquet")).Body.Bytes())
+		const settings = " SETTINGS max_query_size = 100000000, max_threads = 1"
+		described, err := a.gen.Conn.Query(t.Context(), "SELECT * "+from+settings)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told, texts []string
+		for _, c := range described.ColumnTypes() {
+			told = append(told, c.Name()+" "+c.DatabaseTypeName())
+			text := "toString(`" + c.Name() + "`)"
+			if strings.HasPrefix(c.DatabaseTypeName(), "DateTime64") {
+				text = "replace(toString(`" + c.Name() + "`), ' ', 'T') || 'Z'"
+			}
+			texts = append(texts, "ifNull("+text+", '')")
+		}
+		if err := described.Close(); err != nil {
+			t.Fatal(err)
+		}
+		same(t, path+" has the types", strings.Join(told, ", "), columns)
+		var rows []struct {
+			Row []string `ch:"row"`
+		}
+		if err := a.gen.Conn.Select(t.Context(), &rows, "SELECT ["+strings.Join(texts, ", ")+"] AS row "+from+settings); err != nil {
+			t.Fatal(err)
+		}
+		read, err := csv.NewReader(a.Get(withQuery(path, "format=csv")).Body).ReadAll()
+		if err != nil || len(read) != len(rows)+1 || len(rows) == 0 {
+			t.Fatalf("%s: %d lines of CSV and %d rows, %v", path, len(read), len(rows), err)
+		}
+		for i, r := range rows {
+			same(t, path, r.Row, read[i+1])
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +19,7 @@ import (
 )
 
 // Args are the values of a question by the name that it has for them: {name:Type}. They
-// are of the types uint64, uint32, int64, common.Address (for FixedString(20)),
+// are of the types uint64, uint32, int64, *big.Int, common.Address (for FixedString(20)),
 // common.Hash (for FixedString(32)), []uint64, and string for words of our own.
 type Args map[string]any
 
@@ -117,6 +118,8 @@ func written(value any) (string, bool) {
 	switch v := value.(type) {
 	case uint64:
 		return strconv.FormatUint(v, 10), true
+	case *big.Int:
+		return v.String(), true
 	case uint32:
 		return strconv.FormatUint(uint64(v), 10), true
 	case int64:

@@ -1,6 +1,7 @@
 package pin
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,7 @@ type Pin struct {
 
 	seen   sync.Mutex
 	fences []readmodel.Fence
+	proven uint64 // up to this seq no unit changed what is so at Block
 	ahead  uint64 // the highest seq of a table that can only tell the newest state
 }
 
@@ -54,7 +56,7 @@ func (s *Snapshot) Range() string {
 }
 
 func (s *Snapshot) pin(block uint64, asOf bool) *Pin {
-	return &Pin{Seq: s.Seq, Block: block, AsOf: asOf, Vaults: s.Vaults, ChainID: s.chainID, snapshot: s}
+	return &Pin{Seq: s.Seq, Block: block, AsOf: asOf, proven: s.Seq, Vaults: s.Vaults, ChainID: s.chainID, snapshot: s}
 }
 
 // Generation is the number of the generation that the pin is in.
@@ -124,6 +126,22 @@ func (p *Pin) SeeCursor(seq uint64, fence readmodel.Fence) {
 	p.ahead = max(p.ahead, seq)
 }
 
+// Settled tells, amid a long answer, whether all that its questions read so far is what the
+// log up to Seq says of Block. The error is ErrNotYet: what was made since it was last asked
+// must not be used.
+//
+// The fences are gone through in their order, for each of them proves its unit alone: where
+// it left Block as it was, what the next one says of the units before it is about that.
+func (p *Pin) Settled() error {
+	if _, _, torn := p.torn(); torn {
+		return ErrNotYet
+	}
+	p.seen.Lock()
+	defer p.seen.Unlock()
+	p.fences = p.fences[:0]
+	return nil
+}
+
 // torn tells whether what the questions read is not what the log up to Seq says of
 // Block: then until is the seq from which on it is, and agreed the newest block about
 // which all tables agree with the log up to Seq, where there is one.
@@ -134,8 +152,11 @@ func (p *Pin) torn() (until, agreed uint64, torn bool) {
 	if p.ahead > p.Seq {
 		until, torn = p.ahead, true
 	}
+	slices.SortFunc(p.fences, func(a, b readmodel.Fence) int { return cmp.Compare(a.Seq, b.Seq) })
 	for _, fence := range p.fences {
-		if !fence.Holds(p.Seq, p.Block) {
+		if fence.Holds(p.proven, p.Block) {
+			p.proven = max(p.proven, fence.Seq)
+		} else {
 			until, agreed, torn = max(until, fence.Seq), min(agreed, fence.Block), true
 		}
 	}

@@ -623,3 +623,48 @@ func TestLooksReadFewRows(t *testing.T) {
 		t.Errorf("read %d rows of %d", n, many)
 	}
 }
+
+// TestSettled: amid a long answer, each reorganisation that leaves its block as it was is
+// passed by, however many there are, and one that does not is seen.
+func TestSettled(t *testing.T) {
+	w := newWorld(t)
+	w.beforeReorganisation()
+	const block = 5
+	seen := func(fences ...readmodel.Fence) error {
+		asOf := uint64(block)
+		p, err := w.Snapshot().At(&asOf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range fences {
+			if f == (readmodel.Fence{}) {
+				if err := p.Settled(); err != nil {
+					return err
+				}
+				continue
+			}
+			p.See(f)
+		}
+		return p.Settled()
+	}
+	s := w.Snapshot().Seq
+	above, again, below := readmodel.Fence{Seq: s + 10, Block: 9, Before: s}, readmodel.Fence{Seq: s + 20, Block: 5, Before: s + 10}, readmodel.Fence{Seq: s + 30, Block: 4, Before: s + 20}
+	asked := readmodel.Fence{}
+	for name, c := range map[string]struct {
+		fences []readmodel.Fence
+		want   error
+	}{
+		"none":                           {nil, nil},
+		"one above":                      {[]readmodel.Fence{above}, nil},
+		"two above":                      {[]readmodel.Fence{above, again}, nil},
+		"two above, seen the last first": {[]readmodel.Fence{again, above}, nil},
+		"two above, asked between":       {[]readmodel.Fence{above, asked, again}, nil},
+		"one of two was not seen":        {[]readmodel.Fence{again}, pin.ErrNotYet},
+		"one below":                      {[]readmodel.Fence{above, asked, again, asked, below}, pin.ErrNotYet},
+		"one below at once":              {[]readmodel.Fence{{Seq: s + 1, Block: 4}}, pin.ErrNotYet},
+	} {
+		if err := seen(c.fences...); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+}

@@ -104,6 +104,9 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
+		if r.AsFile() {
+			return httpapi.Whole(ctx, r, p, columns, httpapi.Once(out.Points))
+		}
 		return &httpapi.Answer{Data: out}, nil
 	})
 }

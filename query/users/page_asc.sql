@@ -2,7 +2,7 @@
 -- lie together, and only the last of the first {most} rows may lack its other one. Users are counted row by row, and
 -- those before the page are passed over by that: only from the row that counts the last of them are rows added up, so
 -- that pairs cancel. One more row has the cursor of the table.
-SELECT user, sum(sign * first_ts) AS first_ts, sum(sign * deposited) AS deposited, sum(sign * withdrawn) AS withdrawn,
+SELECT key, user, sum(sign * first_ts) AS first_ts, sum(sign * deposited) AS deposited, sum(sign * withdrawn) AS withdrawn,
   toUInt64(0) AS cursor, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence, 0 AS is_cursor
 FROM (
   SELECT key, user, first_ts, deposited, withdrawn, sign, max(counted) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS reached
@@ -12,6 +12,7 @@ FROM (
       SELECT key, user, first_ts, deposited, withdrawn, sign
       FROM users
       WHERE list = {list:String} AND (list != 'first' OR key <= toInt256({block:UInt64}))
+        AND key >= {from_key:Int256} AND (key, user) > ({from_key:Int256}, {from_user:FixedString(20)})
       ORDER BY list ASC, vault ASC, partner ASC, key ASC, user ASC
       LIMIT {most:UInt64}
     )
@@ -23,6 +24,6 @@ HAVING sum(sign) > 0
 ORDER BY key ASC, user ASC
 LIMIT {limit:UInt64} OFFSET least({offset:UInt64}, 1)
 UNION ALL
-SELECT toFixedString('', 20), toInt64(0), toInt256(0), toInt256(0), max(seq), max((fence_seq, fence_block, fence_before)), 1
+SELECT toInt256(0), toFixedString('', 20), toInt64(0), toInt256(0), toInt256(0), max(seq), max((fence_seq, fence_block, fence_before)), 1
 FROM users
 WHERE list = 'cursor'

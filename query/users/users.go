@@ -58,6 +58,7 @@ type userJSON struct {
 
 // user is one as the lists give them.
 type user struct {
+	Key       *big.Int `ch:"key"` // by which the list is sorted
 	Address   string   `ch:"user"`
 	FirstSeen int64    `ch:"first_ts"`
 	Deposited *big.Int `ch:"deposited"`
@@ -99,7 +100,13 @@ func newOrder(params *httpapi.Params) order {
 // List is a page of the users.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	o := newOrder(r.Params)
+	if r.AsFile() && o.by != firstSeen {
+		r.Params.Fault("sortBy", "must be firstSeen for a file, which can be sorted by its totals afterwards")
+	}
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		if r.AsFile() {
+			return o.file(ctx, r, p)
+		}
 		var users []user
 		var total int64
 		var err error
@@ -131,18 +138,22 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 func (o order) answer(r *httpapi.Request, users []user, total int64) *httpapi.Answer {
+	return r.List(written(users), o.page, total)
+}
+
+func written(users []user) []userJSON {
 	out := make([]userJSON, len(users))
 	for i := range users {
 		out[i] = users[i].json()
 	}
-	return r.List(out, o.page, total)
+	return out
 }
 
 // pageOf reads a page out of a list of the table, and how many users it has.
 func (o order) pageOf(ctx context.Context, p *pin.Pin) (users []user, total int64, err error) {
 	err = pin.WholePage(o.page.Offset()+uint64(o.page.Size),
 		func(most uint64) (whole bool, err error) {
-			users, err = o.readPage(ctx, p, most)
+			users, err = o.readPage(ctx, p, most, beginning(o.descending))
 			return len(users) > o.page.Size, err
 		},
 		func() (rows uint64, err error) {
@@ -187,8 +198,8 @@ func (c *cursor) see(p *pin.Pin, list string) {
 }
 
 // readPage reads the users of a page and one more, out of the first so many rows of a
-// list, with all that is shown of them.
-func (o order) readPage(ctx context.Context, p *pin.Pin, most uint64) ([]user, error) {
+// list after a user of it, with all that is shown of them.
+func (o order) readPage(ctx context.Context, p *pin.Pin, most uint64, from *user) ([]user, error) {
 	type row struct {
 		user
 		cursor
@@ -196,7 +207,8 @@ func (o order) readPage(ctx context.Context, p *pin.Pin, most uint64) ([]user, e
 	}
 	list := lists[o.by]
 	rows, err := pin.Ask[row](ctx, p, directed(o.descending, sqlPageDesc, sqlPageAsc),
-		pin.Args{"list": list, "most": most, "limit": uint64(o.page.Size) + 1, "offset": o.page.Offset()})
+		pin.Args{"list": list, "most": most, "limit": uint64(o.page.Size) + 1, "offset": o.page.Offset(),
+			"from_key": from.Key, "from_user": httpapi.ToAddress(from.Address)})
 	if err != nil {
 		return nil, err
 	}

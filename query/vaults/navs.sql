@@ -5,6 +5,7 @@ FROM (
   SELECT nav_per_share, total_assets, total_supply, block, ts, tx, log_index, sign
   FROM navs
   WHERE vault = {vault:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND block <= {before_block:UInt64} AND (block < {before_block:UInt64} OR log_index < {before_log:UInt32})
     AND ts >= {from:Int64} AND ts <= {to:Int64}
   ORDER BY vault DESC, block DESC, log_index DESC, seq DESC
   LIMIT 1 BY block, log_index

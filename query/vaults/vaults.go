@@ -80,6 +80,9 @@ func List(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err := pin.Together(asking...); err != nil {
 			return nil, err
 		}
+		if r.AsFile() {
+			return httpapi.Whole(ctx, r, p, columns, httpapi.Once(out))
+		}
 		return &httpapi.Answer{Data: out}, nil
 	})
 }
@@ -121,7 +124,11 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 		type count struct {
 			Total int64 `ch:"total"`
 		}
-		args := pin.Args{"vault": address, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		args := pin.Args{"vault": address, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset(),
+			"before_block": uint64(math.MaxUint64), "before_log": uint32(math.MaxUint32)}
+		if r.AsFile() {
+			return navsFile(ctx, r, p, v, args)
+		}
 		var rows []navs.Nav
 		var n count
 		err := pin.Together(

@@ -2,7 +2,7 @@
 -- each other lie together, also where an older branch of the chain had another request at the place, and only the last of
 -- the first {most} rows may lack the one that cancels it. Requests are counted row by row, and those before the page are
 -- passed over by that. One more row, of the vault zero, has the fence of the table.
-SELECT vault, request_index, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
+SELECT vault, request_index, requested_block AS at_block, requested_log AS at_log, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
 FROM (
   SELECT requested_block, requested_log, vault, request_index, sign, max(counted) OVER (ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS reached
   FROM (
@@ -11,6 +11,8 @@ FROM (
       SELECT requested_block, requested_log, vault, request_index, sign
       FROM withdrawals
       WHERE list = 'queue' AND user = toFixedString('', 20) AND key > {block:UInt64} AND requested_block <= {block:UInt64}
+        AND requested_block >= {from_block:UInt64}
+        AND (requested_block, requested_log, vault, request_index) > ({from_block:UInt64}, {from_log:UInt32}, {from_vault:FixedString(20)}, {from_index:UInt64})
         AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
         AND (expires_ts = 0 OR expires_ts > {now:UInt64} OR funded_block <= {block:UInt64})
       ORDER BY requested_block, requested_log, vault, request_index
@@ -24,6 +26,6 @@ HAVING sum(sign) > 0
 ORDER BY requested_block, requested_log, vault, request_index
 LIMIT {limit:UInt64} OFFSET least({offset:UInt64}, 1)
 UNION ALL
-SELECT toFixedString('', 20), toUInt64(0), max((fence_seq, fence_block, fence_before))
+SELECT toFixedString('', 20), toUInt64(0), toUInt64(0), toUInt32(0), max((fence_seq, fence_block, fence_before))
 FROM withdrawals
 WHERE list = 'cursor'

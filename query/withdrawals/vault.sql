@@ -8,6 +8,7 @@ FROM (
     SELECT vault, request_index, ts, sign
     FROM withdrawal_events
     WHERE vault = {vault:FixedString(20)} AND kind = 'requested' AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+      AND request_index <= {up_to:UInt64}
     ORDER BY vault DESC, request_index DESC, block, log_index, seq DESC
     LIMIT 1 BY request_index, block, log_index
   )

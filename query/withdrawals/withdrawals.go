@@ -13,10 +13,10 @@
 package withdrawals
 
 import (
-	"cmp"
 	"context"
 	_ "embed"
-	"slices"
+	"maps"
+	"math"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -57,7 +57,10 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		type count struct {
 			Total int64 `ch:"total"`
 		}
-		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset(), "up_to": uint64(math.MaxUint64)}
+		if r.AsFile() {
+			return vaultFile(ctx, r, p, args)
+		}
 		var requests []request
 		var n count
 		var now uint64
@@ -75,7 +78,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		slices.SortFunc(requests, func(a, b request) int { return cmp.Compare(b.asked.Index, a.asked.Index) })
+		lastFirst(requests)
 		return r.List(written(requests, p, now), page, n.Total), nil
 	})
 }
@@ -90,9 +93,14 @@ func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
 func answer(r *httpapi.Request, l list, args pin.Args) (*httpapi.Answer, error) {
 	page, vault := r.Params.Page(), r.Params.Vault()
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		args := maps.Clone(args)
+		l.from(args, nil)
 		args["vault"] = common.Address{}
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
+				if r.AsFile() {
+					return httpapi.Whole(ctx, r, p, columns, httpapi.Once[requestJSON](nil))
+				}
 				return r.List([]requestJSON{}, page, 0), nil
 			}
 			args["vault"] = *vault
@@ -102,14 +110,14 @@ func answer(r *httpapi.Request, l list, args pin.Args) (*httpapi.Answer, error) 
 			return nil, err
 		}
 		args["now"] = now
+		if r.AsFile() {
+			return l.file(ctx, r, p, args, page, now)
+		}
 		requests, total, err := l.page(ctx, p, args, page)
 		if err != nil {
 			return nil, err
 		}
-		oldestFirst(requests)
-		if l.newestFirst {
-			slices.Reverse(requests)
-		}
+		l.sort(requests)
 		return r.List(written(requests, p, now), page, total), nil
 	})
 }

@@ -25,17 +25,17 @@ type server struct {
 
 const readyWithin = 30 * time.Second
 
-// serve starts bin/navlog serve on the data set and waits until it is ready.
-func (w *world) serve(ctx context.Context, binary string, cacheBytes int) (*server, error) {
+// serve starts bin/navlog serve on the data set, with more in its environment, and waits until it is ready.
+func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more ...string) (*server, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, binary, "serve")
 	cmd.Dir = w.dir
-	cmd.Env = child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
+	cmd.Env = append(child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
 		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
-		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
+		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
 	return start(ctx, cmd, addr, "/readyz")
 }
 

@@ -135,7 +135,7 @@ func (w *world) deliveries(ctx context.Context) error {
 		return nil
 	}
 	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt"); err != nil { // of a run that was broken off
+		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt CASCADE"); err != nil { // of a run that was broken off
 			return err
 		}
 		if _, err := tx.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, created_at, due_at, finished_at)

@@ -727,15 +727,15 @@ export interface components {
     schemas: {
         /**
          * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`), in RFC 4180 and UTF-8. The columns are the
-         *     fields of the JSON and have its text; null is an empty field, an empty text `""`. `vaultName` has an apostrophe before it
-         *     where a spreadsheet would take it for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
+         *     fields of the JSON (`nav.open` where it is nested) and have its text; null is an empty field, an empty text `""`. Names and symbols have an apostrophe before them
+         *     where a spreadsheet would take them for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
          *     the stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot tell, it is 400.
          */
         CsvFile: string;
         /**
          * Format: binary
-         * @description The same columns as CSV, `vaultName` as it is. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
-         *     (milliseconds, UTC), `blockNumber` is UINT_64, `logIndex` and `partnerId` are INT_64. A file that was cut off has no footer, and no reader takes it.
+         * @description The same columns as CSV, names as they are. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
+         *     (milliseconds, UTC), numbers that fit into 64 bits, as `blockNumber`, are UINT_64, counts INT_64. A file that was cut off has no footer, and no reader takes it.
          */
         ParquetFile: string;
         SeriesAnswer: {
@@ -2161,6 +2161,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2192,6 +2197,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2206,6 +2212,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VaultListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2308,6 +2316,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2345,8 +2358,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2360,6 +2374,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NavListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2390,6 +2406,11 @@ export interface operations {
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -2428,6 +2449,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2442,6 +2464,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SeriesAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2574,6 +2598,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2611,8 +2640,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2626,6 +2656,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2770,6 +2802,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2807,6 +2844,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2821,6 +2859,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChainEventListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2882,6 +2922,11 @@ export interface operations {
                  */
                 to?: components["parameters"]["To"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2913,6 +2958,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -2927,6 +2973,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ChainEventListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2962,6 +3010,11 @@ export interface operations {
                  */
                 sortOrder?: components["parameters"]["SortOrder"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2993,8 +3046,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3008,6 +3062,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["UserListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3210,6 +3266,11 @@ export interface operations {
                  */
                 status?: components["parameters"]["Status"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -3247,8 +3308,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3262,6 +3324,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3291,6 +3355,11 @@ export interface operations {
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -3323,8 +3392,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3338,6 +3408,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3357,6 +3429,11 @@ export interface operations {
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
                 vault?: components["parameters"]["Vault"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -3389,6 +3466,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3403,6 +3481,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositQueueAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3570,6 +3650,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -3601,6 +3686,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3613,6 +3699,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VaultListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3649,6 +3737,11 @@ export interface operations {
                  * @example 2023-11-14T22:15:20Z
                  */
                 to?: components["parameters"]["To"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
                 /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
@@ -3687,8 +3780,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3700,6 +3794,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["NavListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];

@@ -6,6 +6,7 @@ import { count, exact, group, scaled } from "../format"
 import { here, usePlace } from "../router"
 import type { Meta, Nav, Series, VaultDetail } from "../types"
 import { Chart, type Line } from "./chart"
+import { Files } from "./files"
 import { Empty, Shown } from "./state"
 
 interface Range {
@@ -52,6 +53,7 @@ export function Charts({ vault, path }: { vault: VaultDetail; path: string }) {
         {range === ranges[0] ? <OfUpdates asked={updates} vault={vault} /> : <OfSeries asked={series} vault={vault} range={range} />}
         <Flows asked={series} vault={vault} range={range} />
       </div>
+      <Files path={`${path}/series`} query={{ interval: range.interval, from }} />
     </>
   )
 }

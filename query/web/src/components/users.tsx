@@ -3,6 +3,7 @@ import { useAnswer } from "../answers"
 import { usePlace } from "../router"
 import type { Meta, User, VaultUser } from "../types"
 import { Amount, type Source, type Unit } from "./amount"
+import { Files } from "./files"
 import { Time, UserLink } from "./names"
 import { Empty, Shown } from "./state"
 import { Pages, Table, pageOf } from "./table"
@@ -15,11 +16,13 @@ interface Props {
   unit: Unit
   /** Where a number of a user is explained. */
   source: (address: string, field: string) => Source
+  /** The list can be had as a file, in the order of firstSeen. */
+  asFile?: boolean
   /** What is said where there is nobody. */
   nobody: string
 }
 
-export function Users({ path, unit, source, nobody }: Props) {
+export function Users({ path, unit, source, asFile, nobody }: Props) {
   const { query } = usePlace()
   const by = orders.find((order) => order === query.get("sortBy")) ?? "firstSeen"
   const order = query.get("sortOrder") === "asc" ? "asc" : "desc"
@@ -44,6 +47,7 @@ export function Users({ path, unit, source, nobody }: Props) {
               ]}
             />
             <Pages meta={meta} parameter="page" what="user" />
+            {asFile && <Files path={path} query={{ sortOrder: by === "firstSeen" ? order : null }} />}
           </>
         )
       }

@@ -1,6 +1,7 @@
 // `/events`: the log, newest first, by kind, vault, user and transaction.
 import { useAnswer } from "../answers"
 import { Events, Older } from "../components/events"
+import { Files } from "../components/files"
 import { kinds } from "../components/kinds"
 import { Empty, Shown } from "../components/state"
 import { go, here, usePlace } from "../router"
@@ -83,6 +84,7 @@ export function EventsPage() {
             <>
               <Events rows={data} vaults={vaults} caption="Events" />
               <Older meta={meta} before={before} />
+              <Files path="/api/v1/events" query={given} />
             </>
           )
         }

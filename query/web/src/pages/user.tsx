@@ -2,6 +2,7 @@
 import { useAnswer } from "../answers"
 import { Amount, Copy, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
+import { Files } from "../components/files"
 import { Deposits, Withdrawals } from "../components/lists"
 import { Time, VaultLink } from "../components/names"
 import { inTotal } from "../components/proof"
@@ -42,11 +43,11 @@ export function UserPage({ address }: { address: string }) {
         <>
           <h2>Deposits</h2>
           <Shown asked={deposits}>
-            {(data, meta) => (meta.total === 0 ? <Empty>This user has not deposited.</Empty> : <><Deposits rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /></>)}
+            {(data, meta) => (meta.total === 0 ? <Empty>This user has not deposited.</Empty> : <><Deposits rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path={`${path}/deposits`} /></>)}
           </Shown>
           <h2>Withdrawal requests</h2>
           <Shown asked={withdrawals}>
-            {(data, meta) => (meta.total === 0 ? <Empty>This user has not asked for a withdrawal.</Empty> : <><Withdrawals rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /></>)}
+            {(data, meta) => (meta.total === 0 ? <Empty>This user has not asked for a withdrawal.</Empty> : <><Withdrawals rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /><Files path={`${path}/withdrawals`} /></>)}
           </Shown>
         </>
       )}

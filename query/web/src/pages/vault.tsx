@@ -4,6 +4,7 @@ import { useAnswer } from "../answers"
 import { Amount, Copy, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { Charts } from "../components/charts"
 import { Events, Older } from "../components/events"
+import { Files } from "../components/files"
 import { Figure, Figures } from "../components/figures"
 import { Deposits, Withdrawals } from "../components/lists"
 import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
@@ -123,6 +124,7 @@ function ToSweep({ vault }: ViewProps) {
                   { title: "Transaction", cell: (deposit) => <Hex value={deposit.txHash} what="transaction" /> },
                 ]}
               />
+              <Files path="/api/v1/queues/deposits" query={{ vault: vault.address }} />
             </>
           )
         }}
@@ -155,6 +157,7 @@ function Queue({ vault }: ViewProps) {
             <>
               <Withdrawals rows={data} vaults={[vault]} of="vault" place={(page - 1) * size + 1} />
               <Pages meta={meta} parameter="page" what="request" />
+              <Files path="/api/v1/queues/withdrawals" query={{ vault: vault.address }} />
               <p class="faint">In the order in which they are expected to be funded: the oldest first. What is claimable has its money there already.</p>
             </>
           )
@@ -171,7 +174,7 @@ function DepositList({ vault, path }: ViewProps) {
     <>
       <h2>Deposits</h2>
       <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has deposited into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /></>)}
+        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has deposited into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /><Files path={`${path}/deposits`} /></>)}
       </Shown>
     </>
   )
@@ -184,7 +187,7 @@ function WithdrawalList({ vault, path }: ViewProps) {
     <>
       <h2>Withdrawal requests</h2>
       <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /></>)}
+        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /><Files path={`${path}/withdrawals`} /></>)}
       </Shown>
     </>
   )
@@ -213,7 +216,7 @@ function EventList({ vault, path }: ViewProps) {
     <>
       <h2>Events</h2>
       <Shown asked={asked}>
-        {(data, meta) => (data.length === 0 ? <Empty>This vault has not emitted an event yet.</Empty> : <><Events rows={data} vaults={[vault]} caption="Events" /><Older meta={meta} before={before} /></>)}
+        {(data, meta) => (data.length === 0 ? <Empty>This vault has not emitted an event yet.</Empty> : <><Events rows={data} vaults={[vault]} caption="Events" /><Older meta={meta} before={before} /><Files path={`${path}/events`} /></>)}
       </Shown>
     </>
   )
@@ -245,6 +248,7 @@ function NavList({ vault, path }: ViewProps) {
                 ]}
               />
               <Pages meta={meta} parameter="page" what="update" />
+              <Files path={`${path}/nav`} />
             </>
           )
         }

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/bench/workload"
+)
+
+const (
+	// exported is how many rows of a list are taken, of those that have as many.
+	exported = 1_000_000
+	// leastRows is how many a list must have for its rate to be one.
+	leastRows = 50_000
+)
+
+// export takes whole lists as CSV, one after the other, as curl would, while the chain goes on.
+func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, o.Navlog, 0, "NAVLOG_HTTP_WRITE_TIMEOUT=10m")
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.live(ctx)
+	vault := api + "/vaults/" + workload.VaultAddress(0).Hex()
+	user := api + "/users/" + workload.Router.Hex()
+	lists := []string{
+		api + "/events", vault + "/events", vault + "/deposits", vault + "/withdrawals", vault + "/nav", user + "/deposits", user + "/withdrawals",
+		api + "/queues/withdrawals", api + "/queues/deposits", api + "/users", api + "/partner/deposits",
+	}
+	fmt.Println("\nexport, one at a time: rows, rows/s, MiB/s, and the engine's processor time of a row in microseconds")
+	least := math.Inf(1)
+	for _, list := range lists {
+		before, err := w.spent()
+		if err != nil {
+			return nil, err
+		}
+		rows, bytes, took, err := w.take(ctx, s.addr, list, w.newestKnown())
+		if err != nil {
+			return nil, fmt.Errorf("take %s: %w", list, err)
+		}
+		after, err := w.spent()
+		if err != nil {
+			return nil, err
+		}
+		rate := float64(rows) / took.Seconds()
+		fmt.Printf("%-70s %9d %9.0f %7.1f %9.1f\n", list, rows, rate, float64(bytes)/(1<<20)/took.Seconds(), float64((after-before).Microseconds())/float64(max(rows, 1)))
+		if rows >= leastRows {
+			least = min(least, rate)
+		}
+	}
+	memory, err := s.memory()
+	if err != nil {
+		return nil, err
+	}
+	if math.IsInf(least, 1) {
+		return nil, fmt.Errorf("no list has %d rows: make a larger data set", leastRows)
+	}
+	return []bench.Bar{
+		{Name: "export-rows-s", Value: least, Bound: 50_000, Least: true},
+		{Name: "export-memory-mib", Value: memory, Bound: mostMemory},
+	}, nil
+}
+
+// newestKnown is a block that no reorganisation of the workload reaches any more.
+func (w *world) newestKnown() uint64 { return w.block.Load() - 2*8 }
+
+// take reads a list as of a block, to its end or to so many rows as are taken of it.
+func (w *world) take(ctx context.Context, addr, list string, block uint64) (rows, bytes int, took time.Duration, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	began := time.Now()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s%s?format=csv&asOfBlock=%d", addr, list, block), nil)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	if strings.Contains(list, "/partner/") {
+		req.Header.Set("x-api-key", w.keys[workload.BigPartner])
+	}
+	transport := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		said, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		return 0, 0, 0, fmt.Errorf("%s: %s", resp.Status, said)
+	}
+	lines := bufio.NewReaderSize(resp.Body, 64<<10)
+	for rows = -1; rows < exported; rows++ { // the first line is the header
+		line, err := lines.ReadSlice('\n')
+		bytes += len(line)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	return rows, bytes, time.Since(began), nil
+}

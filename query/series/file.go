@@ -1,0 +1,51 @@
+package series
+
+import "github.com/navlog/navlog/query/files"
+
+// columns are those of a file of points. It has no yields, which are no points.
+var columns = []files.Column[pointJSON]{
+	files.Time("start", func(p *pointJSON) string { return p.Start }),
+	files.Time("end", func(p *pointJSON) string { return p.End }),
+	files.Truth("complete", func(p *pointJSON) bool { return p.Complete }),
+	files.TextOrNull("nav.open", func(p *pointJSON) *string {
+		if p.Nav == nil {
+			return nil
+		}
+		return &p.Nav.Open
+	}),
+	files.TextOrNull("nav.high", func(p *pointJSON) *string {
+		if p.Nav == nil {
+			return nil
+		}
+		return &p.Nav.High
+	}),
+	files.TextOrNull("nav.low", func(p *pointJSON) *string {
+		if p.Nav == nil {
+			return nil
+		}
+		return &p.Nav.Low
+	}),
+	files.TextOrNull("nav.close", func(p *pointJSON) *string {
+		if p.Nav == nil {
+			return nil
+		}
+		return &p.Nav.Close
+	}),
+	files.CountOrNull("nav.updates", func(p *pointJSON) *uint32 {
+		if p.Nav == nil {
+			return nil
+		}
+		n := uint32(p.Nav.Updates)
+		return &n
+	}),
+	files.TextOrNull("totalAssets", func(p *pointJSON) *string { return p.TotalAssets }),
+	files.TextOrNull("totalSupply", func(p *pointJSON) *string { return p.TotalSupply }),
+	files.Count("deposits.count", func(p *pointJSON) int64 { return p.Deposits.Count }),
+	files.Text("deposits.assets", func(p *pointJSON) string { return p.Deposits.Assets }),
+	files.Count("requested.count", func(p *pointJSON) int64 { return p.Requested.Count }),
+	files.Text("requested.assets", func(p *pointJSON) string { return p.Requested.Assets }),
+	files.Count("claimed.count", func(p *pointJSON) int64 { return p.Claimed.Count }),
+	files.Text("claimed.assets", func(p *pointJSON) string { return p.Claimed.Assets }),
+	files.Count("newUsers", func(p *pointJSON) int64 { return p.NewUsers }),
+	files.Count("users", func(p *pointJSON) int64 { return p.Users }),
+}
