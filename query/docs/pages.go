@@ -29,8 +29,9 @@ var templateFiles embed.FS
 
 var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
 
-// markdown makes HTML of a page. It leaves out HTML that stands in one.
-var markdown = goldmark.New(goldmark.WithExtensions(extension.Table), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+// markdown makes HTML of a page. It leaves out HTML that stands in one, and makes no style
+// of the alignment of a column, which the policy of the page would refuse.
+var markdown = goldmark.New(goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 
 // page is one of docs/ as it is shown.
 type page struct {

@@ -47,8 +47,8 @@ func TestEveryPageIsServed(t *testing.T) {
 		count++
 		at := pathOf(name)
 		body, ok := all[at]
-		if !ok || strings.Contains(body, "<title> ·") {
-			t.Errorf("%s is not served at %s with a title", name, at)
+		if !ok || strings.Contains(body, "<title> ·") || strings.Contains(body, " style=") {
+			t.Errorf("%s is not served at %s with a title and without styles", name, at)
 		}
 		for _, link := range links.FindAllStringSubmatch(body, -1) {
 			to := link[1]
