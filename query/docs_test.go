@@ -59,7 +59,14 @@ func TestDocsKeepToTheirPolicy(t *testing.T) {
 			}
 		}
 	}
-	for _, path := range []string{"/docs/docs.css", "/docs/docs.js", "/openapi.json"} {
+	for _, path := range []string{"/docs/architecture", "/docs/adr"} {
+		for _, reference := range loadedBy(t, load(path)) {
+			if !loaded[reference] {
+				t.Errorf("%s loads %s, which the page of the API does not", path, reference)
+			}
+		}
+	}
+	for _, path := range []string{"/docs/docs.css", "/docs/docs.js", "/docs/search.js", "/docs/search.json", "/openapi.json"} {
 		if !loaded[path] {
 			t.Errorf("the page does not load %s", path)
 		}

@@ -88,7 +88,7 @@ const native = (title) => (/=\s+([\d,]+) native units/.exec(title)?.[1] ?? title
 async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
   const user = (await api("/api/v1/users")).data[0].address
-  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", docs: "/docs" }
+  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", docs: "/docs", "docs-architecture": "/docs/architecture", "docs-webhooks": "/docs/webhooks" }
 }
 
 for (const [look, options] of Object.entries({
@@ -217,6 +217,22 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   await until("total as of the block", async () => (await page.locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native).includes(want.totalAssets))
   await page.reload()
   await until("same after a reload", async () => (await page.locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native).includes(want.totalAssets))
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("the documentation is searched, pages and operations alike, and a hit leads to its place", async () => {
+  const { page, wrong, close } = await open("/docs/architecture")
+  const found = page.getByRole("list", { name: "Found" })
+  await page.getByRole("searchbox").fill("collapsing mark")
+  await found.getByRole("link", { name: "Architecture: The read model" }).waitFor()
+  await page.screenshot({ path: `${process.env.SHOTS}/docs-search.png` })
+  await page.getByRole("searchbox").fill("users of a vault")
+  await found.getByRole("link", { name: "GET /api/v1/vaults/{address}/users" }).click()
+  await page.waitForURL(/\/docs#listVaultUsers$/)
+  await page.locator("details#listVaultUsers[open]").waitFor()
+  await page.getByRole("searchbox").fill("no page has this word: xyzzy")
+  await page.getByText("Nothing is found.").waitFor()
   assert.deepEqual(wrong, [])
   await close()
 })

@@ -75,7 +75,7 @@ const send = async (method, path, parameters, fields, body, out) => {
 };
 
 const operation = (method, path, op) => {
-  const box = element('details', {},
+  const box = element('details', { id: op.operationId },
     element('summary', {}, element('span', { className: 'method', textContent: method.toUpperCase() }), element('code', { textContent: path }), element('span', { textContent: op.summary })));
   if (op.description) box.append(element('p', { textContent: op.description }));
   const parameters = (op.parameters ?? []).map(resolve);
@@ -121,6 +121,16 @@ const show = async () => {
   }
   main.append(element('h2', { textContent: 'webhooks' }), element('p', { textContent: 'What partners receive.' }));
   for (const [name, item] of Object.entries(api.webhooks)) main.append(webhook(name, item.post));
+  open();
 };
+
+// open shows the operation that the address names, as a search does.
+const open = () => {
+  const named = document.getElementById(location.hash.slice(1));
+  if (named?.tagName !== 'DETAILS') return;
+  named.open = true;
+  named.scrollIntoView();
+};
+addEventListener('hashchange', open);
 
 show().catch((error) => { document.getElementById('operations').textContent = `The document could not be read: ${error.message}`; });

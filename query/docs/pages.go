@@ -1,0 +1,208 @@
+package docs
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io/fs"
+	"maps"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+	"github.com/yuin/goldmark/text"
+
+	pages "github.com/navlog/navlog/docs"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/openapi"
+)
+
+//go:embed page.html docs.html
+var templateFiles embed.FS
+
+var templates = template.Must(template.ParseFS(templateFiles, "*.html"))
+
+// markdown makes HTML of a page. It leaves out HTML that stands in one, and makes no style
+// of the alignment of a column, which the policy of the page would refuse.
+var markdown = goldmark.New(goldmark.WithExtensions(extension.NewTable(extension.WithTableCellAlignMethod(extension.TableCellAlignAttribute))), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+
+// page is one of docs/ as it is shown.
+type page struct {
+	Path  string
+	Title string
+	Body  template.HTML
+	All   []page // for the way from page to page: those that no other lists
+
+	sections []section
+}
+
+// section is what a search finds: what stands under a heading.
+type section struct {
+	Path  string `json:"path"`
+	Page  string `json:"page"`
+	Title string `json:"title"`
+	Text  string `json:"text"`
+}
+
+// pageFiles are the pages of docs/, the one about the API, and what is searched.
+func pageFiles() []httpapi.File {
+	var all []page
+	var found []section
+	must(fs.WalkDir(pages.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := pages.Pages.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		p, err := render(name, source)
+		all, found = append(all, p), append(found, p.sections...)
+		return err
+	}))
+	top := slices.DeleteFunc(slices.Clone(all), func(p page) bool { return path.Dir(p.Path) != "/docs" })
+	var out []httpapi.File
+	show := func(at, name string, data any) {
+		var b bytes.Buffer
+		must(templates.ExecuteTemplate(&b, name, data))
+		out = append(out, httpapi.File{Path: at, Kind: "text/html; charset=utf-8", Body: b.Bytes()})
+	}
+	for _, p := range all {
+		p.All = top
+		show(p.Path, "page.html", p)
+	}
+	show("/docs", "docs.html", top)
+	index, err := httpapi.Encode(append(found, operations()...))
+	must(err)
+	return append(out, httpapi.File{Path: "/docs/search.json", Kind: "application/json; charset=utf-8", Body: index})
+}
+
+// must is for what is part of the binary, and so is as it was tested.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// pathOf is where a file of docs/ is served; the README of a folder stands for the folder.
+func pathOf(name string) string {
+	return path.Join("/docs", strings.TrimSuffix(strings.TrimSuffix(name, ".md"), "README"))
+}
+
+// render makes a page of a file.
+func render(name string, source []byte) (page, error) {
+	p := page{Path: pathOf(name)}
+	root := markdown.Parser().Parse(text.NewReader(source))
+	followLinks(root, name)
+	p.read(root, source)
+	var b bytes.Buffer
+	if err := markdown.Renderer().Render(&b, source, root); err != nil {
+		return p, fmt.Errorf("render docs/%s: %w", name, err)
+	}
+	// What is wider than a phone scrolls by itself, by keyboard too. In text < is escaped, so these are the tags.
+	p.Body = template.HTML(strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<div class="wide" tabindex="0"><table>`, "</table>", "</table></div>").Replace(b.String())) //nolint:gosec // of our own pages, without HTML in them
+	return p, nil
+}
+
+// followLinks lets links from page to page lead to where the pages are served. What is
+// outside of docs/ is served nowhere, and its link is text.
+func followLinks(root ast.Node, name string) {
+	var links []*ast.Link
+	must(ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if link, ok := n.(*ast.Link); ok && entering {
+			links = append(links, link)
+		}
+		return ast.WalkContinue, nil
+	}))
+	for _, link := range links {
+		to, err := url.Parse(string(link.Destination))
+		must(err)
+		if to.Scheme != "" || to.Path == "" {
+			continue
+		}
+		file := path.Join(path.Dir(name), to.Path)
+		if _, err := fs.Stat(pages.Pages, file); err == nil {
+			to.Path = pathOf(file)
+			link.Destination = []byte(to.String())
+			continue
+		}
+		for link.HasChildren() {
+			link.Parent().InsertBefore(link.Parent(), link, link.FirstChild())
+		}
+		link.Parent().RemoveChild(link.Parent(), link)
+	}
+}
+
+// read finds the title of a page and its sections.
+func (p *page) read(root ast.Node, source []byte) {
+	for n := root.FirstChild(); n != nil; n = n.NextSibling() {
+		said := strings.Join(strings.Fields(textOf(n, source)), " ")
+		if heading, ok := n.(*ast.Heading); ok {
+			if p.Title == "" {
+				p.Title = said
+			}
+			at := p.Path
+			if id, ok := heading.AttributeString("id"); ok && heading.Level > 1 {
+				at += "#" + string(id.([]byte))
+			}
+			p.sections = append(p.sections, section{Path: at, Page: p.Title, Title: said})
+		} else if len(p.sections) > 0 {
+			s := &p.sections[len(p.sections)-1]
+			s.Text = strings.TrimSpace(s.Text + " " + said)
+		}
+	}
+}
+
+// textOf is what a node says, without its marks.
+func textOf(root ast.Node, source []byte) string {
+	var b strings.Builder
+	must(ast.Walk(root, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			if n.Type() == ast.TypeBlock {
+				b.WriteByte(' ')
+			}
+			return ast.WalkContinue, nil
+		}
+		switch n := n.(type) {
+		case *ast.Text:
+			b.Write(n.Segment.Value(source))
+			if n.SoftLineBreak() || n.HardLineBreak() {
+				b.WriteByte(' ')
+			}
+		case *ast.FencedCodeBlock:
+			for i := range n.Lines().Len() {
+				line := n.Lines().At(i)
+				b.Write(line.Value(source))
+			}
+		}
+		return ast.WalkContinue, nil
+	}))
+	return b.String()
+}
+
+// operations are those of the API, which the page about it shows.
+func operations() (out []section) {
+	type operation struct {
+		ID          string `json:"operationId"`
+		Summary     string `json:"summary"`
+		Description string `json:"description"`
+	}
+	var document struct {
+		Paths map[string]map[string]operation `json:"paths"`
+	}
+	must(json.Unmarshal(openapi.JSON(), &document))
+	for _, at := range slices.Sorted(maps.Keys(document.Paths)) {
+		for _, method := range slices.Sorted(maps.Keys(document.Paths[at])) {
+			o := document.Paths[at][method]
+			out = append(out, section{Path: "/docs#" + o.ID, Page: "API", Title: strings.ToUpper(method) + " " + at, Text: strings.TrimSpace(o.Summary + ". " + o.Description)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,117 @@
+package docs
+
+import (
+	"encoding/json"
+	"io/fs"
+	"regexp"
+	"strings"
+	"testing"
+
+	pages "github.com/navlog/navlog/docs"
+)
+
+var (
+	ids   = regexp.MustCompile(` id="([^"]+)"`)
+	links = regexp.MustCompile(`<a href="([^"]*)"`)
+)
+
+// served are the files by their paths.
+func served() map[string]string {
+	out := map[string]string{}
+	for _, f := range Files() {
+		out[f.Path] = string(f.Body)
+	}
+	return out
+}
+
+// leads tells whether a path with its anchor is there.
+func leads(all map[string]string, to string) bool {
+	at, anchor, named := strings.Cut(to, "#")
+	body, ok := all[at]
+	if at == "/docs" && named { // the operations, of which the page makes its elements
+		return strings.Contains(all["/openapi.json"], `"operationId":"`+anchor+`"`) || strings.Contains(all["/openapi.json"], `"operationId": "`+anchor+`"`)
+	}
+	for _, id := range ids.FindAllStringSubmatch(body, -1) {
+		named = named && id[1] != anchor
+	}
+	return ok && !named
+}
+
+// TestEveryPageIsServed, with a title and each link leading somewhere that is there too.
+func TestEveryPageIsServed(t *testing.T) {
+	all, count := served(), 0
+	err := fs.WalkDir(pages.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		count++
+		at := pathOf(name)
+		body, ok := all[at]
+		if !ok || strings.Contains(body, "<title> ·") || strings.Contains(body, " style=") {
+			t.Errorf("%s is not served at %s with a title and without styles", name, at)
+		}
+		for _, link := range links.FindAllStringSubmatch(body, -1) {
+			to := link[1]
+			if strings.HasPrefix(to, "#") {
+				to = at + to
+			}
+			if to != "/" && !strings.HasPrefix(to, "https://") && !leads(all, to) {
+				t.Errorf("%s: %s leads nowhere", at, to)
+			}
+		}
+		return nil
+	})
+	if err != nil || count < 15 {
+		t.Errorf("%d pages: %v", count, err)
+	}
+	if leads(all, "/docs/architecture#nothing") || leads(all, "/docs/nothing") || leads(all, "/docs#nothing") {
+		t.Error("what is not there is said to be")
+	}
+}
+
+// TestSearchIndex has the words of every page and the operations of the API, and leads to
+// them.
+func TestSearchIndex(t *testing.T) {
+	all := served()
+	var found []section
+	if err := json.Unmarshal([]byte(all["/docs/search.json"]), &found); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]bool{"/docs/architecture#invariants": false, "/docs#listVaultUsers": false, "/docs/adr": false}
+	for _, s := range found {
+		if !leads(all, s.Path) || s.Page == "" || s.Title == "" {
+			t.Errorf("%+v leads nowhere", s)
+		}
+		if s.Path == "/docs/architecture#invariants" && !strings.Contains(s.Text, "ClickHouse is disposable.") {
+			t.Errorf("the words of a section are %q", s.Text)
+		}
+		want[s.Path] = true
+	}
+	for at, seen := range want {
+		if !seen {
+			t.Errorf("%s is not in the index", at)
+		}
+	}
+	if size := len(all["/docs/search.json"]); size > 300_000 {
+		t.Errorf("the index is %d bytes", size)
+	}
+}
+
+// TestHTMLInAPage is left out, and a link to what is not served is text.
+func TestHTMLInAPage(t *testing.T) {
+	p, err := render("adr/x.md", []byte("# A <script>alert(1)</script>\n\n<img src=x onerror=alert(1)>\n\n[a](javascript:alert(1)) [b](../../go.mod) [c](../api.md#errors) `<pre>`\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(p.Body)
+	for _, bad := range []string{"<script", "<img", "javascript:", "go.mod"} {
+		if strings.Contains(body, bad) {
+			t.Errorf("%s is in %s", bad, body)
+		}
+	}
+	for _, good := range []string{`<a href="/docs/api#errors">c</a>`, " b ", "<code>&lt;pre&gt;</code>"} {
+		if !strings.Contains(body, good) {
+			t.Errorf("%s is not in %s", good, body)
+		}
+	}
+}
