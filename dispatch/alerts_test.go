@@ -20,6 +20,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 	}
 	reg := prometheus.NewRegistry()
 	m := newMetrics(reg)
+	newLaneMetrics(reg)
 	m.show(Status{Deliveries: map[string]int64{}}, 0)
 	families, err := reg.Gather()
 	if err != nil {

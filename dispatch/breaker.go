@@ -59,7 +59,7 @@ type attempted struct {
 
 // newBreaker is closed. limit is the number of POSTs at a time to a healthy
 // receiver.
-func newBreaker(t timing, limit int) *breaker {
+func newBreaker(t laneTiming, limit int) *breaker {
 	b := &breaker{openMin: t.openMin, openMax: t.openMax, window: limit, limit: limit}
 	b.circuit = b.closedCircuit(t.openMin)
 	return b
@@ -67,7 +67,7 @@ func newBreaker(t timing, limit int) *breaker {
 
 // restoreBreaker is open for the remaining time of an opening of openFor. Over
 // or not, a probe comes first.
-func restoreBreaker(t timing, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
+func restoreBreaker(t laneTiming, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
 	b := newBreaker(t, limit)
 	b.refusing = refusing
 	b.open(openFor, remaining)

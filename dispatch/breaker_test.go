@@ -47,7 +47,7 @@ func TestBreakerOpens(t *testing.T) {
 		{"19 of 24", 5, 5, 19, unchanged},
 		{"20 of 25", 5, 5, 20, opened},
 	} {
-		b := newBreaker(specified(), 4)
+		b := newBreaker(specifiedLane(), 4)
 		if got := feed(t, b, c.events, slices.Concat(slices.Repeat([]result{good}, c.goods), slices.Repeat([]result{bad}, c.bads))...); got != c.wantedAtTheEnd {
 			t.Errorf("%s: %s", c.what, got)
 		}
@@ -64,7 +64,7 @@ func TestBreakerOpens(t *testing.T) {
 func TestBreakerCountsOnlyTheDead(t *testing.T) {
 	dead := []string{outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden, outcomeNetwork}
 	for _, o := range outcomes {
-		b := newBreaker(specified(), 4)
+		b := newBreaker(specifiedLane(), 4)
 		last := feed(t, b, 5, slices.Repeat([]result{{outcome: o}}, 20)...)
 		if want := slices.Contains(dead, o); (last == opened) != want {
 			t.Errorf("20 times %s: %s", o, last)
@@ -92,7 +92,7 @@ func untilHalfOpen(t *testing.T, b *breaker) {
 }
 
 func TestBreakerProbes(t *testing.T) {
-	timing := quick()
+	timing := quickLane()
 	timing.openMin, timing.openMax = 40*time.Millisecond, 200*time.Millisecond
 	b := newBreaker(timing, 4)
 
@@ -148,13 +148,13 @@ func TestBreakerProbes(t *testing.T) {
 }
 
 func TestBreakerRestored(t *testing.T) {
-	b := restoreBreaker(specified(), 4, time.Minute, time.Minute, false)
+	b := restoreBreaker(specifiedLane(), 4, time.Minute, time.Minute, false)
 	if n, shut := b.permits(); n != 0 || shut <= 0 || shut > time.Minute {
 		t.Errorf("%d permits, shut for %s", n, shut)
 	}
 	// Its time was over while nothing ran: a probe comes first, and a failed one
 	// goes on from the old open time.
-	b = restoreBreaker(specified(), 4, time.Minute, 0, false)
+	b = restoreBreaker(specifiedLane(), 4, time.Minute, 0, false)
 	untilHalfOpen(t, b)
 	done, probe, ok := b.allow(eventID(1))
 	if !ok || !probe || done(bad) != opened || b.openTime() != 2*time.Minute {
@@ -181,7 +181,7 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 		{"refused and redirected", 5, slices.Repeat([]result{refused, {outcome: outcomeRedirect}}, breakerRefusals/2), opened},
 		{"refused, and down at times", 5, slices.Repeat([]result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
 	} {
-		b := newBreaker(specified(), 4)
+		b := newBreaker(specifiedLane(), 4)
 		if got := feed(t, b, c.events, c.results...); got != c.want || b.refuses() != (c.want == opened) {
 			t.Errorf("%s: %s, refusing %t", c.what, got, b.refuses())
 		}
@@ -191,7 +191,7 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 // A breaker that opened because nothing was accepted is closed by nothing else than
 // an accepted probe, also after a restart.
 func TestBreakerThatRefusesProbes(t *testing.T) {
-	timing := quick()
+	timing := quickLane()
 	timing.openMin, timing.openMax = 10*time.Millisecond, 40*time.Millisecond
 	b := newBreaker(timing, 4)
 	if feed(t, b, 5, slices.Repeat([]result{refused}, breakerRefusals)...) != opened {

@@ -33,10 +33,14 @@ func TestLostLease(t *testing.T) {
 	f.partner(7, r.url)
 	hanging := make(chan struct{})
 	first := f.dispatcher(nil)
-	first.afterPost = sync.OnceFunc(func() {
+	hang := sync.OnceFunc(func() {
 		close(hanging)
 		<-f.released
 	})
+	first.shared.record = func(ctx context.Context, a attempt) bool {
+		hang()
+		return first.ledger.record(ctx, a)
+	}
 	f.run(first)
 	f.deposits(7, 1, 2)
 	<-hanging
@@ -98,9 +102,9 @@ func runChild(text string) {
 	sealer, err := registry.NewSealer(sealKey)
 	fail(err)
 	d := New(c.Config, c.Kafka, pool, sealer, g, prometheus.NewRegistry(), slog.Default())
-	d.timing = quick()
+	d.timing, d.shared.timing = quick(), quickLane()
 	if c.Once {
-		d.timing.retries = nil
+		d.shared.timing.retries = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the parent is gone when standard input ends

@@ -2,9 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -28,16 +26,14 @@ type Dispatch struct {
 	kafka   chainlog.Config
 	pool    *pgxpool.Pool
 	queries *db.Queries
-	guard   *guard.Guard
 	metrics *metrics
 	log     *slog.Logger
 
 	owner     uuid.UUID // of leases: one per process
 	endpoints *endpoints
-	slots     chan struct{}  // one per POST under way
-	roots     *x509.CertPool // that receivers' certificates lead to; set by Run
 	ledger    *ledger
 	health    *health
+	shared    *shared // by the lanes
 
 	// working ends when Run is told to: lanes live as long, whoever woke them. Set by Run.
 	working context.Context
@@ -47,21 +43,22 @@ type Dispatch struct {
 	yielded  map[int64]time.Time // partners given away, and until when they are left to others
 	stopping bool
 	running  sync.WaitGroup // of lanes
-
-	// afterPost is called between a POST and the writing of its result; only
-	// tests set it.
-	afterPost func()
 }
 
 // New makes a dispatcher. It does nothing before Run.
 func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.Sealer, g *guard.Guard, reg prometheus.Registerer, log *slog.Logger) *Dispatch {
 	queries := db.New(pool)
 	d := &Dispatch{
-		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, guard: g, metrics: newMetrics(reg), log: log,
-		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer}, slots: make(chan struct{}, c.Concurrency),
+		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, metrics: newMetrics(reg), log: log,
+		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer},
 		health: newHealth(log), lanes: map[int64]*lane{}, yielded: map[int64]time.Time{},
 	}
 	d.ledger = newLedger(d)
+	d.shared = &shared{
+		owner: d.owner, lease: d.lease(), concurrency: c.PerPartnerConcurrency, slots: make(chan struct{}, c.Concurrency),
+		timing: specifiedLane(), guard: g, queries: queries, metrics: newLaneMetrics(reg), log: log,
+		endpoint: d.endpoint, expire: d.endpoints.expire, record: d.ledger.record,
+	}
 	return d
 }
 
@@ -73,7 +70,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.roots = roots
+	d.shared.roots = roots
 
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
@@ -146,23 +143,57 @@ func (d *Dispatch) wake(partner int64) {
 		if d.givenAway(partner) {
 			return
 		}
-		l = newLane(d, partner)
+		l = newLane(d.shared, partner)
 		d.lanes[partner] = l
-		d.running.Go(func() { l.run(d.working) })
+		d.running.Go(func() { d.send(d.working, l) })
 	}
-	l.signal()
+	l.wake()
 }
 
-// retire takes an ended lane off the list, unless something came meanwhile.
-func (d *Dispatch) retire(l *lane, whatever bool) bool {
+// send runs a lane under its lease until it is off the list.
+func (d *Dispatch) send(ctx context.Context, l *lane) {
+	defer l.close()
+	if !d.take(ctx, l) {
+		d.retire(l, true)
+		return
+	}
+	for !d.retire(l, l.run(ctx)) {
+	}
+	l.drop(ctx)
+}
+
+// take takes the lease of a lane; false: there is none to be had, and look will try
+// again.
+func (d *Dispatch) take(ctx context.Context, l *lane) bool {
+	taken, err := l.take(ctx)
+	if ctx.Err() == nil {
+		d.health.set("take leases", err)
+	}
+	return taken
+}
+
+// retire takes a lane off the list: one that has ended, or is idle, unless something
+// came meanwhile.
+func (d *Dispatch) retire(l *lane, ended bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(l.wake) > 0 && !whatever {
+	if !ended && l.isWoken() {
 		return false
 	}
 	delete(d.lanes, l.partner)
-	l.held.Store(0)
 	return true
+}
+
+// endpoint is what lanes are told of a partner. One whose secret cannot be opened here
+// may have a dispatcher with another key, and is given away.
+func (d *Dispatch) endpoint(ctx context.Context, partner int64) (endpoint, bool, error) {
+	e, known, err := d.endpoints.get(ctx, partner)
+	if errors.Is(err, errWrongKey) {
+		if l, ok := d.lane(partner); ok {
+			d.giveAway(l)
+		}
+	}
+	return e, known, err
 }
 
 // look finds partners with work that came in another way than through this
@@ -253,20 +284,3 @@ func (d *Dispatch) keep(ctx context.Context, lanes []*lane) error {
 	}
 	return nil
 }
-
-// Replay sends a finished event of a partner again, with the same id and body
-// and the full number of attempts. It fails when the event is not the
-// partner's, or is still to be sent.
-func Replay(ctx context.Context, pool *pgxpool.Pool, partnerID int64, eventID uuid.UUID) error {
-	n, err := db.New(pool).ReplayDelivery(ctx, db.ReplayDeliveryParams{EventID: eventID, PartnerID: partnerID})
-	if err != nil {
-		return fmt.Errorf("replay event %s of partner %d: %w", eventID, partnerID, err)
-	}
-	if n == 0 {
-		return fmt.Errorf("event %s of partner %d: %w", eventID, partnerID, ErrNotReplayable)
-	}
-	return nil
-}
-
-// ErrNotReplayable is what Replay says of an event that it leaves alone.
-var ErrNotReplayable = errors.New("there is no such event that is delivered, failed or without endpoint; one that is pending or parked is sent anyway")

@@ -143,8 +143,8 @@ func TestDNSGames(t *testing.T) {
 	_, err = g.CheckURL(t.Context(), url)
 	f.check(err)
 	d := f.start(func(d *Dispatch) {
-		d.guard, d.timing.retries, d.timing.deadline = g, nil, 5*time.Second
-		d.config.PerPartnerConcurrency = 1
+		d.shared.guard, d.shared.timing.retries, d.shared.timing.deadline = g, nil, 5*time.Second
+		d.shared.concurrency = 1
 	})
 	sent := 0
 	deliver := func(what, state string, to *receiver) {

@@ -147,8 +147,8 @@ func TestFailureInTheLogs(t *testing.T) {
 	resolver := f.nobody()
 	f.partner(7, "https://"+testName+"/hook?token="+urlToken)
 	f.start(func(d *Dispatch) {
-		d.guard, d.timing.retries = f.asking(resolver), nil
-		d.log = slog.New(slog.NewTextHandler(f.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		d.shared.guard, d.shared.timing.retries = f.asking(resolver), nil
+		d.shared.log = slog.New(slog.NewTextHandler(f.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	f.deposits(7, 0, 1)
 	f.eventually("failed", f.in(registry.Failed, 1))

@@ -60,9 +60,9 @@ func TestFenceNamesOneLease(t *testing.T) {
 // lane7 is a lane of partner 7 that has its lease and does not run.
 func (f *fixture) lane7(d *Dispatch) *lane {
 	f.Helper()
-	l := newLane(d, 7)
+	l := newLane(d.shared, 7)
 	d.lanes[7] = l
-	if !l.take(f.Context()) {
+	if !d.take(f.Context(), l) {
 		f.Fatal("the lease is somebody else's")
 	}
 	return l
@@ -81,7 +81,7 @@ func TestLateDropLeavesTheNextLane(t *testing.T) {
 		t.Error("another dispatcher can take the partner that a lane here sends to")
 	}
 	d.renew(t.Context())
-	if !next.safe() || testutil.ToFloat64(d.metrics.lostLeases) != 0 {
+	if !next.safe() || testutil.ToFloat64(d.shared.metrics.lostLeases) != 0 {
 		t.Error("the new lane has lost its lease")
 	}
 }
@@ -96,7 +96,7 @@ func TestLateRenewLeavesADroppedLease(t *testing.T) {
 	d.retire(old, true)
 	old.drop(t.Context())
 	f.check(d.keep(t.Context(), seen))
-	if n := testutil.ToFloat64(d.metrics.lostLeases); n != 0 {
+	if n := testutil.ToFloat64(d.shared.metrics.lostLeases); n != 0 {
 		t.Errorf("%v leases were lost", n)
 	}
 	if f.takeLease(uuid.New()) == 0 {
@@ -112,11 +112,11 @@ func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 	d.health.prove(time.Now())
 	f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES (7, gen_random_uuid(), 1, now() + interval '1 hour')")
 	f.exec("ALTER TABLE lease RENAME TO lease_elsewhere")
-	if newLane(d, 7).take(t.Context()) || d.Ready() == nil {
+	if d.take(t.Context(), newLane(d.shared, 7)) || d.Ready() == nil {
 		t.Errorf("without a table of leases: %v", d.Ready())
 	}
 	f.exec("ALTER TABLE lease_elsewhere RENAME TO lease")
-	if newLane(d, 7).take(t.Context()) || d.Ready() != nil {
+	if d.take(t.Context(), newLane(d.shared, 7)) || d.Ready() != nil {
 		t.Errorf("while another has the lease: %v", d.Ready())
 	}
 }
@@ -130,7 +130,7 @@ func TestReadyWithNothingToOwn(t *testing.T) {
 	l := f.lane7(d)
 	f.exec("ALTER TABLE lease RENAME TO lease_elsewhere")
 	d.renew(t.Context())
-	if newLane(d, 8).take(t.Context()) {
+	if d.take(t.Context(), newLane(d.shared, 8)) {
 		t.Fatal("a lease was taken without a table of leases")
 	}
 	for _, fault := range []string{"take leases", "renew leases"} {

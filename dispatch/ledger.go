@@ -22,6 +22,9 @@ const (
 	// ledgerBatch is the number of results of one transaction at most.
 	ledgerBatch  = 500
 	writeTimeout = 5 * time.Second
+	// writeGrace is how long a result that cannot be written keeps a shutdown
+	// waiting.
+	writeGrace = 5 * time.Second
 	// lockWait is how long a transaction waits for a row that somebody else has
 	// locked. The server ends the wait, so that it is known for a refusal.
 	lockWait = 100 * time.Millisecond
@@ -43,11 +46,9 @@ type ledger struct {
 	repeats chan entry
 }
 
-// entry is a result on its way into PostgreSQL.
+// entry is an attempt on its way into PostgreSQL.
 type entry struct {
 	attempt attempt
-	fence   int64
-	result  result
 	written chan<- outcomeOfWrite // holds one
 }
 
@@ -73,6 +74,34 @@ func (l *ledger) run() {
 func (l *ledger) close() {
 	close(l.first)
 	close(l.repeats)
+}
+
+// record writes what came of an attempt. PostgreSQL may be away: then the write is
+// repeated, never the POST, until it succeeds or the program has been stopping
+// for writeGrace; the event is sent again after the next start. It tells
+// whether the fence still held.
+func (l *ledger) record(ctx context.Context, a attempt) bool {
+	// The grace begins when the program is told to stop.
+	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, giveUp) })()
+
+	written, entries := make(chan outcomeOfWrite, 1), l.first
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		entries <- entry{attempt: a, written: written}
+		outcome := <-written
+		l.d.health.set("write results", outcome.err)
+		if outcome.err == nil {
+			return !outcome.fenced
+		}
+		l.d.metrics.writeRetries.Inc()
+		entries = l.repeats
+		select {
+		case <-lasting.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
 }
 
 // writeAll writes until entries is closed.
@@ -143,10 +172,10 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 }
 
 func appendResult(rows *db.FinishAttemptsParams, e entry) {
-	v, r := e.attempt.verdict, e.result
+	v, r := e.attempt.verdict, e.attempt.result
 	rows.EventIds = append(rows.EventIds, e.attempt.delivery.EventID)
 	rows.PartnerIds = append(rows.PartnerIds, e.attempt.partner)
-	rows.Fences = append(rows.Fences, e.fence)
+	rows.Fences = append(rows.Fences, e.attempt.fence)
 	rows.States = append(rows.States, v.state)
 	rows.Attempts = append(rows.Attempts, v.attempts)
 	rows.Revisions = append(rows.Revisions, e.attempt.delivery.Revision)

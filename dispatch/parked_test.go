@@ -66,7 +66,7 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.deadline = time.Second })
+	f.start(func(d *Dispatch) { d.shared.timing.deadline = time.Second })
 	f.deposits(7, 0, 30)
 	f.eventually("parked", f.in(registry.Parked, 30))
 	hung := make(chan struct{}, 1)
@@ -88,7 +88,7 @@ func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	long := func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour }
+	long := func(d *Dispatch) { d.shared.timing.openMin, d.shared.timing.openMax = time.Hour, time.Hour }
 	stop := f.run(f.dispatcher(long))
 	f.deposits(7, 0, 30)
 	f.eventually("parked", func() bool { return f.states()[registry.Parked] == 30 })
@@ -119,7 +119,7 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	f := newFixture(t)
 	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)
 	f.partner(7, r.url)
-	long := func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour }
+	long := func(d *Dispatch) { d.shared.timing.openMin, d.shared.timing.openMax = time.Hour, time.Hour }
 	first := f.dispatcher(long)
 	stop := f.run(first)
 	f.deposits(7, 0, 30)
@@ -158,7 +158,7 @@ func TestDisabledWhileParked(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+	f.start(func(d *Dispatch) { d.shared.timing.openMin, d.shared.timing.openMax = time.Hour, time.Hour })
 	f.deposits(7, 0, 30)
 	f.eventually("parked", f.in(registry.Parked, 30))
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
@@ -245,7 +245,7 @@ func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
 			f.partner(7, r.url)
 			f.partner(8, r.url)
 			f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 8", f.sealer.Seal(8, registry.NewSigningSecret()))
-			f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+			f.start(func(d *Dispatch) { d.shared.timing.openMin, d.shared.timing.openMax = time.Hour, time.Hour })
 			f.deposits(8, 0, 30)
 			end := registry.Failed // it lives, and refuses
 			if code >= 500 {
@@ -274,14 +274,14 @@ func TestBreakerLifeFlapping(t *testing.T) {
 		}
 	})
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
+	d := f.start(func(d *Dispatch) { d.shared.timing.retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
 	for n := range 100 {
 		f.deposits(7, n, n+1)
 		if n%10 == 9 {
 			f.eventually("delivered", f.in(registry.Delivered, n+1))
 		}
 	}
-	if parked := testutil.ToFloat64(d.metrics.parked); parked != 0 || f.number("SELECT count(*) FROM breaker") != 0 {
+	if parked := testutil.ToFloat64(d.shared.metrics.parked); parked != 0 || f.number("SELECT count(*) FROM breaker") != 0 {
 		t.Errorf("%v deliveries were parked", parked)
 	}
 	if n := len(r.got()); n != 200 {

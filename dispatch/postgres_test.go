@@ -272,7 +272,7 @@ func TestPostgresTroubleSilence(t *testing.T) {
 	w := f.wire(server.Host)
 	server.Host = w.Addr().String()
 	f.url = server.String()
-	d := f.start(func(d *Dispatch) { d.timing.database = time.Second })
+	d := f.start(func(d *Dispatch) { d.timing.database, d.shared.timing.database = time.Second, time.Second })
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	w.silence()
@@ -286,7 +286,9 @@ func TestPostgresTroubleSilence(t *testing.T) {
 func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, f.receiver(ok).url)
-	d := f.start(func(d *Dispatch) { d.timing.database, d.timing.proof = time.Hour, 2*time.Second })
+	d := f.start(func(d *Dispatch) {
+		d.timing.database, d.shared.timing.database, d.timing.proof = time.Hour, time.Hour, 2*time.Second
+	})
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.eventually("ready", func() bool { return d.Ready() == nil })
@@ -313,7 +315,7 @@ func TestLockedResultsHoldNobodyBack(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}).url)
 	f.partner(8, f.receiver(ok).url)
-	d := f.start(func(d *Dispatch) { d.config.PerPartnerConcurrency = locked })
+	d := f.start(func(d *Dispatch) { d.shared.concurrency = locked })
 	f.deposits(7, 0, locked)
 	for range locked {
 		<-arrived
@@ -339,7 +341,7 @@ func TestResultWrittenTwice(t *testing.T) {
 			t.Fatalf("written: %v, %v", done, err)
 		}
 	}
-	e.result.started = e.result.started.Add(time.Millisecond) // another POST
+	e.attempt.result.started = e.attempt.result.started.Add(time.Millisecond) // another POST
 	_, err := d.ledger.finish([]entry{e})
 	f.check(err)
 	if n := f.number("SELECT count(*) FROM attempt"); n != 2 {
@@ -361,12 +363,12 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 		}
 	}
 	write()
-	f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+	f.replay(7, deliveryID(t))
 	write()
 	if state := f.text("SELECT state FROM delivery"); state != registry.Pending {
 		t.Errorf("the replayed event is %s", state)
 	}
-	e.fence++ // a lease that is not held
+	e.attempt.fence++ // a lease that is not held
 	if done, err := d.ledger.finish([]entry{e}); err != nil || len(done) != 0 {
 		t.Errorf("written without the lease: %v, %v", done, err)
 	}
@@ -380,5 +382,5 @@ func (f *fixture) resultOf(d *Dispatch, v verdict, r result) entry {
 	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
 	f.check(err)
 	r.started, r.phases = time.Now().UTC(), noPhases()
-	return entry{attempt: attempt{partner: 7, delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, verdict: v}, fence: fence, result: r}
+	return entry{attempt: attempt{partner: 7, fence: fence, delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, verdict: v, result: r}}
 }

@@ -26,7 +26,7 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	const replays = attemptsKept + 5
 	for n := range replays {
-		f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+		f.replay(7, deliveryID(t))
 		f.eventually("delivered again", func() bool { return f.in(registry.Delivered, 1)() && len(r.got()) == n+2 })
 	}
 	if n := f.number("SELECT count(*) FROM attempt"); n != attemptsKept {
@@ -46,11 +46,11 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusNotFound))
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+	d := f.start(func(d *Dispatch) { d.shared.timing.openMin, d.shared.timing.openMax = time.Hour, time.Hour })
 	const events = 400
 	f.deposits(7, 0, events)
 	f.eventually("it waits", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
-	most := breakerRefusals + d.config.PerPartnerConcurrency // those under way when it opens
+	most := breakerRefusals + d.shared.concurrency // those under way when it opens
 	if n := len(r.got()); n > most {
 		t.Errorf("%d requests, want %d at most", n, most)
 	}

@@ -168,7 +168,7 @@ func TestForeignLibrariesVerify(t *testing.T) {
 	odd := f.oddDelivery(7)
 	f.start(nil)
 	f.deposits(7, 1, 2)
-	f.check(Replay(t.Context(), f.pool, 7, odd))
+	f.replay(7, odd)
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	for _, c := range r.got() {
 		headers := map[string]string{}

@@ -109,7 +109,7 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 		_, _ = w.Write([]byte("answer " + strconv.Itoa(n)))
 	})
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.retries[0] = 1100 * time.Millisecond }) // the timestamp has seconds
+	f.start(func(d *Dispatch) { d.shared.timing.retries[0] = 1100 * time.Millisecond }) // the timestamp has seconds
 	f.deposits(7, 1, 2)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	calls := r.got()
@@ -146,12 +146,12 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 	}
 	// Replay begins anew, with the same bytes.
 	r.script(ok)
-	f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+	f.replay(7, deliveryID(t))
 	f.eventually("replayed", f.in(registry.Delivered, 1))
 	if c := r.got()[4]; c.id() != depositID || string(c.body) != depositBody {
 		t.Errorf("replayed as %s %s", c.id(), c.body)
 	}
-	if got := testutil.ToFloat64(d.metrics.attempts.WithLabelValues(outcomeRefused)); got != 4 {
+	if got := testutil.ToFloat64(d.shared.metrics.attempts.WithLabelValues(outcomeRefused)); got != 4 {
 		t.Errorf("the metric says %v refused attempts", got)
 	}
 }
@@ -188,14 +188,14 @@ func TestHostileBodies(t *testing.T) {
 			if c.outcome == outcomeTimeout || name == "endless body" { // these wait for it
 				deadline = 3 * time.Second
 			}
-			d := f.start(func(d *Dispatch) { d.timing.retries, d.timing.deadline = nil, deadline })
+			d := f.start(func(d *Dispatch) { d.shared.timing.retries, d.shared.timing.deadline = nil, deadline })
 			f.deposits(7, 1, 2)
 			end := registry.Failed
 			if c.outcome == outcomeAccepted {
 				end = registry.Delivered
 			}
 			f.eventually(end, f.in(end, 1))
-			if got := testutil.ToFloat64(d.metrics.attempts.WithLabelValues(c.outcome)); got != 1 {
+			if got := testutil.ToFloat64(d.shared.metrics.attempts.WithLabelValues(c.outcome)); got != 1 {
 				t.Errorf("%v attempts were %s\n%s", got, c.outcome, f.logged)
 			}
 			if n := len(r.got()); n != 1 {
@@ -273,7 +273,7 @@ func TestRedirects(t *testing.T) {
 		w.WriteHeader(codes[n-1])
 	})
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.retries, d.config.PerPartnerConcurrency = nil, 1 })
+	f.start(func(d *Dispatch) { d.shared.timing.retries, d.shared.concurrency = nil, 1 })
 	f.deposits(7, 0, len(codes))
 	f.eventually("failed", f.in(registry.Failed, len(codes)))
 	if here, there := len(r.got()), len(elsewhere.got()); here != len(codes) || there != 0 {
@@ -306,7 +306,7 @@ func TestSignatureBytesAndClocks(t *testing.T) {
 	f.partner(7, r.url)
 	id := f.oddDelivery(7)
 	f.start(nil)
-	f.check(Replay(t.Context(), f.pool, 7, id))
+	f.replay(7, id)
 	f.eventually("sent", func() bool { return len(r.got()) == 1 })
 	c := r.got()[0]
 	f.verify(c, testSecret)
@@ -333,7 +333,7 @@ func TestGuardAtDialTime(t *testing.T) {
 	f.start(func(d *Dispatch) {
 		g, err := guard.New(guard.DefaultConfig())
 		f.check(err)
-		d.guard = g
+		d.shared.guard = g
 	})
 	f.deposits(7, 1, 2)
 	f.eventually("failed", f.in(registry.Failed, 1))
@@ -349,7 +349,7 @@ func TestGuardAtDialTime(t *testing.T) {
 // packers on real hosts: net/http takes no proxy to loopback.
 func TestTransport(t *testing.T) {
 	f := newFixture(t)
-	p := newPoster(f.dispatcher(nil).guard, nil, 4, time.Second)
+	p := newPoster(f.dispatcher(nil).shared.guard, nil, 4, time.Second)
 	if p.transport.Proxy != nil {
 		t.Error("a proxy would hide the address from the guard")
 	}
@@ -388,7 +388,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		}
 		closed <- err
 	}()
-	p = newPoster(f.dispatcher(nil).guard, nil, 4, time.Second)
+	p = newPoster(f.dispatcher(nil).shared.guard, nil, 4, time.Second)
 	if r := p.post(t.Context(), endpoint{url: "https://" + listener.Addr().String(), secret: testSecret}, message{}); r.outcome != outcomeTimeout {
 		t.Errorf("a receiver that says nothing: %s, %s", r.outcome, r.err)
 	}
@@ -405,7 +405,7 @@ func TestHiddenDuplicatesAndHerds(t *testing.T) {
 		}
 	})
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.retries = nil })
+	f.start(func(d *Dispatch) { d.shared.timing.retries = nil })
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.deposits(7, 1, 2)
@@ -498,7 +498,7 @@ func TestReplayCommand(t *testing.T) {
 	if a, b := r.got()[0], r.got()[1]; a.id() != b.id() || string(a.body) != string(b.body) {
 		t.Errorf("replayed as %s %s", b.id(), b.body)
 	}
-	if err := Replay(t.Context(), f.pool, 8, deliveryID(t)); err == nil {
+	if f.replays(8, deliveryID(t)) {
 		t.Error("another partner's event was replayed")
 	}
 }

@@ -44,8 +44,7 @@ func (d *Dispatch) giveAway(l *lane) {
 	d.mu.Lock()
 	d.yielded[l.partner] = time.Now().Add(d.lease())
 	d.mu.Unlock()
-	l.yielded.Store(true)
-	l.signal()
+	l.yield()
 }
 
 // givenAway tells whether a partner was given away a moment ago, and is left to

@@ -64,7 +64,7 @@ type verdict struct {
 
 // judge decides what an attempt makes of its delivery: state and attempts are
 // from before it. A probe that is refused costs nothing.
-func (t timing) judge(state string, attempts int32, accepted, probe bool) verdict {
+func (t laneTiming) judge(state string, attempts int32, accepted, probe bool) verdict {
 	switch {
 	case accepted:
 		return verdict{state: next(state, acknowledged), attempts: attempts + 1, finished: true}

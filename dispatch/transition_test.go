@@ -56,9 +56,9 @@ func TestReplayableStates(t *testing.T) {
 	for _, state := range states {
 		f.exec("DELETE FROM delivery")
 		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", depositID, state)
-		err := Replay(t.Context(), f.pool, 7, deliveryID(t))
-		if want := tryNext(state, replayed) == registry.Pending; (err == nil) != want {
-			t.Errorf("replay of one that is %s: %v", state, err)
+		again := f.replays(7, deliveryID(t))
+		if want := tryNext(state, replayed) == registry.Pending; again != want {
+			t.Errorf("replay of one that is %s: %t", state, again)
 		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND finished_at IS NULL") != 1 {
 			t.Errorf("replay of one that is %s did not begin anew", state)
 		}
@@ -68,7 +68,7 @@ func TestReplayableStates(t *testing.T) {
 // The attempts that the API document promises: 1 and 3 retries after 1 s, 5 s and 15 s, up
 // to a fifth later, never earlier.
 func TestSpecifiedRetries(t *testing.T) {
-	s := specified()
+	s := specifiedLane()
 	if !slices.Equal(s.retries, []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}) || s.deadline != 10*time.Second ||
 		s.openMin != 5*time.Second || s.openMax != 15*time.Minute {
 		t.Errorf("%+v", s)
