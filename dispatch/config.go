@@ -75,7 +75,7 @@ func (c Config) roots() (*x509.CertPool, error) {
 }
 
 // timing is what tests shorten of the program's pauses; those of sending are
-// laneTiming.
+// lane.Timing.
 type timing struct {
 	scan     time.Duration // between looks at PostgreSQL for work that came in another way
 	topics   time.Duration // between looks whether a topic was made anew

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -37,7 +38,7 @@ func TestLostLease(t *testing.T) {
 		close(hanging)
 		<-f.released
 	})
-	first.shared.record = func(ctx context.Context, a attempt) bool {
+	first.shared.Record = func(ctx context.Context, a lane.Attempt) bool {
 		hang()
 		return first.ledger.record(ctx, a)
 	}
@@ -102,9 +103,9 @@ func runChild(text string) {
 	sealer, err := registry.NewSealer(sealKey)
 	fail(err)
 	d := New(c.Config, c.Kafka, pool, sealer, g, prometheus.NewRegistry(), slog.Default())
-	d.timing, d.shared.timing = quick(), quickLane()
+	d.timing, d.shared.Timing = quick(), quickLane()
 	if c.Once {
-		d.shared.timing.retries = nil
+		d.shared.Timing.Retries = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the parent is gone when standard input ends

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -33,13 +34,13 @@ type Dispatch struct {
 	endpoints *endpoints
 	ledger    *ledger
 	health    *health
-	shared    *shared // by the lanes
+	shared    *lane.Shared // by the lanes
 
 	// working ends when Run is told to: lanes live as long, whoever woke them. Set by Run.
 	working context.Context
 
 	mu       sync.Mutex
-	lanes    map[int64]*lane
+	lanes    map[int64]*lane.Lane
 	yielded  map[int64]time.Time // partners given away, and until when they are left to others
 	stopping bool
 	running  sync.WaitGroup // of lanes
@@ -51,13 +52,13 @@ func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.S
 	d := &Dispatch{
 		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, metrics: newMetrics(reg), log: log,
 		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer},
-		health: newHealth(log), lanes: map[int64]*lane{}, yielded: map[int64]time.Time{},
+		health: newHealth(log), lanes: map[int64]*lane.Lane{}, yielded: map[int64]time.Time{},
 	}
 	d.ledger = newLedger(d)
-	d.shared = &shared{
-		owner: d.owner, lease: d.lease(), concurrency: c.PerPartnerConcurrency, slots: make(chan struct{}, c.Concurrency),
-		timing: specifiedLane(), guard: g, queries: queries, metrics: newLaneMetrics(reg), log: log,
-		endpoint: d.endpoint, expire: d.endpoints.expire, record: d.ledger.record,
+	d.shared = &lane.Shared{
+		Owner: d.owner, Lease: d.lease(), Concurrency: c.PerPartnerConcurrency, Slots: make(chan struct{}, c.Concurrency),
+		Timing: lane.Specified(), Guard: g, Queries: queries, Metrics: lane.NewMetrics(reg), Log: log,
+		Endpoint: d.endpoint, Expire: d.endpoints.expire, Record: d.ledger.record,
 	}
 	return d
 }
@@ -70,7 +71,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.shared.roots = roots
+	d.shared.Roots = roots
 
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
@@ -143,29 +144,29 @@ func (d *Dispatch) wake(partner int64) {
 		if d.givenAway(partner) {
 			return
 		}
-		l = newLane(d.shared, partner)
+		l = lane.New(d.shared, partner)
 		d.lanes[partner] = l
 		d.running.Go(func() { d.send(d.working, l) })
 	}
-	l.wake()
+	l.Wake()
 }
 
 // send runs a lane under its lease until it is off the list.
-func (d *Dispatch) send(ctx context.Context, l *lane) {
-	defer l.close()
+func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
+	defer l.Close()
 	if !d.take(ctx, l) {
 		d.retire(l, true)
 		return
 	}
-	for !d.retire(l, l.run(ctx)) {
+	for !d.retire(l, l.Run(ctx)) {
 	}
-	l.drop(ctx)
+	l.Drop(ctx)
 }
 
 // take takes the lease of a lane; false: there is none to be had, and look will try
 // again.
-func (d *Dispatch) take(ctx context.Context, l *lane) bool {
-	taken, err := l.take(ctx)
+func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
+	taken, err := l.Take(ctx)
 	if ctx.Err() == nil {
 		d.health.set("take leases", err)
 	}
@@ -174,19 +175,19 @@ func (d *Dispatch) take(ctx context.Context, l *lane) bool {
 
 // retire takes a lane off the list: one that has ended, or is idle, unless something
 // came meanwhile.
-func (d *Dispatch) retire(l *lane, ended bool) bool {
+func (d *Dispatch) retire(l *lane.Lane, ended bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !ended && l.isWoken() {
+	if !ended && l.Woken() {
 		return false
 	}
-	delete(d.lanes, l.partner)
+	delete(d.lanes, l.Partner())
 	return true
 }
 
 // endpoint is what lanes are told of a partner. One whose secret cannot be opened here
 // may have a dispatcher with another key, and is given away.
-func (d *Dispatch) endpoint(ctx context.Context, partner int64) (endpoint, bool, error) {
+func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
 	e, known, err := d.endpoints.get(ctx, partner)
 	if errors.Is(err, errWrongKey) {
 		if l, ok := d.lane(partner); ok {
@@ -229,17 +230,17 @@ func (d *Dispatch) look(ctx context.Context) {
 	}
 }
 
-func (d *Dispatch) lane(partner int64) (*lane, bool) {
+func (d *Dispatch) lane(partner int64) (*lane.Lane, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l, ok := d.lanes[partner]
 	return l, ok
 }
 
-func (d *Dispatch) allLanes() []*lane {
+func (d *Dispatch) allLanes() []*lane.Lane {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	lanes := make([]*lane, 0, len(d.lanes))
+	lanes := make([]*lane.Lane, 0, len(d.lanes))
 	for _, l := range d.lanes {
 		lanes = append(lanes, l)
 	}
@@ -248,7 +249,7 @@ func (d *Dispatch) allLanes() []*lane {
 
 // renew keeps the leases of all lanes.
 func (d *Dispatch) renew(ctx context.Context) {
-	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane) bool { return !l.leased() })
+	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() })
 	if len(lanes) == 0 {
 		d.health.set("renew leases", nil) // an older failure says nothing of now
 		return
@@ -261,12 +262,12 @@ func (d *Dispatch) renew(ctx context.Context) {
 // keep renews the leases of these lanes. One whose lease was taken by another
 // dispatcher is told to end; one that has ended meanwhile gave its lease back
 // itself.
-func (d *Dispatch) keep(ctx context.Context, lanes []*lane) error {
+func (d *Dispatch) keep(ctx context.Context, lanes []*lane.Lane) error {
 	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.lease().Milliseconds()}
-	lost := map[int64]*lane{}
+	lost := map[int64]*lane.Lane{}
 	for _, l := range lanes {
-		p.PartnerIds, p.Fences = append(p.PartnerIds, l.partner), append(p.Fences, l.fence)
-		lost[l.partner] = l
+		p.PartnerIds, p.Fences = append(p.PartnerIds, l.Partner()), append(p.Fences, l.Fence())
+		lost[l.Partner()] = l
 	}
 	until := time.Now().Add(d.lease())
 	kept, err := d.queries.RenewLeases(ctx, p)
@@ -274,12 +275,12 @@ func (d *Dispatch) keep(ctx context.Context, lanes []*lane) error {
 		return err
 	}
 	for _, p := range kept {
-		lost[p].hold(until)
+		lost[p].Hold(until)
 		delete(lost, p)
 	}
 	for _, l := range lost {
-		if l.leased() {
-			l.lose()
+		if l.Leased() {
+			l.Lose()
 		}
 	}
 	return nil

@@ -47,6 +47,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -165,11 +166,11 @@ func quick() timing {
 	}
 }
 
-func quickLane() laneTiming {
+func quickLane() lane.Timing {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
-	return laneTiming{
-		retries: []time.Duration{ms(10), ms(50), ms(150)}, deadline: 20 * time.Second,
-		openMin: ms(50), openMax: ms(200), idle: breakerWindow, scan: ms(50), database: 10 * time.Second,
+	return lane.Timing{
+		Retries: []time.Duration{ms(10), ms(50), ms(150)}, Deadline: 20 * time.Second,
+		OpenMin: ms(50), OpenMax: ms(200), Idle: lane.Specified().Idle, Scan: ms(50), Database: 10 * time.Second,
 	}
 }
 
@@ -186,7 +187,7 @@ func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 	}
 	f.check(c.Validate())
 	d := New(c, f.kafka, f.openPool(), f.sealer, g, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(f.logged, nil)))
-	d.timing, d.shared.timing = quick(), quickLane()
+	d.timing, d.shared.Timing = quick(), quickLane()
 	if change != nil {
 		change(d)
 	}

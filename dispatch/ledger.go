@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -48,7 +49,7 @@ type ledger struct {
 
 // entry is an attempt on its way into PostgreSQL.
 type entry struct {
-	attempt attempt
+	attempt lane.Attempt
 	written chan<- outcomeOfWrite // holds one
 }
 
@@ -80,7 +81,7 @@ func (l *ledger) close() {
 // repeated, never the POST, until it succeeds or the program has been stopping
 // for writeGrace; the event is sent again after the next start. It tells
 // whether the fence still held.
-func (l *ledger) record(ctx context.Context, a attempt) bool {
+func (l *ledger) record(ctx context.Context, a lane.Attempt) bool {
 	// The grace begins when the program is told to stop.
 	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	defer giveUp()
@@ -136,7 +137,7 @@ func (l *ledger) write(batch []entry) {
 		return
 	}
 	for _, e := range batch {
-		_, written := done[e.attempt.delivery.EventID]
+		_, written := done[e.attempt.Delivery.EventID]
 		e.written <- outcomeOfWrite{fenced: err == nil && !written, err: err}
 	}
 }
@@ -146,7 +147,7 @@ func (l *ledger) write(batch []entry) {
 func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 	// One order for everybody: a partner's former owner writes the same events.
 	slices.SortFunc(batch, func(a, b entry) int {
-		return bytes.Compare(a.attempt.delivery.EventID[:], b.attempt.delivery.EventID[:])
+		return bytes.Compare(a.attempt.Delivery.EventID[:], b.attempt.Delivery.EventID[:])
 	})
 	rows := db.FinishAttemptsParams{Owner: l.d.owner, AttemptsKept: attemptsKept}
 	for _, e := range batch {
@@ -172,26 +173,26 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 }
 
 func appendResult(rows *db.FinishAttemptsParams, e entry) {
-	v, r := e.attempt.verdict, e.attempt.result
-	rows.EventIds = append(rows.EventIds, e.attempt.delivery.EventID)
-	rows.PartnerIds = append(rows.PartnerIds, e.attempt.partner)
-	rows.Fences = append(rows.Fences, e.attempt.fence)
-	rows.States = append(rows.States, v.state)
-	rows.Attempts = append(rows.Attempts, v.attempts)
-	rows.Revisions = append(rows.Revisions, e.attempt.delivery.Revision)
-	rows.WaitMs = append(rows.WaitMs, v.wait.Milliseconds())
-	rows.Finished = append(rows.Finished, v.finished)
-	rows.Urls = append(rows.Urls, e.attempt.endpoint.url)
-	rows.EndpointVersions = append(rows.EndpointVersions, e.attempt.endpoint.version)
-	rows.StartedAt = append(rows.StartedAt, r.started)
-	rows.DurationMs = append(rows.DurationMs, int32(r.took.Milliseconds()))
-	rows.Statuses = append(rows.Statuses, int32(r.status))
-	rows.Errors = append(rows.Errors, r.err)
-	rows.Responses = append(rows.Responses, r.response)
-	rows.DnsUs = append(rows.DnsUs, microseconds(r.phases.dns))
-	rows.ConnectUs = append(rows.ConnectUs, microseconds(r.phases.connect))
-	rows.TlsUs = append(rows.TlsUs, microseconds(r.phases.tls))
-	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.phases.firstByte))
+	v, r := e.attempt.Verdict, e.attempt.Result
+	rows.EventIds = append(rows.EventIds, e.attempt.Delivery.EventID)
+	rows.PartnerIds = append(rows.PartnerIds, e.attempt.Partner)
+	rows.Fences = append(rows.Fences, e.attempt.Fence)
+	rows.States = append(rows.States, v.State)
+	rows.Attempts = append(rows.Attempts, v.Attempts)
+	rows.Revisions = append(rows.Revisions, e.attempt.Delivery.Revision)
+	rows.WaitMs = append(rows.WaitMs, v.Wait.Milliseconds())
+	rows.Finished = append(rows.Finished, v.Finished)
+	rows.Urls = append(rows.Urls, e.attempt.Endpoint.URL)
+	rows.EndpointVersions = append(rows.EndpointVersions, e.attempt.Endpoint.Version)
+	rows.StartedAt = append(rows.StartedAt, r.Started)
+	rows.DurationMs = append(rows.DurationMs, int32(r.Took.Milliseconds()))
+	rows.Statuses = append(rows.Statuses, int32(r.Status))
+	rows.Errors = append(rows.Errors, r.Err)
+	rows.Responses = append(rows.Responses, r.Response)
+	rows.DnsUs = append(rows.DnsUs, microseconds(r.Phases.DNS))
+	rows.ConnectUs = append(rows.ConnectUs, microseconds(r.Phases.Connect))
+	rows.TlsUs = append(rows.TlsUs, microseconds(r.Phases.TLS))
+	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.Phases.FirstByte))
 }
 
 // microseconds of a phase; -1 for one that did not happen.

@@ -23,7 +23,7 @@ const (
 	recordUnclaimed = "unclaimed"
 )
 
-// metrics is what Prometheus sees, beside laneMetrics.
+// metrics is what Prometheus sees, beside lane.Metrics.
 type metrics struct {
 	records     *prometheus.CounterVec // by what became of them
 	lostRecords prometheus.Counter

@@ -70,7 +70,7 @@ func TestSampleReceivers(t *testing.T) {
 			f.setURL(7, s.url)
 			f.eventually("the new URL is known", func() bool {
 				e, known, err := f.known(7)
-				return err == nil && known && e.url == s.url
+				return err == nil && known && e.URL == s.url
 			})
 			f.deposits(7, 5, 6)
 			f.eventually("delivered", f.in(registry.Delivered, 6))
