@@ -94,7 +94,7 @@ func TestPartnerCreatedWhileNothingRuns(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.deposits(7, 0, 50)
-	f.start(func(d *Dispatch) { d.timing.scan = time.Hour }) // nothing is looked at but once
+	f.start(func(d *Dispatch) { d.timing.scan, d.shared.Timing.Scan = time.Hour, time.Hour }) // nothing is looked at but once
 	f.eventually("told", f.in(registry.Delivered, 50))
 	if n := len(r.got()); n != 50 {
 		t.Errorf("%d requests", n)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/dispatch/lane"
 )
 
 // The alerts ask for metrics that there are. An alert about one that does not
@@ -20,6 +22,7 @@ func TestAlertsNameMetrics(t *testing.T) {
 	}
 	reg := prometheus.NewRegistry()
 	m := newMetrics(reg)
+	lane.NewMetrics(reg)
 	m.show(Status{Deliveries: map[string]int64{}}, 0)
 	families, err := reg.Gather()
 	if err != nil {

@@ -74,18 +74,13 @@ func (c Config) roots() (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// timing is what tests shorten: the retries and the deadline that partners are
-// told of (schemas/openapi), and our own pauses.
+// timing is what tests shorten of the program's pauses; those of sending are
+// lane.Timing.
 type timing struct {
-	retries  []time.Duration // waits before each retry, jitter added on top
-	deadline time.Duration   // of a POST: DNS, connection, TLS, headers and body
-	openMin  time.Duration   // first open time of a breaker
-	openMax  time.Duration
-	idle     time.Duration // a lane without work ends after it; as long as the breaker's window
 	scan     time.Duration // between looks at PostgreSQL for work that came in another way
 	topics   time.Duration // between looks whether a topic was made anew
 	command  time.Duration // that a statement of a command may take
-	database time.Duration // that PostgreSQL may take for one read of the topics, or for one turn of a lane
+	database time.Duration // that PostgreSQL may take for one read of the topics
 	forget   time.Duration // between looks for what is older than the retention
 	hanging  time.Duration // for how long a transaction of the topics may be open
 	proof    time.Duration // for how long one read of the topics proves that they are read: longer than the next takes
@@ -94,11 +89,6 @@ type timing struct {
 // specified is the timing of every dispatcher but the tests'.
 func specified() timing {
 	return timing{
-		retries:  []time.Duration{time.Second, 5 * time.Second, 15 * time.Second},
-		deadline: 10 * time.Second,
-		openMin:  5 * time.Second,
-		openMax:  15 * time.Minute,
-		idle:     breakerWindow,
 		scan:     time.Second,
 		topics:   5 * time.Second,
 		command:  5 * time.Second,

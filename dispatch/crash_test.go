@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -33,10 +34,14 @@ func TestLostLease(t *testing.T) {
 	f.partner(7, r.url)
 	hanging := make(chan struct{})
 	first := f.dispatcher(nil)
-	first.afterPost = sync.OnceFunc(func() {
+	hang := sync.OnceFunc(func() {
 		close(hanging)
 		<-f.released
 	})
+	first.shared.Record = func(ctx context.Context, a lane.Attempt) bool {
+		hang()
+		return first.ledger.record(ctx, a)
+	}
 	f.run(first)
 	f.deposits(7, 1, 2)
 	<-hanging
@@ -98,9 +103,9 @@ func runChild(text string) {
 	sealer, err := registry.NewSealer(sealKey)
 	fail(err)
 	d := New(c.Config, c.Kafka, pool, sealer, g, prometheus.NewRegistry(), slog.Default())
-	d.timing = quick()
+	d.timing, d.shared.Timing = quick(), quickLane()
 	if c.Once {
-		d.timing.retries = nil
+		d.shared.Timing.Retries = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { // the parent is gone when standard input ends

@@ -2,9 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -15,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -28,40 +27,39 @@ type Dispatch struct {
 	kafka   chainlog.Config
 	pool    *pgxpool.Pool
 	queries *db.Queries
-	guard   *guard.Guard
 	metrics *metrics
 	log     *slog.Logger
 
 	owner     uuid.UUID // of leases: one per process
 	endpoints *endpoints
-	slots     chan struct{}  // one per POST under way
-	roots     *x509.CertPool // that receivers' certificates lead to; set by Run
 	ledger    *ledger
 	health    *health
+	shared    *lane.Shared // by the lanes
 
 	// working ends when Run is told to: lanes live as long, whoever woke them. Set by Run.
 	working context.Context
 
 	mu       sync.Mutex
-	lanes    map[int64]*lane
+	lanes    map[int64]*lane.Lane
 	yielded  map[int64]time.Time // partners given away, and until when they are left to others
 	stopping bool
 	running  sync.WaitGroup // of lanes
-
-	// afterPost is called between a POST and the writing of its result; only
-	// tests set it.
-	afterPost func()
 }
 
 // New makes a dispatcher. It does nothing before Run.
 func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.Sealer, g *guard.Guard, reg prometheus.Registerer, log *slog.Logger) *Dispatch {
 	queries := db.New(pool)
 	d := &Dispatch{
-		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, guard: g, metrics: newMetrics(reg), log: log,
-		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer}, slots: make(chan struct{}, c.Concurrency),
-		health: newHealth(log), lanes: map[int64]*lane{}, yielded: map[int64]time.Time{},
+		config: c, timing: specified(), kafka: kafka, pool: pool, queries: queries, metrics: newMetrics(reg), log: log,
+		owner: uuid.New(), endpoints: &endpoints{queries: queries, sealer: sealer},
+		health: newHealth(log), lanes: map[int64]*lane.Lane{}, yielded: map[int64]time.Time{},
 	}
 	d.ledger = newLedger(d)
+	d.shared = &lane.Shared{
+		Owner: d.owner, Lease: d.lease(), Concurrency: c.PerPartnerConcurrency, Slots: make(chan struct{}, c.Concurrency),
+		Timing: lane.Specified(), Guard: g, Queries: queries, Metrics: lane.NewMetrics(reg), Log: log,
+		Endpoint: d.endpoint, Expire: d.endpoints.expire, Record: d.ledger.record,
+	}
 	return d
 }
 
@@ -73,7 +71,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.roots = roots
+	d.shared.Roots = roots
 
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
@@ -146,23 +144,57 @@ func (d *Dispatch) wake(partner int64) {
 		if d.givenAway(partner) {
 			return
 		}
-		l = newLane(d, partner)
+		l = lane.New(d.shared, partner)
 		d.lanes[partner] = l
-		d.running.Go(func() { l.run(d.working) })
+		d.running.Go(func() { d.send(d.working, l) })
 	}
-	l.signal()
+	l.Wake()
 }
 
-// retire takes an ended lane off the list, unless something came meanwhile.
-func (d *Dispatch) retire(l *lane, whatever bool) bool {
+// send runs a lane under its lease until it is off the list.
+func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
+	defer l.Close()
+	if !d.take(ctx, l) {
+		d.retire(l, true)
+		return
+	}
+	for !d.retire(l, l.Run(ctx)) {
+	}
+	l.Drop(ctx)
+}
+
+// take takes the lease of a lane; false: there is none to be had, and look will try
+// again.
+func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
+	taken, err := l.Take(ctx)
+	if ctx.Err() == nil {
+		d.health.set("take leases", err)
+	}
+	return taken
+}
+
+// retire takes a lane off the list: one that has ended, or is idle, unless something
+// came meanwhile.
+func (d *Dispatch) retire(l *lane.Lane, ended bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(l.wake) > 0 && !whatever {
+	if !ended && l.Woken() {
 		return false
 	}
-	delete(d.lanes, l.partner)
-	l.held.Store(0)
+	delete(d.lanes, l.Partner())
 	return true
+}
+
+// endpoint is what lanes are told of a partner. One whose secret cannot be opened here
+// may have a dispatcher with another key, and is given away.
+func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
+	e, known, err := d.endpoints.get(ctx, partner)
+	if errors.Is(err, errWrongKey) {
+		if l, ok := d.lane(partner); ok {
+			d.giveAway(l)
+		}
+	}
+	return e, known, err
 }
 
 // look finds partners with work that came in another way than through this
@@ -198,17 +230,17 @@ func (d *Dispatch) look(ctx context.Context) {
 	}
 }
 
-func (d *Dispatch) lane(partner int64) (*lane, bool) {
+func (d *Dispatch) lane(partner int64) (*lane.Lane, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l, ok := d.lanes[partner]
 	return l, ok
 }
 
-func (d *Dispatch) allLanes() []*lane {
+func (d *Dispatch) allLanes() []*lane.Lane {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	lanes := make([]*lane, 0, len(d.lanes))
+	lanes := make([]*lane.Lane, 0, len(d.lanes))
 	for _, l := range d.lanes {
 		lanes = append(lanes, l)
 	}
@@ -217,7 +249,7 @@ func (d *Dispatch) allLanes() []*lane {
 
 // renew keeps the leases of all lanes.
 func (d *Dispatch) renew(ctx context.Context) {
-	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane) bool { return !l.leased() })
+	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() })
 	if len(lanes) == 0 {
 		d.health.set("renew leases", nil) // an older failure says nothing of now
 		return
@@ -230,12 +262,12 @@ func (d *Dispatch) renew(ctx context.Context) {
 // keep renews the leases of these lanes. One whose lease was taken by another
 // dispatcher is told to end; one that has ended meanwhile gave its lease back
 // itself.
-func (d *Dispatch) keep(ctx context.Context, lanes []*lane) error {
+func (d *Dispatch) keep(ctx context.Context, lanes []*lane.Lane) error {
 	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.lease().Milliseconds()}
-	lost := map[int64]*lane{}
+	lost := map[int64]*lane.Lane{}
 	for _, l := range lanes {
-		p.PartnerIds, p.Fences = append(p.PartnerIds, l.partner), append(p.Fences, l.fence)
-		lost[l.partner] = l
+		p.PartnerIds, p.Fences = append(p.PartnerIds, l.Partner()), append(p.Fences, l.Fence())
+		lost[l.Partner()] = l
 	}
 	until := time.Now().Add(d.lease())
 	kept, err := d.queries.RenewLeases(ctx, p)
@@ -243,30 +275,13 @@ func (d *Dispatch) keep(ctx context.Context, lanes []*lane) error {
 		return err
 	}
 	for _, p := range kept {
-		lost[p].hold(until)
+		lost[p].Hold(until)
 		delete(lost, p)
 	}
 	for _, l := range lost {
-		if l.leased() {
-			l.lose()
+		if l.Leased() {
+			l.Lose()
 		}
 	}
 	return nil
 }
-
-// Replay sends a finished event of a partner again, with the same id and body
-// and the full number of attempts. It fails when the event is not the
-// partner's, or is still to be sent.
-func Replay(ctx context.Context, pool *pgxpool.Pool, partnerID int64, eventID uuid.UUID) error {
-	n, err := db.New(pool).ReplayDelivery(ctx, db.ReplayDeliveryParams{EventID: eventID, PartnerID: partnerID})
-	if err != nil {
-		return fmt.Errorf("replay event %s of partner %d: %w", eventID, partnerID, err)
-	}
-	if n == 0 {
-		return fmt.Errorf("event %s of partner %d: %w", eventID, partnerID, ErrNotReplayable)
-	}
-	return nil
-}
-
-// ErrNotReplayable is what Replay says of an event that it leaves alone.
-var ErrNotReplayable = errors.New("there is no such event that is delivered, failed or without endpoint; one that is pending or parked is sent anyway")

@@ -1,16 +1,14 @@
 package dispatch
 
 import (
-	"context"
-	"encoding/binary"
+	"log/slog"
 	"net"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -24,88 +22,6 @@ const (
 	internalAddr = "127.0.0.2"
 	proxyAddr    = "127.0.0.4" // which the guard would let pass
 )
-
-// nameServer answers every A and AAAA question over UDP from a script: the
-// addresses, or none for a name that does not exist, and how long it takes.
-type nameServer struct {
-	conn net.PacketConn
-
-	mu      sync.Mutex
-	asked   int
-	answers func(n int) (addrs []string, wait <-chan struct{})
-}
-
-func (f *fixture) nameServer() (*nameServer, *net.Resolver) {
-	f.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	f.check(err)
-	f.Cleanup(func() { conn.Close() })
-	s := &nameServer{conn: conn}
-	go s.serve()
-	return s, &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		return d.DialContext(ctx, "udp", conn.LocalAddr().String())
-	}}
-}
-
-func (s *nameServer) script(answers func(n int) ([]string, <-chan struct{})) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked, s.answers = 0, answers
-}
-
-func (s *nameServer) say(addrs ...string) {
-	s.script(func(int) ([]string, <-chan struct{}) { return addrs, nil })
-}
-
-func (s *nameServer) serve() {
-	for {
-		b := make([]byte, 1500)
-		n, from, err := s.conn.ReadFrom(b)
-		if err != nil {
-			return
-		}
-		go s.answer(b[:n], from)
-	}
-}
-
-// answer replies to a query with one question (RFC 1035, section 4). Each A and
-// each AAAA question counts.
-func (s *nameServer) answer(query []byte, from net.Addr) {
-	end := 12
-	for query[end] != 0 {
-		end += 1 + int(query[end])
-	}
-	kind, question := binary.BigEndian.Uint16(query[end+1:]), query[12:end+5]
-	s.mu.Lock()
-	s.asked++
-	addrs, wait := s.answers(s.asked)
-	s.mu.Unlock()
-	if wait != nil {
-		<-wait
-	}
-	flags, count, answers := uint16(0x8180), uint16(0), []byte{}
-	if len(addrs) == 0 {
-		flags |= 3 // no such name
-	}
-	for _, text := range addrs {
-		a := netip.MustParseAddr(text)
-		if a.Is4() != (kind == 1) {
-			continue
-		}
-		answers = append(answers, 0xc0, 12) // the name of the question
-		answers = binary.BigEndian.AppendUint16(answers, kind)
-		answers = append(answers, 0, 1, 0, 0, 0, 0) // class IN, TTL 0
-		answers = binary.BigEndian.AppendUint16(answers, uint16(len(a.AsSlice())))
-		answers = append(answers, a.AsSlice()...)
-		count++
-	}
-	reply := binary.BigEndian.AppendUint16(append([]byte{}, query[:2]...), flags)
-	for _, n := range []uint16{1, count, 0, 0} {
-		reply = binary.BigEndian.AppendUint16(reply, n)
-	}
-	_, _ = s.conn.WriteTo(append(append(reply, question...), answers...), from)
-}
 
 // at makes a receiver on an address, on the port of another where one is given.
 func (f *fixture) at(addr string, beside *receiver) *receiver {
@@ -134,17 +50,17 @@ func TestDNSGames(t *testing.T) {
 	f := newFixture(t)
 	public := f.at(publicAddr, nil)
 	moved, internal := f.at(movedAddr, public), f.at(internalAddr, public)
-	names, resolver := f.nameServer()
-	names.say(publicAddr)
+	names := localtest.NameServer(t)
+	names.Say(publicAddr)
 	url := "https://" + testName + ":" + public.port() + "/hook"
 	f.partner(7, url)
-	g, err := guard.New(guard.Config{AllowNetworks: []string{publicAddr + "/32", movedAddr + "/32"}, Resolver: resolver})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{publicAddr + "/32", movedAddr + "/32"}, Resolver: names.Resolver()})
 	f.check(err)
 	_, err = g.CheckURL(t.Context(), url)
 	f.check(err)
 	d := f.start(func(d *Dispatch) {
-		d.guard, d.timing.retries, d.timing.deadline = g, nil, 5*time.Second
-		d.config.PerPartnerConcurrency = 1
+		d.shared.Guard, d.shared.Timing.Retries, d.shared.Timing.Deadline = g, nil, 5*time.Second
+		d.shared.Concurrency = 1
 	})
 	sent := 0
 	deliver := func(what, state string, to *receiver) {
@@ -169,16 +85,16 @@ func TestDNSGames(t *testing.T) {
 	}
 	deliver("as registered", registry.Delivered, public)
 	for _, addr := range []string{internalAddr, "::1", "::ffff:" + internalAddr, "169.254.169.254", "0.0.0.0"} {
-		names.say(addr)
+		names.Say(addr)
 		deliver("rebound to "+addr, registry.Failed, nil)
 	}
-	names.say(internalAddr, publicAddr)
+	names.Say(internalAddr, publicAddr)
 	deliver("inside, then outside", registry.Delivered, public)
-	names.say(publicAddr, internalAddr)
+	names.Say(publicAddr, internalAddr)
 	deliver("outside, then inside", registry.Delivered, public)
-	names.say(publicAddr, "::1")
+	names.Say(publicAddr, "::1")
 	deliver("outside, and ::1 as AAAA", registry.Delivered, public)
-	names.script(func(n int) ([]string, <-chan struct{}) { // another address for each question
+	names.Script(func(n int) ([]string, <-chan struct{}) { // another address for each question
 		return []string{[]string{publicAddr, internalAddr}[n%2]}, nil
 	})
 	for range 4 {
@@ -189,14 +105,14 @@ func TestDNSGames(t *testing.T) {
 		})
 		public.CloseClientConnections()
 	}
-	names.say()
+	names.Say()
 	deliver("no such name", registry.Failed, nil)
-	names.say(publicAddr)
+	names.Say(publicAddr)
 	deliver("and back", registry.Delivered, public)
 
 	// A name server that takes longer than the deadline: the attempt ends with it.
 	slow := make(chan struct{})
-	names.script(func(int) ([]string, <-chan struct{}) { return []string{publicAddr}, slow })
+	names.Script(func(int) ([]string, <-chan struct{}) { return []string{publicAddr}, slow })
 	deliver("slow name server", registry.Failed, nil)
 	if n := f.number("SELECT count(*) FROM attempt WHERE error = 'no answer in time' AND connect_us IS NULL"); n != 1 {
 		t.Errorf("%d attempts ended while the name was looked up", n)
@@ -205,13 +121,13 @@ func TestDNSGames(t *testing.T) {
 
 	// The partner moves, and says so by registering again, while a connection to
 	// the old place is open and answers.
-	names.say(publicAddr)
+	names.Say(publicAddr)
 	all := f.states()[registry.Delivered]
 	f.deposits(7, sent, sent+1)
 	sent++
 	f.eventually("a connection is open", func() bool { return public.open.Load() == 1 && f.states()[registry.Delivered] > all })
 	f.eventually("finished", func() bool { return f.number("SELECT count(*) FROM delivery WHERE finished_at IS NULL") == 0 })
-	names.say(movedAddr)
+	names.Say(movedAddr)
 	f.setURL(7, url)
 	d.endpoints.expire()
 	deliver("moved", registry.Delivered, moved)
@@ -259,4 +175,33 @@ func TestHostSpellings(t *testing.T) {
 	if i, p := inside.accepted.Load(), proxy.accepted.Load(); i != 0 || p != 0 {
 		t.Errorf("%d connections inside, %d to the proxy", i, p)
 	}
+}
+
+// The partner's log says that the name cannot be looked up; who was asked for it
+// is in the program's log, for the operator.
+func TestFailureInTheLogs(t *testing.T) {
+	f := newFixture(t)
+	names := localtest.NameServer(t)
+	names.Close()
+	f.partner(7, "https://"+testName+"/hook?token="+urlToken)
+	f.start(func(d *Dispatch) {
+		d.shared.Guard, d.shared.Timing.Retries = f.asking(names), nil
+		d.shared.Log = slog.New(slog.NewTextHandler(f.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	f.deposits(7, 0, 1)
+	f.eventually("failed", f.in(registry.Failed, 1))
+	if got, want := f.text("SELECT error FROM attempt"), "the name "+testName+" cannot be looked up"; got != want {
+		t.Errorf("stored %q, want %q", got, want)
+	}
+	if !strings.Contains(f.logged.String(), names.Addr()) {
+		t.Errorf("the log does not name the resolver %s:\n%s", names.Addr(), f.logged)
+	}
+}
+
+// asking is a guard that lets loopback pass and looks names up at a name server.
+func (f *fixture) asking(names *localtest.Names) *guard.Guard {
+	f.Helper()
+	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
+	f.check(err)
+	return g
 }

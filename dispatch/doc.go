@@ -4,8 +4,8 @@
 // has acknowledged it or the attempts are used up.
 //
 //	referral.* ──▶ consumer ──one txn──▶ delivery, position ──▶ lanes ──POST──▶ partners
-//	               (consume.go,          (PostgreSQL)           (lane.go,
-//	                accept.go)                                   post.go, breaker.go)
+//	               (consume.go,          (PostgreSQL)           (lane)
+//	                accept.go)
 //
 // # Persist first
 //
@@ -52,11 +52,11 @@
 //	    ▼ ▼ partner disabled or without URL
 //	 no_endpoint ── replayed ──▶ pending
 //
-// transition.go has it as a table. A parked delivery waits for the breaker of its
+// lane/transition.go has it as a table. A parked delivery waits for the breaker of its
 // partner's URL: it is not tried and loses none of its attempts. While the
 // breaker is open, one probe at a time takes the next parked delivery in turn;
 // when one is answered, the rest follows at a pace that begins with one POST at a
-// time and grows with each success (breaker.go). A receiver that answers and has
+// time and grows with each success (lane/breaker.go). A receiver that answers and has
 // accepted nothing for very many attempts in a row is treated like one that is
 // down, but that only an accepted probe closes its breaker.
 //

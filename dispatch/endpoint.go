@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -34,18 +35,18 @@ type endpoints struct {
 
 // get gives the newest endpoint of a partner: false for one that is unknown,
 // disabled or has no URL.
-func (e *endpoints) get(ctx context.Context, partner int64) (endpoint, bool, error) {
+func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
 	row, ok, err := e.row(ctx, partner)
 	if err != nil || !ok {
-		return endpoint{}, false, err
+		return lane.Endpoint{}, false, err
 	}
-	found := endpoint{version: row.Version, url: row.Url, held: row.Held}
-	if found.secret, err = e.sealer.Open(partner, row.Secret); err != nil {
-		return endpoint{}, false, err
+	found := lane.Endpoint{Version: row.Version, URL: row.Url, Held: row.Held}
+	if found.Secret, err = e.sealer.Open(partner, row.Secret); err != nil {
+		return lane.Endpoint{}, false, err
 	}
 	if len(row.NextSecret) > 0 {
-		if found.next, err = e.sealer.Open(partner, row.NextSecret); err != nil {
-			return endpoint{}, false, err
+		if found.Next, err = e.sealer.Open(partner, row.NextSecret); err != nil {
+			return lane.Endpoint{}, false, err
 		}
 	}
 	return found, true, nil

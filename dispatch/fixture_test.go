@@ -47,6 +47,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -160,9 +161,16 @@ func (f *fixture) onePartition() {
 func quick() timing {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	return timing{
-		retries: []time.Duration{ms(10), ms(50), ms(150)}, deadline: 20 * time.Second,
-		openMin: ms(50), openMax: ms(200), idle: breakerWindow, scan: ms(50), topics: ms(200), command: 5 * time.Second,
+		scan: ms(50), topics: ms(200), command: 5 * time.Second,
 		database: 10 * time.Second, forget: ms(100), hanging: time.Minute, proof: 20 * time.Second,
+	}
+}
+
+func quickLane() lane.Timing {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	return lane.Timing{
+		Retries: []time.Duration{ms(10), ms(50), ms(150)}, Deadline: 20 * time.Second,
+		OpenMin: ms(50), OpenMax: ms(200), Idle: lane.Specified().Idle, Scan: ms(50), Database: 10 * time.Second,
 	}
 }
 
@@ -179,7 +187,7 @@ func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 	}
 	f.check(c.Validate())
 	d := New(c, f.kafka, f.openPool(), f.sealer, g, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(f.logged, nil)))
-	d.timing = quick()
+	d.timing, d.shared.Timing = quick(), quickLane()
 	if change != nil {
 		change(d)
 	}
@@ -285,6 +293,23 @@ func (f *fixture) attempts() map[string]int {
 	_, err = pgx.ForEachRow(rows, []any{&end, &n}, func() error { ends[end] = n; return nil })
 	f.check(err)
 	return ends
+}
+
+// replay has an event of a partner sent again, as a command does.
+func (f *fixture) replay(partner int64, event uuid.UUID) {
+	f.Helper()
+	if !f.replays(partner, event) {
+		f.Fatalf("event %s of partner %d cannot be replayed", event, partner)
+	}
+}
+
+// replays is replay where it may do nothing: of an event that is not the partner's, or
+// still to be sent.
+func (f *fixture) replays(partner int64, event uuid.UUID) bool {
+	f.Helper()
+	n, err := f.queries.ReplayDelivery(f.Context(), db.ReplayDeliveryParams{EventID: event, PartnerID: partner})
+	f.check(err)
+	return n == 1
 }
 
 func (f *fixture) in(state string, n int) func() bool {

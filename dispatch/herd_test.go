@@ -36,8 +36,8 @@ func TestHiddenDuplicatesAndHerdsOfPartners(t *testing.T) {
 		f.depositsOfAll(partners, n*partners)
 	}
 	f.start(func(d *Dispatch) {
-		d.slots = make(chan struct{}, slots)
-		d.timing.retries = []time.Duration{10 * time.Millisecond, time.Second, time.Second}
+		d.shared.Slots = make(chan struct{}, slots)
+		d.shared.Timing.Retries = []time.Duration{10 * time.Millisecond, time.Second, time.Second}
 	})
 	f.eventually("all delivered", f.in(registry.Delivered, partners*each))
 	if n := f.number("SELECT count(DISTINCT width_bucket(ms, 1000, 1200, 10)) FROM wait WHERE ms BETWEEN 1000 AND 1200"); n != 10 {

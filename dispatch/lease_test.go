@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -58,11 +59,11 @@ func TestFenceNamesOneLease(t *testing.T) {
 }
 
 // lane7 is a lane of partner 7 that has its lease and does not run.
-func (f *fixture) lane7(d *Dispatch) *lane {
+func (f *fixture) lane7(d *Dispatch) *lane.Lane {
 	f.Helper()
-	l := newLane(d, 7)
+	l := lane.New(d.shared, 7)
 	d.lanes[7] = l
-	if !l.take(f.Context()) {
+	if !d.take(f.Context(), l) {
 		f.Fatal("the lease is somebody else's")
 	}
 	return l
@@ -76,12 +77,12 @@ func TestLateDropLeavesTheNextLane(t *testing.T) {
 	old := f.lane7(d)
 	d.retire(old, true)
 	next := f.lane7(d)
-	old.drop(t.Context())
+	old.Drop(t.Context())
 	if f.takeLease(uuid.New()) != 0 {
 		t.Error("another dispatcher can take the partner that a lane here sends to")
 	}
 	d.renew(t.Context())
-	if !next.safe() || testutil.ToFloat64(d.metrics.lostLeases) != 0 {
+	if !next.Safe() || testutil.ToFloat64(d.shared.Metrics.LostLeases) != 0 {
 		t.Error("the new lane has lost its lease")
 	}
 }
@@ -94,9 +95,9 @@ func TestLateRenewLeavesADroppedLease(t *testing.T) {
 	old := f.lane7(d)
 	seen := d.allLanes()
 	d.retire(old, true)
-	old.drop(t.Context())
+	old.Drop(t.Context())
 	f.check(d.keep(t.Context(), seen))
-	if n := testutil.ToFloat64(d.metrics.lostLeases); n != 0 {
+	if n := testutil.ToFloat64(d.shared.Metrics.LostLeases); n != 0 {
 		t.Errorf("%v leases were lost", n)
 	}
 	if f.takeLease(uuid.New()) == 0 {
@@ -112,11 +113,11 @@ func TestLeaseOfAnotherIsNoFault(t *testing.T) {
 	d.health.prove(time.Now())
 	f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES (7, gen_random_uuid(), 1, now() + interval '1 hour')")
 	f.exec("ALTER TABLE lease RENAME TO lease_elsewhere")
-	if newLane(d, 7).take(t.Context()) || d.Ready() == nil {
+	if d.take(t.Context(), lane.New(d.shared, 7)) || d.Ready() == nil {
 		t.Errorf("without a table of leases: %v", d.Ready())
 	}
 	f.exec("ALTER TABLE lease_elsewhere RENAME TO lease")
-	if newLane(d, 7).take(t.Context()) || d.Ready() != nil {
+	if d.take(t.Context(), lane.New(d.shared, 7)) || d.Ready() != nil {
 		t.Errorf("while another has the lease: %v", d.Ready())
 	}
 }
@@ -130,7 +131,7 @@ func TestReadyWithNothingToOwn(t *testing.T) {
 	l := f.lane7(d)
 	f.exec("ALTER TABLE lease RENAME TO lease_elsewhere")
 	d.renew(t.Context())
-	if newLane(d, 8).take(t.Context()) {
+	if d.take(t.Context(), lane.New(d.shared, 8)) {
 		t.Fatal("a lease was taken without a table of leases")
 	}
 	for _, fault := range []string{"take leases", "renew leases"} {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -22,6 +23,9 @@ const (
 	// ledgerBatch is the number of results of one transaction at most.
 	ledgerBatch  = 500
 	writeTimeout = 5 * time.Second
+	// writeGrace is how long a result that cannot be written keeps a shutdown
+	// waiting.
+	writeGrace = 5 * time.Second
 	// lockWait is how long a transaction waits for a row that somebody else has
 	// locked. The server ends the wait, so that it is known for a refusal.
 	lockWait = 100 * time.Millisecond
@@ -43,11 +47,9 @@ type ledger struct {
 	repeats chan entry
 }
 
-// entry is a result on its way into PostgreSQL.
+// entry is an attempt on its way into PostgreSQL.
 type entry struct {
-	attempt attempt
-	fence   int64
-	result  result
+	attempt lane.Attempt
 	written chan<- outcomeOfWrite // holds one
 }
 
@@ -73,6 +75,34 @@ func (l *ledger) run() {
 func (l *ledger) close() {
 	close(l.first)
 	close(l.repeats)
+}
+
+// record writes what came of an attempt. PostgreSQL may be away: then the write is
+// repeated, never the POST, until it succeeds or the program has been stopping
+// for writeGrace; the event is sent again after the next start. It tells
+// whether the fence still held.
+func (l *ledger) record(ctx context.Context, a lane.Attempt) bool {
+	// The grace begins when the program is told to stop.
+	lasting, giveUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer giveUp()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, giveUp) })()
+
+	written, entries := make(chan outcomeOfWrite, 1), l.first
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
+		entries <- entry{attempt: a, written: written}
+		outcome := <-written
+		l.d.health.set("write results", outcome.err)
+		if outcome.err == nil {
+			return !outcome.fenced
+		}
+		l.d.metrics.writeRetries.Inc()
+		entries = l.repeats
+		select {
+		case <-lasting.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
 }
 
 // writeAll writes until entries is closed.
@@ -107,7 +137,7 @@ func (l *ledger) write(batch []entry) {
 		return
 	}
 	for _, e := range batch {
-		_, written := done[e.attempt.delivery.EventID]
+		_, written := done[e.attempt.Delivery.EventID]
 		e.written <- outcomeOfWrite{fenced: err == nil && !written, err: err}
 	}
 }
@@ -117,7 +147,7 @@ func (l *ledger) write(batch []entry) {
 func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 	// One order for everybody: a partner's former owner writes the same events.
 	slices.SortFunc(batch, func(a, b entry) int {
-		return bytes.Compare(a.attempt.delivery.EventID[:], b.attempt.delivery.EventID[:])
+		return bytes.Compare(a.attempt.Delivery.EventID[:], b.attempt.Delivery.EventID[:])
 	})
 	rows := db.FinishAttemptsParams{Owner: l.d.owner, AttemptsKept: attemptsKept}
 	for _, e := range batch {
@@ -143,26 +173,26 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 }
 
 func appendResult(rows *db.FinishAttemptsParams, e entry) {
-	v, r := e.attempt.verdict, e.result
-	rows.EventIds = append(rows.EventIds, e.attempt.delivery.EventID)
-	rows.PartnerIds = append(rows.PartnerIds, e.attempt.partner)
-	rows.Fences = append(rows.Fences, e.fence)
-	rows.States = append(rows.States, v.state)
-	rows.Attempts = append(rows.Attempts, v.attempts)
-	rows.Revisions = append(rows.Revisions, e.attempt.delivery.Revision)
-	rows.WaitMs = append(rows.WaitMs, v.wait.Milliseconds())
-	rows.Finished = append(rows.Finished, v.finished)
-	rows.Urls = append(rows.Urls, e.attempt.endpoint.url)
-	rows.EndpointVersions = append(rows.EndpointVersions, e.attempt.endpoint.version)
-	rows.StartedAt = append(rows.StartedAt, r.started)
-	rows.DurationMs = append(rows.DurationMs, int32(r.took.Milliseconds()))
-	rows.Statuses = append(rows.Statuses, int32(r.status))
-	rows.Errors = append(rows.Errors, r.err)
-	rows.Responses = append(rows.Responses, r.response)
-	rows.DnsUs = append(rows.DnsUs, microseconds(r.phases.dns))
-	rows.ConnectUs = append(rows.ConnectUs, microseconds(r.phases.connect))
-	rows.TlsUs = append(rows.TlsUs, microseconds(r.phases.tls))
-	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.phases.firstByte))
+	v, r := e.attempt.Verdict, e.attempt.Result
+	rows.EventIds = append(rows.EventIds, e.attempt.Delivery.EventID)
+	rows.PartnerIds = append(rows.PartnerIds, e.attempt.Partner)
+	rows.Fences = append(rows.Fences, e.attempt.Fence)
+	rows.States = append(rows.States, v.State)
+	rows.Attempts = append(rows.Attempts, v.Attempts)
+	rows.Revisions = append(rows.Revisions, e.attempt.Delivery.Revision)
+	rows.WaitMs = append(rows.WaitMs, v.Wait.Milliseconds())
+	rows.Finished = append(rows.Finished, v.Finished)
+	rows.Urls = append(rows.Urls, e.attempt.Endpoint.URL)
+	rows.EndpointVersions = append(rows.EndpointVersions, e.attempt.Endpoint.Version)
+	rows.StartedAt = append(rows.StartedAt, r.Started)
+	rows.DurationMs = append(rows.DurationMs, int32(r.Took.Milliseconds()))
+	rows.Statuses = append(rows.Statuses, int32(r.Status))
+	rows.Errors = append(rows.Errors, r.Err)
+	rows.Responses = append(rows.Responses, r.Response)
+	rows.DnsUs = append(rows.DnsUs, microseconds(r.Phases.DNS))
+	rows.ConnectUs = append(rows.ConnectUs, microseconds(r.Phases.Connect))
+	rows.TlsUs = append(rows.TlsUs, microseconds(r.Phases.TLS))
+	rows.FirstByteUs = append(rows.FirstByteUs, microseconds(r.Phases.FirstByte))
 }
 
 // microseconds of a phase; -1 for one that did not happen.

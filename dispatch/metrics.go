@@ -3,7 +3,6 @@ package dispatch
 import (
 	"maps"
 	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,24 +23,19 @@ const (
 	recordUnclaimed = "unclaimed"
 )
 
-// metrics is what Prometheus sees.
+// metrics is what Prometheus sees, beside lane.Metrics.
 type metrics struct {
 	records     *prometheus.CounterVec // by what became of them
 	lostRecords prometheus.Counter
 	lag         prometheus.Gauge
 	// openTransaction is for how long one was seen open in the referral topics.
 	openTransaction prometheus.Gauge
-	attempts        *prometheus.CounterVec // by outcome
-	seconds         prometheus.Histogram
-	phases          *prometheus.HistogramVec // by phase
 	writes          prometheus.Histogram
-	parked          prometheus.Counter
 	deliveries      *prometheus.GaugeVec // by state
 	oldest          *prometheus.GaugeVec // by state
 	measured        prometheus.Gauge
 	openBreakers    prometheus.Gauge
 	lanes           prometheus.Gauge
-	lostLeases      prometheus.Counter
 	writeRetries    prometheus.Counter
 	failedTurns     prometheus.Counter     // of commands
 	forgotten       *prometheus.CounterVec // by what was too old
@@ -63,27 +57,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lostRecords:     prometheus.NewCounter(counter("lost_records_total", "Offsets that a referral topic deleted before they were read.")),
 		lag:             prometheus.NewGauge(gauge("lag_records", "Offsets of the referral topics that are not read yet, those behind an open transaction included.")),
 		openTransaction: prometheus.NewGauge(gauge("open_transaction_seconds", "For how long the oldest open transaction of the referral topics was seen; 0 without one. Behind it nothing can be read.")),
-		attempts:        prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "attempt_seconds", Help: "Duration of POSTs to partners.",
-			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 12},
-		}),
-		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: namespace, Subsystem: subsystem, Name: "phase_seconds",
-			Help:    "Duration of the phases of POSTs: dns, connect and tls of new connections, and first_byte from the start of the POST.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
-		}, []string{"phase"}),
 		writes: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Namespace: namespace, Subsystem: subsystem, Name: "result_batch", Help: "Results of POSTs written by one transaction.",
 			Buckets: []float64{1, 2, 5, 10, 25, 50, 100, 250, 500},
 		}),
-		parked:       prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
 		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state. Of failed and no_endpoint, which are kept for ever, 10000 means that many or more."), []string{"state"}),
 		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
 		measured:     prometheus.NewGauge(gauge("measured_timestamp_seconds", "When the queue was measured last, as Unix time. deliveries, oldest_seconds and open_breakers are as old.")),
 		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers that are open or half-open, over all dispatchers.")),
 		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
-		lostLeases:   prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),
 		forgotten:    prometheus.NewCounterVec(counter("forgotten_total", "Rows that were older than webhooks.retentionDays: attempt, test, command and unclaimed, a delivery that is no partner's, were taken out, attempt-detail lost the body of its answer."), []string{"what"}),
@@ -91,23 +73,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, r := range []string{recordInserted, recordKnown, recordPoison, recordConflict, recordCorrected, recordQuarantined, recordUnclaimed} {
 		m.records.WithLabelValues(r)
 	}
-	for _, o := range outcomes {
-		m.attempts.WithLabelValues(o)
-	}
-	reg.MustRegister(m.records, m.lostRecords, m.lag, m.openTransaction, m.attempts, m.seconds, m.phases, m.writes, m.parked,
-		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.lostLeases, m.writeRetries, m.failedTurns, m.forgotten)
+	reg.MustRegister(m.records, m.lostRecords, m.lag, m.openTransaction, m.writes,
+		m.deliveries, m.oldest, m.measured, m.openBreakers, m.lanes, m.writeRetries, m.failedTurns, m.forgotten)
 	return m
-}
-
-// attempt counts a POST.
-func (m *metrics) attempt(r result) {
-	m.attempts.WithLabelValues(r.outcome).Inc()
-	m.seconds.Observe(r.took.Seconds())
-	for phase, d := range map[string]time.Duration{"dns": r.phases.dns, "connect": r.phases.connect, "tls": r.phases.tls, "first_byte": r.phases.firstByte} {
-		if d >= 0 {
-			m.phases.WithLabelValues(phase).Observe(d.Seconds())
-		}
-	}
 }
 
 // show sets the gauges and keeps the status for snapshot.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -50,7 +51,7 @@ func TestRotationWithOverlap(t *testing.T) {
 	versions := f.number("SELECT max(endpoint_version) FROM attempt")
 	f.eventually("the change is known", func() bool {
 		e, known, err := f.known(7)
-		return err == nil && known && e.secret == next && e.next == "" && e.version == versions+1
+		return err == nil && known && e.Secret == next && e.Next == "" && e.Version == versions+1
 	})
 	// A dispatcher may be as late as endpointsAge.
 	f.start(func(d *Dispatch) { d.endpoints.expire() })
@@ -81,13 +82,13 @@ func TestRotationWithOverlap(t *testing.T) {
 	before := f.number("SELECT version FROM endpoint")
 	_, err = f.queries.SetSecret(t.Context(), db.SetSecretParams{PartnerID: 7, Secret: f.sealer.Seal(7, testSecret)})
 	f.check(err)
-	if e, _, err := f.known(7); err != nil || e.version != before+2 || e.secret != testSecret {
-		t.Errorf("after the next change: version %d, %v", e.version, err)
+	if e, _, err := f.known(7); err != nil || e.Version != before+2 || e.Secret != testSecret {
+		t.Errorf("after the next change: version %d, %v", e.Version, err)
 	}
 }
 
 // known is what a dispatcher that has just started would know of a partner.
-func (f *fixture) known(partner int64) (endpoint, bool, error) {
+func (f *fixture) known(partner int64) (lane.Endpoint, bool, error) {
 	e := &endpoints{queries: f.queries, sealer: f.sealer}
 	return e.get(context.WithoutCancel(f.Context()), partner)
 }
@@ -238,12 +239,10 @@ func TestPartnersAreShared(t *testing.T) {
 	}
 }
 
-// What a stopwatch was never told did not happen.
-func TestStopwatchWithoutNews(t *testing.T) {
-	var s stopwatch
-	s.watch(t.Context())
-	if got := s.read(); got != noPhases() || microseconds(got.dns) != -1 || microseconds(1500*time.Nanosecond) != 1 {
-		t.Errorf("%+v", got)
+// A phase that did not happen is -1 in the log of attempts, and others are microseconds.
+func TestMicroseconds(t *testing.T) {
+	if microseconds(lane.NoPhases().DNS) != -1 || microseconds(1500*time.Nanosecond) != 1 {
+		t.Error("phases are not what the log of attempts holds")
 	}
 }
 

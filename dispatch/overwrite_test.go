@@ -17,7 +17,7 @@ func TestOverwriteWhileRetrying(t *testing.T) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}), f.receiver(ok)
 	f.partner(7, before.url)
-	f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{2 * endpointsAge} })
+	f.start(func(d *Dispatch) { d.shared.Timing.Retries = []time.Duration{2 * endpointsAge} })
 	f.deposits(7, 1, 2)
 	f.eventually("first attempt", func() bool { return len(before.got()) == 1 })
 	secret := registry.NewSigningSecret()

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/schemas/registry"
@@ -66,7 +65,7 @@ func TestBreakerLifeHangingProbe(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.deadline = time.Second })
+	f.start(func(d *Dispatch) { d.shared.Timing.Deadline = time.Second })
 	f.deposits(7, 0, 30)
 	f.eventually("parked", f.in(registry.Parked, 30))
 	hung := make(chan struct{}, 1)
@@ -88,7 +87,7 @@ func TestBreakerLifeSurvivesRestart(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	long := func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour }
+	long := func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour }
 	stop := f.run(f.dispatcher(long))
 	f.deposits(7, 0, 30)
 	f.eventually("parked", func() bool { return f.states()[registry.Parked] == 30 })
@@ -119,7 +118,7 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	f := newFixture(t)
 	r, elsewhere := f.receiver(status(http.StatusServiceUnavailable)), f.receiver(ok)
 	f.partner(7, r.url)
-	long := func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour }
+	long := func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour }
 	first := f.dispatcher(long)
 	stop := f.run(first)
 	f.deposits(7, 0, 30)
@@ -158,7 +157,7 @@ func TestDisabledWhileParked(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+	f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 	f.deposits(7, 0, 30)
 	f.eventually("parked", f.in(registry.Parked, 30))
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
@@ -168,7 +167,8 @@ func TestDisabledWhileParked(t *testing.T) {
 // A big backlog is parked, and ended, in parts: no statement keeps PostgreSQL from
 // others for long.
 func TestBacklogIsPutAsideInParts(t *testing.T) {
-	const backlog = 2*asidePart + 1
+	const part = 1000 // of one statement, at most
+	const backlog = 2*part + 1
 	f := newFixture(t)
 	f.partner(7, "https://receiver.invalid/hook")
 	_, err := f.queries.HoldEndpoint(t.Context(), db.HoldEndpointParams{PartnerID: 7, Held: true})
@@ -184,7 +184,7 @@ func TestBacklogIsPutAsideInParts(t *testing.T) {
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
 	f.eventually("given up", f.in(registry.NoEndpoint, backlog))
 	for _, state := range []string{registry.Parked, registry.NoEndpoint} {
-		if n := f.number("SELECT max(deliveries) FROM part WHERE state = $1", state); n != asidePart {
+		if n := f.number("SELECT max(deliveries) FROM part WHERE state = $1", state); n != part {
 			t.Errorf("one statement made %d deliveries %s", n, state)
 		}
 	}
@@ -245,7 +245,7 @@ func TestBreakerLifeTwoPartnersOfOneURL(t *testing.T) {
 			f.partner(7, r.url)
 			f.partner(8, r.url)
 			f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = 8", f.sealer.Seal(8, registry.NewSigningSecret()))
-			f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+			f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 			f.deposits(8, 0, 30)
 			end := registry.Failed // it lives, and refuses
 			if code >= 500 {
@@ -274,48 +274,17 @@ func TestBreakerLifeFlapping(t *testing.T) {
 		}
 	})
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.timing.retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
+	d := f.start(func(d *Dispatch) { d.shared.Timing.Retries = []time.Duration{0, 0, 0} }) // failures and successes alternate
 	for n := range 100 {
 		f.deposits(7, n, n+1)
 		if n%10 == 9 {
 			f.eventually("delivered", f.in(registry.Delivered, n+1))
 		}
 	}
-	if parked := testutil.ToFloat64(d.metrics.parked); parked != 0 || f.number("SELECT count(*) FROM breaker") != 0 {
+	if parked := testutil.ToFloat64(d.shared.Metrics.Parked); parked != 0 || f.number("SELECT count(*) FROM breaker") != 0 {
 		t.Errorf("%v deliveries were parked", parked)
 	}
 	if n := len(r.got()); n != 200 {
 		t.Errorf("%d requests for 100 events that fail once", n)
-	}
-}
-
-// POSTs from before the breaker opened are still under way when its time is over, and
-// take the place of the probe: it comes when they have ended.
-func TestBreakerLifeOldPostsTakeThePlaceOfTheProbe(t *testing.T) {
-	f := newFixture(t)
-	d := f.dispatcher(nil)
-	f.partner(7, f.receiver(ok).url)
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
-	l := f.lane7(d)
-	plan := func() {
-		t.Helper()
-		_, err := l.plan(t.Context())
-		f.check(err)
-	}
-	plan()
-	l.breaker.open(time.Millisecond, time.Hour)
-	old := uuid.New()
-	l.inFlight[old] = struct{}{}
-	if plan(); len(l.queue) > 0 || !f.in(registry.Parked, 1)() {
-		t.Fatalf("while the breaker is open %d are to be sent", len(l.queue))
-	}
-	l.breaker.open(time.Millisecond, time.Millisecond)
-	f.eventually("its time is over", func() bool { return l.permits() == 1 })
-	if plan(); len(l.queue) > 0 {
-		t.Fatal("a probe would go out beside an older POST")
-	}
-	delete(l.inFlight, old)
-	if plan(); len(l.queue) != 1 {
-		t.Error("nothing is probed")
 	}
 }

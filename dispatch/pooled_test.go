@@ -30,7 +30,7 @@ func TestBehindPgBouncer(t *testing.T) {
 			f.check(err)
 			f.Cleanup(pool.Close)
 			d.pool, d.queries = pool, db.New(pool)
-			d.endpoints.queries = d.queries
+			d.endpoints.queries, d.shared.Queries = d.queries, d.queries
 		})
 	}
 	f.eventually("all are delivered", f.in(registry.Delivered, 3*each))

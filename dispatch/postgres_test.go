@@ -19,6 +19,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -272,7 +273,7 @@ func TestPostgresTroubleSilence(t *testing.T) {
 	w := f.wire(server.Host)
 	server.Host = w.Addr().String()
 	f.url = server.String()
-	d := f.start(func(d *Dispatch) { d.timing.database = time.Second })
+	d := f.start(func(d *Dispatch) { d.timing.database, d.shared.Timing.Database = time.Second, time.Second })
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	w.silence()
@@ -286,7 +287,9 @@ func TestPostgresTroubleSilence(t *testing.T) {
 func TestPostgresTroubleSilenceIsSeen(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, f.receiver(ok).url)
-	d := f.start(func(d *Dispatch) { d.timing.database, d.timing.proof = time.Hour, 2*time.Second })
+	d := f.start(func(d *Dispatch) {
+		d.timing.database, d.shared.Timing.Database, d.timing.proof = time.Hour, time.Hour, 2*time.Second
+	})
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.eventually("ready", func() bool { return d.Ready() == nil })
@@ -313,7 +316,7 @@ func TestLockedResultsHoldNobodyBack(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	}).url)
 	f.partner(8, f.receiver(ok).url)
-	d := f.start(func(d *Dispatch) { d.config.PerPartnerConcurrency = locked })
+	d := f.start(func(d *Dispatch) { d.shared.Concurrency = locked })
 	f.deposits(7, 0, locked)
 	for range locked {
 		<-arrived
@@ -332,14 +335,14 @@ func TestLockedResultsHoldNobodyBack(t *testing.T) {
 func TestResultWrittenTwice(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	e := f.resultOf(d, verdict{state: registry.Delivered, attempts: 1, finished: true}, result{outcome: outcomeAccepted, status: 204})
+	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{Outcome: "accepted", Status: 204})
 	for range 2 {
 		done, err := d.ledger.finish([]entry{e})
 		if _, ok := done[deliveryID(t)]; err != nil || !ok {
 			t.Fatalf("written: %v, %v", done, err)
 		}
 	}
-	e.result.started = e.result.started.Add(time.Millisecond) // another POST
+	e.attempt.Result.Started = e.attempt.Result.Started.Add(time.Millisecond) // another POST
 	_, err := d.ledger.finish([]entry{e})
 	f.check(err)
 	if n := f.number("SELECT count(*) FROM attempt"); n != 2 {
@@ -352,7 +355,7 @@ func TestResultWrittenTwice(t *testing.T) {
 func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
-	e := f.resultOf(d, verdict{state: registry.Failed, attempts: 4, finished: true}, result{outcome: outcomeError, status: 500})
+	e := f.resultOf(d, lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}, lane.Result{Outcome: "error", Status: 500})
 	write := func() {
 		t.Helper()
 		done, err := d.ledger.finish([]entry{e})
@@ -361,12 +364,12 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 		}
 	}
 	write()
-	f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+	f.replay(7, deliveryID(t))
 	write()
 	if state := f.text("SELECT state FROM delivery"); state != registry.Pending {
 		t.Errorf("the replayed event is %s", state)
 	}
-	e.fence++ // a lease that is not held
+	e.attempt.Fence++ // a lease that is not held
 	if done, err := d.ledger.finish([]entry{e}); err != nil || len(done) != 0 {
 		t.Errorf("written without the lease: %v, %v", done, err)
 	}
@@ -374,11 +377,11 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 
 // resultOf gives what came of a POST of a delivery that it makes, under a lease that
 // it takes.
-func (f *fixture) resultOf(d *Dispatch, v verdict, r result) entry {
+func (f *fixture) resultOf(d *Dispatch, v lane.Verdict, r lane.Result) entry {
 	f.Helper()
 	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 1, 'deposit.referral', '{}', 'pending')", depositID)
 	fence, err := d.queries.TakeLease(f.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
 	f.check(err)
-	r.started, r.phases = time.Now().UTC(), noPhases()
-	return entry{attempt: attempt{partner: 7, delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, verdict: v}, fence: fence, result: r}
+	r.Started, r.Phases = time.Now().UTC(), lane.NoPhases()
+	return entry{attempt: lane.Attempt{Partner: 7, Fence: fence, Delivery: db.DueDeliveriesRow{EventID: deliveryID(f.T)}, Verdict: v, Result: r}}
 }

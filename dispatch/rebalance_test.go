@@ -24,7 +24,7 @@ func (f *fixture) named(d *Dispatch) {
 	f.check(err)
 	d.pool.Close()
 	d.pool, d.queries = pool, db.New(pool)
-	d.endpoints.queries = d.queries
+	d.endpoints.queries, d.shared.Queries = d.queries, d.queries
 }
 
 // witness makes PostgreSQL note who writes results, and whether the partner was
@@ -73,7 +73,7 @@ func TestRebalanceDuring10sPOSTs(t *testing.T) {
 	}
 	start := func() (stop func()) {
 		d := f.dispatcher(func(d *Dispatch) {
-			d.timing.deadline = 500 * time.Millisecond
+			d.shared.Timing.Deadline = 500 * time.Millisecond
 			f.named(d)
 		})
 		end := f.run(d)

@@ -23,7 +23,7 @@ import (
 //	               id that the chain names. The topics keep them (adopt.go)
 const (
 	// attemptsKept bounds what one event costs however often it is replayed: with
-	// maxResponseKept and the longest URL to a sixth of a megabyte.
+	// lane.MaxResponseKept and the longest URL to a sixth of a megabyte.
 	attemptsKept = 20
 	// attemptsKeptOld are those of one delivery: the first and its retries.
 	attemptsKeptOld = 4

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -18,7 +19,7 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(w http.ResponseWriter, _, _ int) {
 		w.WriteHeader(http.StatusOK)
-		_, _ = w.Write([]byte(strings.Repeat("x", 3*maxResponseKept)))
+		_, _ = w.Write([]byte(strings.Repeat("x", 3*lane.MaxResponseKept)))
 	})
 	f.partner(7, r.url)
 	f.start(nil)
@@ -26,7 +27,7 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	const replays = attemptsKept + 5
 	for n := range replays {
-		f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+		f.replay(7, deliveryID(t))
 		f.eventually("delivered again", func() bool { return f.in(registry.Delivered, 1)() && len(r.got()) == n+2 })
 	}
 	if n := f.number("SELECT count(*) FROM attempt"); n != attemptsKept {
@@ -35,7 +36,7 @@ func TestAttemptsOfAnEventAreBounded(t *testing.T) {
 	if first, last := f.number("SELECT min(number) FROM attempt"), f.number("SELECT max(number) FROM attempt"); last != replays+1 || first != last-attemptsKept+1 {
 		t.Errorf("attempts %d to %d are kept of %d", first, last, replays+1)
 	}
-	if n := f.number("SELECT sum(octet_length(response)) FROM attempt"); n > attemptsKept*maxResponseKept {
+	if n := f.number("SELECT sum(octet_length(response)) FROM attempt"); n > attemptsKept*lane.MaxResponseKept {
 		t.Errorf("%d bytes of answers are kept", n)
 	}
 }
@@ -46,11 +47,12 @@ func TestReceiverThatNeverAccepts(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusNotFound))
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.timing.openMin, d.timing.openMax = time.Hour, time.Hour })
+	d := f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
 	const events = 400
 	f.deposits(7, 0, events)
 	f.eventually("it waits", func() bool { s := f.states(); return s[registry.Failed]+s[registry.Parked] == events })
-	most := breakerRefusals + d.config.PerPartnerConcurrency // those under way when it opens
+	const refusals = 200                    // in a row that open a breaker
+	most := refusals + d.shared.Concurrency // those under way when it opens
 	if n := len(r.got()); n > most {
 		t.Errorf("%d requests, want %d at most", n, most)
 	}

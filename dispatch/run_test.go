@@ -210,7 +210,7 @@ func TestIdleLaneEnds(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.timing.idle = 10 * time.Millisecond })
+	d := f.start(func(d *Dispatch) { d.shared.Timing.Idle = 10 * time.Millisecond })
 	for n := range 3 {
 		f.deposits(7, n, n+1)
 		f.eventually("delivered", f.in(registry.Delivered, n+1))

@@ -70,7 +70,7 @@ func TestSampleReceivers(t *testing.T) {
 			f.setURL(7, s.url)
 			f.eventually("the new URL is known", func() bool {
 				e, known, err := f.known(7)
-				return err == nil && known && e.url == s.url
+				return err == nil && known && e.URL == s.url
 			})
 			f.deposits(7, 5, 6)
 			f.eventually("delivered", f.in(registry.Delivered, 6))
@@ -168,7 +168,7 @@ func TestForeignLibrariesVerify(t *testing.T) {
 	odd := f.oddDelivery(7)
 	f.start(nil)
 	f.deposits(7, 1, 2)
-	f.check(Replay(t.Context(), f.pool, 7, odd))
+	f.replay(7, odd)
 	f.eventually("delivered", f.in(registry.Delivered, 2))
 	for _, c := range r.got() {
 		headers := map[string]string{}

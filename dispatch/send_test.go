@@ -2,15 +2,10 @@ package dispatch
 
 import (
 	"compress/gzip"
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"crypto/tls"
 	"encoding/hex"
-	"errors"
-	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -109,7 +104,7 @@ func TestRetriesUntilAcknowledged(t *testing.T) {
 		_, _ = w.Write([]byte("answer " + strconv.Itoa(n)))
 	})
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.retries[0] = 1100 * time.Millisecond }) // the timestamp has seconds
+	f.start(func(d *Dispatch) { d.shared.Timing.Retries[0] = 1100 * time.Millisecond }) // the timestamp has seconds
 	f.deposits(7, 1, 2)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	calls := r.got()
@@ -146,12 +141,12 @@ func TestFailsAfterFourAttempts(t *testing.T) {
 	}
 	// Replay begins anew, with the same bytes.
 	r.script(ok)
-	f.check(Replay(t.Context(), f.pool, 7, deliveryID(t)))
+	f.replay(7, deliveryID(t))
 	f.eventually("replayed", f.in(registry.Delivered, 1))
 	if c := r.got()[4]; c.id() != depositID || string(c.body) != depositBody {
 		t.Errorf("replayed as %s %s", c.id(), c.body)
 	}
-	if got := testutil.ToFloat64(d.metrics.attempts.WithLabelValues(outcomeRefused)); got != 4 {
+	if got := testutil.ToFloat64(d.shared.Metrics.Attempts.WithLabelValues("refused")); got != 4 {
 		t.Errorf("the metric says %v refused attempts", got)
 	}
 }
@@ -166,36 +161,36 @@ func TestHostileBodies(t *testing.T) {
 		answer  func(f *fixture, w http.ResponseWriter)
 		outcome string
 	}{
-		"silence":       {func(f *fixture, _ http.ResponseWriter) { <-f.released }, outcomeTimeout},
-		"endless body":  {drip, outcomeAccepted},
-		"flood":         {flood, outcomeAccepted},
-		"packed":        {packed, outcomeAccepted},
-		"huge headers":  {hugeHeaders, outcomeNetwork},
-		"cut":           {func(*fixture, http.ResponseWriter) { panic(http.ErrAbortHandler) }, outcomeNetwork},
-		"switching":     {switching, outcomeError},
-		"redirect":      {redirect("https://127.0.0.1:1/elsewhere"), outcomeRedirect},
-		"bad redirect":  {redirect("https://%zz"), outcomeRedirect},
-		"throttled":     {always(http.StatusTooManyRequests), outcomeThrottled},
-		"unavailable":   {always(http.StatusServiceUnavailable), outcomeError},
-		"unauthorized":  {always(http.StatusUnauthorized), outcomeRefused},
-		"early answers": {earlyHints, outcomeNetwork},
+		"silence":       {func(f *fixture, _ http.ResponseWriter) { <-f.released }, "timeout"},
+		"endless body":  {drip, "accepted"},
+		"flood":         {flood, "accepted"},
+		"packed":        {packed, "accepted"},
+		"huge headers":  {hugeHeaders, "network"},
+		"cut":           {func(*fixture, http.ResponseWriter) { panic(http.ErrAbortHandler) }, "network"},
+		"switching":     {switching, "error"},
+		"redirect":      {redirect("https://127.0.0.1:1/elsewhere"), "redirect"},
+		"bad redirect":  {redirect("https://%zz"), "redirect"},
+		"throttled":     {always(http.StatusTooManyRequests), "throttled"},
+		"unavailable":   {always(http.StatusServiceUnavailable), "error"},
+		"unauthorized":  {always(http.StatusUnauthorized), "refused"},
+		"early answers": {earlyHints, "network"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			r := f.receiver(func(w http.ResponseWriter, _, _ int) { c.answer(f, w) })
 			f.partner(7, r.url)
 			deadline := time.Minute
-			if c.outcome == outcomeTimeout || name == "endless body" { // these wait for it
+			if c.outcome == "timeout" || name == "endless body" { // these wait for it
 				deadline = 3 * time.Second
 			}
-			d := f.start(func(d *Dispatch) { d.timing.retries, d.timing.deadline = nil, deadline })
+			d := f.start(func(d *Dispatch) { d.shared.Timing.Retries, d.shared.Timing.Deadline = nil, deadline })
 			f.deposits(7, 1, 2)
 			end := registry.Failed
-			if c.outcome == outcomeAccepted {
+			if c.outcome == "accepted" {
 				end = registry.Delivered
 			}
 			f.eventually(end, f.in(end, 1))
-			if got := testutil.ToFloat64(d.metrics.attempts.WithLabelValues(c.outcome)); got != 1 {
+			if got := testutil.ToFloat64(d.shared.Metrics.Attempts.WithLabelValues(c.outcome)); got != 1 {
 				t.Errorf("%v attempts were %s\n%s", got, c.outcome, f.logged)
 			}
 			if n := len(r.got()); n != 1 {
@@ -273,7 +268,7 @@ func TestRedirects(t *testing.T) {
 		w.WriteHeader(codes[n-1])
 	})
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.retries, d.config.PerPartnerConcurrency = nil, 1 })
+	f.start(func(d *Dispatch) { d.shared.Timing.Retries, d.shared.Concurrency = nil, 1 })
 	f.deposits(7, 0, len(codes))
 	f.eventually("failed", f.in(registry.Failed, len(codes)))
 	if here, there := len(r.got()), len(elsewhere.got()); here != len(codes) || there != 0 {
@@ -306,7 +301,7 @@ func TestSignatureBytesAndClocks(t *testing.T) {
 	f.partner(7, r.url)
 	id := f.oddDelivery(7)
 	f.start(nil)
-	f.check(Replay(t.Context(), f.pool, 7, id))
+	f.replay(7, id)
 	f.eventually("sent", func() bool { return len(r.got()) == 1 })
 	c := r.got()[0]
 	f.verify(c, testSecret)
@@ -333,7 +328,7 @@ func TestGuardAtDialTime(t *testing.T) {
 	f.start(func(d *Dispatch) {
 		g, err := guard.New(guard.DefaultConfig())
 		f.check(err)
-		d.guard = g
+		d.shared.Guard = g
 	})
 	f.deposits(7, 1, 2)
 	f.eventually("failed", f.in(registry.Failed, 1))
@@ -343,56 +338,6 @@ func TestGuardAtDialTime(t *testing.T) {
 	if n := f.number("SELECT count(*) FROM attempt WHERE status IS NULL AND error LIKE '%127.0.0.1 is not a public one'"); n != 4 {
 		t.Errorf("%d attempts say why", n)
 	}
-}
-
-// What the transport must not do, and could only be seen doing with proxies and
-// packers on real hosts: net/http takes no proxy to loopback.
-func TestTransport(t *testing.T) {
-	f := newFixture(t)
-	p := newPoster(f.dispatcher(nil).guard, nil, 4, time.Second)
-	if p.transport.Proxy != nil {
-		t.Error("a proxy would hide the address from the guard")
-	}
-	if !p.transport.DisableCompression || p.transport.TLSClientConfig.MinVersion != tls.VersionTLS12 {
-		t.Error("answers are unpacked, or old TLS is allowed")
-	}
-}
-
-// net/http would go on with a connection that nobody waits for any more: with the
-// look-up of the name beyond the deadline, with the handshake for ever.
-func TestOpeningEndsWithTheAttempt(t *testing.T) {
-	f := newFixture(t)
-	lookups := make(chan error, 100)
-	silent, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		<-ctx.Done()
-		lookups <- ctx.Err()
-		return nil, ctx.Err()
-	}}})
-	f.check(err)
-	p := newPoster(silent, nil, 4, time.Second)
-	if r := p.post(t.Context(), endpoint{url: "https://" + testName, secret: testSecret}, message{}); r.outcome != outcomeTimeout {
-		t.Errorf("a name server that says nothing: %s, %s", r.outcome, r.err)
-	}
-	if err := <-lookups; !errors.Is(err, context.Canceled) {
-		t.Errorf("the look-up was ended by the resolver's own patience: %v", err)
-	}
-
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	f.check(err)
-	defer listener.Close()
-	closed := make(chan error, 1)
-	go func() {
-		conn, err := listener.Accept()
-		if err == nil {
-			_, err = io.Copy(io.Discard, conn)
-		}
-		closed <- err
-	}()
-	p = newPoster(f.dispatcher(nil).guard, nil, 4, time.Second)
-	if r := p.post(t.Context(), endpoint{url: "https://" + listener.Addr().String(), secret: testSecret}, message{}); r.outcome != outcomeTimeout {
-		t.Errorf("a receiver that says nothing: %s, %s", r.outcome, r.err)
-	}
-	f.eventually("the connection is closed", func() bool { return len(closed) == 1 })
 }
 
 // A kept connection that dies after the request was read: what arrived twice
@@ -405,7 +350,7 @@ func TestHiddenDuplicatesAndHerds(t *testing.T) {
 		}
 	})
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.timing.retries = nil })
+	f.start(func(d *Dispatch) { d.shared.Timing.Retries = nil })
 	f.deposits(7, 0, 1)
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.deposits(7, 1, 2)
@@ -498,7 +443,7 @@ func TestReplayCommand(t *testing.T) {
 	if a, b := r.got()[0], r.got()[1]; a.id() != b.id() || string(a.body) != string(b.body) {
 		t.Errorf("replayed as %s %s", b.id(), b.body)
 	}
-	if err := Replay(t.Context(), f.pool, 8, deliveryID(t)); err == nil {
+	if f.replays(8, deliveryID(t)) {
 		t.Error("another partner's event was replayed")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -32,20 +33,19 @@ func (d *Dispatch) share(ctx context.Context) {
 		return
 	}
 	part := int((leases+int64(running)-1)/int64(running)) + 1
-	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane) bool { return !l.leased() || l.yielded.Load() })
-	slices.SortFunc(lanes, func(a, b *lane) int { return cmp.Compare(b.partner, a.partner) })
+	lanes := slices.DeleteFunc(d.allLanes(), func(l *lane.Lane) bool { return !l.Leased() || l.Yielded() })
+	slices.SortFunc(lanes, func(a, b *lane.Lane) int { return cmp.Compare(b.Partner(), a.Partner()) })
 	for _, l := range lanes[:max(0, len(lanes)-part)] {
 		d.giveAway(l)
 	}
 }
 
 // giveAway ends a lane and leaves its partner to the others for a while.
-func (d *Dispatch) giveAway(l *lane) {
+func (d *Dispatch) giveAway(l *lane.Lane) {
 	d.mu.Lock()
-	d.yielded[l.partner] = time.Now().Add(d.lease())
+	d.yielded[l.Partner()] = time.Now().Add(d.lease())
 	d.mu.Unlock()
-	l.yielded.Store(true)
-	l.signal()
+	l.Yield()
 }
 
 // givenAway tells whether a partner was given away a moment ago, and is left to

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -45,7 +46,7 @@ func TestPromisedTimesOnTheWire(t *testing.T) {
 	hanging.script(ok)
 	f.partner(7, refusing.url)
 	f.partner(8, hanging.url)
-	f.start(func(d *Dispatch) { d.timing = specified() })
+	f.start(func(d *Dispatch) { d.timing, d.shared.Timing = specified(), lane.Specified() })
 	f.deposits(7, 1, 2)
 	f.deposits(8, 2, 3)
 	f.eventually("one is given up, the other delivered", func() bool {

@@ -232,7 +232,7 @@ func TestComposeLetsProgramsEnd(t *testing.T) {
 		"ingest":   seconds(t, "../../ingest/commit.go", "commitTimeout"),
 		"project":  seconds(t, "../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../projections/write/swap.go", "cursorAge"),
 		"serve":    query.DefaultConfig().ShutdownTimeout,
-		"dispatch": seconds(t, "../../dispatch/config.go", "deadline") + seconds(t, "../../dispatch/attempt.go", "writeGrace") + seconds(t, "../../dispatch/ledger.go", "writeTimeout"),
+		"dispatch": seconds(t, "../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../dispatch/ledger.go", "writeTimeout"),
 	}
 	c := loadCompose(t)
 	for name, takes := range longest {

@@ -31,7 +31,8 @@ import (
 )
 
 // Config is navlog.yaml. Every key can be given as an environment variable
-// too: kafka.replicationFactor is NAVLOG_KAFKA_REPLICATION_FACTOR.
+// too: kafka.replicationFactor is NAVLOG_KAFKA_REPLICATION_FACTOR. With _FILE behind its
+// name such a variable says in which file the value is.
 type Config struct {
 	Chain       ingest.Config      `yaml:"chain" envPrefix:"CHAIN_"`
 	Kafka       chainlog.Config    `yaml:"kafka" envPrefix:"KAFKA_"`
@@ -166,6 +167,7 @@ func parseEnvironment(environ []string, c *Config) error {
 	maps.DeleteFunc(given, func(key, _ string) bool {
 		return !strings.HasPrefix(key, envPrefix) || slices.Contains(notSettings, key)
 	})
+	unreadable := readFiles(given)
 	set := map[string]bool{}
 	err := env.ParseWithOptions(c, env.Options{Prefix: envPrefix, Environment: given, OnSet: func(key string, _ any, _ bool) { set[key] = true }})
 	var faults []error
@@ -180,7 +182,76 @@ func parseEnvironment(environ []string, c *Config) error {
 	if err != nil && errors.Join(faults...) == nil {
 		return fmt.Errorf("environment: %w", err)
 	}
+	return errors.Join(append(faults, unreadable)...)
+}
+
+// fileSuffix ends the name of a variable that says in which file the value of a
+// setting is.
+const fileSuffix = "_FILE"
+
+// fileLimit bounds such a file, in bytes.
+const fileLimit = 64 << 10
+
+// readFiles gives each setting of which only the file was given, X_FILE for X, what is
+// in the file, and takes the variable that named it out. So a secret need not be in the
+// environment, which others can see. A setting whose own name ends so, as
+// NAVLOG_WEBHOOKS_CA_FILE, stays what it is.
+func readFiles(given map[string]string) error {
+	settings := settingsAmong(given)
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		setting, found := strings.CutSuffix(key, fileSuffix)
+		if !found || settings[key] || !settings[setting] {
+			continue
+		}
+		value, err := readSecret(given[key])
+		_, twice := given[setting]
+		delete(given, key)
+		switch {
+		case twice:
+			faults = append(faults, fmt.Errorf("environment variables %s and %s are both given: give one of them", setting, key))
+		case err != nil:
+			faults = append(faults, fmt.Errorf("environment variable %s: %w", key, err))
+		default:
+			given[setting] = value
+		}
+	}
 	return errors.Join(faults...)
+}
+
+// settingsAmong are the settings that the names of variables can mean, with those that
+// they would mean without fileSuffix. Of the values only those of lists matter, which say
+// how many elements there are; mistakes in them are found where they are set.
+func settingsAmong(given map[string]string) map[string]bool {
+	names := map[string]string{}
+	for key := range given {
+		names[strings.TrimSuffix(key, fileSuffix)] = ""
+	}
+	maps.Copy(names, given)
+	settings := map[string]bool{}
+	_ = env.ParseWithOptions(new(Config), env.Options{Prefix: envPrefix, Environment: names, OnSet: func(key string, _ any, _ bool) { settings[key] = true }})
+	return settings
+}
+
+// readSecret reads a file without the end of its last line, which an editor leaves.
+func readSecret(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, fileLimit+1))
+	if err != nil {
+		return "", err
+	}
+	if len(b) > fileLimit {
+		return "", fmt.Errorf("%s has more than %d bytes: it is no value of a setting", name, fileLimit)
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
+	if value == "" {
+		return "", fmt.Errorf("%s is empty: write the value into it", name)
+	}
+	return value, nil
 }
 
 // mistakeIn says what is wrong with one variable: the library names the field that

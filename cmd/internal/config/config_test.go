@@ -41,7 +41,7 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	const endpoints = "NAVLOG_CHAIN_RPC=http://a.example,http://b.example"
 	for _, invented := range []string{
 		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
-		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEY_FILE", "NAVLOG_POSTGRES_URL_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
+		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEYS_FILE", "NAVLOG_POSTGRES_FILE", "NAVLOG_SECRET_KEY_FILE_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
 	} {
 		_, err := Load(configtest.Write(t, configtest.Sound), []string{endpoints, invented + "=5000"})
 		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") {
@@ -278,5 +278,60 @@ func TestComposeUsesSettingsThatExist(t *testing.T) {
 	}
 	if _, err := Load(configtest.Write(t, configtest.Sound), environ); err != nil {
 		t.Errorf("deploy/docker/compose.yaml: %v", err)
+	}
+}
+
+// Each setting can be in a file that a variable names, also one of a list; a setting
+// whose own name ends in _FILE is none of those.
+func TestValuesInFiles(t *testing.T) {
+	file := func(content string) string {
+		name := filepath.Join(t.TempDir(), "value")
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	c, err := Load(configtest.Write(t, configtest.Sound), []string{
+		"NAVLOG_KAFKA_SASL_PASSWORD_FILE=" + file("from a file \n"), "NAVLOG_SECRET_KEY_FILE=" + file("key\r\n"),
+		"NAVLOG_CHAIN_RPC=http://a.example,http://b.example", "NAVLOG_CHAIN_RPC_1_URL_FILE=" + file("http://c.example/token"),
+		"NAVLOG_CHAIN_CONFIRMATIONS_FILE=" + file("3\n"), "NAVLOG_WEBHOOKS_CA_FILE=ca.pem",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{c.Kafka.SASL.Password, c.SecretKey, c.Chain.RPC[0].URL, c.Chain.RPC[1].URL, c.Webhooks.CAFile}
+	if !slices.Equal(got, []string{"from a file ", "key", "http://a.example", "http://c.example/token", "ca.pem"}) || c.Chain.Confirmations != 3 {
+		t.Errorf("read %q, confirmations %d", got, c.Chain.Confirmations)
+	}
+}
+
+// What is wrong with a file is said with the variable that names it, all at once and
+// without what is in the file.
+func TestMistakesInFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, content := range map[string]string{"empty": "\n", "huge": strings.Repeat("sesame", 20_000), "word": "sesame"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := Load(configtest.Write(t, configtest.Sound), []string{
+		"NAVLOG_SECRET_KEY_FILE=" + dir + "/missing", "NAVLOG_POSTGRES_URL_FILE=" + dir + "/empty",
+		"NAVLOG_CLICKHOUSE_PASSWORD_FILE=" + dir + "/huge", "NAVLOG_KAFKA_SASL_PASSWORD_FILE=" + dir, "NAVLOG_KAFKA_SASL_USER=u",
+		"NAVLOG_KAFKA_SASL_USER_FILE=" + dir + "/word",
+	})
+	if err == nil {
+		t.Fatal("no mistake was found")
+	}
+	for _, want := range []string{
+		"NAVLOG_SECRET_KEY_FILE: open " + dir + "/missing: no such file", "NAVLOG_POSTGRES_URL_FILE: " + dir + "/empty is empty",
+		"NAVLOG_CLICKHOUSE_PASSWORD_FILE: " + dir + "/huge has more than 65536 bytes", "NAVLOG_KAFKA_SASL_PASSWORD_FILE: read " + dir + ": is a directory",
+		"NAVLOG_KAFKA_SASL_USER and NAVLOG_KAFKA_SASL_USER_FILE are both given",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is not in\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "sesame") || strings.Contains(err.Error(), "is not a setting") {
+		t.Errorf("the message is\n%v", err)
 	}
 }

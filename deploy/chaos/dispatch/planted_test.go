@@ -55,8 +55,8 @@ func TestPlantedFaults(t *testing.T) {
 		what, file, before, after string
 		want                      []string // one of them is found
 	}{
-		{"a fourth retry", "dispatch/config.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised"}},
-		{"every POST twice", "dispatch/attempt.go", "	r := a.poster.post(", "	a.poster.post(context.WithoutCancel(ctx), a.endpoint, m)\n	r := a.poster.post(", []string{"posts came too often", "came again although it was accepted"}},
+		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised"}},
+		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = p.post(", "	p.post(context.WithoutCancel(ctx), a.Endpoint, m)\n	a.Result = p.post(", []string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()                                     // they wait, most of the time

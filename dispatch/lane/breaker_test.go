@@ -1,4 +1,4 @@
-package dispatch
+package lane
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	good = result{outcome: outcomeAccepted}
-	bad  = result{outcome: outcomeError}
+	good = Result{Outcome: outcomeAccepted}
+	bad  = Result{Outcome: outcomeError}
 )
 
 func eventID(n int) (id uuid.UUID) {
@@ -21,7 +21,7 @@ func eventID(n int) (id uuid.UUID) {
 }
 
 // feed makes attempts over a number of events in turn and gives the last change.
-func feed(t *testing.T, b *breaker, events int, results ...result) (last change) {
+func feed(t *testing.T, b *breaker, events int, results ...Result) (last change) {
 	t.Helper()
 	for i, r := range results {
 		done, probe, ok := b.allow(eventID(i % events))
@@ -47,8 +47,8 @@ func TestBreakerOpens(t *testing.T) {
 		{"19 of 24", 5, 5, 19, unchanged},
 		{"20 of 25", 5, 5, 20, opened},
 	} {
-		b := newBreaker(specified(), 4)
-		if got := feed(t, b, c.events, slices.Concat(slices.Repeat([]result{good}, c.goods), slices.Repeat([]result{bad}, c.bads))...); got != c.wantedAtTheEnd {
+		b := newBreaker(Specified(), 4)
+		if got := feed(t, b, c.events, slices.Concat(slices.Repeat([]Result{good}, c.goods), slices.Repeat([]Result{bad}, c.bads))...); got != c.wantedAtTheEnd {
 			t.Errorf("%s: %s", c.what, got)
 		}
 		if n, shut := b.permits(); (c.wantedAtTheEnd == opened) != (n == 0 && shut > 0) {
@@ -64,8 +64,8 @@ func TestBreakerOpens(t *testing.T) {
 func TestBreakerCountsOnlyTheDead(t *testing.T) {
 	dead := []string{outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden, outcomeNetwork}
 	for _, o := range outcomes {
-		b := newBreaker(specified(), 4)
-		last := feed(t, b, 5, slices.Repeat([]result{{outcome: o}}, 20)...)
+		b := newBreaker(Specified(), 4)
+		last := feed(t, b, 5, slices.Repeat([]Result{{Outcome: o}}, 20)...)
 		if want := slices.Contains(dead, o); (last == opened) != want {
 			t.Errorf("20 times %s: %s", o, last)
 		}
@@ -92,13 +92,13 @@ func untilHalfOpen(t *testing.T, b *breaker) {
 }
 
 func TestBreakerProbes(t *testing.T) {
-	timing := quick()
-	timing.openMin, timing.openMax = 40*time.Millisecond, 200*time.Millisecond
+	timing := Specified()
+	timing.OpenMin, timing.OpenMax = 40*time.Millisecond, 200*time.Millisecond
 	b := newBreaker(timing, 4)
 
 	// Attempts that are under way when it opens do not count later.
 	late, _, _ := b.allow(eventID(99))
-	if feed(t, b, 5, slices.Repeat([]result{bad}, 20)...) != opened {
+	if feed(t, b, 5, slices.Repeat([]Result{bad}, 20)...) != opened {
 		t.Fatal("not opened")
 	}
 	if _, _, ok := b.allow(eventID(1)); ok {
@@ -132,7 +132,7 @@ func TestBreakerProbes(t *testing.T) {
 	// One answered probe closes it, and the flow grows with each success.
 	untilHalfOpen(t, b)
 	done, _, _ := b.allow(eventID(1))
-	if done(result{outcome: outcomeRefused}) != closed || b.openTime() != 0 {
+	if done(Result{Outcome: outcomeRefused}) != closed || b.openTime() != 0 {
 		t.Fatal("not closed")
 	}
 	for want := range 6 {
@@ -142,19 +142,19 @@ func TestBreakerProbes(t *testing.T) {
 		feed(t, b, 1, good)
 	}
 	// It starts over.
-	if last := feed(t, b, 5, slices.Repeat([]result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
+	if last := feed(t, b, 5, slices.Repeat([]Result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
 		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openTime())
 	}
 }
 
 func TestBreakerRestored(t *testing.T) {
-	b := restoreBreaker(specified(), 4, time.Minute, time.Minute, false)
+	b := restoreBreaker(Specified(), 4, time.Minute, time.Minute, false)
 	if n, shut := b.permits(); n != 0 || shut <= 0 || shut > time.Minute {
 		t.Errorf("%d permits, shut for %s", n, shut)
 	}
 	// Its time was over while nothing ran: a probe comes first, and a failed one
 	// goes on from the old open time.
-	b = restoreBreaker(specified(), 4, time.Minute, 0, false)
+	b = restoreBreaker(Specified(), 4, time.Minute, 0, false)
 	untilHalfOpen(t, b)
 	done, probe, ok := b.allow(eventID(1))
 	if !ok || !probe || done(bad) != opened || b.openTime() != 2*time.Minute {
@@ -162,26 +162,26 @@ func TestBreakerRestored(t *testing.T) {
 	}
 }
 
-var refused = result{outcome: outcomeRefused}
+var refused = Result{Outcome: outcomeRefused}
 
 // A receiver that lives and accepts nothing is as good as dead, after very many
 // attempts in a row; one that accepts anything at all is not.
 func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
-	always := slices.Repeat([]result{refused}, breakerRefusals)
+	always := slices.Repeat([]Result{refused}, breakerRefusals)
 	for _, c := range []struct {
 		what    string
 		events  int
-		results []result
+		results []Result
 		want    change
 	}{
 		{"all refused", 5, always, opened},
 		{"one less", 5, always[1:], unchanged},
 		{"of 4 events", 4, always, unchanged},
-		{"one accepted between", 5, slices.Concat(always[:100], []result{good}, always[:150]), unchanged},
-		{"refused and redirected", 5, slices.Repeat([]result{refused, {outcome: outcomeRedirect}}, breakerRefusals/2), opened},
-		{"refused, and down at times", 5, slices.Repeat([]result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
+		{"one accepted between", 5, slices.Concat(always[:100], []Result{good}, always[:150]), unchanged},
+		{"refused and redirected", 5, slices.Repeat([]Result{refused, {Outcome: outcomeRedirect}}, breakerRefusals/2), opened},
+		{"refused, and down at times", 5, slices.Repeat([]Result{refused, refused, bad, refused, refused}, breakerRefusals/5), opened},
 	} {
-		b := newBreaker(specified(), 4)
+		b := newBreaker(Specified(), 4)
 		if got := feed(t, b, c.events, c.results...); got != c.want || b.refuses() != (c.want == opened) {
 			t.Errorf("%s: %s, refusing %t", c.what, got, b.refuses())
 		}
@@ -191,17 +191,17 @@ func TestBreakerOpensWhenNothingIsAccepted(t *testing.T) {
 // A breaker that opened because nothing was accepted is closed by nothing else than
 // an accepted probe, also after a restart.
 func TestBreakerThatRefusesProbes(t *testing.T) {
-	timing := quick()
-	timing.openMin, timing.openMax = 10*time.Millisecond, 40*time.Millisecond
+	timing := Specified()
+	timing.OpenMin, timing.OpenMax = 10*time.Millisecond, 40*time.Millisecond
 	b := newBreaker(timing, 4)
-	if feed(t, b, 5, slices.Repeat([]result{refused}, breakerRefusals)...) != opened {
+	if feed(t, b, 5, slices.Repeat([]Result{refused}, breakerRefusals)...) != opened {
 		t.Fatal("not opened")
 	}
 	for _, b := range []*breaker{b, restoreBreaker(timing, 4, 10*time.Millisecond, 0, true)} {
-		for _, r := range []result{refused, bad, {outcome: outcomeRedirect}} {
+		for _, r := range []Result{refused, bad, {Outcome: outcomeRedirect}} {
 			untilHalfOpen(t, b)
 			if done, probe, _ := b.allow(eventID(1)); !probe || done(r) != opened {
-				t.Fatalf("a probe that was %s, probe %t", r.outcome, probe)
+				t.Fatalf("a probe that was %s, probe %t", r.Outcome, probe)
 			}
 		}
 		if b.openTime() != 40*time.Millisecond {
@@ -211,7 +211,7 @@ func TestBreakerThatRefusesProbes(t *testing.T) {
 		if done, _, _ := b.allow(eventID(1)); done(good) != closed || b.refuses() {
 			t.Error("not closed by an accepted probe")
 		}
-		if feed(t, b, 5, slices.Repeat([]result{refused}, breakerRefusals-1)...) != unchanged {
+		if feed(t, b, 5, slices.Repeat([]Result{refused}, breakerRefusals-1)...) != unchanged {
 			t.Error("it does not start over")
 		}
 	}

@@ -1,4 +1,4 @@
-package dispatch
+package lane
 
 import (
 	"errors"
@@ -59,15 +59,15 @@ type attempted struct {
 
 // newBreaker is closed. limit is the number of POSTs at a time to a healthy
 // receiver.
-func newBreaker(t timing, limit int) *breaker {
-	b := &breaker{openMin: t.openMin, openMax: t.openMax, window: limit, limit: limit}
-	b.circuit = b.closedCircuit(t.openMin)
+func newBreaker(t Timing, limit int) *breaker {
+	b := &breaker{openMin: t.OpenMin, openMax: t.OpenMax, window: limit, limit: limit}
+	b.circuit = b.closedCircuit(t.OpenMin)
 	return b
 }
 
 // restoreBreaker is open for the remaining time of an opening of openFor. Over
 // or not, a probe comes first.
-func restoreBreaker(t timing, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
+func restoreBreaker(t Timing, limit int, openFor, remaining time.Duration, refusing bool) *breaker {
 	b := newBreaker(t, limit)
 	b.refusing = refusing
 	b.open(openFor, remaining)
@@ -126,7 +126,7 @@ func (b *breaker) permits() (int, time.Duration) {
 // allow admits an attempt or not. done must be called exactly once with what
 // came of it, whatever happens: a probe without an end would hold the breaker
 // half-open for ever. It says what became of the breaker.
-func (b *breaker) allow(event uuid.UUID) (done func(result) change, probe, ok bool) {
+func (b *breaker) allow(event uuid.UUID) (done func(Result) change, probe, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	probe = b.circuit.State() == gobreaker.StateHalfOpen
@@ -137,7 +137,7 @@ func (b *breaker) allow(event uuid.UUID) (done func(result) change, probe, ok bo
 	}
 	b.probing = probe
 	b.remember(event)
-	return func(r result) change {
+	return func(r Result) change {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if circuit != b.circuit {
@@ -159,7 +159,7 @@ const (
 
 func (c change) String() string { return [...]string{"unchanged", "opened", "probing", "closed"}[c] }
 
-func (b *breaker) report(report func(error), r result, probe bool) change {
+func (b *breaker) report(report func(error), r Result, probe bool) change {
 	if r.down() {
 		report(errDown)
 	} else {

@@ -1,9 +1,11 @@
-package dispatch
+package lane
 
 import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -50,50 +52,51 @@ func tryNext(state string, what occurrence) (to string) {
 	return next(state, what)
 }
 
-// Replay in SQL agrees with the table.
-func TestReplayableStates(t *testing.T) {
-	f := newFixture(t)
-	for _, state := range states {
-		f.exec("DELETE FROM delivery")
-		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", depositID, state)
-		err := Replay(t.Context(), f.pool, 7, deliveryID(t))
-		if want := tryNext(state, replayed) == registry.Pending; (err == nil) != want {
-			t.Errorf("replay of one that is %s: %v", state, err)
-		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND finished_at IS NULL") != 1 {
-			t.Errorf("replay of one that is %s did not begin anew", state)
-		}
-	}
-}
-
 // The attempts that the API document promises: 1 and 3 retries after 1 s, 5 s and 15 s, up
 // to a fifth later, never earlier.
 func TestSpecifiedRetries(t *testing.T) {
-	s := specified()
-	if !slices.Equal(s.retries, []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}) || s.deadline != 10*time.Second ||
-		s.openMin != 5*time.Second || s.openMax != 15*time.Minute {
+	s := Specified()
+	if !slices.Equal(s.Retries, []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}) || s.Deadline != 10*time.Second ||
+		s.OpenMin != 5*time.Second || s.OpenMax != 15*time.Minute {
 		t.Errorf("%+v", s)
 	}
-	for attempts, base := range s.retries {
+	for attempts, base := range s.Retries {
 		var waits []time.Duration
 		for range 1000 {
 			v := s.judge(registry.Pending, int32(attempts), false, false)
-			if v.state != registry.Pending || v.finished || v.attempts != int32(attempts)+1 || v.wait < base || v.wait > base+base/5 {
+			if v.State != registry.Pending || v.Finished || v.Attempts != int32(attempts)+1 || v.Wait < base || v.Wait > base+base/5 {
 				t.Fatalf("after %d attempts: %+v", attempts, v)
 			}
-			waits = append(waits, v.wait)
+			waits = append(waits, v.Wait)
 		}
 		if spread := slices.Max(waits) - slices.Min(waits); spread < base/10 {
 			t.Errorf("retry %d is spread over %s only", attempts+1, spread)
 		}
 	}
-	for what, c := range map[string]struct{ got, want verdict }{
-		"the last attempt":     {s.judge(registry.Pending, 3, false, false), verdict{state: registry.Failed, attempts: 4, finished: true}},
-		"a refused probe":      {s.judge(registry.Parked, 2, false, true), verdict{state: registry.Parked, attempts: 2}},
-		"an answered probe":    {s.judge(registry.Parked, 2, true, true), verdict{state: registry.Delivered, attempts: 3, finished: true}},
-		"a parked one, closed": {s.judge(registry.Parked, 3, false, false), verdict{state: registry.Failed, attempts: 4, finished: true}},
+	for what, c := range map[string]struct{ got, want Verdict }{
+		"the last attempt":     {s.judge(registry.Pending, 3, false, false), Verdict{State: registry.Failed, Attempts: 4, Finished: true}},
+		"a refused probe":      {s.judge(registry.Parked, 2, false, true), Verdict{State: registry.Parked, Attempts: 2}},
+		"an answered probe":    {s.judge(registry.Parked, 2, true, true), Verdict{State: registry.Delivered, Attempts: 3, Finished: true}},
+		"a parked one, closed": {s.judge(registry.Parked, 3, false, false), Verdict{State: registry.Failed, Attempts: 4, Finished: true}},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %+v, want %+v", what, c.got, c.want)
+		}
+	}
+}
+
+// Replay in SQL agrees with the table.
+func TestReplayableStates(t *testing.T) {
+	f := newFixture(t).withPostgres()
+	id := uuid.New()
+	for _, state := range states {
+		f.exec("DELETE FROM delivery")
+		f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, attempts, finished_at) VALUES ($1, 7, 1, 'deposit.referral', '{}', $2, 4, now())", id, state)
+		again := f.replays(7, id)
+		if want := tryNext(state, replayed) == registry.Pending; again != want {
+			t.Errorf("replay of one that is %s: %t", state, again)
+		} else if want && f.number("SELECT count(*) FROM delivery WHERE state = 'pending' AND attempts = 0 AND finished_at IS NULL") != 1 {
+			t.Errorf("replay of one that is %s did not begin anew", state)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package dispatch
+package lane
 
 import (
 	"context"
@@ -10,12 +10,12 @@ import (
 
 // phases says how long each part of a POST took. A part that did not happen is
 // -1: a connection that was open already needs no name, connect or TLS.
-type phases struct {
-	dns, connect, tls time.Duration
-	firstByte         time.Duration // from the start of the POST
+type Phases struct {
+	DNS, Connect, TLS time.Duration
+	FirstByte         time.Duration // from the start of the POST
 }
 
-func noPhases() phases { return phases{-1, -1, -1, -1} }
+func NoPhases() Phases { return Phases{-1, -1, -1, -1} }
 
 // stopwatch takes the times of one POST. net/http calls it from several
 // goroutines, some of which outlive the POST.
@@ -23,12 +23,12 @@ type stopwatch struct {
 	mu                            sync.Mutex
 	started                       time.Time
 	dnsFrom, connectFrom, tlsFrom time.Time
-	phases                        phases
+	phases                        Phases
 }
 
 // watch gives a context under which net/http tells the stopwatch.
 func (s *stopwatch) watch(ctx context.Context) context.Context {
-	s.started, s.phases = time.Now(), noPhases()
+	s.started, s.phases = time.Now(), NoPhases()
 	from := func(at *time.Time) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -45,17 +45,17 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		DNSStart:             func(httptrace.DNSStartInfo) { from(&s.dnsFrom) },
-		DNSDone:              func(httptrace.DNSDoneInfo) { to(&s.dnsFrom, &s.phases.dns) },
+		DNSDone:              func(httptrace.DNSDoneInfo) { to(&s.dnsFrom, &s.phases.DNS) },
 		ConnectStart:         func(string, string) { from(&s.connectFrom) },
-		ConnectDone:          func(string, string, error) { to(&s.connectFrom, &s.phases.connect) },
+		ConnectDone:          func(string, string, error) { to(&s.connectFrom, &s.phases.Connect) },
 		TLSHandshakeStart:    func() { from(&s.tlsFrom) },
-		TLSHandshakeDone:     func(tls.ConnectionState, error) { to(&s.tlsFrom, &s.phases.tls) },
-		GotFirstResponseByte: func() { to(&s.started, &s.phases.firstByte) },
+		TLSHandshakeDone:     func(tls.ConnectionState, error) { to(&s.tlsFrom, &s.phases.TLS) },
+		GotFirstResponseByte: func() { to(&s.started, &s.phases.FirstByte) },
 	})
 }
 
 // read gives what is known now.
-func (s *stopwatch) read() phases {
+func (s *stopwatch) read() Phases {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.phases

@@ -1,4 +1,4 @@
-package dispatch
+package lane
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 const (
 	userAgent          = "navlog/1"
 	maxResponseHeaders = 16 << 10
-	maxResponseKept    = 4 << 10 // bytes of a response body that the log keeps
+	MaxResponseKept    = 4 << 10 // bytes of a response body that the log keeps
 	idleConnTimeout    = 30 * time.Second
 	tlsSessions        = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
 )
@@ -42,23 +42,23 @@ var outcomes = []string{
 }
 
 // result is what came of a POST.
-type result struct {
-	outcome  string
-	status   int    // 0 without an answer
-	response []byte // its first maxResponseKept bytes
-	err      string // why there was no answer, as its partner may read it
-	cause    error  // the whole of it, for the operator's log alone
-	started  time.Time
-	took     time.Duration
-	phases   phases
+type Result struct {
+	Outcome  string
+	Status   int    // 0 without an answer
+	Response []byte // its first MaxResponseKept bytes
+	Err      string // why there was no answer, as its partner may read it
+	Cause    error  // the whole of it, for the operator's log alone
+	Started  time.Time
+	Took     time.Duration
+	Phases   Phases
 }
 
-func (r result) accepted() bool { return r.outcome == outcomeAccepted }
+func (r Result) accepted() bool { return r.Outcome == outcomeAccepted }
 
 // down tells a receiver that is dead or overwhelmed, which opens the breaker,
 // from one that lives and refuses.
-func (r result) down() bool {
-	switch r.outcome {
+func (r Result) down() bool {
+	switch r.Outcome {
 	case outcomeAccepted, outcomeRedirect, outcomeRefused:
 		return false
 	}
@@ -73,14 +73,14 @@ type message struct {
 	body     []byte
 }
 
-// endpoint is where a partner is told: URL and secrets of one version, never
+// Endpoint is where a partner is told: URL and secrets of one version, never
 // mixed.
-type endpoint struct {
-	version int64
-	url     string
-	secret  string
-	next    string // takes over from secret soon; "" while none is on its way
-	held    bool   // an operator parked the partner
+type Endpoint struct {
+	Version int64
+	URL     string
+	Secret  string
+	Next    string // takes over from secret soon; "" while none is on its way
+	Held    bool   // an operator parked the partner
 }
 
 // poster posts to one partner, on connections of its own: what is done to one partner's is
@@ -138,24 +138,24 @@ type deadlineKey struct{}
 // post sends m once, with a fresh timestamp and signature. The deadline holds
 // for all of it, from the look-up of the name to the last byte that is read.
 // ctx ends only with the process: an attempt under way is finished.
-func (p *poster) post(ctx context.Context, e endpoint, m message) result {
+func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
 	started := time.Now()
 	ends := started.Add(p.deadline)
 	ctx, cancel := context.WithDeadline(context.WithValue(ctx, deadlineKey{}, ends), ends)
 	defer cancel()
 	var watch stopwatch
 	r := p.exchange(watch.watch(ctx), e, m, started.Unix())
-	r.started, r.took, r.phases = started.UTC(), time.Since(started), watch.read()
+	r.Started, r.Took, r.Phases = started.UTC(), time.Since(started), watch.read()
 	return r
 }
 
-func (p *poster) exchange(ctx context.Context, e endpoint, m message, timestamp int64) result {
+func (p *poster) exchange(ctx context.Context, e Endpoint, m message, timestamp int64) Result {
 	// A reader that is none of those that net/http knows, so that GetBody stays
 	// nil and the request cannot be sent a second time behind our back.
 	body := io.NopCloser(bytes.NewReader(m.body))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.url, body)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, body)
 	if err != nil {
-		return result{outcome: outcomeNetwork, err: "the URL cannot be used"}
+		return Result{Outcome: outcomeNetwork, Err: "the URL cannot be used"}
 	}
 	request.ContentLength = int64(len(m.body))
 	request.Header = headers(e, m, timestamp)
@@ -167,15 +167,15 @@ func (p *poster) exchange(ctx context.Context, e endpoint, m message, timestamp 
 	var kept []byte
 	if response.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection itself, without a deadline
 		// The headers decide: a body that is cut or endless changes nothing.
-		kept, _ = io.ReadAll(io.LimitReader(response.Body, maxResponseKept))
+		kept, _ = io.ReadAll(io.LimitReader(response.Body, MaxResponseKept))
 	}
-	return result{outcome: outcomeOf(response.StatusCode), status: response.StatusCode, response: kept}
+	return Result{Outcome: outcomeOf(response.StatusCode), Status: response.StatusCode, Response: kept}
 }
 
 // headers are those of navlog, with the partner's sequence and the signature
 // with the secret of a rotation under way, and beside them the set of Standard
 // Webhooks.
-func headers(e endpoint, m message, timestamp int64) http.Header {
+func headers(e Endpoint, m message, timestamp int64) http.Header {
 	id, seconds := m.event.String(), strconv.FormatInt(timestamp, 10)
 	h := http.Header{
 		"Content-Type":          {"application/json"},
@@ -183,15 +183,15 @@ func headers(e endpoint, m message, timestamp int64) http.Header {
 		webhook.HeaderEventID:   {id},
 		webhook.HeaderEventType: {m.kind},
 		webhook.HeaderTimestamp: {seconds},
-		webhook.HeaderSignature: {webhook.Sign(e.secret, timestamp, m.body)},
+		webhook.HeaderSignature: {webhook.Sign(e.Secret, timestamp, m.body)},
 	}
 	if m.sequence > 0 {
 		h[webhook.HeaderSequence] = []string{strconv.FormatInt(m.sequence, 10)}
 	}
-	secrets := []string{e.secret}
-	if e.next != "" {
-		h[webhook.HeaderSignatureNext] = []string{webhook.Sign(e.next, timestamp, m.body)}
-		secrets = append(secrets, e.next)
+	secrets := []string{e.Secret}
+	if e.Next != "" {
+		h[webhook.HeaderSignatureNext] = []string{webhook.Sign(e.Next, timestamp, m.body)}
+		secrets = append(secrets, e.Next)
 	}
 	if signature, err := webhook.SignStandard(secrets, id, timestamp, m.body); err == nil {
 		h[webhook.HeaderStandardID], h[webhook.HeaderStandardTimestamp] = []string{id}, []string{seconds}

@@ -1,4 +1,4 @@
-package dispatch
+package lane
 
 import (
 	"context"
@@ -15,17 +15,17 @@ import (
 // their delivery log: the kind of failure, and their own host or address. What the
 // network's errors say of our side, the resolver that was asked and the local
 // address of the connection, is in cause alone.
-func failure(err error) result {
-	r := result{outcome: outcomeNetwork, cause: err}
+func failure(err error) Result {
+	r := Result{Outcome: outcomeNetwork, Cause: err}
 	var refusal *guard.Refusal
 	var network net.Error
 	switch {
 	case errors.As(err, &refusal):
-		r.outcome, r.err = outcomeForbidden, refusal.Error()
+		r.Outcome, r.Err = outcomeForbidden, refusal.Error()
 	case errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout():
-		r.outcome, r.err = outcomeTimeout, "no answer in time"
+		r.Outcome, r.Err = outcomeTimeout, "no answer in time"
 	default:
-		r.err = printable(reason(err))
+		r.Err = printable(reason(err))
 	}
 	return r
 }

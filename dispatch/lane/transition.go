@@ -1,4 +1,4 @@
-package dispatch
+package lane
 
 import (
 	"fmt"
@@ -55,25 +55,25 @@ func next(state string, what occurrence) string {
 }
 
 // verdict is what an attempt makes of its delivery.
-type verdict struct {
-	state    string
-	attempts int32
-	wait     time.Duration // until it is due again
-	finished bool
+type Verdict struct {
+	State    string
+	Attempts int32
+	Wait     time.Duration // until it is due again
+	Finished bool
 }
 
 // judge decides what an attempt makes of its delivery: state and attempts are
 // from before it. A probe that is refused costs nothing.
-func (t timing) judge(state string, attempts int32, accepted, probe bool) verdict {
+func (t Timing) judge(state string, attempts int32, accepted, probe bool) Verdict {
 	switch {
 	case accepted:
-		return verdict{state: next(state, acknowledged), attempts: attempts + 1, finished: true}
+		return Verdict{State: next(state, acknowledged), Attempts: attempts + 1, Finished: true}
 	case probe:
-		return verdict{state: next(state, probeRefused), attempts: attempts}
-	case int(attempts) < len(t.retries):
-		return verdict{state: next(state, refusedRetry), attempts: attempts + 1, wait: jitter(t.retries[attempts])}
+		return Verdict{State: next(state, probeRefused), Attempts: attempts}
+	case int(attempts) < len(t.Retries):
+		return Verdict{State: next(state, refusedRetry), Attempts: attempts + 1, Wait: jitter(t.Retries[attempts])}
 	default:
-		return verdict{state: next(state, refusedLast), attempts: attempts + 1, finished: true}
+		return Verdict{State: next(state, refusedLast), Attempts: attempts + 1, Finished: true}
 	}
 }
 

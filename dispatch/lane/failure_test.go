@@ -1,0 +1,129 @@
+package lane
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// raw is a receiver below TLS. It does something with each connection and closes
+// it.
+func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
+	f.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	f.check(err)
+	f.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				do(conn.(*net.TCPConn))
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// asking is a guard that lets loopback pass and looks names up at a name server.
+func (f *fixture) asking(names *localtest.Names) *guard.Guard {
+	f.Helper()
+	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
+	f.check(err)
+	return g
+}
+
+// reset ends a connection with RST instead of FIN.
+func reset(conn *net.TCPConn) { _ = conn.SetLinger(0) }
+
+// What is stored of a POST without an answer is the kind of failure and the
+// partner's own name or address: not who was asked for the name, and not where we
+// are.
+func TestFailuresNameOnlyThePartner(t *testing.T) {
+	f := newFixture(t)
+	names := localtest.NameServer(t) // that knows no name
+	inside := localtest.NameServer(t)
+	inside.Say("10.0.0.1")
+	none := localtest.NameServer(t)
+	none.Close()
+	trusted := f.receiver(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		f.check(err)
+		below := conn.(*tls.Conn).NetConn().(*net.TCPConn) // whose end TLS does not announce
+		reset(below)
+		below.Close()
+	})
+	old := f.receiverWith(nil, func(s *httptest.Server) { s.TLS = &tls.Config{MaxVersion: tls.VersionTLS11} })
+	demanding := f.receiverWith(nil, func(s *httptest.Server) { s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert} })
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(f.certificates)
+	stranger := httptest.NewTLSServer(nil)
+	stranger.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	t.Cleanup(stranger.Close)
+	strange := x509.NewCertPool()
+	nobody := none.Addr() // where nobody listens
+	hello := func(conn *net.TCPConn) { _, _ = conn.Read(make([]byte, 1)) }
+	resets := f.raw(func(conn *net.TCPConn) { hello(conn); reset(conn) })
+	closes := f.raw(func(conn *net.TCPConn) { hello(conn); _ = conn.CloseWrite(); _, _ = io.Copy(io.Discard, conn) })
+	plain := f.raw(func(conn *net.TCPConn) { _, _ = conn.Write([]byte("220 mail.example.com ESMTP\r\n")); hello(conn) })
+	silent := f.raw(func(conn *net.TCPConn) { _, _ = io.Copy(io.Discard, conn) })
+
+	for what, c := range map[string]struct {
+		nameServer    *localtest.Names
+		host          string
+		roots         *x509.CertPool
+		outcome, want string
+	}{
+		"no such name":        {names, testName, roots, outcomeNetwork, "the name " + testName + " has no address"},
+		"no name server":      {none, testName, roots, outcomeNetwork, "the name " + testName + " cannot be looked up"},
+		"nobody listens":      {none, nobody, roots, outcomeNetwork, nobody + " refused the connection"},
+		"reset in handshake":  {none, resets, roots, outcomeNetwork, resets + " reset the connection"},
+		"reset after request": {none, trusted.Listener.Addr().String(), roots, outcomeNetwork, trusted.Listener.Addr().String() + " reset the connection"},
+		"closed in handshake": {none, closes, roots, outcomeNetwork, "the connection was closed before an answer"},
+		"unknown certificate": {none, stranger.Listener.Addr().String(), strange, outcomeNetwork, "tls: failed to verify certificate: x509: certificate signed by unknown authority"},
+		"old TLS":             {none, old.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: protocol version not supported"},
+		"client certificate":  {none, demanding.Listener.Addr().String(), roots, outcomeNetwork, "remote error: tls: certificate required"},
+		"no TLS":              {none, plain, roots, outcomeNetwork, "tls: first record does not look like a TLS handshake"},
+		"no answer":           {none, silent, roots, outcomeTimeout, "no answer in time"},
+		"an address inside":   {none, "10.0.0.1", roots, outcomeForbidden, "address 10.0.0.1 is not a public one"},
+		"a name inside":       {inside, testName, roots, outcomeForbidden, "host " + testName + " has an address that is not public"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			deadline := time.Minute
+			if c.outcome == outcomeTimeout {
+				deadline = time.Second
+			}
+			p := newPoster(f.asking(c.nameServer), c.roots, 1, deadline)
+			t.Cleanup(p.transport.CloseIdleConnections)
+			r := p.post(t.Context(), Endpoint{URL: "https://" + c.host + "/hook?token=" + urlToken, Secret: testSecret}, message{event: uuid.New(), body: []byte("{}")})
+			if r.Outcome != c.outcome || r.Err != c.want {
+				t.Errorf("%s: %q, want %q; the cause is %v", r.Outcome, r.Err, c.want, r.Cause)
+			}
+			if r.Cause == nil || strings.Contains(r.Cause.Error(), urlToken) {
+				t.Errorf("the cause is %v", r.Cause)
+			}
+		})
+	}
+}
+
+func TestPrintable(t *testing.T) {
+	if got := printable("a\x00b\xffc" + strings.Repeat("é", 300)); !strings.HasPrefix(got, "a?b?cé") || len(got) > 500 || !utf8.ValidString(got) {
+		t.Errorf("%q", got)
+	}
+}

@@ -1,0 +1,53 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics is what Prometheus sees of sending.
+type Metrics struct {
+	Attempts   *prometheus.CounterVec // by outcome
+	seconds    prometheus.Histogram
+	phases     *prometheus.HistogramVec // by phase
+	Parked     prometheus.Counter
+	LostLeases prometheus.Counter
+}
+
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	const namespace, subsystem = "navlog", "dispatch"
+	counter := func(name, help string) prometheus.CounterOpts {
+		return prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}
+	}
+	m := &Metrics{
+		Attempts: prometheus.NewCounterVec(counter("attempts_total", "POSTs to partners, by outcome."), []string{"outcome"}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "attempt_seconds", Help: "Duration of POSTs to partners.",
+			Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 12},
+		}),
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: namespace, Subsystem: subsystem, Name: "phase_seconds",
+			Help:    "Duration of the phases of POSTs: dns, connect and tls of new connections, and first_byte from the start of the POST.",
+			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+		}, []string{"phase"}),
+		Parked:     prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
+		LostLeases: prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
+	}
+	for _, o := range outcomes {
+		m.Attempts.WithLabelValues(o)
+	}
+	reg.MustRegister(m.Attempts, m.seconds, m.phases, m.Parked, m.LostLeases)
+	return m
+}
+
+// attempt counts a POST.
+func (m *Metrics) attempt(r Result) {
+	m.Attempts.WithLabelValues(r.Outcome).Inc()
+	m.seconds.Observe(r.Took.Seconds())
+	for phase, d := range map[string]time.Duration{"dns": r.Phases.DNS, "connect": r.Phases.Connect, "tls": r.Phases.TLS, "first_byte": r.Phases.FirstByte} {
+		if d >= 0 {
+			m.phases.WithLabelValues(phase).Observe(d.Seconds())
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package lane
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/webhook/guard"
+)
+
+// What the transport must not do, and could only be seen doing with proxies and
+// packers on real hosts: net/http takes no proxy to loopback.
+func TestTransport(t *testing.T) {
+	f := newFixture(t)
+	p := newPoster(f.asking(localtest.NameServer(t)), nil, 4, time.Second)
+	if p.transport.Proxy != nil {
+		t.Error("a proxy would hide the address from the guard")
+	}
+	if !p.transport.DisableCompression || p.transport.TLSClientConfig.MinVersion != tls.VersionTLS12 {
+		t.Error("answers are unpacked, or old TLS is allowed")
+	}
+}
+
+// net/http would go on with a connection that nobody waits for any more: with the
+// look-up of the name beyond the deadline, with the handshake for ever.
+func TestOpeningEndsWithTheAttempt(t *testing.T) {
+	f := newFixture(t)
+	lookups := make(chan error, 100)
+	silent, err := guard.New(guard.Config{Resolver: &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		lookups <- ctx.Err()
+		return nil, ctx.Err()
+	}}})
+	f.check(err)
+	p := newPoster(silent, nil, 4, time.Second)
+	if r := p.post(t.Context(), Endpoint{URL: "https://" + testName, Secret: testSecret}, message{}); r.Outcome != outcomeTimeout {
+		t.Errorf("a name server that says nothing: %s, %s", r.Outcome, r.Err)
+	}
+	if err := <-lookups; !errors.Is(err, context.Canceled) {
+		t.Errorf("the look-up was ended by the resolver's own patience: %v", err)
+	}
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	f.check(err)
+	defer listener.Close()
+	closed := make(chan error, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err == nil {
+			_, err = io.Copy(io.Discard, conn)
+		}
+		closed <- err
+	}()
+	p = newPoster(f.asking(localtest.NameServer(t)), nil, 4, time.Second)
+	if r := p.post(t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, message{}); r.Outcome != outcomeTimeout {
+		t.Errorf("a receiver that says nothing: %s, %s", r.Outcome, r.Err)
+	}
+	<-closed // the test's time is over where it is not
+}
+
+// What a stopwatch was never told did not happen.
+func TestStopwatchWithoutNews(t *testing.T) {
+	var s stopwatch
+	s.watch(t.Context())
+	if got := s.read(); got != NoPhases() {
+		t.Errorf("%+v", got)
+	}
+}
