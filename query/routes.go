@@ -26,6 +26,7 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
 		{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 		{Path: "/api/v1/events", Get: events.List, FirstSync: true},
+		{Path: "/api/v1/stream", Get: q.feed.Stream, Live: true, FirstSync: true},
 		{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault},
 		{Path: "/api/v1/users", Get: users.List},
 		{Path: "/api/v1/users/{address}", Get: users.Detail},

@@ -30,6 +30,7 @@ type Contract struct {
 // TheContract is the one of the program.
 var TheContract = sync.OnceValue(func() *Contract {
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
+	openapi3filter.RegisterBodyDecoder("text/event-stream", openapi3filter.FileBodyDecoder)
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
 	if err != nil {
 		panic(err)
