@@ -117,8 +117,9 @@ func sameTold(t *testing.T, got, want told) {
 // streamed is a generation that streams are of, over a socket.
 func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Generation, string) {
 	t.Helper()
-	g := readtest.New(t, localtest.ClickHouse(t))
-	g.Write(l)
+	g := readtest.Building(t, localtest.ClickHouse(t))
+	g.WriteFacts(l)
+	g.WriteSpine(l)
 	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
 	server := httptest.NewUnstartedServer(c.Handler)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond // which do not end a stream
@@ -157,7 +158,8 @@ func TestStreamTellsTheLog(t *testing.T) {
 		for i, l := range whole {
 			if i > 0 {
 				l.Entries = s.Entries[:len(l.Entries)]
-				g.Write(l)
+				g.WriteFacts(l) // no stream asks derived tables
+				g.WriteSpine(l)
 				c.Look()
 			}
 			for _, r := range readers {
