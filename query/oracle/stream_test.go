@@ -80,17 +80,16 @@ func (f *follower) next() (e told, ok bool) {
 
 // storyOf is what a stream tells of a log, said by the log alone.
 func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []told) {
-	for i, e := range l.Entries {
+	vaults := At(l, l.Seq(), 1<<62).vaults // names are those of now
+	for _, e := range l.Entries {
 		if eventNames[e.Kind] != "" && (keep == nil || keep(e)) {
-			at := At(l, uint64(i), 1<<62)
-			at.vaults = At(l, l.Seq(), 1<<62).vaults // names are those of now
+			at := &Oracle{gone: map[uint64]uint64{}, vaults: vaults}
 			of := told{id: dec(e.Seq), name: eventNames[e.Kind]}
 			if e.Retracts != 0 {
 				at.gone = map[uint64]uint64{e.Retracts: e.Seq}
 				was := l.Entries[e.Retracts-1]
 				of.name, of.data = "retracted", at.event(was)
 			} else {
-				at.gone = map[uint64]uint64{}
 				of.data = at.event(e)
 			}
 			if e.Boundary {
@@ -191,9 +190,10 @@ func TestStreamOfALongLog(t *testing.T) {
 		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(b), Block: b, Tx: readtest.Tx(1)}, readtest.BlockRecord(b))
 	}
 	_, g, url := streamed(t, l)
+	all := storyOf(l, g.ID, nil)
 	for _, after := range []int{0, 1, 777, 1023, 1024, 1025, 2975, 2999} {
 		f := listen(t, url, strconv.Itoa(after))
-		for _, want := range storyOf(l, g.ID, nil) {
+		for _, want := range all {
 			if seq, _ := strconv.Atoi(want.id); seq <= after {
 				continue
 			}
