@@ -14,9 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/chainproof"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -314,10 +314,10 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
 	header, receipts, err := n.Receipts(ctx, b.hash)
 	if err == nil {
-		err = proof.Receipts(b.hash, header, receipts)
+		err = chainproof.Receipts(b.hash, header, receipts)
 	}
-	var unprovable *proof.UnprovableError
-	var wrong *proof.WrongError
+	var unprovable *chainproof.UnprovableError
+	var wrong *chainproof.WrongError
 	switch {
 	case errors.As(err, &unprovable), errors.Is(err, rpc.ErrNoReceipts):
 		return p.finding(n, b, false, err.Error()), nil
@@ -328,7 +328,7 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 	case err != nil:
 		return nil, err
 	}
-	if why := p.differs(b, proof.Logs(b.hash, header, receipts, p.covering(b.number))); why != "" {
+	if why := p.differs(b, chainproof.Logs(b.hash, header, receipts, p.covering(b.number))); why != "" {
 		return p.finding(n, b, true, why), nil
 	}
 	return nil, nil
@@ -390,7 +390,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 			if err != nil {
 				return err
 			}
-			if err := proof.Chain(hash, headers); err != nil {
+			if err := chainproof.Chain(hash, headers); err != nil {
 				return fmt.Errorf("%s: %w", n.Name, err)
 			}
 			for _, h := range headers {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/navlog/navlog/query/access"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/schemas/statement"
 )
 
@@ -47,6 +48,12 @@ type Config struct {
 	// ShutdownTimeout is how long open requests may take when the program ends:
 	// 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
+	// ProofRPC is the URL of the node that proofs of explain are made from, over HTTP; default
+	// none, and then no proofs are made. It may hold a key.
+	ProofRPC string `yaml:"proofRpc" env:"PROOF_RPC"`
+	// ProofCallsPerSecond is how often that node is asked at most, two calls for a block: 1
+	// to 10,000, default 25.
+	ProofCallsPerSecond int `yaml:"proofCallsPerSecond" env:"PROOF_CALLS_PER_SECOND"`
 	// StatementKey signs partners' statements: 32 bytes in base64, only ever from the
 	// environment; default none, and then no statements are made.
 	StatementKey string `yaml:"-" env:"STATEMENT_KEY"`
@@ -65,6 +72,8 @@ func DefaultConfig() Config {
 		ReadTimeout:      10 * time.Second,
 		WriteTimeout:     30 * time.Second,
 		ShutdownTimeout:  10 * time.Second,
+
+		ProofCallsPerSecond: 25,
 	}
 }
 
@@ -94,6 +103,14 @@ func (c Config) Validate() error {
 		if _, err := netip.ParsePrefix(proxy); err != nil {
 			fault("http.trustedProxies holds %q, which is not a network such as 10.0.0.0/8", proxy)
 		}
+	}
+	if c.ProofRPC != "" {
+		if err := node.CheckURL(c.ProofRPC); err != nil {
+			fault("http.proofRpc %w", err)
+		}
+	}
+	if c.ProofCallsPerSecond < 1 || c.ProofCallsPerSecond > 10_000 {
+		fault("http.proofCallsPerSecond is %d and must be 1 to 10000", c.ProofCallsPerSecond)
 	}
 	if c.StatementKey != "" {
 		if _, err := statement.Key(c.StatementKey); err != nil {

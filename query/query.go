@@ -19,8 +19,10 @@ import (
 	"github.com/navlog/navlog/query/access"
 	"github.com/navlog/navlog/query/docs"
 	"github.com/navlog/navlog/query/events"
+	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/statements"
 	"github.com/navlog/navlog/query/web"
@@ -51,6 +53,7 @@ type Query struct {
 	server     *httpapi.Server
 	webhooks   *webhooks.Webhooks
 	statements *statements.Statements
+	explainer  *explain.Explainer
 	health     *health.Health
 	feed       *events.Feed
 	addr       atomic.Pointer[string]
@@ -83,6 +86,13 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has seen it
 		q.statements.Key = key
 	}
+	var proofs *node.Node
+	if cfg.ProofRPC != "" {
+		if n, err := node.New(cfg.ProofRPC, cfg.ProofCallsPerSecond); err == nil { // Validate has seen it
+			proofs = n
+		}
+	}
+	q.explainer = explain.New(proofs)
 	q.health = health.New(q.watcher, q.Addr)
 	return q
 }

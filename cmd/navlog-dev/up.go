@@ -192,6 +192,9 @@ func (u *up) applyDevelopmentSettings() error {
 		}
 		u.config.HTTP.StatementKey = key
 	}
+	if u.config.HTTP.ProofRPC == "" && strings.HasPrefix(u.ready.RPC, "http") {
+		u.config.HTTP.ProofRPC = u.ready.RPC
+	}
 	if u.cmd.Listen != "" {
 		u.config.HTTP.Listen = u.cmd.Listen
 	}

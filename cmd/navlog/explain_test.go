@@ -42,7 +42,7 @@ func newAnAPI(t *testing.T) *anAPI {
 		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
 		httpapi.Route{Path: "/api/v1/settlement/summary", Get: settlement.Summary},
 		httpapi.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
-		httpapi.Route{Path: "/api/v1/explain", Get: explain.Explain, PartnerIf: explain.NeedsKey})
+		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey})
 	a := &anAPI{spoil: func(_, body string) string { return body }}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.busy.Add(-1) >= 0 {

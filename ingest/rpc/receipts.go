@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/ingest/proof"
+	"github.com/navlog/navlog/schemas/chainproof"
 )
 
 // ErrNoReceipts says that a node has not the receipts of a block, or does not offer
@@ -19,7 +18,7 @@ var ErrNoReceipts = errors.New("the node does not give the receipts of the block
 
 // Receipts reads the header of a block with all its fields, and all its receipts, as
 // the node gives them: nothing is proven. A node that does not give receipts is
-// ErrNoReceipts, a header without a receipts root a *proof.UnprovableError.
+// ErrNoReceipts, a header without a receipts root a *chainproof.UnprovableError.
 func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, types.Receipts, error) {
 	raw, err := n.exchange(ctx, "eth_getBlockByHash", hash, false)
 	if err != nil {
@@ -37,17 +36,12 @@ func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, t
 	if err != nil {
 		return nil, nil, err
 	}
-	var receipts types.Receipts
-	if err := json.Unmarshal(raw, &receipts); err != nil {
-		return nil, nil, fmt.Errorf("the receipts of block %s at %s cannot be read: %w", hash, n.Name, err)
-	}
-	if receipts == nil {
+	receipts, err := chainproof.ReadReceipts(raw)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, err)
+	case receipts == nil:
 		return nil, nil, fmt.Errorf("block %s at %s: %w", hash, n.Name, ErrNoReceipts)
-	}
-	for i, r := range receipts {
-		if r == nil {
-			return nil, nil, fmt.Errorf("receipt %d of block %s at %s is null", i, hash, n.Name)
-		}
 	}
 	return header, receipts, nil
 }
@@ -80,24 +74,11 @@ func (n *Node) FullHeaders(ctx context.Context, from, to uint64) ([]*types.Heade
 	return headers, nil
 }
 
-// fullHeader reads a header as go-ethereum encodes it. null is ErrNoBlock.
+// fullHeader reads a header with all its fields. null is ErrNoBlock.
 func fullHeader(raw []byte) (*types.Header, error) {
-	var root struct {
-		ReceiptsRoot *common.Hash `json:"receiptsRoot"`
-		Number       any          `json:"number"`
+	h, err := chainproof.ReadHeader(raw)
+	if err == nil && h == nil {
+		err = ErrNoBlock
 	}
-	if err := json.Unmarshal(raw, &root); err != nil {
-		return nil, fmt.Errorf("the header cannot be read: %w", err)
-	}
-	if root.Number == nil {
-		return nil, ErrNoBlock
-	}
-	if root.ReceiptsRoot == nil {
-		return nil, &proof.UnprovableError{Why: "its header has no receipts root"}
-	}
-	var h *types.Header
-	if err := json.Unmarshal(raw, &h); err != nil {
-		return nil, &proof.UnprovableError{Why: fmt.Sprintf("its header has not the fields of a header of Ethereum: %v", err)}
-	}
-	return h, nil
+	return h, err
 }

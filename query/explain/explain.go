@@ -14,6 +14,9 @@
 // are equal is therefore worth to be asserted, and is, for every number, by the tests of
 // query and by deploy/histories.
 //
+// With proof=true each log carries what proves that it is in its block (proof.go), out of
+// what a node says: that is held against the hash that the log has of the block first.
+//
 // A partner's numbers are asked by the partner of the key alone: nothing that a client
 // writes says of whom they are.
 package explain
@@ -21,12 +24,14 @@ package explain
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 	"strconv"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/pin"
 )
 
@@ -52,54 +57,96 @@ type eventJSON struct {
 	Sum            string  `json:"sum"`
 	State          string  `json:"state"`
 	RetractedBySeq *string `json:"retractedBySeq"`
+	// Proof and Unproven are of what is asked for with proofs: one of both is there.
+	Proof    *proofJSON `json:"proof,omitempty"`
+	Unproven string     `json:"unproven,omitempty"`
 }
 
 // errNoKey is a route that let a partner's numbers through: the error is ours.
 var errNoKey = errors.New("the numbers of a partner are asked for without a key")
 
+// Explainer answers why numbers are what they are.
+type Explainer struct {
+	// Node is what proofs are made from; nil: there are none.
+	Node   *node.Node
+	places *httpapi.Places
+}
+
+// New makes one with a node, or with nil.
+func New(n *node.Node) *Explainer {
+	return &Explainer{Node: n, places: httpapi.NewPlaces(provenAtOnce)}
+}
+
 // Explain is a page of the logs that make a number.
-func Explain(r *httpapi.Request) (*httpapi.Answer, error) {
+func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 	t, page := read(r.Params), r.Params.Page()
 	retracted := r.Params.OneOf("retracted", "false", "true", "false") == "true"
-	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		if t.number.of == ofPartner && r.Partner == nil {
-			return nil, httpapi.Internal(errNoKey)
+	proof := r.Params.OneOf("proof", "false", "true", "false") == "true"
+	switch {
+	case proof && e.Node == nil:
+		r.Params.Fault("proof", "must not be true here: the operator has configured no node to make proofs from (http.proofRpc)")
+	case proof && page.Size > mostProven:
+		r.Params.Fault("pageSize", fmt.Sprintf("must be an integer from 1 to %d with proof=true", mostProven))
+	}
+	var events []eventJSON
+	var hashes map[uint64]common.Hash
+	answer, err := r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
+		if err == nil && proof {
+			events = shown
+			hashes, err = hashesOf(ctx, p, shown)
 		}
-		l, err := t.find(ctx, p, r.Partner, retracted)
-		if err != nil {
-			return nil, err
-		}
-		out := explanationJSON{Of: t.of, Field: t.field, Operation: t.number.operation, Events: []eventJSON{}}
-		if l == nil { // of a vault that is not there nothing waits
-			out.Value = t.number.written(new(big.Int))
-			return r.List(out, page, 0), nil
-		}
-		var made total
-		err = pin.Together(
-			func() (err error) { made, err = l.total(ctx); return },
-			func() (err error) { out.Events, err = l.page(ctx, page); return },
-			func() error { return t.exists(ctx, p) },
-		)
-		switch {
-		case err != nil:
-			return nil, err
-		case t.sparse() && made.Live == 0:
-			return nil, noSuchPlace()
-		case t.number.operation != last || made.Live > 0:
-			out.Value = t.number.written(made.Sum)
-		}
-		if !retracted {
-			made.Retracted = 0
-		}
-		return r.List(out, page, made.Live+made.Retracted), nil
+		return answer, err
 	})
+	// The node is asked when the engine has answered, and shares memory with the answer.
+	if err == nil && proof {
+		err = e.prove(r, events, hashes)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// explained is a page of an explanation, and its events.
+func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, page httpapi.Page, retracted bool) (*httpapi.Answer, []eventJSON, error) {
+	if t.number.of == ofPartner && r.Partner == nil {
+		return nil, nil, httpapi.Internal(errNoKey)
+	}
+	l, err := t.find(ctx, p, r.Partner, retracted)
+	if err != nil {
+		return nil, nil, err
+	}
+	out := explanationJSON{Of: t.of, Field: t.field, Operation: t.number.operation, Events: []eventJSON{}}
+	if l == nil { // of a vault that is not there nothing waits
+		out.Value = t.number.written(new(big.Int))
+		return r.List(out, page, 0), nil, nil
+	}
+	var made total
+	err = pin.Together(
+		func() (err error) { made, err = l.total(ctx); return },
+		func() (err error) { out.Events, err = l.page(ctx, page); return },
+		func() error { return t.exists(ctx, p) },
+	)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case t.sparse() && made.Live == 0:
+		return nil, nil, noSuchPlace()
+	case t.number.operation != last || made.Live > 0:
+		out.Value = t.number.written(made.Sum)
+	}
+	if !retracted {
+		made.Retracted = 0
+	}
+	return r.List(out, page, made.Live+made.Retracted), out.Events, nil
 }
 
 // find gives the logs of the number; nil where a queue is asked for that of a vault that
 // is not there.
 func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner, retracted bool) (*logs, error) {
 	l := &logs{pin: p, number: &t.number, retracted: retracted, args: pin.Args{
-		"user": t.address, "vault": common.Address{}, "partner": uint32(0), "measure": string(t.number.measure),
+		"user": t.user(), "vault": common.Address{}, "partner": uint32(0), "measure": string(t.number.measure),
 		"unfunded": flag(t.number.unfunded), "retracted": flag(retracted)}}
 	if partner != nil {
 		l.args["partner"] = partner.ID
@@ -123,13 +170,21 @@ func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner,
 			return nil, nil
 		}
 		l.args["vault"] = *t.filter
-	case t.number.of == ofVault:
+	case t.number.of == ofVault || t.number.of == ofMember:
 		if _, known := p.Vault(t.address); !known {
-			return nil, httpapi.NotFound("There is no such vault.")
+			return nil, httpapi.NoSuchVault()
 		}
 		l.args["vault"] = t.address
 	}
 	return l, nil
+}
+
+// user is whose number it is, where it is one's.
+func (t *target) user() common.Address {
+	if t.number.of == ofMember {
+		return t.member
+	}
+	return t.address
 }
 
 func flag(on bool) uint32 {
@@ -141,13 +196,18 @@ func flag(on bool) uint32 {
 
 // exists is an error where the answer that shows the number is 404.
 func (t *target) exists(ctx context.Context, p *pin.Pin) error {
-	if t.number.of != ofUser {
+	var vault common.Address
+	switch t.number.of {
+	case ofUser:
+	case ofMember:
+		vault = t.address
+	default:
 		return nil
 	}
 	type row struct {
 		Live int64 `ch:"live"`
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlUser, pin.Args{"user": t.address})
+	r, _, err := pin.AskOne[row](ctx, p, sqlUser, pin.Args{"user": t.user(), "vault": vault})
 	if err == nil && r.Live == 0 {
 		return httpapi.NotFound("There is no such user.")
 	}

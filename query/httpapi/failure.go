@@ -24,6 +24,7 @@ const (
 	CodeRateLimited       = "RATE_LIMITED"
 	CodeInternal          = "INTERNAL_ERROR"
 	CodeUnavailable       = "UNAVAILABLE"
+	CodeUnproven          = "UNPROVEN"
 )
 
 // Failure is an answer that is an error. Message and Details go to the client, Cause

@@ -66,6 +66,20 @@ type places struct {
 	lines   map[holder]*line
 }
 
+// Places bound how many do at once what is dear beside the answer itself, as fairly as
+// the places of all requests are given.
+type Places struct{ places *places }
+
+// NewPlaces makes so many places, and a quarter more for partners.
+func NewPlaces(n int) *Places {
+	return &Places{newPlaces(n, forPartners(n), func() {})}
+}
+
+// Acquire waits for a place; release gives it back. Who would wait too long is refused.
+func (p *Places) Acquire(r *Request) (release func(), err error) {
+	return p.places.acquire(r.Context, r.holder())
+}
+
 // line is one holder: the places that it has, and those who wait for another one.
 type line struct {
 	holder  holder

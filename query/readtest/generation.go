@@ -260,7 +260,7 @@ func spineRow(e Entry, chainID uint64) []any {
 	if e.Quarantined || !ofUser[e.Kind] {
 		user = common.Address{}
 	}
-	return []any{e.Seq, e.sign(), e.Retracts, Writer, kind, eventNames[e.Kind], e.Boundary, e.Quarantined, e.Passed, e.Block, make([]byte, 32), ts, vault.Bytes(), user.Bytes(), e.Tx.Bytes(), e.Index, payload}
+	return []any{e.Seq, e.sign(), e.Retracts, Writer, kind, eventNames[e.Kind], e.Boundary, e.Quarantined, e.Passed, e.Block, e.Hash.Bytes(), ts, vault.Bytes(), user.Bytes(), e.Tx.Bytes(), e.Index, payload}
 }
 
 // ofUser are the kinds of facts that name a user.

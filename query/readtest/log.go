@@ -51,7 +51,8 @@ type Fact struct {
 	Block          uint64
 	Index          uint32
 	Tx             common.Hash
-	Time           uint32 // of the block; 0: BlockTime
+	Time           uint32      // of the block; 0: BlockTime
+	Hash           common.Hash // of the block, where somebody asks for it
 	Meta           *event.Vault
 	Quarantined    bool // a log that cannot be counted
 	Passed         bool // of a vault that the generation does not know

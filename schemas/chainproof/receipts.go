@@ -1,4 +1,4 @@
-package proof
+package chainproof
 
 import (
 	"fmt"
@@ -32,7 +32,7 @@ func (e *WrongError) Error() string { return e.Why }
 // It returns an *UnprovableError or a *WrongError.
 func Receipts(hash common.Hash, header *types.Header, receipts types.Receipts) error {
 	if own := header.Hash(); own != hash {
-		return &WrongError{fmt.Sprintf("the fields of its header hash to %s: the node changed one, or the chain hashes its headers in another way and cannot be proven so", own)}
+		return &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was changed, or the chain hashes its headers in another way and cannot be proven so", own)}
 	}
 	if header.ReceiptHash == (common.Hash{}) {
 		return &UnprovableError{"its header has no receipts root"}

@@ -1,0 +1,133 @@
+// Package node asks the one node that serve knows, for what proves blocks, and believes
+// nothing: a block is given when its header and receipts are those that its hash stands for.
+//
+// It is asked at a pace of its own, since a provider bills each call, and what it answers
+// is bounded in size and time. Nothing is kept.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/rpc"
+	"golang.org/x/time/rate"
+
+	"github.com/navlog/navlog/schemas/chainproof"
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+// MaxAnswer bounds one answer of the node, in bytes after decompression.
+const MaxAnswer = 32 << 20
+
+var (
+	// ErrNoBlock says that the node has no block with the hash: it is behind, or the block
+	// has left the chain.
+	ErrNoBlock = errors.New("the node has no such block")
+	// ErrNoReceipts says that the node does not give the receipts of a block that it has.
+	ErrNoReceipts = errors.New("the node gives no receipts of the block by eth_getBlockReceipts")
+	// ErrTooLong says that an answer has more than MaxAnswer bytes.
+	ErrTooLong = fmt.Errorf("the node's answer has more than %d MiB", MaxAnswer>>20)
+)
+
+// Node is a node of the chain, over HTTP.
+type Node struct {
+	url    string
+	client *rpc.Client
+	pace   *rate.Limiter
+}
+
+// New makes the node at a URL, which CheckURL has seen, asked at most so often a second.
+// Nothing is connected yet.
+func New(rawURL string, perSecond int) (*Node, error) {
+	client := &http.Client{
+		Transport: bounded{&http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			TLSHandshakeTimeout: 5 * time.Second, IdleConnTimeout: time.Minute,
+		}},
+		// A redirect would carry the key of a URL to another host.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	c, err := rpc.DialOptions(context.Background(), rawURL, rpc.WithHTTPClient(client))
+	if err != nil {
+		return nil, contracts.Discreet(err, rawURL)
+	}
+	return &Node{rawURL, c, rate.NewLimiter(rate.Limit(perSecond), perSecond)}, nil
+}
+
+// CheckURL is nil for a URL of a node that is asked over HTTP. Its text repeats no part of
+// the URL that may be a key.
+func CheckURL(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("is of %s and must be the http:// or https:// URL of a node", contracts.EndpointName(rawURL))
+	}
+	return nil
+}
+
+// bounded ends an answer that is too long.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		response.Body = http.MaxBytesReader(nil, response.Body, MaxAnswer)
+	}
+	return response, err
+}
+
+// Block gives the block with a hash, proven. The error is a *chainproof.WrongError where
+// the node's answer is not what the hash stands for, a *chainproof.UnprovableError where
+// the chain has nothing to prove it by, one of those above, or that the node failed.
+func (n *Node) Block(ctx context.Context, hash common.Hash) (*chainproof.Block, error) {
+	raw, err := n.ask(ctx, "eth_getBlockByHash", hash, false)
+	if err != nil {
+		return nil, err
+	}
+	header, err := chainproof.ReadHeader(raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case header == nil:
+		return nil, ErrNoBlock
+	}
+	if raw, err = n.ask(ctx, "eth_getBlockReceipts", hash); err != nil {
+		return nil, err
+	}
+	receipts, err := chainproof.ReadReceipts(raw)
+	switch {
+	case err != nil:
+		return nil, err
+	case receipts == nil:
+		return nil, ErrNoReceipts
+	}
+	return chainproof.Prove(hash, header, receipts)
+}
+
+// methodNotFound is the code of JSON-RPC for a method that is not there.
+const methodNotFound = -32601
+
+func (n *Node) ask(ctx context.Context, method string, params ...any) (raw json.RawMessage, err error) {
+	if err := n.pace.Wait(ctx); err != nil {
+		return nil, fmt.Errorf("%s: %w: it is asked no more often than the configuration allows", method, err)
+	}
+	err = n.client.CallContext(ctx, &raw, method, params...)
+	var long *http.MaxBytesError
+	var answer rpc.Error
+	switch {
+	case err == nil:
+		return raw, nil
+	case errors.As(err, &long):
+		return nil, ErrTooLong
+	case errors.As(err, &answer) && answer.ErrorCode() == methodNotFound && method == "eth_getBlockReceipts":
+		return nil, ErrNoReceipts
+	}
+	return nil, fmt.Errorf("%s at %s: %w", method, contracts.EndpointName(n.url), contracts.Discreet(err, n.url))
+}

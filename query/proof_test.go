@@ -1,0 +1,217 @@
+package query
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/trie"
+	"github.com/ethereum/go-ethereum/trie/trienode"
+
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+// provenNode serves the blocks of some facts. Before an answer is sent, spoil may change it.
+type provenNode struct {
+	blocks   map[common.Hash]*types.Header
+	receipts map[common.Hash]types.Receipts
+	spoil    func(method, result string) string
+	calls    int
+}
+
+// block gives the facts of one block the hash that it has at the node: a transaction for
+// each, after one of somebody else, each of another type.
+func (n *provenNode) block(t *testing.T, number uint64, facts ...fact) []fact {
+	t.Helper()
+	receipts := types.Receipts{{TxHash: tx(250), Logs: []*types.Log{{Address: nobody, Topics: []common.Hash{}}, {Address: nobody, Topics: []common.Hash{}}}}}
+	for i, f := range facts {
+		topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: new(big.Int).SetUint64(f.ID), Owner: f.User, PartnerID: f.Partner,
+			Sender: f.Other, Assets: big.NewInt(f.Assets), Shares: big.NewInt(f.Shares)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts[i].Block, facts[i].Index = number, uint32(2+i)
+		receipts = append(receipts, &types.Receipt{Type: uint8(1+i) % 5, Status: 1, CumulativeGasUsed: uint64(i), TxHash: f.Tx,
+			Logs: []*types.Log{{Address: f.Vault, Topics: topics, Data: data}}})
+	}
+	for _, r := range receipts {
+		r.Bloom = types.CreateBloom(r)
+	}
+	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(blockTime(number)), Difficulty: new(big.Int), BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(receipts, trie.NewStackTrie(nil))}
+	n.blocks[h.Hash()], n.receipts[h.Hash()] = h, receipts
+	for i := range facts {
+		facts[i].Hash = h.Hash()
+	}
+	return append(facts, readtest.BlockRecord(number))
+}
+
+func (n *provenNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var q struct {
+		ID     json.RawMessage
+		Method string
+		Params []json.RawMessage
+	}
+	var hash common.Hash
+	if json.NewDecoder(r.Body).Decode(&q) != nil || json.Unmarshal(q.Params[0], &hash) != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	n.calls++
+	var result any
+	if h := n.blocks[hash]; h != nil {
+		if result = h; q.Method == "eth_getBlockReceipts" {
+			result = n.receipts[hash]
+		}
+	}
+	text, _ := json.Marshal(result)
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,` + n.spoil(q.Method, `"result":`+string(text)) + `}`))
+}
+
+func asIs(_, result string) string { return result }
+
+// newProven is a world of three deposits in two blocks, and their node.
+func newProven(t *testing.T) (*world, *provenNode, string) {
+	t.Helper()
+	n := &provenNode{blocks: map[common.Hash]*types.Header{}, receipts: map[common.Hash]types.Receipts{}, spoil: asIs}
+	server := httptest.NewServer(n)
+	t.Cleanup(server.Close)
+	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = server.URL, 10_000, 0 })
+	deposit := func(id uint64, assets int64) fact {
+		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: assets, Shares: assets, Tx: tx(byte(id))}
+	}
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
+	w.chain.Append(n.block(t, 5, deposit(1, 100), deposit(2, 70), deposit(3, 5), deposit(4, 6), deposit(5, 7))...)
+	w.chain.Append(n.block(t, 6, deposit(6, 1))...)
+	w.publish()
+	return w, n, explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true")
+}
+
+// TestProofs: each event is proven by go-ethereum's own verifier from the block's hash
+// alone, of transactions of all types, and the amounts in the proven logs add up.
+func TestProofs(t *testing.T) {
+	w, n, path := newProven(t)
+	answer := w.get(path)
+	if answer.Code != 200 {
+		t.Fatal(w.logged.String())
+	}
+	data := answer.Data(t).(object)
+	sum := new(big.Int)
+	for i, one := range data["events"].([]any) {
+		var e struct {
+			Proof struct {
+				BlockHash        common.Hash
+				Header, Receipt  hexutil.Bytes
+				TransactionIndex uint64
+				Path             []hexutil.Bytes
+				LogInReceipt     int
+			}
+		}
+		text, _ := json.Marshal(one)
+		if err := json.Unmarshal(text, &e); err != nil {
+			t.Fatal(err)
+		}
+		p, header, set := e.Proof, new(types.Header), trienode.NewProofSet()
+		if n.blocks[p.BlockHash] == nil || crypto.Keccak256Hash(p.Header) != p.BlockHash || rlp.DecodeBytes(p.Header, header) != nil {
+			t.Fatalf("event %d: the header is not that of %s", i, p.BlockHash)
+		}
+		for _, node := range p.Path {
+			_ = set.Put(crypto.Keccak256(node), node)
+		}
+		key, _ := rlp.EncodeToBytes(p.TransactionIndex)
+		value, err := trie.VerifyProof(header.ReceiptHash, key, set)
+		receipt := new(types.Receipt)
+		if err != nil || !bytes.Equal(value, p.Receipt) || receipt.UnmarshalBinary(value) != nil {
+			t.Fatalf("event %d: %v, %x", i, err, value)
+		}
+		l := receipt.Logs[p.LogInReceipt]
+		same(t, "emitter", l.Address, vaultA)
+		sum.Add(sum, new(big.Int).SetBytes(l.Data[32:64]))
+	}
+	same(t, "sum of what is proven", sum.String(), data["value"])
+	same(t, "calls for two blocks", n.calls, 4)
+	w.get(path+"&pageSize=21").Failed(t, 400, "INVALID_PARAMETER")
+	plain := w.get(strings.Replace(path, "proof=true", "proof=false", 1)).Body.String()
+	if strings.Contains(plain, "proof\"") || n.calls != 4 {
+		t.Errorf("without proofs: %d calls, %s", n.calls, plain)
+	}
+}
+
+// TestProofsOfALyingNode: nothing is handed out that is not what the block's hash stands for.
+func TestProofsOfALyingNode(t *testing.T) {
+	w, n, path := newProven(t)
+	edit := func(method, from, to string) func(string, string) string {
+		return func(m, result string) string {
+			if m == method {
+				return strings.Replace(result, from, to, 1)
+			}
+			return result
+		}
+	}
+	whole := func(method, by string) func(string, string) string {
+		return func(m, result string) string {
+			if m == method {
+				return by
+			}
+			return result
+		}
+	}
+	const header, receipts = "eth_getBlockByHash", "eth_getBlockReceipts"
+	var other []byte
+	for hash, h := range n.blocks {
+		if h.Number.Uint64() == 6 {
+			other, _ = json.Marshal(n.blocks[hash])
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil  func(method, result string) string
+		status int
+		code   string
+		says   string
+	}{
+		"an amount":        {edit(receipts, "0000000064", "0000000065"), 502, "UNPROVEN", "the root of its 6 receipts is"},
+		"a receipt":        {whole(receipts, `"result":[]`), 502, "UNPROVEN", "the root of its 0 receipts"},
+		"a header's field": {edit(header, `"timestamp":"0x`, `"timestamp":"0x1`), 502, "UNPROVEN", "fields of its header hash to"},
+		"a foreign block":  {whole(header, `"result":`+string(other)), 502, "UNPROVEN", "it is another block's"},
+		"no receipts":      {whole(receipts, `"result":null`), 502, "UNPROVEN", "gives no receipts"},
+		"no such method":   {whole(receipts, `"error":{"code":-32601,"message":"no such method"}`), 502, "UNPROVEN", "gives no receipts"},
+		"a huge answer":    {whole(receipts, `"result":"`+strings.Repeat("0", 33<<20)+`"`), 502, "UNPROVEN", "more than 32 MiB"},
+		"no block":         {whole(header, `"result":null`), 503, "UNAVAILABLE", "does not have block 5"},
+		"a refusal":        {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not answer as it should"},
+		"rubbish":          {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not answer as it should"},
+	} {
+		n.spoil = c.spoil
+		r := w.get(path)
+		r.Failed(t, c.status, c.code)
+		if !strings.Contains(r.Body.String(), c.says) {
+			t.Errorf("%s: %s", name, r.Body)
+		}
+	}
+	n.spoil = edit(header, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`)
+	for _, one := range w.get(path).Data(t).(object)["events"].([]any) {
+		if e := one.(object); e["proof"] != nil || !strings.Contains(e["unproven"].(string), "cannot be proven: its header has no receipts root") {
+			t.Errorf("a chain without roots: %v", e)
+		}
+	}
+	n.spoil = asIs
+	if w.get(path).Code != 200 {
+		t.Error("an honest node proves nothing any more")
+	}
+	w.serve()
+	w.look()
+	r := w.get(path)
+	r.Failed(t, 400, "INVALID_PARAMETER")
+	if !strings.Contains(r.Body.String(), "http.proofRpc") {
+		t.Errorf("without a node: %s", r.Body)
+	}
+}

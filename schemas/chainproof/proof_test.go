@@ -1,0 +1,179 @@
+package chainproof
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/trie"
+	"github.com/ethereum/go-ethereum/trie/trienode"
+)
+
+// Every log of a block of all transaction types is proven, and by go-ethereum's own
+// verifier too, in a trie of one receipt and in one of several levels.
+func TestProofOfEveryLog(t *testing.T) {
+	many := bytes.Repeat(allTypes, 60)
+	for _, kinds := range [][]uint8{{types.BlobTxType}, allTypes, many} {
+		header, receipts := someBlock(kinds...)
+		b, err := Prove(header.Hash(), header, receipts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for index := range uint32(2 * len(kinds)) {
+			l, p, err := b.Log(index)
+			if err != nil || l == nil {
+				t.Fatalf("log %d: %v, %v", index, l, err)
+			}
+			h, got, err := p.Verify(header.Hash())
+			if err != nil || h.Time != header.Time || got.Address != l.Address || got.Topics[0] != l.Topics[0] || !bytes.Equal(got.Data, l.Data) {
+				t.Fatalf("log %d is verified as %v: %v", index, got, err)
+			}
+			want := receipts[index/2].Logs[index%2]
+			if got.Address != want.Address || !bytes.Equal(got.Data, want.Data) {
+				t.Fatalf("log %d is %v", index, got)
+			}
+			set := trienode.NewProofSet()
+			for _, node := range p.Path {
+				_ = set.Put(crypto.Keccak256(node), node)
+			}
+			key, _ := rlp.EncodeToBytes(p.TransactionIndex)
+			value, err := trie.VerifyProof(header.ReceiptHash, key, set)
+			if err != nil || !bytes.Equal(value, p.Receipt) {
+				t.Fatalf("log %d: go-ethereum finds %x: %v", index, value, err)
+			}
+			if encoded, _ := rlp.EncodeToBytes(header); !bytes.Equal(encoded, p.Header) || crypto.Keccak256Hash(p.Header) != header.Hash() {
+				t.Fatalf("log %d: the header is %x", index, p.Header)
+			}
+		}
+		if l, p, err := b.Log(uint32(2 * len(kinds))); l != nil || p != nil || err != nil {
+			t.Errorf("a log that is not there: %v, %v, %v", l, p, err)
+		}
+	}
+	header, receipts := someBlock(allTypes...)
+	receipts[0].Logs[0].Data[0] ^= 1
+	if _, err := Prove(header.Hash(), header, receipts); err == nil {
+		t.Error("receipts that are not the header's are proven")
+	}
+}
+
+// Whatever is changed in a proof is found.
+func TestProofThatIsChanged(t *testing.T) {
+	header, receipts := someBlock(bytes.Repeat(allTypes, 60)...)
+	other, _ := someBlock(types.LegacyTxType)
+	b, err := Prove(header.Hash(), header, receipts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, change := range map[string]func(p *Proof){
+		"its header hashes to":                func(p *Proof) { p.Header[40] ^= 1 },
+		"which is not the block's hash":       func(p *Proof) { p.Header, _ = rlp.EncodeToBytes(other) },
+		"does not lead":                       func(p *Proof) { p.Path = p.Path[:len(p.Path)-1] },
+		"does not lead from the receipts":     func(p *Proof) { p.Path[len(p.Path)-1][90] ^= 1 },
+		"does not lead from":                  func(p *Proof) { p.TransactionIndex-- },
+		"its receipt is not the one":          func(p *Proof) { p.Receipt[len(p.Receipt)-1] ^= 1 },
+		"its receipt has 2 logs, and none at": func(p *Proof) { p.LogInReceipt = 2 },
+		"and none at -1":                      func(p *Proof) { p.LogInReceipt = -1 },
+	} {
+		_, p, err := b.Log(301)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(p)
+		fresh := new(Proof)
+		if err := json.Unmarshal(text, fresh); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := fresh.Verify(header.Hash()); err != nil {
+			t.Fatalf("as JSON: %v", err)
+		}
+		change(fresh)
+		var wrong *WrongError
+		if _, _, err := fresh.Verify(header.Hash()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	small, few := someBlock(allTypes...)
+	if b, err = Prove(small.Hash(), small, few); err != nil {
+		t.Fatal(err)
+	}
+	_, p, _ := b.Log(3)
+	p.TransactionIndex = 9
+	if _, _, err := p.Verify(small.Hash()); err == nil || !strings.Contains(err.Error(), "the block has no transaction 9") {
+		t.Errorf("a place that the trie has not: %v", err)
+	}
+	rubbish := &Proof{Header: []byte{1}}
+	if _, _, err := rubbish.Verify(crypto.Keccak256Hash([]byte{1})); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("a header that is none: %v", err)
+	}
+}
+
+// A header is read as a node writes it, and one that is hashed in another way says so.
+func TestReadHeader(t *testing.T) {
+	header, receipts := someBlock(allTypes...)
+	text, err := json.Marshal(header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h, err := ReadHeader(text); err != nil || h.Hash() != header.Hash() {
+		t.Errorf("a header: %v", err)
+	}
+	if h, err := ReadHeader([]byte("null")); h != nil || err != nil {
+		t.Errorf("null: %v, %v", h, err)
+	}
+	edit := func(change func(map[string]any)) []byte {
+		var members map[string]any
+		if err := json.Unmarshal(text, &members); err != nil {
+			t.Fatal(err)
+		}
+		change(members)
+		out, _ := json.Marshal(members)
+		return out
+	}
+	beside := edit(func(m map[string]any) {
+		m["totalDifficulty"], m["milliTimestamp"], m["transactions"] = "0x0", "0x1", []any{}
+	})
+	if h, err := ReadHeader(beside); err != nil || h.Hash() != header.Hash() {
+		t.Errorf("members that are not hashed: %v", err)
+	}
+	var unprovable *UnprovableError
+	for says, raw := range map[string][]byte{
+		`"extDataHash"`:                  edit(func(m map[string]any) { m["extDataHash"], m["hash"] = common.Hash{1}, common.Hash{2} }),
+		"no receipts root":               edit(func(m map[string]any) { m["receiptsRoot"] = nil }),
+		"has not the fields of a header": edit(func(m map[string]any) { delete(m, "stateRoot") }),
+	} {
+		if _, err := ReadHeader(raw); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	if h, err := ReadHeader(edit(func(m map[string]any) { m["gasLimit"] = "0x5" })); err != nil || Receipts(header.Hash(), h, receipts) == nil {
+		t.Errorf("a changed field is for Receipts to find: %v", err)
+	}
+	if _, err := ReadHeader([]byte(`[]`)); err == nil || errors.As(err, &unprovable) {
+		t.Errorf("rubbish: %v", err)
+	}
+}
+
+func TestReadReceipts(t *testing.T) {
+	_, receipts := someBlock(allTypes...)
+	text, err := json.Marshal(receipts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ReadReceipts(text); err != nil || len(got) != len(receipts) {
+		t.Errorf("%d receipts: %v", len(got), err)
+	}
+	if got, err := ReadReceipts([]byte("null")); got != nil || err != nil {
+		t.Errorf("null: %v, %v", got, err)
+	}
+	for _, raw := range []string{`[null]`, `{}`, `[{"type":"0x0","cumulativeGasUsed":"0x1","logsBloom":"0x` + strings.Repeat("0", 512) + `","logs":[null],"transactionHash":"0x` + strings.Repeat("0", 64) + `","gasUsed":"0x1"}]`} {
+		if got, err := ReadReceipts([]byte(raw)); err == nil {
+			t.Errorf("%s is read as %v", raw, got)
+		}
+	}
+}
