@@ -89,7 +89,7 @@ type Server struct {
 	lives   *places // the answers that go on
 	ending  context.Context
 	end     context.CancelFunc // of those
-	files   *places // the files, which last longest: none of the others waits for them
+	files   *places            // the files, which last longest: none of the others waits for them
 	metrics metrics
 }
 
