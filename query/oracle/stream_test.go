@@ -5,11 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -119,12 +124,169 @@ func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Genera
 	g := readtest.Building(t, localtest.ClickHouse(t))
 	g.WriteFacts(l)
 	g.WriteSpine(l)
+	c, url := streamOf(t, g)
+	return c, g, url
+}
+
+// streamOf is a server of a generation's stream.
+func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
+	t.Helper()
 	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
 	server := httptest.NewUnstartedServer(c.Handler)
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond // which do not end a stream
 	server.Start()
 	t.Cleanup(func() { c.Server.EndLive(); server.Close() })
-	return c, g, server.URL + "/api/v1/stream"
+	return c, server.URL + "/api/v1/stream"
+}
+
+// hears expects what is told next.
+func (f *follower) hears(wanted []told) {
+	f.t.Helper()
+	for _, want := range wanted {
+		got, ok := f.next()
+		if !ok {
+			f.t.Fatalf("the stream ended before %s: %v", want.id, f.body.Err())
+		}
+		sameTold(f.t, got, want)
+	}
+}
+
+// halves are a log that ends with a unit, and the same one grown by another unit, with
+// which of the events that are told the latter begins.
+func halves() (first, whole *readtest.Log, middle int) {
+	whole = readtest.SmallChain()
+	first = &readtest.Log{ChainID: whole.ChainID}
+	for _, e := range whole.Entries[:whole.Seq()-1] {
+		if e.Boundary {
+			first.Entries = whole.Entries[:e.Seq:e.Seq]
+		}
+	}
+	return first, whole, len(storyOf(first, 0, nil))
+}
+
+// TestStreamOverASwitch: another generation is served in the midst of a stream, which goes
+// on in it where it was, and says so.
+func TestStreamOverASwitch(t *testing.T) {
+	first, whole, middle := halves()
+	c, g, url := streamed(t, first)
+	f := listen(t, url+"?after=0", "")
+	f.hears(storyOf(first, g.ID, nil))
+	next := readtest.Building(t, localtest.ClickHouse(t))
+	next.WriteFacts(whole)
+	next.WriteSpine(whole)
+	c.Watcher.Only(next.ID)
+	c.Look()
+	f.hears(storyOf(whole, next.ID, nil)[middle:])
+}
+
+// TestStreamOverARestart: a server that ends lets its streams end whole, and another one
+// goes on after the last id.
+func TestStreamOverARestart(t *testing.T) {
+	first, whole, middle := halves()
+	c, g, url := streamed(t, first)
+	f := listen(t, url+"?after=0", "")
+	story := storyOf(first, g.ID, nil)
+	f.hears(story)
+	c.Server.EndLive()
+	if got, ok := f.next(); ok || f.body.Err() != nil {
+		t.Fatalf("a server that ends says %v, %v", got, f.body.Err())
+	}
+	g.WriteFacts(whole)
+	g.WriteSpine(whole)
+	_, url = streamOf(t, g)
+	listen(t, url+"?after=0", story[len(story)-1].id).hears(storyOf(whole, g.ID, nil)[middle:])
+}
+
+// TestStreamThroughAProxy: what is told goes through a proxy at once, and is not packed
+// for a client that would take it so.
+func TestStreamThroughAProxy(t *testing.T) {
+	first, whole, middle := halves()
+	c, g, direct := streamed(t, first)
+	to, err := url.Parse(strings.TrimSuffix(direct, "/api/v1/stream"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+	t.Cleanup(func() { c.Server.EndLive(); proxy.Close() })
+	f := listen(t, proxy.URL+"/api/v1/stream?after=0", "")
+	f.hears(storyOf(first, g.ID, nil)) // before there is more
+	g.WriteFacts(whole)
+	g.WriteSpine(whole)
+	c.Look()
+	f.hears(storyOf(whole, g.ID, nil)[middle:])
+}
+
+// gate is a way to an engine that can be shut.
+type gate struct {
+	net.Listener
+	to      string
+	refused chan struct{} // has one when a connection was refused
+	mu      sync.Mutex
+	shut    bool
+	conns   []net.Conn
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	if shut {
+		for _, c := range g.conns {
+			c.Close()
+		}
+		g.conns = nil
+	}
+}
+
+func (g *gate) run() {
+	for {
+		in, err := g.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", g.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		g.mu.Lock()
+		if g.shut {
+			in.Close()
+			out.Close()
+			select {
+			case g.refused <- struct{}{}:
+			default:
+			}
+		} else {
+			g.conns = append(g.conns, in, out)
+			go func() { _, _ = io.Copy(in, out); in.Close() }()
+			go func() { _, _ = io.Copy(out, in); out.Close() }()
+		}
+		g.mu.Unlock()
+	}
+}
+
+// TestStreamWhileTheEngineIsAway: a stream stays open while there is nobody to ask, and
+// goes on when there is.
+func TestStreamWhileTheEngineIsAway(t *testing.T) {
+	l := readtest.SmallChain()
+	g := readtest.Building(t, localtest.ClickHouse(t))
+	g.WriteFacts(l)
+	g.WriteSpine(l)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := &gate{Listener: listener, to: g.Config.Addr, refused: make(chan struct{}, 1)}
+	go way.run()
+	t.Cleanup(func() { way.Close(); way.set(true) })
+	g.Config.Addr = listener.Addr().String()
+	_, url := streamOf(t, g)
+	way.set(true)
+	f := listen(t, url+"?after=0", "")
+	<-way.refused // it was asked for
+	way.set(false)
+	f.hears(storyOf(l, g.ID, nil))
 }
 
 // TestStreamTellsTheLog: through a history with reorganisations, a client that loses its
