@@ -91,7 +91,7 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Get("/live").Failed(t, 503, "UNAVAILABLE")
+	c.Serve("/live").Failed(t, 503, "UNAVAILABLE")
 	other, err := c.Server.OccupyLive(t.Context(), netip.MustParseAddr("192.0.2.1"))
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 	other()
 	leave()
 	c.Server.EndLive() // so that the one that is let in ends
-	if r := c.Get("/live"); r.Code != 200 {
+	if r := c.Serve("/live"); r.Code != 200 {
 		t.Errorf("with a place free: %d %s", r.Code, r.Body)
 	}
 	if n := c.Server.LiveTaken(); n != httpapi.MaxLive/2-1 {
