@@ -33,11 +33,6 @@ type only struct {
 	user  *common.Address
 }
 
-// everything lets all logs through.
-func (o *only) everything() bool {
-	return len(o.kinds) == len(contracts.Kinds()) && o.vault == nil && o.user == nil
-}
-
 // Stream is the log as server-sent events, from a seq on, for as long as the client stays.
 func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
 	told := &only{kinds: kinds(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}

@@ -151,16 +151,15 @@ func (f *follower) hears(wanted []told) {
 	}
 }
 
-// halves are a log that ends with a unit, and the same one grown by another unit, with
-// which of the events that are told the latter begins.
+// halves are a log up to the end of a unit in its middle, the whole of it, and how many
+// events the former tells.
 func halves() (first, whole *readtest.Log, middle int) {
 	whole = readtest.SmallChain()
-	first = &readtest.Log{ChainID: whole.ChainID}
-	for _, e := range whole.Entries[:whole.Seq()-1] {
-		if e.Boundary {
-			first.Entries = whole.Entries[:e.Seq:e.Seq]
-		}
+	half := whole.Seq() / 2
+	for !whole.Entries[half-1].Boundary {
+		half++
 	}
+	first = &readtest.Log{ChainID: whole.ChainID, Entries: whole.Entries[:half:half]}
 	return first, whole, len(storyOf(first, 0, nil))
 }
 
