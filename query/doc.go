@@ -21,6 +21,9 @@
 //
 //	request ─▶ access ─▶ cache ─▶ slot ─▶ handler: parameters ─▶ pin ─▶ questions ─▶ JSON
 //
+// The stream is the one answer that does not end: it follows the snapshots, and asks for
+// the stretch of the log that is new in each (events).
+//
 // # When things fail
 //
 // Without a snapshot an answer is 503; with ClickHouse gone, so is one that is not in the

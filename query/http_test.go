@@ -116,7 +116,7 @@ func TestHTTPBehaviour(t *testing.T) {
 	})
 
 	t.Run("unknown paths", func(t *testing.T) {
-		for _, path := range []string{"/nothing", "/api/v1", "/api/v2/vaults", "/api/v1/vaults/", "/api/v1//vaults", "/api/v1/vaults/../users", "/API/v1/vaults", "/api/v1/partner", "/api/v1/vaults/" + a + "/navs"} {
+		for _, path := range []string{"/nothing", "/api/v1", "/api/v2/vaults", "/api/v1/vaults/", "/api/v1//vaults", "/api/v1/vaults/../claims", "/API/v1/vaults", "/api/v1/partner", "/api/v1/vaults/" + a + "/navs"} {
 			w.get(path).Failed(t, 404, "NOT_FOUND")
 		}
 	})

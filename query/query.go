@@ -18,6 +18,7 @@ import (
 
 	"github.com/navlog/navlog/query/access"
 	"github.com/navlog/navlog/query/docs"
+	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/health"
 	"github.com/navlog/navlog/query/httpapi"
@@ -54,6 +55,7 @@ type Query struct {
 	statements *statements.Statements
 	explainer  *explain.Explainer
 	health     *health.Health
+	feed       *events.Feed
 	addr       atomic.Pointer[string]
 }
 
@@ -78,6 +80,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
 	q.server.RequestTimeout, q.server.WriteTimeout = cfg.RequestTimeout, cfg.WriteTimeout
 
+	q.feed = events.NewFeed()
 	q.webhooks = webhooks.New(pool, checkURL, log)
 	q.statements = &statements.Statements{}
 	if key, err := statement.Key(cfg.StatementKey); err == nil { // Validate has seen it
@@ -134,6 +137,7 @@ func (q *Query) Run(ctx context.Context) error {
 		MaxHeaderBytes:    maxHeader - 2*headerSlop,
 		ErrorLog:          slog.NewLogLogger(q.log.Handler(), slog.LevelDebug),
 	}
+	server.RegisterOnShutdown(q.server.EndLive)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

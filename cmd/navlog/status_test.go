@@ -27,7 +27,7 @@ func TestStatusForPeople(t *testing.T) {
 		"ingest host:1 300ms frozen", "project host:2 400ms writing lag=0 seq=9007199254740993 serve", "host:3 6s unknown (last: serving)", "host:4 100ms unreadable",
 		"head block 125 indexed block 123 (2 blocks, 24s behind) final block 90", "backfill 50.0%: block 45 of 90, 0 blocks/s, 17 logs/s, 1m20s left",
 		"asked 9 calls, 525 units, 1000 bytes (eth_getLogs: 7, eth_getBlockByNumber: 2)", "frozen block 90 is final, but", "https://a.example up, in use, announces blocks 12.3 ms 125",
-		"https://b.example rate-limited until 03:04:05 - - 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
+		"https://b.example rate-limited until 03:04:05 - - 0 0 2026-01-02 03:03:05: HTTP 429 Too Many Requests", "DELIVERIES delivered 4 pending 3",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the status does not say %q:\n%s", want, out.String())

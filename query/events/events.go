@@ -11,6 +11,15 @@
 //
 // A page is named by the place before which it begins, for pages that are counted would
 // move with each block, and their sum would be the length of the log.
+//
+// The stream tells the same logs in the order of the log, with what takes them back and
+// the ends of units, for as long as the client stays:
+//
+//	snapshot ──▶ stretch after a seq: spine by seq ──▶ amounts, as for a page ──▶ frames
+//	             near the end read once for all streams (Feed), behind it by each its own
+//
+// A client is at a seq and at nothing else, so any instance and any generation goes on
+// where another left off. A generation that is behind is waited for.
 package events
 
 import (

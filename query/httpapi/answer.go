@@ -29,6 +29,9 @@ type Answer struct {
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
 	// is called once the answer is known to be exact, and must ask nothing but facts.
 	Stream func(context.Context, io.Writer) error
+	// Live sends the body for as long as the client stays, on routes that are so. An error
+	// ends the connection, and so does nil.
+	Live func(context.Context, *Live) error
 
 	links string // the header Link; empty: none
 }

@@ -26,6 +26,15 @@
 // own; who reads too slowly is cut off. Nobody has more than half of either, and partners
 // do not wait behind the public: places.go.
 //
+// # Answers that go on
+//
+// A Route that is Live answers for as long as its client stays: live.go. It has a place
+// of its own kind and no slot; it takes a slot for each question that it asks, so that
+// 2,000 of them wait like one request. It is neither cached nor compressed, each piece has
+// a deadline of its own, and a comment now and then says that the connection lives. What
+// it tells and when is the handler's (package events); EndLive ends all of them whole,
+// before the server waits for the other answers.
+//
 // # Errors
 //
 // Whatever goes wrong is a Failure with a code of the OpenAPI document: what a handler

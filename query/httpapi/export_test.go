@@ -9,7 +9,10 @@ import (
 
 // What tests see of a server.
 
-const MaxStreams = maxStreams
+const (
+	MaxStreams = maxStreams
+	MaxLive    = maxLive
+)
 
 // Occupy takes a slot for an address, and OccupyStream a place for a long answer.
 func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err error) {
@@ -17,6 +20,9 @@ func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err
 }
 func (s *Server) OccupyStream(ctx context.Context, ip netip.Addr) (release func(), err error) {
 	return s.streams.acquire(ctx, holder{client: ip})
+}
+func (s *Server) OccupyLive(ctx context.Context, ip netip.Addr) (release func(), err error) {
+	return s.lives.acquire(ctx, holder{client: ip})
 }
 
 // Crowd has so many more of the public wait for a slot as may wait.
@@ -41,4 +47,9 @@ func (s *Server) StreamsTaken() int {
 	s.streams.mu.Lock()
 	defer s.streams.mu.Unlock()
 	return s.streams.taken[public] + s.streams.taken[partner]
+}
+func (s *Server) LiveTaken() int {
+	s.lives.mu.Lock()
+	defer s.lives.mu.Unlock()
+	return s.lives.taken[public] + s.lives.taken[partner]
 }

@@ -7,6 +7,7 @@ type metrics struct {
 	seconds  *prometheus.HistogramVec // route
 	panics   prometheus.Counter
 	refused  prometheus.Counter
+	live     prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
@@ -25,9 +26,12 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 			Name: "navlog_query_refused_total", Help: "Requests answered 503 because too many were being answered.",
 		}),
 	}
+	m.live = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "navlog_query_open_streams", Help: "Streams of events that are open.",
+	})
 	kept := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "navlog_query_cached_answers", Help: "Finished answers about the newest state that are kept.",
 	}, func() float64 { return float64(cached()) })
-	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused)
+	reg.MustRegister(kept, m.requests, m.seconds, m.panics, m.refused, m.live)
 	return m
 }

@@ -89,6 +89,18 @@ func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer,
 	return r.pinned(&block, answer)
 }
 
+// Following makes an answer that goes on, from the end of the newest whole unit or from
+// what the client names. It reports all parameters that are wrong.
+func (r *Request) Following(answer func(newest uint64) *Answer) (*Answer, error) {
+	if err := r.Params.Err(); err != nil {
+		return nil, err
+	}
+	if r.snapshot == nil || r.snapshot.Partial && !r.partial {
+		return nil, notYet(r.watcher)
+	}
+	return answer(r.snapshot.Seq), nil
+}
+
 // pinned makes an answer as of a block, or of the newest one where none is named. There is
 // a snapshot.
 func (r *Request) pinned(block *uint64, answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {

@@ -36,6 +36,8 @@ type Route struct {
 	Uncached bool
 	// Streamed answers may be long, and are sent while they are made.
 	Streamed bool
+	// Live answers go on until the client leaves.
+	Live bool
 	// AsFile answers are lists that can be had whole as CSV or Parquet: see Whole.
 	AsFile bool
 	// FirstSync answers are made of facts alone, and so are there while the first
@@ -77,24 +79,30 @@ type Server struct {
 	RequestTimeout time.Duration // for the work of one answer
 	WriteTimeout   time.Duration // from the header of a request to the end of its answer
 	Patience       time.Duration // with a reader of a long answer that takes nothing
+	Heartbeat      time.Duration // the longest silence of an answer that goes on
 
 	FileRows int // of a list, asked for at once for a file
 
 	cache   cache
 	slots   *places
 	streams *places // the long answers, which hold memory until the client has them
-	files   *places // the files, which last longest: none of the others waits for them
+	lives   *places // the answers that go on
+	ending  context.Context
+	end     context.CancelFunc // of those
+	files   *places            // the files, which last longest: none of the others waits for them
 	metrics metrics
 }
 
 // New makes a server that answers so many requests at once, a quarter more for partners,
 // and keeps so many bytes of finished answers. The other fields are to be set.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
-	s := &Server{Now: time.Now, Patience: streamPatience, FileRows: fileRows, cache: cache{limit: cacheBytes}}
+	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
 	s.slots, s.streams = newPlaces(concurrency, forPartners(concurrency), refused), newPlaces(maxStreams, 0, refused)
 	s.files = newPlaces(maxFiles, forPartners(maxFiles), refused)
+	s.lives = newPlaces(maxLive, 0, refused)
+	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
 
@@ -227,7 +235,7 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 		case r.Method == http.MethodOptions && !e.Partner:
 			w.Header().Set("Allow", allow)
 			w.Header().Set("Access-Control-Allow-Methods", "GET, HEAD")
-			w.Header().Set("Access-Control-Allow-Headers", "If-None-Match, X-Request-Id")
+			w.Header().Set("Access-Control-Allow-Headers", "If-None-Match, Last-Event-ID, X-Request-Id")
 			w.Header().Set("Access-Control-Max-Age", "86400")
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -265,6 +273,8 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	var f *finished
 	var err error
 	switch {
+	case e.Live:
+		return s.live(w, r, h)
 	case r.format != "":
 		return s.stream(w, r, h, s.files)
 	case e.Streamed:

@@ -77,7 +77,7 @@ func (r *Request) stateTag() string {
 }
 
 // patientWriter gives each piece its own deadline, and none a later one than
-// the end of the answer.
+// the end of the answer, where it has one.
 type patientWriter struct {
 	http.ResponseWriter
 	control  *http.ResponseController
@@ -88,7 +88,7 @@ type patientWriter struct {
 func (w patientWriter) Write(b []byte) (written int, err error) {
 	for piece := range slices.Chunk(b, StreamChunk) {
 		deadline := time.Now().Add(w.patience)
-		if w.end.Before(deadline) {
+		if !w.end.IsZero() && w.end.Before(deadline) {
 			deadline = w.end
 		}
 		_ = w.control.SetWriteDeadline(deadline) // a recorder of a test has none

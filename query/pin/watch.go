@@ -68,6 +68,10 @@ func New(chainID uint64, conns int, longestAnswer time.Duration, readModel readm
 // Snapshot is the newest one; nil where there is nothing to serve.
 func (w *Watcher) Snapshot() *Snapshot { return w.snapshot.Load() }
 
+// Changed is closed when the snapshot is another one than now. Who waits for that takes it
+// before it looks at the snapshot.
+func (w *Watcher) Changed() <-chan struct{} { return *w.changed.Load() }
+
 // Seen is when the read models were last seen as the snapshot shows them, and why
 // the last look at them failed.
 func (w *Watcher) Seen() (at time.Time, fault error) {

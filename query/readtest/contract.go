@@ -29,7 +29,7 @@ type Contract struct {
 
 // TheContract is the one of the program.
 var TheContract = sync.OnceValue(func() *Contract {
-	for _, kind := range []string{"text/html", "text/csv", "application/vnd.apache.parquet"} {
+	for _, kind := range []string{"text/html", "text/csv", "text/event-stream", "application/vnd.apache.parquet"} {
 		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
 	}
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())

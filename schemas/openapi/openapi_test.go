@@ -95,7 +95,7 @@ func TestEveryOperationListsItsErrors(t *testing.T) {
 			limited := api || path == "/status" || strings.HasPrefix(path, "/.well-known/")
 			resource = resource || path == "/api/v1/partner/statement" // where there is no key to sign it with
 			want := map[int]bool{
-				304: method == "GET",
+				304: method == "GET" && path != "/api/v1/stream", // which is never the same again
 				400: len(takes) > 0 || op.RequestBody != nil, 401: partner, 403: partner,
 				404: resource || explain || method == "POST" && op.RequestBody == nil, 405: true,
 				413: op.RequestBody != nil, 415: op.RequestBody != nil,

@@ -174,6 +174,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/stream": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What the logs of all vaults say, as it comes
+         * @description Server-sent events in the order of the log. An event is named by the kind of its log and has the JSON of an item of
+         *     `/api/v1/events`, live, whatever became of it later. An event `retracted` says that a reorganisation took such a log
+         *     back; its item has the seq of that log, and its `id` is `retractedBySeq`. An event `unit` ends what belongs together:
+         *     a block, a range of old ones, or a whole reorganisation. Only there is what the stream said so far a state of the
+         *     chain. It is sent whatever the filters are, and has a `UnitEnd`. `id` is a seq; a client that comes back names the
+         *     last one in `Last-Event-ID` and misses nothing. Lines that begin with a colon only keep the connection open.
+         */
+        get: operations["streamEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users": {
         parameters: {
             query?: never;
@@ -985,6 +1010,15 @@ export interface components {
             state: "live" | "retracted" | "quarantined";
             /** @description Number of the record that took it back. */
             retractedBySeq: components["schemas"]["DecimalOrNull"];
+        };
+        /** @description The end of a unit of the log: seq of its last record, the generation it was read from, and the block that was indexed by it with its time; null where its last record is of no block. */
+        UnitEnd: {
+            seq: string;
+            /** Format: int32 */
+            generation: number;
+            blockNumber: string | null;
+            /** Format: date-time */
+            timestamp: string | null;
         };
         CursorMeta: {
             pageSize: number;
@@ -2030,6 +2064,16 @@ export interface components {
          */
         After: number;
         /**
+         * @description The seq after which events are told: 0 is the start of the log, absent its end. One that is not there yet is waited for.
+         * @example 42
+         */
+        StreamAfter: number;
+        /**
+         * @description The same, as a browser sends it that comes back; it counts more than `after`.
+         * @example 42
+         */
+        LastEventId: string;
+        /**
          * @description The most events in one answer.
          * @example 20
          */
@@ -2099,7 +2143,7 @@ export interface components {
         /** @description Names these bytes. */
         ETag: string;
         /** @description Whether and by whom the answer may be kept. */
-        CacheControl: "public, no-cache" | "private, no-cache" | "no-store";
+        CacheControl: "public, no-cache" | "private, no-cache" | "no-store" | "no-store, no-transform";
         /** @description The pages first, prev, next and last (RFC 8288). */
         Link: string;
         /** @description As `Link`; absent where the answer is a file. */
@@ -2978,6 +3022,91 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    streamEvents: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The seq after which events are told: 0 is the start of the log, absent its end. One that is not there yet is waited for.
+                 * @example 42
+                 */
+                after?: components["parameters"]["StreamAfter"];
+                /**
+                 * @description Only events of these kinds, joined by commas.
+                 * @example DepositAccepted,WithdrawalRequested
+                 */
+                kind?: components["parameters"]["EventKinds"];
+                /**
+                 * @description Only what belongs to this vault; nothing for an unknown one.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                vault?: components["parameters"]["Vault"];
+                /**
+                 * @description Only what is about this user.
+                 * @example 0x1111111111111111111111111111111111111111
+                 */
+                user?: components["parameters"]["User"];
+            };
+            header?: {
+                /**
+                 * @description The same, as a browser sends it that comes back; it counts more than `after`.
+                 * @example 42
+                 */
+                "Last-Event-ID"?: components["parameters"]["LastEventId"];
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Events, for as long as the client stays. With HEAD the headers alone. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    /**
+                     * @description Keeps nginx from buffering.
+                     * @example no
+                     */
+                    "X-Accel-Buffering": "no";
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example retry: 2000
+                     *
+                     *     id: 42
+                     *     event: unit
+                     *     data: {"seq":"42","generation":1,"blockNumber":"11","timestamp":"2023-11-14T22:15:32.000Z"}
+                     */
+                    "text/event-stream": string;
+                };
+            };
             400: components["responses"]["InvalidAddressOrParameter"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];

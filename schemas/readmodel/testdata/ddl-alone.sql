@@ -6,7 +6,7 @@ CREATE DATABASE IF NOT EXISTS navlog_g7 ENGINE = Atomic;
 -- what time it is there (hash is theirs); payload is the whole protobuf record where no other table holds what it says:
 -- vault, decision, WithdrawalsSettled, and logs that cannot be counted (quarantined). The newest logs, whatever they say,
 -- are read backwards in its order; vault, user (zero where a log has none) and tx say which of them are asked for, and
--- the index where few of them are. passed: the record is of a vault that joined after this
+-- the index where few of them are. The index of seq is for who follows the log, a stretch at a time. passed: the record is of a vault that joined after this
 -- generation was derived; no other table has it, and the next generation will.
 CREATE TABLE IF NOT EXISTS navlog_g7.records (
   seq UInt64 CODEC(Delta, LZ4),
@@ -28,7 +28,8 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records (
   tx FixedString(32),
   log_index UInt32,
   payload String,
-  INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1
+  INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1,
+  INDEX numbered seq TYPE minmax GRANULARITY 1
 ) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (kind, block) ORDER BY (kind, block, seq)
 SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
 ;

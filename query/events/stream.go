@@ -1,0 +1,238 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+const (
+	streamKind = "text/event-stream; charset=utf-8"
+	// comeBack is how long a browser waits before it connects again.
+	comeBack = "retry: 2000\n\n"
+	// again is the pause after a question that was not answered.
+	again = time.Second
+)
+
+// only is what of the log a stream tells.
+type only struct {
+	kinds []uint64 // as the spine numbers them
+	vault *common.Address
+	user  *common.Address
+}
+
+// Stream is the log as server-sent events, from a seq on, for as long as the client stays.
+func (f *Feed) Stream(r *httpapi.Request) (*httpapi.Answer, error) {
+	told := &only{kinds: kinds(r.Params), vault: r.Params.Vault(), user: r.Params.Filter("user")}
+	after, given := position(r)
+	return r.Following(func(newest uint64) *httpapi.Answer {
+		if !given {
+			after = newest
+		}
+		return &httpapi.Answer{Kind: streamKind, Live: func(ctx context.Context, out *httpapi.Live) error {
+			return f.follow(ctx, out, after, told)
+		}}
+	})
+}
+
+// position is the seq after which the client wants to be told. A browser that comes back
+// names the last event that it had, which counts more than what its first request said.
+func position(r *httpapi.Request) (after uint64, given bool) {
+	field, value := "Last-Event-ID", r.HTTP.Header.Get("Last-Event-ID")
+	asked := r.Params.Get("after")
+	if value == "" {
+		field, value = "after", asked
+	}
+	if value == "" {
+		return 0, false
+	}
+	after, err := strconv.ParseUint(value, 10, 63)
+	if err != nil || strings.Trim(value, "0123456789") != "" {
+		r.Params.Fault(field, fmt.Sprintf("must be the seq of an event, 0 to %d", math.MaxInt64))
+	}
+	return after, true
+}
+
+// follow tells what comes after a seq: stretch by stretch, and at the end of the log it
+// waits for more. A seq that is not there yet is waited for: another instance, or the
+// generation before, may have been further.
+func (f *Feed) follow(ctx context.Context, out *httpapi.Live, after uint64, told *only) error {
+	if err := out.Send([]byte(comeBack)); err != nil {
+		return err
+	}
+	for {
+		s, changed := out.Newest()
+		var most time.Duration
+		if s != nil && after < s.Seq {
+			st, err := f.next(ctx, out, s, after, told)
+			var question *pin.Error
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err == nil:
+				if err := out.Send(st.pieces(told)...); err != nil {
+					return err
+				}
+				after = st.to
+				continue
+			case errors.As(err, &question) && question.Ours:
+				return err
+			}
+			most = again // the engine is away, or there is a crowd
+		}
+		if err := out.Wait(ctx, changed, most); err != nil {
+			return err
+		}
+	}
+}
+
+// stretch is a part of the log as it is sent.
+type stretch struct {
+	generation int32
+	after, to  uint64
+	frames     []frame
+}
+
+// frame is one event as it is sent, and what filters ask of it.
+type frame struct {
+	unit        bool // the end of one, which is told to all
+	kind        string
+	vault, user common.Address
+	text        []byte
+}
+
+// pieces are the frames that a stream tells.
+func (st *stretch) pieces(told *only) (out [][]byte) {
+	for i := range st.frames {
+		if fr := &st.frames[i]; fr.unit || told.lets(fr.kind, fr.vault, fr.user) {
+			out = append(out, fr.text)
+		}
+	}
+	return out
+}
+
+func (o *only) lets(kind string, vault, user common.Address) bool {
+	return slices.Contains(o.kinds, number64(kind)) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
+}
+
+// number64 is a kind as the spine numbers it.
+func number64(kind string) uint64 {
+	for _, k := range contracts.Kinds() {
+		if k.String() == kind {
+			return 1 + uint64(k)
+		}
+	}
+	return 0
+}
+
+// stretchRow is a record of the log.
+type stretchRow struct {
+	row
+	Retracts uint64 `ch:"retracts"`
+	Boundary bool   `ch:"boundary"`
+	Indexed  bool   `ch:"indexed"` // it is that of a block that is there now
+	Told     bool   `ch:"told"`
+}
+
+type unitJSON struct {
+	Seq         string  `json:"seq"`
+	Generation  int32   `json:"generation"`
+	BlockNumber *string `json:"blockNumber"`
+	Timestamp   *string `json:"timestamp"`
+}
+
+// read makes a stretch of the log: of what a stream tells alone, where told is not nil.
+// Of a record the row says all that the log says of it, and nothing of what became of it
+// later: that is told when it comes.
+func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*stretch, error) {
+	p, err := s.At(nil)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := pin.Ask[stretchRow](ctx, p, sqlStretch, pin.Args{"after": after, "to": to, "kinds": every()})
+	if err != nil {
+		return nil, err
+	}
+	var logs []row
+	for i := range rows {
+		r := &rows[i]
+		if r.Told && told != nil {
+			r.Told = told.lets(r.Kind, httpapi.ToAddress(r.Vault), httpapi.ToAddress(r.User))
+		}
+		if r.Told {
+			logs = append(logs, r.row)
+		}
+	}
+	said, err := describe(ctx, p, logs, false)
+	if err != nil {
+		return nil, err
+	}
+	out := &stretch{generation: s.Generation, after: after, to: to}
+	for i := range rows {
+		r := &rows[i]
+		if r.Told {
+			event := said[0]
+			said = said[1:]
+			name := event.Kind
+			if r.Retracts != 0 {
+				name, event.State, event.Seq, event.RetractedBySeq = retracted, retracted, httpapi.Decimal(r.Retracts), number(r.Seq)
+			}
+			id := r.Seq
+			if r.Boundary { // its unit is told next, and both or none are to be resumed after
+				id = 0
+			}
+			text, err := encode(id, name, event)
+			if err != nil {
+				return nil, err
+			}
+			out.frames = append(out.frames, frame{kind: r.Kind, vault: httpapi.ToAddress(r.Vault), user: httpapi.ToAddress(r.User), text: text})
+		}
+		if r.Boundary {
+			unit := unitJSON{Seq: httpapi.Decimal(r.Seq), Generation: s.Generation}
+			if r.Indexed {
+				at := httpapi.Time(uint64(r.Time))
+				unit.BlockNumber, unit.Timestamp = number(r.Block), &at
+			}
+			text, err := encode(r.Seq, "unit", unit)
+			if err != nil {
+				return nil, err
+			}
+			out.frames = append(out.frames, frame{unit: true, text: text})
+		}
+	}
+	return out, nil
+}
+
+// every is all kinds, as the spine numbers them.
+func every() (numbers []uint64) {
+	for _, k := range contracts.Kinds() {
+		numbers = append(numbers, 1+uint64(k))
+	}
+	return numbers
+}
+
+// encode writes an event as it is sent; id 0: it has none.
+func encode(id uint64, name string, data any) ([]byte, error) {
+	body, err := httpapi.Encode(data)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if id != 0 {
+		fmt.Fprintf(&b, "id: %d\n", id)
+	}
+	fmt.Fprintf(&b, "event: %s\ndata: %s\n", name, body)
+	return b.Bytes(), nil
+}

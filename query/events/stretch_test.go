@@ -1,0 +1,46 @@
+package events
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// TestStretchReadsLittle: a stretch of a long log is found by the index of seqs. The table
+// is in the order of kinds and blocks, so that without that index all of it is read.
+func TestStretchReadsLittle(t *testing.T) {
+	g := readtest.Building(t, localtest.ClickHouse(t))
+	g.Exec("INSERT INTO records (seq, kind, block, boundary) SELECT number + 1, if(number % 2 = 0, 'log', 'block'), intDiv(number, 2), number % 2 FROM numbers(200000)")
+	g.Exec("OPTIMIZE TABLE records FINAL") // one part: parts know their seqs too
+	question := strings.NewReplacer("{after:UInt64}", "100000", "{to:UInt64}", strconv.Itoa(100000+stretchLength), "{kinds:Array(UInt64)}", "[1]").Replace(sqlStretch)
+	rows, err := g.Conn.Query(t.Context(), "EXPLAIN indexes = 1 "+question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			t.Fatal(err)
+		}
+		plan.WriteString(line + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, numbered, ok := strings.Cut(plan.String(), "Name: numbered\n")
+	granules := regexp.MustCompile(`Granules: (\d+)/(\d+)`).FindStringSubmatch(numbered)
+	if !ok || granules == nil {
+		t.Fatalf("the index of seqs is not used:\n%s", plan.String())
+	}
+	read, _ := strconv.Atoi(granules[1])
+	of, _ := strconv.Atoi(granules[2])
+	if read > 6 || of < 150 { // half of the stretch lies in each kind: it touches two granules there
+		t.Errorf("%d granules of %d are read for %d records:\n%s", read, of, stretchLength, plan.String())
+	}
+}

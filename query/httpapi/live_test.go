@@ -1,0 +1,108 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/query/httpapi"
+)
+
+// endless sends as much as its client takes.
+func endless(r *httpapi.Request) (*httpapi.Answer, error) {
+	return r.Following(func(uint64) *httpapi.Answer {
+		return &httpapi.Answer{Kind: "text/event-stream", Live: func(_ context.Context, out *httpapi.Live) error {
+			for piece := bytes.Repeat([]byte(":"), httpapi.StreamChunk); ; {
+				if err := out.Send(piece); err != nil {
+					return err
+				}
+			}
+		}}
+	})
+}
+
+// silent has nothing to say.
+func silent(r *httpapi.Request) (*httpapi.Answer, error) {
+	return r.Following(func(uint64) *httpapi.Answer {
+		return &httpapi.Answer{Kind: "text/event-stream", Live: func(ctx context.Context, out *httpapi.Live) error {
+			return out.Wait(ctx, nil, 0)
+		}}
+	})
+}
+
+// TestLiveReaderThatTakesNothing is cut off, and its place is free.
+func TestLiveReaderThatTakesNothing(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/live", Get: endless, Live: true})
+	c.Server.Patience = 50 * time.Millisecond
+	cut := make(chan any, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		defer func() { v := recover(); cut <- v; panic(http.ErrAbortHandler) }()
+		c.Handler.ServeHTTP(rw, r)
+	}))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /live HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if v := <-cut; v != http.ErrAbortHandler {
+		t.Errorf("the handler ended with %v", v)
+	}
+	if n := c.Server.LiveTaken(); n != 0 {
+		t.Errorf("%d places are still taken", n)
+	}
+}
+
+// TestLiveSaysThatItLives: what is silent has a comment now and then, more than one.
+func TestLiveSaysThatItLives(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/live", Get: silent, Live: true})
+	c.Server.Heartbeat = time.Millisecond
+	server := httptest.NewServer(c.Handler)
+	defer server.Close()
+	defer c.Server.EndLive()
+	r, err := http.Get(server.URL + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	said := make([]byte, 9)
+	if _, err := io.ReadFull(r.Body, said); err != nil || string(said) != ":\n\n:\n\n:\n\n" {
+		t.Errorf("it said %q, %v", said, err)
+	}
+}
+
+// TestLiveBeyondAnAddress is refused after a while, and others are not.
+func TestLiveBeyondAnAddress(t *testing.T) {
+	c := serve(t, 1, httpapi.Route{Path: "/live", Get: silent, Live: true})
+	var ip netip.Addr // that of everybody here
+	var leave func()
+	for range httpapi.MaxLive / 2 {
+		var err error
+		if leave, err = c.Server.OccupyLive(t.Context(), ip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Serve("/live").Failed(t, 503, "UNAVAILABLE")
+	other, err := c.Server.OccupyLive(t.Context(), netip.MustParseAddr("192.0.2.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	leave()
+	c.Server.EndLive() // so that the one that is let in ends
+	if r := c.Serve("/live"); r.Code != 200 {
+		t.Errorf("with a place free: %d %s", r.Code, r.Body)
+	}
+	if n := c.Server.LiveTaken(); n != httpapi.MaxLive/2-1 {
+		t.Errorf("%d places taken", n)
+	}
+}

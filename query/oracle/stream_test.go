@@ -1,0 +1,393 @@
+package oracle
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/events"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// told is an event of a stream.
+type told struct {
+	id, name string
+	data     any
+}
+
+// follower reads a stream.
+type follower struct {
+	t      *testing.T
+	body   *bufio.Scanner
+	cancel context.CancelFunc
+}
+
+func listen(t *testing.T, url, last string) *follower {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Last-Event-ID", last)
+	r.Header.Set("Accept-Encoding", "gzip")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	h := resp.Header
+	if resp.StatusCode != 200 || h.Get("Content-Type") != "text/event-stream; charset=utf-8" || h.Get("Content-Encoding") != "" || h.Get("X-Accel-Buffering") != "no" ||
+		h.Get("Cache-Control") != "no-store, no-transform" {
+		t.Fatalf("%d %v", resp.StatusCode, h)
+	}
+	body := bufio.NewScanner(resp.Body)
+	body.Buffer(nil, 1<<20)
+	return &follower{t, body, cancel}
+}
+
+// next is the next event; comments and what is not of events are passed over.
+func (f *follower) next() (e told, ok bool) {
+	f.t.Helper()
+	for f.body.Scan() {
+		name, value, _ := strings.Cut(f.body.Text(), ": ")
+		switch {
+		case name == "id":
+			e.id = value
+		case name == "event":
+			e.name = value
+		case name == "data":
+			if err := json.Unmarshal([]byte(value), &e.data); err != nil {
+				f.t.Fatalf("%v: %s", err, value)
+			}
+		case name == "" && e.name != "":
+			return e, true
+		}
+	}
+	return e, false
+}
+
+// storyOf is what a stream tells of a log, said by the log alone.
+func storyOf(l *readtest.Log, generation int32, keep func(readtest.Entry) bool) (out []told) {
+	vaults := At(l, l.Seq(), 1<<62).vaults // names are those of now
+	for _, e := range l.Entries {
+		if eventNames[e.Kind] != "" && (keep == nil || keep(e)) {
+			at := &Oracle{gone: map[uint64]uint64{}, vaults: vaults}
+			of := told{id: dec(e.Seq), name: eventNames[e.Kind]}
+			if e.Retracts != 0 {
+				at.gone = map[uint64]uint64{e.Retracts: e.Seq}
+				was := l.Entries[e.Retracts-1]
+				of.name, of.data = "retracted", at.event(was)
+			} else {
+				of.data = at.event(e)
+			}
+			if e.Boundary {
+				of.id = ""
+			}
+			out = append(out, of)
+		}
+		if e.Boundary {
+			unit := object{"seq": dec(e.Seq), "generation": generation, "blockNumber": nil, "timestamp": nil}
+			if e.Kind == readtest.Block && e.Retracts == 0 {
+				unit["blockNumber"], unit["timestamp"] = dec(e.Block), iso(e.At())
+			}
+			out = append(out, told{dec(e.Seq), "unit", unit})
+		}
+	}
+	return out
+}
+
+func sameTold(t *testing.T, got, want told) {
+	t.Helper()
+	same(t, "seq "+want.id, []any{got.id, got.name, got.data}, []any{want.id, want.name, want.data})
+}
+
+// streamed is a generation that streams are of, over a socket.
+func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Generation, string) {
+	t.Helper()
+	g := readtest.Building(t, localtest.ClickHouse(t))
+	g.WriteFacts(l)
+	g.WriteSpine(l)
+	c, url := streamOf(t, g)
+	return c, g, url
+}
+
+// streamOf is a server of a generation's stream.
+func streamOf(t *testing.T, g *readtest.Generation) (*readtest.Client, string) {
+	t.Helper()
+	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
+	server := httptest.NewUnstartedServer(c.Handler)
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 200*time.Millisecond, 200*time.Millisecond // which do not end a stream
+	server.Start()
+	t.Cleanup(func() { c.Server.EndLive(); server.Close() })
+	return c, server.URL + "/api/v1/stream"
+}
+
+// hears expects what is told next.
+func (f *follower) hears(wanted []told) {
+	f.t.Helper()
+	for _, want := range wanted {
+		got, ok := f.next()
+		if !ok {
+			f.t.Fatalf("the stream ended before %s: %v", want.id, f.body.Err())
+		}
+		sameTold(f.t, got, want)
+	}
+}
+
+// halves are a log up to the end of a unit in its middle, the whole of it, and how many
+// events the former tells.
+func halves() (first, whole *readtest.Log, middle int) {
+	whole = readtest.SmallChain()
+	half := whole.Seq() / 2
+	for !whole.Entries[half-1].Boundary {
+		half++
+	}
+	first = &readtest.Log{ChainID: whole.ChainID, Entries: whole.Entries[:half:half]}
+	return first, whole, len(storyOf(first, 0, nil))
+}
+
+// TestStreamOverASwitch: another generation is served in the midst of a stream, which goes
+// on in it where it was, and says so.
+func TestStreamOverASwitch(t *testing.T) {
+	first, whole, middle := halves()
+	c, g, url := streamed(t, first)
+	f := listen(t, url+"?after=0", "")
+	f.hears(storyOf(first, g.ID, nil))
+	next := readtest.Building(t, localtest.ClickHouse(t))
+	next.WriteFacts(whole)
+	next.WriteSpine(whole)
+	c.Watcher.Only(next.ID)
+	c.Look()
+	f.hears(storyOf(whole, next.ID, nil)[middle:])
+}
+
+// TestStreamOverARestart: a server that ends lets its streams end whole, and another one
+// goes on after the last id.
+func TestStreamOverARestart(t *testing.T) {
+	first, whole, middle := halves()
+	c, g, url := streamed(t, first)
+	f := listen(t, url+"?after=0", "")
+	story := storyOf(first, g.ID, nil)
+	f.hears(story)
+	c.Server.EndLive()
+	if got, ok := f.next(); ok || f.body.Err() != nil {
+		t.Fatalf("a server that ends says %v, %v", got, f.body.Err())
+	}
+	g.WriteFacts(whole)
+	g.WriteSpine(whole)
+	_, url = streamOf(t, g)
+	listen(t, url+"?after=0", story[len(story)-1].id).hears(storyOf(whole, g.ID, nil)[middle:])
+}
+
+// TestStreamThroughAProxy: what is told goes through a proxy at once, and is not packed
+// for a client that would take it so.
+func TestStreamThroughAProxy(t *testing.T) {
+	first, whole, middle := halves()
+	c, g, direct := streamed(t, first)
+	to, err := url.Parse(strings.TrimSuffix(direct, "/api/v1/stream"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+	t.Cleanup(func() { c.Server.EndLive(); proxy.Close() })
+	f := listen(t, proxy.URL+"/api/v1/stream?after=0", "")
+	f.hears(storyOf(first, g.ID, nil)) // before there is more
+	g.WriteFacts(whole)
+	g.WriteSpine(whole)
+	c.Look()
+	f.hears(storyOf(whole, g.ID, nil)[middle:])
+}
+
+// gate is a way to an engine that can be shut.
+type gate struct {
+	net.Listener
+	to      string
+	refused chan struct{} // has one when a connection was refused
+	mu      sync.Mutex
+	shut    bool
+	conns   []net.Conn
+}
+
+func (g *gate) set(shut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = shut
+	if shut {
+		for _, c := range g.conns {
+			c.Close()
+		}
+		g.conns = nil
+	}
+}
+
+func (g *gate) run() {
+	for {
+		in, err := g.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", g.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		g.mu.Lock()
+		if g.shut {
+			in.Close()
+			out.Close()
+			select {
+			case g.refused <- struct{}{}:
+			default:
+			}
+		} else {
+			g.conns = append(g.conns, in, out)
+			go func() { _, _ = io.Copy(in, out); in.Close() }()
+			go func() { _, _ = io.Copy(out, in); out.Close() }()
+		}
+		g.mu.Unlock()
+	}
+}
+
+// TestStreamWhileTheEngineIsAway: a stream stays open while there is nobody to ask, and
+// goes on when there is.
+func TestStreamWhileTheEngineIsAway(t *testing.T) {
+	l := readtest.SmallChain()
+	g := readtest.Building(t, localtest.ClickHouse(t))
+	g.WriteFacts(l)
+	g.WriteSpine(l)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	way := &gate{Listener: listener, to: g.Config.Addr, refused: make(chan struct{}, 1)}
+	go way.run()
+	t.Cleanup(func() { way.Close(); way.set(true) })
+	g.Config.Addr = listener.Addr().String()
+	_, url := streamOf(t, g)
+	way.set(true)
+	f := listen(t, url+"?after=0", "")
+	<-way.refused // it was asked for
+	way.set(false)
+	f.hears(storyOf(l, g.ID, nil))
+}
+
+// TestStreamTellsTheLog: through a history with reorganisations, a client that loses its
+// connection again and again hears each record once, in order, and all of each unit.
+func TestStreamTellsTheLog(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		random := rand.New(rand.NewPCG(seed, 4))
+		var whole []*readtest.Log
+		s := tell(seed, func(s *story) {
+			whole = append(whole, &readtest.Log{ChainID: s.ChainID, Entries: s.Entries[:len(s.Entries):len(s.Entries)]})
+		})
+		c, g, url := streamed(t, whole[0])
+		filters := map[string]func(readtest.Entry) bool{
+			"": nil, "&vault=" + readtest.VaultB.Hex(): inVault(readtest.VaultB), "&kind=NavUpdated,DepositAccepted": func(e readtest.Entry) bool { return e.Kind == readtest.Nav || e.Kind == readtest.Deposit },
+			"&user=" + readtest.Alice.Hex(): func(e readtest.Entry) bool {
+				return !e.Quarantined && e.User == readtest.Alice && e.Kind != readtest.Nav && e.Kind != readtest.Sweep && e.Kind != readtest.Settlement
+			},
+		}
+		type reader struct {
+			*follower
+			url, last string
+			heard     int
+			want      func(*readtest.Log) []told
+		}
+		var readers []*reader
+		for query, keep := range filters {
+			readers = append(readers, &reader{follower: listen(t, url+"?after=0"+query, ""), url: url + "?after=0" + query,
+				want: func(l *readtest.Log) []told { return storyOf(l, g.ID, keep) }})
+		}
+		for i, l := range whole {
+			if i > 0 {
+				l.Entries = s.Entries[:len(l.Entries)]
+				g.WriteFacts(l) // no stream asks derived tables
+				g.WriteSpine(l)
+				c.Look()
+			}
+			for _, r := range readers {
+				for _, want := range r.want(l)[r.heard:] {
+					got, ok := r.next()
+					if !ok {
+						t.Fatalf("seed %d: the stream ended after %s: %v", seed, r.last, r.body.Err())
+					}
+					sameTold(t, got, want)
+					r.heard++
+					if got.id != "" {
+						r.last = got.id
+						if random.IntN(20) == 0 {
+							r.cancel()
+							r.follower = listen(t, r.url, r.last)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStreamOfALongLog: one that begins far behind gets all of it, whatever its length.
+func TestStreamOfALongLog(t *testing.T) {
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(1))
+	for b := uint64(2); b <= 1500; b++ {
+		l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: int64(b), Block: b, Tx: readtest.Tx(1)}, readtest.BlockRecord(b))
+	}
+	_, g, url := streamed(t, l)
+	all := storyOf(l, g.ID, nil)
+	for _, after := range []int{0, 1, 777, 1023, 1024, 1025, 2975, 2999} {
+		f := listen(t, url, strconv.Itoa(after))
+		for _, want := range all {
+			if seq, _ := strconv.Atoi(want.id); seq <= after {
+				continue
+			}
+			got, ok := f.next()
+			if !ok {
+				t.Fatalf("after %d: the stream ended before %s", after, want.id)
+			}
+			if got.id != want.id || got.name != want.name {
+				t.Fatalf("after %d: got %v, should be %v", after, got, want)
+			}
+		}
+		f.cancel()
+	}
+}
+
+// TestStreamRefuses: what is not a seq, and filters that are not understood.
+func TestStreamRefuses(t *testing.T) {
+	a := serve(t, readtest.SmallChain())
+	c := readtest.Serve(t, a.gen, httpapi.Route{Path: "/api/v1/stream", Get: events.NewFeed().Stream, Live: true, FirstSync: true})
+	for _, last := range []string{"x", "-1", "+1", "1.0", "0x1", " ", "18446744073709551616", "9223372036854775808", strings.Repeat("9", 5000)} {
+		if last != " " {
+			c.Get("/api/v1/stream", "Last-Event-ID", last).Failed(t, 400, "INVALID_PARAMETER")
+		}
+		c.Get("/api/v1/stream?after="+strings.NewReplacer(" ", "%20", "+", "%2B").Replace(last)).Failed(t, 400, "INVALID_PARAMETER")
+	}
+	c.Get("/api/v1/stream?kind=Deposit").Failed(t, 400, "INVALID_PARAMETER")
+	c.Get("/api/v1/stream?vault=0x12").Failed(t, 400, "INVALID_ADDRESS")
+	c.Get("/api/v1/stream?user=0x12").Failed(t, 400, "INVALID_ADDRESS")
+	if r := c.Do("HEAD", "/api/v1/stream", nil); r.Code != 200 || r.Body.Len() > 0 {
+		t.Errorf("HEAD: %d %s", r.Code, r.Body)
+	}
+	c.Server.EndLive() // ends a stream as a whole
+	if got := fmt.Sprintf("%q", c.Get("/api/v1/stream?after=99999999").Body.String()); got != `"retry: 2000\n\n"` {
+		t.Errorf("a stream that ends says %s", got)
+	}
+}
