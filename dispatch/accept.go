@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +23,12 @@ import (
 
 // errMoved says that another dispatcher read the same records first.
 var errMoved = errors.New("another dispatcher moved the position")
+
+// byPosition is the one order in which positions are locked: PostgreSQL's own of a topic's id, and the partition, as
+// PositionsPassed has it.
+func byPosition(a, b parcel) int {
+	return cmp.Or(bytes.Compare(a.id[:], b.id[:]), cmp.Compare(a.partition, b.partition))
+}
 
 // arrival is a referral record that can become a delivery.
 type arrival struct {
@@ -53,13 +61,7 @@ type dead struct {
 // when the partner comes to be. accept gives errMoved, and has done nothing, when
 // another dispatcher was faster.
 func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
-	// One order for everybody, so that dispatchers cannot deadlock.
-	slices.SortFunc(parcels, func(a, b parcel) int {
-		if c := strings.Compare(a.topic, b.topic); c != 0 {
-			return c
-		}
-		return int(a.partition - b.partition)
-	})
+	slices.SortFunc(parcels, byPosition) // so that dispatchers cannot deadlock
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
 	arrivals, deads := d.open(parcels)

@@ -140,3 +140,33 @@ func TestFollowLogMovesNothing(t *testing.T) {
 		t.Errorf("a position was moved with the log before: %d, %v", n, err)
 	}
 }
+
+// Positions are locked in one order, by those who move them (accept) and by those who ask how far they are (adopt):
+// in two orders they would deadlock.
+func TestPositionsAreLockedInOneOrder(t *testing.T) {
+	f := newFixture(t)
+	var parcels []parcel
+	for i := range 40 { // the names in another order than the ids
+		p := parcel{topic: fmt.Sprintf("t%02d", i/2), id: uuid.New(), partition: int32(40 - i)}
+		if i%2 == 1 {
+			p.id = parcels[i-1].id
+		}
+		parcels = append(parcels, p)
+		f.exec("INSERT INTO position (topic_id, partition, topic, next_offset) VALUES ($1, $2, $3, 0)", p.id, p.partition, p.topic)
+	}
+	var ids []uuid.UUID
+	for _, p := range parcels {
+		ids = append(ids, p.id)
+	}
+	rows, err := f.queries.PositionsPassed(t.Context(), ids)
+	f.check(err)
+	slices.SortFunc(parcels, byPosition)
+	if len(rows) != len(parcels) {
+		t.Fatalf("%d positions of %d", len(rows), len(parcels))
+	}
+	for i, p := range parcels {
+		if rows[i].TopicID != p.id || rows[i].Partition != p.partition {
+			t.Fatalf("place %d: PostgreSQL locks partition %d of %s, and accept partition %d of %s", i, rows[i].Partition, rows[i].TopicID, p.partition, p.id)
+		}
+	}
+}

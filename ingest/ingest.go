@@ -22,8 +22,9 @@ import (
 // startTimeout bounds the first contact with Kafka.
 const startTimeout = 30 * time.Second
 
-// ErrFenced says that another ingest has taken over the chain.
-var ErrFenced = errors.New("another ingest writes this chain's log now: run exactly one per chain")
+// ErrFenced says that another ingest has taken over the chain. Who stands by waits its
+// turn again; with chain.standby 0 it is the end.
+var ErrFenced = errors.New("another ingest writes this chain's log now: set chain.standby above 0s in both for one to stand by, or run only one")
 
 // RefusedError says that the configuration, the chain and the log do not belong
 // together. Trying again does not help.

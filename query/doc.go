@@ -2,6 +2,7 @@
 // only ties its rooms together: New and Run, the configuration, and the routes.
 //
 //	httpapi      routes, parameters, errors, cache, gzip, streams: what endpoints have in common
+//	files        rows as CSV or Parquet
 //	access       who may ask, and how much (PostgreSQL)
 //	pin          which state an answer is about, and the questions about it (ClickHouse)
 //	vaults, series, users, deposits, withdrawals, settlement, partner, events, statements

@@ -92,13 +92,16 @@ func TestExplainByVault(t *testing.T) {
 	same(t, "of a user in any case", value(strings.ToLower(user), "/totalDeposited"), "170")
 	same(t, "to sweep", value("/api/v1/settlement/summary", "/"+vaultA.Hex()+"/depositsToSweep/totalAmount"), "280")
 	same(t, "of a queue", value("/api/v1/queues/deposits?vault="+lower, "/0/count"), "1")
+	same(t, "of a user in a vault", []any{value("/api/v1/vaults/"+vaultA.Hex()+"/users", "/"+strings.ToLower(alice.Hex())+"/totalDeposited"), value("/api/v1/vaults/"+lower+"/users", "/"+alice.Hex()+"/totalDeposited")}, []any{"100", "70"})
 	same(t, "of a partner", value("/api/v1/partner/stats", "/byVault/"+vaultA.Hex()+"/totalVolume"), "130")
 	for of, fields := range map[string][]string{
-		user:                          {"/holdings/deposits/2/_count", "/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate", "/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
-		"/api/v1/settlement/summary":  {"/2/depositsToSweep/count", "/" + vaultC.Hex() + "/withdrawalsToFund/count"},
-		"/api/v1/queues/deposits":     {"/2/count"},
-		"/api/v1/partner/stats":       {"/byVault/1/depositCount", "/byVault/" + vaultB.Hex() + "/depositCount"},
-		"/api/v1/vaults/" + user[14:]: {"/navPerShare", "/stats/userCount"},
+		user:                                                         {"/holdings/deposits/2/_count", "/holdings/deposits/" + vaultC.Hex() + "/_count", "/holdings/withdrawals/9/_sum/assetsEstimate", "/holdings/deposits/0x0000000000000000000000000000000000000000/_count"},
+		"/api/v1/settlement/summary":                                 {"/2/depositsToSweep/count", "/" + vaultC.Hex() + "/withdrawalsToFund/count"},
+		"/api/v1/queues/deposits":                                    {"/2/count"},
+		"/api/v1/partner/stats":                                      {"/byVault/1/depositCount", "/byVault/" + vaultB.Hex() + "/depositCount"},
+		"/api/v1/vaults/" + user[14:]:                                {"/navPerShare", "/stats/userCount"},
+		"/api/v1/vaults/" + user[14:] + "/users":                     {"/" + alice.Hex() + "/totalDeposited"},
+		"/api/v1/vaults/" + vaultB.Hex() + "/users":                  {"/" + carol.Hex() + "/totalDeposited", "/" + vaultA.Hex() + "/firstSeen"},
 		"/api/v1/queues/deposits?vault=" + vaultC.Hex():              {"/0/count"},
 		"/api/v1/queues/deposits?vault=" + vaultA.Hex():              {"/1/count", "/" + vaultB.Hex() + "/count"},
 		"/api/v1/users/0x0000000000000000000000000000000000000000":   {"/totalDeposited", "/holdings/deposits/0/_count"},
@@ -160,10 +163,13 @@ func TestExplainRefusesRubbish(t *testing.T) {
 		{user, "/~1totalDeposited", "field"},
 		{user, "/" + strings.Repeat("x/", 5000), "field"},
 		{"/api/v1/settlement/summary", "/{vault}/depositsToSweep/count", "field"},
+		{"/api/v1/vaults/" + vaultA.Hex() + "/users", "/0/totalDeposited", "field"},
+		{"/api/v1/vaults/" + vaultA.Hex() + "/users", "/totalDeposited", "field"},
+		{"/api/v1/vaults/" + vaultA.Hex() + "/users?sortBy=firstSeen", "/" + alice.Hex() + "/totalDeposited", "of"},
 		{"/api/v1/queues/withdrawals", "/total", "field"},
 	} {
 		code := "INVALID_PARAMETER"
-		if strings.Contains(c.of, "/users/0x12") || strings.Contains(c.of, "{") || strings.Contains(c.of, "%00") || strings.Contains(c.of, "#") || strings.Contains(c.of, "vault=x") {
+		if strings.Contains(c.of, "/users/0x12") || strings.Contains(c.of, "{") || strings.Contains(c.of, "%00") || strings.Contains(c.of, "#") || strings.Contains(c.of, "vault=x") || c.field == "/0/totalDeposited" {
 			code = "INVALID_ADDRESS"
 		}
 		details := w.get(explained(c.of, c.field)).Failed(t, 400, code).([]any)

@@ -40,6 +40,7 @@ func goldenCases() []goldenCase {
 		{name: "nav", path: "/api/v1/vaults/" + a + "/nav"},
 		{name: "vault_deposits", path: "/api/v1/vaults/" + a + "/deposits?pageSize=2"},
 		{name: "vault_withdrawals", path: "/api/v1/vaults/" + a + "/withdrawals?pageSize=2"},
+		{name: "vault_users", path: "/api/v1/vaults/" + a + "/users?sortBy=totalDeposited"},
 		{name: "vault_events", path: "/api/v1/vaults/" + a + "/events?pageSize=3"},
 		{name: "events", path: "/api/v1/events?kind=DepositAccepted,NavUpdated&pageSize=4"},
 		{name: "events_retracted", path: "/api/v1/events?tx=" + tx(13).Hex() + "&retracted=true"},

@@ -148,6 +148,7 @@ func TestValidation(t *testing.T) {
 	for path, wrong := range map[string][]string{
 		"/api/v1/vaults":                      {},
 		"/api/v1/vaults/" + a:                 {},
+		"/api/v1/vaults/" + a + "/users":      {"page=0", "pageSize=101", "sortBy=address", "sortOrder=up"},
 		"/api/v1/vaults/" + a + "/nav":        {"page=0", "pageSize=101", "from=x", "to=x"},
 		"/api/v1/users":                       {"page=x", "pageSize=0", "sortBy=address", "sortBy=FIRSTSEEN", "sortOrder=up", "sortOrder=DESC"},
 		"/api/v1/users/" + u:                  {},
@@ -185,7 +186,7 @@ func TestValidation(t *testing.T) {
 		"/api/v1/users/x/withdrawals", "/api/v1/users/%00", "/api/v1/users/a%2Fb", "/api/v1/vaults/0X" + a[2:]} {
 		w.get(path).Failed(t, 400, "INVALID_ADDRESS")
 	}
-	for _, path := range []string{"/api/v1/vaults/" + nobody.Hex(), "/api/v1/vaults/" + nobody.Hex() + "/nav", "/api/v1/users/" + nobody.Hex()} {
+	for _, path := range []string{"/api/v1/vaults/" + nobody.Hex(), "/api/v1/vaults/" + nobody.Hex() + "/nav", "/api/v1/vaults/" + nobody.Hex() + "/users", "/api/v1/users/" + nobody.Hex()} {
 		w.get(path).Failed(t, 404, "NOT_FOUND")
 	}
 	for _, path := range []string{"/api/v1/users/" + nobody.Hex() + "/deposits", "/api/v1/users/" + nobody.Hex() + "/withdrawals",

@@ -88,7 +88,7 @@ const native = (title) => (/=\s+([\d,]+) native units/.exec(title)?.[1] ?? title
 async function pages() {
   const vault = (await api("/api/v1/vaults")).data[0].address
   const user = (await api("/api/v1/users")).data[0].address
-  return { vaults: "/", vault: `/vault/${vault}`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", docs: "/docs" }
+  return { vaults: "/", vault: `/vault/${vault}`, "vault-users": `/vault/${vault}?view=users`, users: "/users", user: `/user/${user}`, events: "/events", compare: "/compare", status: "/status", partner: "/partner", docs: "/docs" }
 }
 
 for (const [look, options] of Object.entries({
@@ -142,6 +142,25 @@ test("users are sorted and paged as the API says, and back goes back", async () 
   await until("order by deposits", async () => (await shown()).join() === (await wanted(`sortBy=totalDeposited&sortOrder=${new URL(page.url()).searchParams.get("sortOrder") ?? "desc"}`)).join())
   await page.goBack()
   await until("first order again", async () => (await shown()).join() === (await wanted("sortBy=firstSeen&sortOrder=desc")).join())
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
+test("the users of a vault are those of the API, and what each did there opens its proof", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const vault = (await api("/api/v1/vaults")).data[0].address
+  const want = (await api(`/api/v1/vaults/${vault}/users?sortBy=totalDeposited&pageSize=50&asOfBlock=${block}`)).data
+  assert.ok(want.length > 0)
+  const { page, wrong, close } = await open(`/vault/${vault}?view=users&sortBy=totalDeposited&asOfBlock=${block}`)
+  const rows = page.getByRole("region", { name: "Users" }).locator("tbody tr")
+  await until("users of the vault", async () => (await rows.count()) === want.length)
+  assert.deepEqual(await rows.locator("a[href*='/user/']").evaluateAll((links) => links.map((link) => link.pathname.split("/").pop())), want.map((user) => user.address))
+  assert.deepEqual((await rows.first().locator("a.number").evaluateAll((links) => links.map((link) => link.title))).map(native), [want[0].totalDeposited, want[0].totalWithdrawn])
+  await rows.first().locator("a.number").first().click()
+  const drawer = page.getByRole("dialog")
+  await drawer.getByText(/last sum is the number/).waitFor()
+  assert.equal(native(await drawer.locator(".value [title]").first().getAttribute("title")), want[0].totalDeposited)
+  await page.screenshot({ path: `${process.env.SHOTS}/vault-users-proof.png` })
   assert.deepEqual(wrong, [])
   await close()
 })

@@ -11,12 +11,16 @@ type Number struct {
 	Value any    // as the answer shows it: a decimal or a time as text, a JSON number, nil
 }
 
+// ofMembers stands for the paths of the users of a vault.
+const ofMembers = "/vaults/*/users"
+
 // numberFields are those of an answer by the end of its path, or of what is before its last
-// part. A * stands for every place of a list.
+// part. A * stands for every place of a list, an @ for the same by the addresses in it.
 var numberFields = map[string][]string{
 	"/users/": {"/totalDeposited", "/totalWithdrawn", "/firstSeen", "/holdings/deposits/*/_sum/assetAmount", "/holdings/deposits/*/_count",
 		"/holdings/withdrawals/*/_sum/assetsEstimate", "/holdings/withdrawals/*/_count"},
 	"/vaults/": {"/navPerShare", "/totalAssets", "/totalSupply", "/stats/userCount", "/stats/pendingWithdrawals"},
+	ofMembers:  {"/@/totalDeposited", "/@/totalWithdrawn", "/@/firstSeen"},
 	"/settlement/summary": {"/*/depositsToSweep/count", "/*/depositsToSweep/totalAmount",
 		"/*/withdrawalsToFund/count", "/*/withdrawalsToFund/totalAmount"},
 	"/queues/deposits":    {"/*/count"},
@@ -30,6 +34,9 @@ func Explained(path string) bool { return fieldsOf(path) != nil }
 
 func fieldsOf(path string) []string {
 	path, _, _ = strings.Cut(strings.TrimPrefix(path, "/api/v1"), "?")
+	if strings.HasPrefix(path, "/vaults/") && strings.HasSuffix(path, "/users") {
+		return numberFields[ofMembers]
+	}
 	if fields, ok := numberFields[path]; ok || strings.Count(path, "/") != 2 {
 		return fields
 	}
@@ -54,11 +61,15 @@ func numbersAt(value any, before string, parts []string) (out []Number) {
 	if len(parts) == 0 {
 		return []Number{{strings.TrimSuffix(before, "/"), value}}
 	}
-	if parts[0] != "*" {
+	if parts[0] != "*" && parts[0] != "@" {
 		return numbersAt(value.(object)[parts[0]], before+parts[0]+"/", parts[1:])
 	}
 	for i, one := range value.([]any) {
-		out = append(out, numbersAt(one, before+fmt.Sprint(i)+"/", parts[1:])...)
+		place := fmt.Sprint(i)
+		if parts[0] == "@" {
+			place = one.(object)["address"].(string)
+		}
+		out = append(out, numbersAt(one, before+place+"/", parts[1:])...)
 	}
 	return out
 }

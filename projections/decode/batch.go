@@ -24,6 +24,19 @@ func (b Batch) All() iter.Seq[*Fact] {
 	}
 }
 
+// Effects gives what the facts do, one effect after the other, each with its fact.
+func (b Batch) Effects() iter.Seq2[*Fact, *Effect] {
+	return func(yield func(*Fact, *Effect) bool) {
+		for f := range b.All() {
+			for i := range f.Effects {
+				if !yield(f, &f.Effects[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Len is how many facts there are.
 func (b Batch) Len() (n int) {
 	for _, piece := range b {

@@ -1,7 +1,6 @@
 package decode
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -42,9 +41,17 @@ const (
 
 var errMangled = errors.New("it is not the protobuf of a record")
 
-// One reads a record of the log. The fact keeps the bytes of those that no
-// table says otherwise.
-func One(in chainlog.Raw) (f Fact, err error) {
+// reader reads records of the log, and has what is made once for many of them:
+// the effects of all, in one piece, and the topics of the log that is being read.
+type reader struct {
+	mapping Mapping
+	effects []Effect
+	topics  [maxTopics]common.Hash
+}
+
+// one reads a record. The fact keeps the bytes of those that no table says
+// otherwise.
+func (r *reader) one(in chainlog.Raw) (f Fact, err error) {
 	f = Fact{Seq: in.Seq, Boundary: in.Boundary, Offset: in.Offset, Sign: 1}
 	var body []byte
 	var kind protowire.Number
@@ -64,7 +71,7 @@ func One(in chainlog.Raw) (f Fact, err error) {
 	switch kind {
 	case recordLog:
 		f.Kind = LogKind
-		err = f.decodeLog(body)
+		err = r.log(&f, body)
 	case recordBlock:
 		f.Kind = BlockKind
 		err = fields(body, func(n protowire.Number, v uint64, b []byte) {
@@ -92,7 +99,7 @@ func One(in chainlog.Raw) (f Fact, err error) {
 	default:
 		err = errMangled
 	}
-	if f.Quarantined || f.Event == contracts.KindWithdrawalsSettled || f.Kind == VaultKind || f.Kind == DecisionKind {
+	if f.Quarantined || f.has(GroupPrice) || f.Kind == VaultKind || f.Kind == DecisionKind {
 		f.Raw = in.Value
 	}
 	return f, err
@@ -135,11 +142,10 @@ func fields(m []byte, see func(n protowire.Number, v uint64, b []byte)) error {
 // maxTopics is how many topics a log of the EVM can have.
 const maxTopics = 4
 
-// decodeLog reads a log. One that cannot be counted is quarantined: it has
-// lengths that no EVM gives, is not laid out like the event that it announces,
-// or names a number that the tables cannot hold.
-func (f *Fact) decodeLog(m []byte) error {
-	var topics [maxTopics][]byte
+// log reads a log. One that cannot be counted is quarantined: it has lengths that
+// no EVM gives, is not laid out like the event that it announces, names a number
+// that the tables cannot hold, or does what they cannot hold.
+func (r *reader) log(f *Fact, m []byte) error {
 	var data []byte
 	count, odd := 0, false
 	addressLength, txLength := 0, 0
@@ -148,11 +154,11 @@ func (f *Fact) decodeLog(m []byte) error {
 		case logAddress:
 			addressLength, f.Log.Vault = len(b), common.BytesToAddress(b)
 		case logTopics:
-			odd = odd || len(b) != common.HashLength
+			odd = odd || len(b) != common.HashLength || count == maxTopics
 			if count < maxTopics {
-				topics[count] = b
+				r.topics[count] = common.BytesToHash(b)
+				count++
 			}
-			count++
 		case logData:
 			data = b
 		case logBlock:
@@ -170,81 +176,24 @@ func (f *Fact) decodeLog(m []byte) error {
 	if err != nil {
 		return err
 	}
-	f.Event = contracts.KindUnknown
-	if count > 0 {
-		f.Event = contracts.KindOf(common.BytesToHash(topics[0]))
-	}
-	f.Named = f.Event
-	if f.Event == contracts.KindUnknown {
+	before := len(r.effects)
+	named, effects, ok := r.mapping(r.topics[:count], data, r.effects)
+	f.Named = named
+	if named == contracts.KindUnknown {
 		return nil
 	}
-	wanted, words := f.Event.Layout()
-	if odd || addressLength != common.AddressLength || txLength != common.HashLength ||
-		count != wanted || len(data) != 32*words || !f.arguments(topics[1:], data) {
-		f.Event, f.Quarantined, f.Args = contracts.KindUnknown, true, Args{}
+	made := effects[before:len(effects):len(effects)]
+	if odd || addressLength != common.AddressLength || txLength != common.HashLength || !ok || !held(made) {
+		f.Quarantined = true
+		return nil
 	}
+	r.effects, f.Effects = effects, made
 	return nil
 }
 
-// arguments reads what the tables show of an event whose lengths were checked;
-// false when a value does not fit its type or its column.
-func (f *Fact) arguments(topics [][]byte, data []byte) bool {
-	a, ok := &f.Args, true
-	id := func(w []byte) uint64 { v, fits := low(w, 8); ok = ok && fits; return v }
-	short := func(w []byte, n int) uint64 { v, fits := low(w, n); ok = ok && fits; return v }
-	address := func(w []byte) common.Address { ok = ok && empty(w[:12]); return common.Address(w[12:32]) }
-	sum := func(z *Amount, w []byte) { z.SetBytes32(w[:32]); ok = ok && z.BitLen() <= amountBits }
-	word := func(i int) []byte { return data[32*i : 32*i+32] }
-	var unseen Amount
-	switch f.Event {
-	case contracts.KindDepositAccepted:
-		a.ID, a.Owner, a.Partner = id(topics[0]), address(topics[1]), uint32(short(topics[2], 4))
-		a.Other = address(word(0))
-		sum(&a.Assets, word(1))
-		sum(&a.Shares, word(2))
-	case contracts.KindWithdrawalRequested:
-		a.ID, a.Owner, a.Partner = id(topics[0]), address(topics[1]), uint32(short(topics[2], 4))
-		a.Other = address(word(0))
-		sum(&a.Shares, word(1))
-		sum(&a.Assets, word(2))
-		a.Expires = short(word(3), 8)
-	case contracts.KindWithdrawalFunded:
-		a.ID, a.Owner = id(topics[0]), address(topics[1])
-		sum(&a.Shares, word(0))
-		sum(&a.Assets, word(1))
-	case contracts.KindWithdrawalClaimed:
-		a.ID, a.Owner, a.Other = id(topics[0]), address(topics[1]), address(topics[2])
-		sum(&a.Shares, word(0))
-		sum(&a.Assets, word(1))
-	case contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired:
-		a.ID, a.Owner = id(topics[0]), address(topics[1])
-		sum(&a.Shares, word(0))
-	case contracts.KindNavUpdated:
-		a.Other = address(topics[1])
-		sum(&a.Nav, word(0))
-		sum(&a.Assets, word(1))
-		sum(&a.Shares, word(2))
-	case contracts.KindDepositsSwept:
-		a.Other = address(topics[1])
-		a.ID, a.To = id(word(0)), id(word(1))
-		sum(&a.Assets, word(2))
-	case contracts.KindWithdrawalsSettled:
-		a.Other = address(topics[1])
-		sum(&a.Shares, word(1))
-		sum(&a.Assets, word(2))
-		sum(&unseen, word(3))
-	}
-	return ok
-}
-
-// low is the last n bytes of a word of 32, at most 8; ok says that the others are 0.
-func low(w []byte, n int) (v uint64, ok bool) {
-	return binary.BigEndian.Uint64(w[24:32]), empty(w[:32-n])
-}
-
-func empty(b []byte) bool {
-	for _, x := range b {
-		if x != 0 {
+func held(effects []Effect) bool {
+	for i := range effects {
+		if !effects[i].Kind.Held() {
 			return false
 		}
 	}
@@ -255,9 +204,10 @@ func empty(b []byte) bool {
 // *chainlog.CorruptError.
 func All(chainID uint64, in []chainlog.Raw) ([]Fact, error) {
 	out := make([]Fact, len(in))
+	r := reader{mapping: Reference, effects: make([]Effect, 0, len(in))}
 	for i := range in {
 		var err error
-		if out[i], err = One(in[i]); err != nil {
+		if out[i], err = r.one(in[i]); err != nil {
 			return nil, &chainlog.CorruptError{Topic: chainlog.LogTopic(chainID), Offset: in[i].Offset, Err: fmt.Errorf("seq %d: %w", in[i].Seq, err)}
 		}
 	}

@@ -63,8 +63,8 @@ func sameFact(r *event.Record, f *Fact) error {
 	if v := r.GetVault(); v != nil && (f.Log.Vault != common.BytesToAddress(v.GetAddress()) || f.Removed != v.GetRemoved()) {
 		return fmt.Errorf("vault %s, removed %t", f.Log.Vault, f.Removed)
 	}
-	if got, said := fmt.Sprint(f.Event, f.Args), fmt.Sprint(argsOf(e)); got != said {
-		return fmt.Errorf("arguments %s, want %s", got, said)
+	if got, said := fmt.Sprint(f.Effects), fmt.Sprint(effectsOf(e)); got != said {
+		return fmt.Errorf("effects %s, want %s", got, said)
 	}
 	return nil
 }
@@ -74,32 +74,35 @@ func amountOf(v *big.Int) (out Amount) {
 	return out
 }
 
-// argsOf puts an event's arguments where the fact has them.
-func argsOf(e contracts.Event) (k contracts.Kind, a Args) {
-	if e == nil {
-		return contracts.KindUnknown, a
-	}
+// effectsOf is what an event of the reference contracts does.
+func effectsOf(e contracts.Event) []Effect {
 	switch e := e.(type) {
 	case contracts.DepositAccepted:
-		a = Args{ID: e.DepositID.Uint64(), Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}
+		return []Effect{{Kind: Deposit, ID: e.DepositID.Uint64(), Owner: e.Owner, Other: e.Sender, Partner: e.PartnerID, Assets: amountOf(e.Assets), Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalRequested:
-		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Partner: e.PartnerID, Shares: amountOf(e.Shares), Assets: amountOf(e.AssetsEstimate), Expires: e.ExpiresAt}
+		return []Effect{{Kind: Requested, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Partner: e.PartnerID, Shares: amountOf(e.Shares), Assets: amountOf(e.AssetsEstimate), Expires: e.ExpiresAt}}
 	case contracts.WithdrawalFunded:
-		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}
+		return []Effect{{Kind: Funded, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalClaimed:
-		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}
+		return []Effect{{Kind: Claimed, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Other: e.Receiver, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalCancelled:
-		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}
+		return []Effect{{Kind: Cancelled, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.WithdrawalExpired:
-		a = Args{ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}
+		return []Effect{{Kind: Expired, ID: e.RequestIndex.Uint64(), Owner: e.Owner, Shares: amountOf(e.Shares)}}
 	case contracts.NavUpdated:
-		a = Args{Other: e.Updater, Nav: amountOf(e.NavPerShare), Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply)}
+		return []Effect{{Kind: NAV, Other: e.Updater, Nav: amountOf(e.NavPerShare), Assets: amountOf(e.TotalAssets), Shares: amountOf(e.TotalSupply)}}
 	case contracts.DepositsSwept:
-		a = Args{ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(), Other: e.Custodian, Assets: amountOf(e.Assets)}
+		return []Effect{{Kind: Sweep, ID: e.FromDepositID.Uint64(), To: e.ToDepositID.Uint64(), Other: e.Custodian, Assets: amountOf(e.Assets)}}
 	case contracts.WithdrawalsSettled:
-		a = Args{Other: e.Funder, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets)}
+		return []Effect{{Kind: GroupPrice, Other: e.Funder, Shares: amountOf(e.Shares), Assets: amountOf(e.Assets), Nav: amountOf(e.NavPerShare)}}
 	}
-	return e.Kind(), a
+	return nil
+}
+
+// one reads a record by the mapping of the reference contracts.
+func one(in chainlog.Raw) (Fact, error) {
+	r := reader{mapping: Reference}
+	return r.one(in)
 }
 
 // TestDecode: the decoder says what the libraries say, of random records and of
@@ -116,7 +119,7 @@ func TestDecode(t *testing.T) {
 			}
 			value, err := proto.Marshal(r)
 			must(t, err)
-			f, err := One(chainlog.Raw{Value: value})
+			f, err := one(chainlog.Raw{Value: value})
 			must(t, err)
 			if err := sameFact(r, &f); err != nil {
 				t.Fatalf("%v: %v", r, err)
@@ -129,7 +132,7 @@ func TestDecode(t *testing.T) {
 			value[rng.IntN(len(value))] ^= 1 << rng.IntN(8)
 			var changed event.Record
 			valid := proto.Unmarshal(value, &changed) == nil && changed.GetFact() != nil
-			f, err = One(chainlog.Raw{Value: value})
+			f, err = one(chainlog.Raw{Value: value})
 			switch {
 			case err != nil && valid:
 				t.Fatalf("%x is refused with %v", value, err)
@@ -233,7 +236,7 @@ func TestUnits(t *testing.T) {
 	for _, r := range s.Records {
 		value, err := proto.Marshal(r)
 		must(t, err)
-		f, err := One(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
+		f, err := one(chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
 		must(t, err)
 		facts = append(facts, f)
 	}
@@ -269,4 +272,104 @@ func TestUnits(t *testing.T) {
 	if _, some := unit.Keep(func(*Fact) bool { return false }); some {
 		t.Error("something is left of nothing")
 	}
+}
+
+// TestEffects: the closed set of effects has a name for each, those that the read
+// model holds are exactly those that the reference contracts have, and each of their
+// events has one.
+func TestEffects(t *testing.T) {
+	t.Parallel()
+	held := map[EffectKind]bool{}
+	for _, k := range contracts.Kinds() {
+		topics, words := k.Layout()
+		hashes := make([]common.Hash, topics)
+		hashes[0] = k.Topic()
+		named, effects, ok := Reference(hashes, make([]byte, 32*words), nil)
+		if named != k || !ok || len(effects) != 1 {
+			t.Fatalf("%s is %s and does %v, %t", k, named, effects, ok)
+		}
+		held[effects[0].Kind] = true
+	}
+	names := map[string]bool{}
+	for k := Deposit; k < effectCount; k++ {
+		if k.Held() != held[k] {
+			t.Errorf("%s is held: %t, and the reference contracts have it: %t", k, k.Held(), held[k])
+		}
+		names[k.String()] = true
+	}
+	if len(names) != 12 || names[""] {
+		t.Errorf("the effects are %v", names)
+	}
+	if EffectKind(99).String() != "effect 99" {
+		t.Error(EffectKind(99))
+	}
+}
+
+// TestAnotherMapping: a mapping of another protocol says several effects of one log,
+// and a log whose effect no table holds is quarantined, with all that it does.
+func TestAnotherMapping(t *testing.T) {
+	t.Parallel()
+	log := func(first byte) chainlog.Raw {
+		value, err := proto.Marshal(&event.Record{Fact: &event.Record_Log{Log: &event.Log{
+			Address: make([]byte, 20), Topics: [][]byte{bytes.Repeat([]byte{first}, 32)}, TxHash: make([]byte, 32)}}})
+		must(t, err)
+		return chainlog.Raw{Value: value}
+	}
+	r := reader{mapping: func(topics []common.Hash, _ []byte, some []Effect) (contracts.Kind, []Effect, bool) {
+		switch topics[0][0] {
+		case 1:
+			return contracts.KindDepositsSwept, append(some, Effect{Kind: NAV, To: 9}, Effect{Kind: Sweep, ID: 1, To: 2}), true
+		case 2:
+			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit}, Effect{Kind: Instant}), true
+		case 3:
+			return contracts.KindDepositAccepted, append(some, Effect{Kind: Deposit}), false
+		}
+		return contracts.KindUnknown, some, true
+	}}
+	var facts []Fact
+	for _, first := range []byte{1, 2, 3, 4, 1} {
+		f, err := r.one(log(first))
+		must(t, err)
+		facts = append(facts, f)
+	}
+	for i, want := range []struct {
+		effects     int
+		quarantined bool
+	}{{2, false}, {0, true}, {0, true}, {0, false}, {2, false}} {
+		if f := facts[i]; len(f.Effects) != want.effects || f.Quarantined != want.quarantined || (f.Raw != nil) != want.quarantined {
+			t.Errorf("log %d does %v, quarantined %t, kept %t; want %+v", i, f.Effects, f.Quarantined, f.Raw != nil, want)
+		}
+	}
+	var all []string
+	for f, e := range (Batch{facts[:2], facts[2:]}).Effects() {
+		all = append(all, fmt.Sprint(f.Named, " ", e.Kind, e.ID, e.To))
+	}
+	if want := []string{"DepositsSwept NAV 0 9", "DepositsSwept sweep 1 2", "DepositsSwept NAV 0 9", "DepositsSwept sweep 1 2"}; !slices.Equal(all, want) {
+		t.Errorf("the effects are %q, want %q", all, want)
+	}
+	for range (Batch{facts}).Effects() { // a reader may stop
+		break
+	}
+}
+
+// BenchmarkAll reads what a rebuild reads: histories that have every event.
+func BenchmarkAll(b *testing.B) {
+	rng := rand.New(rand.NewPCG(12, 2))
+	var in []chainlog.Raw
+	for range 20 {
+		for _, r := range histories.Random(rng, 31337, 40).Records {
+			value, err := proto.Marshal(r)
+			if err != nil {
+				b.Fatal(err)
+			}
+			in = append(in, chainlog.Raw{Seq: r.GetSeq(), Boundary: r.GetBoundary(), Value: value})
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := All(31337, in); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(in)), "ns/record")
 }

@@ -1,7 +1,10 @@
 // Package decode reads the bytes of the log: a record becomes a Fact, by a pure
 // function that knows nothing but the record.
 //
-//	bytes ──▶ log, block, vault or decision ──▶ of a log: its event and arguments, or quarantined
+//	bytes ──▶ log, block, vault or decision ──▶ of a log: its effects, or quarantined
+//
+// What a log does is said by a Mapping, in effects (EffectKind), of which facts and
+// derived tables are made: they know no event of any contract.
 //
 // What it says is what proto.Unmarshal and contracts.Decode say, which a test
 // holds it to. It has a decoder of its own since a rebuild reads every record
@@ -38,15 +41,15 @@ type Fact struct {
 	Boundary      bool
 	Sign          int8 // -1 where the record takes back another one, which it repeats
 	Kind          Kind
-	// Named is the event that the log says it is; Event is KindUnknown for what
-	// is no log, none of navlog's, or quarantined.
-	Named, Event contracts.Kind
-	Quarantined  bool
-	Removed      bool // of a vault record: the vault left the configuration
-	Log          Log
-	Hash         common.Hash // of the block
-	Args         Args
-	Raw          []byte // the record as the log has it, where the tables keep it
+	// Named is the event that the log says it is; KindUnknown for what is no log and
+	// for one that does nothing.
+	Named       contracts.Kind
+	Quarantined bool
+	Removed     bool // of a vault record: the vault left the configuration
+	Log         Log
+	Hash        common.Hash // of the block
+	Effects     []Effect    // what the log does; none of what is quarantined
+	Raw         []byte      // the record as the log has it, where the tables keep it
 }
 
 // Name is the Solidity event name, "Unknown", or "" of what is no log.
@@ -85,9 +88,21 @@ func (f *Fact) EventNumber() uint8 {
 	return 1 + uint8(f.Named)
 }
 
-// Withdrawal tells whether the fact is about a withdrawal request.
-func (f *Fact) Withdrawal() bool {
-	return f.Event >= contracts.KindWithdrawalRequested && f.Event <= contracts.KindWithdrawalExpired
+// Owner is whom the log is about; zero for none.
+func (f *Fact) Owner() (owner common.Address) {
+	if len(f.Effects) > 0 {
+		owner = f.Effects[0].Owner
+	}
+	return owner
+}
+
+func (f *Fact) has(kind EffectKind) bool {
+	for i := range f.Effects {
+		if f.Effects[i].Kind == kind {
+			return true
+		}
+	}
+	return false
 }
 
 // Log is where and when a log was emitted. A block record has Block and Time, a
@@ -98,19 +113,6 @@ type Log struct {
 	Time  uint32 // Unix seconds
 	Tx    common.Hash
 	Index uint32
-}
-
-// Args are what the tables show of an event's arguments. Amounts are in native units.
-type Args struct {
-	ID      uint64         // of the deposit or request; the first id of a sweep
-	To      uint64         // last id of a sweep
-	Owner   common.Address // user
-	Other   common.Address // sender of a deposit, receiver of a request
-	Partner uint32
-	Expires uint64 // Unix seconds, 0 for never
-	Assets  Amount // estimate of a request; total assets of a valuation
-	Shares  Amount // total supply of a valuation
-	Nav     Amount // per share, 18 decimals
 }
 
 // seconds fits a block time into a ts column: a chain that claims to live

@@ -8,7 +8,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -19,10 +18,11 @@ var (
 	alice = common.HexToAddress("0xb1")
 )
 
-func fact(event contracts.Kind, block uint64, id uint64, assets uint64) *decode.Fact {
-	f := &decode.Fact{Sign: 1, Event: event, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Args: decode.Args{ID: id, Owner: alice, Partner: 7}}
-	f.Args.Assets.SetUint64(assets)
-	return f
+// fact is a log with one effect.
+func fact(kind decode.EffectKind, block uint64, id uint64, assets uint64) *decode.Fact {
+	e := decode.Effect{Kind: kind, ID: id, Owner: alice, Partner: 7}
+	e.Assets.SetUint64(assets)
+	return &decode.Fact{Sign: 1, Log: decode.Log{Vault: vault, Block: block, Time: uint32(10 * block)}, Effects: []decode.Effect{e}}
 }
 
 func takenBack(f *decode.Fact) *decode.Fact {
@@ -35,27 +35,28 @@ func takenBack(f *decode.Fact) *decode.Fact {
 // block 1 on, and what is left of it at each block before.
 func TestFoldAndClipOfWithdrawals(t *testing.T) {
 	t.Parallel()
-	asked, funded, claimed, cancelled, expired := contracts.KindWithdrawalRequested, contracts.KindWithdrawalFunded, contracts.KindWithdrawalClaimed, contracts.KindWithdrawalCancelled, contracts.KindWithdrawalExpired
+	asked, funded, claimed, cancelled, expired := decode.Requested, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired
 	for name, c := range map[string]struct {
-		events     []contracts.Kind
+		events     []decode.EffectKind
 		want       [3]uint64 // requested, funded, closed; zeros for no request
 		impossible []int     // events that change nothing
 	}{
-		"asked for":                      {[]contracts.Kind{asked}, [3]uint64{1, never, never}, nil},
-		"funded and claimed":             {[]contracts.Kind{asked, funded, claimed}, [3]uint64{1, 2, 3}, nil},
-		"asked for twice":                {[]contracts.Kind{asked, asked, funded}, [3]uint64{1, 3, never}, []int{1}},
-		"funded twice":                   {[]contracts.Kind{asked, funded, funded}, [3]uint64{1, 2, never}, []int{2}},
-		"asked for again after its end":  {[]contracts.Kind{asked, cancelled, asked}, [3]uint64{1, never, 2}, []int{2}},
-		"funded after it expired":        {[]contracts.Kind{asked, expired, funded}, [3]uint64{1, never, 2}, []int{2}},
-		"claimed twice":                  {[]contracts.Kind{asked, claimed, claimed}, [3]uint64{1, never, 2}, []int{2}},
-		"over before it is asked for":    {[]contracts.Kind{claimed, funded, asked}, [3]uint64{3, never, never}, []int{0, 1}},
-		"never asked for":                {[]contracts.Kind{funded, expired}, [3]uint64{}, []int{0, 1}},
-		"cancelled although it is known": {[]contracts.Kind{asked, funded, cancelled}, [3]uint64{1, 2, 3}, nil},
+		"asked for":                      {[]decode.EffectKind{asked}, [3]uint64{1, never, never}, nil},
+		"funded and claimed":             {[]decode.EffectKind{asked, funded, claimed}, [3]uint64{1, 2, 3}, nil},
+		"asked for twice":                {[]decode.EffectKind{asked, asked, funded}, [3]uint64{1, 3, never}, []int{1}},
+		"funded twice":                   {[]decode.EffectKind{asked, funded, funded}, [3]uint64{1, 2, never}, []int{2}},
+		"asked for again after its end":  {[]decode.EffectKind{asked, cancelled, asked}, [3]uint64{1, never, 2}, []int{2}},
+		"funded after it expired":        {[]decode.EffectKind{asked, expired, funded}, [3]uint64{1, never, 2}, []int{2}},
+		"claimed twice":                  {[]decode.EffectKind{asked, claimed, claimed}, [3]uint64{1, never, 2}, []int{2}},
+		"over before it is asked for":    {[]decode.EffectKind{claimed, funded, asked}, [3]uint64{3, never, never}, []int{0, 1}},
+		"never asked for":                {[]decode.EffectKind{funded, expired}, [3]uint64{}, []int{0, 1}},
+		"cancelled although it is known": {[]decode.EffectKind{asked, funded, cancelled}, [3]uint64{1, 2, 3}, nil},
 	} {
-		fold := func(events []contracts.Kind) (got [3]uint64, ignored []int, state map[requestKey]*Withdrawal) {
+		fold := func(events []decode.EffectKind) (got [3]uint64, ignored []int, state map[requestKey]*Withdrawal) {
 			state = map[requestKey]*Withdrawal{}
 			for i, kind := range events {
-				if !foldWithdrawal(state, nil, fact(kind, uint64(i)+1, 5, 1)) {
+				f := fact(kind, uint64(i)+1, 5, 1)
+				if !foldWithdrawal(state, nil, f, &f.Effects[0]) {
 					ignored = append(ignored, i)
 				}
 			}
@@ -75,7 +76,8 @@ func TestFoldAndClipOfWithdrawals(t *testing.T) {
 		}
 	}
 	key := requestKey{vault, 5}
-	if foldWithdrawal(map[requestKey]*Withdrawal{}, map[requestKey]bool{key: true}, fact(asked, 9, 5, 1)) {
+	again := fact(asked, 9, 5, 1)
+	if foldWithdrawal(map[requestKey]*Withdrawal{}, map[requestKey]bool{key: true}, again, &again.Effects[0]) {
 		t.Error("a request whose row was over long ago is asked for again")
 	}
 }
@@ -107,14 +109,14 @@ func TestFoldAndClipOfUsers(t *testing.T) {
 			t.Errorf("%s: %+v is seen in block %d, deposited %d, withdrew %d; want %d, %d, %d", when, s, b, d, w, block, deposited, withdrawn)
 		}
 	}
-	claim, request, deposit := fact(contracts.KindWithdrawalClaimed, 1, 5, 3), fact(contracts.KindWithdrawalRequested, 2, 6, 90), fact(contracts.KindDepositAccepted, 3, 1, 50)
-	foldMember(state, claim)
+	claim, request, deposit := fact(decode.Claimed, 1, 5, 3), fact(decode.Requested, 2, 6, 90), fact(decode.Deposit, 3, 1, 50)
+	foldMember(state, claim, &claim.Effects[0])
 	wants("who only claimed", scope{}, never, 0, 3)
 	if rows := userRows(state); len(rows) != 1 {
 		t.Errorf("who only claimed is in the rows %v", rows)
 	}
-	foldMember(state, request)
-	foldMember(state, deposit)
+	foldMember(state, request, &request.Effects[0])
+	foldMember(state, deposit, &deposit.Effects[0])
 	wants("of all", scope{}, 2, 50, 3)
 	wants("of the vault", scope{vault: vault}, 2, 0, 0)
 	wants("of the partner", scope{partner: 7}, 3, 0, 0)
@@ -124,11 +126,11 @@ func TestFoldAndClipOfUsers(t *testing.T) {
 	clipMembers(state, 2)
 	wants("clipped at block 2", scope{}, 2, 50, 3)
 	wants("clipped at block 2", scope{partner: 7}, never, 0, 0)
-	foldMember(state, takenBack(deposit))
+	foldMember(state, takenBack(deposit), &deposit.Effects[0])
 	wants("the deposit taken back", scope{}, 2, 0, 3)
 	clipMembers(state, 0)
 	for _, f := range []*decode.Fact{request, claim} {
-		foldMember(state, takenBack(f))
+		foldMember(state, takenBack(f), &f.Effects[0])
 	}
 	wants("all taken back", scope{}, never, 0, 0)
 	if rows := userRows(state); len(rows) != 0 {
@@ -143,7 +145,8 @@ func TestFoldAndClipOfPartnerTotals(t *testing.T) {
 		rows := map[PartnerTotal]bool{}
 		newest := newestTotals(rows)
 		for _, b := range blocks {
-			foldPartnerTotal(rows, newest, fact(contracts.KindDepositAccepted, b, 1, 10))
+			f := fact(decode.Deposit, b, 1, 10)
+			foldPartnerTotal(rows, newest, f, &f.Effects[0])
 		}
 		return rows
 	}

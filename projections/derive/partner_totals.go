@@ -10,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -48,18 +47,18 @@ func PartnerTotals(ctx context.Context, conn driver.Conn, units []decode.Unit) (
 			now = clipPartnerTotals(now, units[i].Ancestor())
 			newest = newestTotals(now)
 		}
-		for f := range units[i].Facts.All() {
-			if f.Sign > 0 && viaPartner(f) {
-				foldPartnerTotal(now, newest, f)
+		for f, e := range units[i].Facts.Effects() {
+			if f.Sign > 0 && viaPartner(e) {
+				foldPartnerTotal(now, newest, f, e)
 			}
 		}
 	}
 	return between(old, now), nil
 }
 
-// viaPartner tells whether a fact is a deposit through a partner.
-func viaPartner(f *decode.Fact) bool {
-	return f.Event == contracts.KindDepositAccepted && f.Args.Partner > 0
+// viaPartner tells whether an effect is a deposit through a partner.
+func viaPartner(e *decode.Effect) bool {
+	return e.Kind == decode.Deposit && e.Partner > 0
 }
 
 // clipPartnerTotals takes back what was deposited above a block.
@@ -89,11 +88,11 @@ func newestTotals(rows map[PartnerTotal]bool) map[partnerVault]PartnerTotal {
 }
 
 // foldPartnerTotal takes the next deposit through a partner.
-func foldPartnerTotal(rows map[PartnerTotal]bool, newest map[partnerVault]PartnerTotal, f *decode.Fact) {
-	key := partnerVault{f.Args.Partner, f.Log.Vault}
+func foldPartnerTotal(rows map[PartnerTotal]bool, newest map[partnerVault]PartnerTotal, f *decode.Fact, e *decode.Effect) {
+	key := partnerVault{e.Partner, f.Log.Vault}
 	before, ok := newest[key]
 	after := PartnerTotal{Partner: key.partner, Vault: key.vault, FromBlock: f.Log.Block, UntilBlock: readmodel.Never, Deposits: before.Deposits + 1}
-	after.Volume.Add(&before.Volume, &f.Args.Assets)
+	after.Volume.Add(&before.Volume, &e.Assets)
 	if ok {
 		delete(rows, before)
 		if before.FromBlock < f.Log.Block {
@@ -110,9 +109,9 @@ func readPartnerTotals(ctx context.Context, conn driver.Conn, units []decode.Uni
 	keys := map[partnerVault]bool{}
 	var wanted [][]any
 	for i := range units {
-		for f := range units[i].Facts.All() {
-			key := partnerVault{f.Args.Partner, f.Log.Vault}
-			if viaPartner(f) && !keys[key] {
+		for f, e := range units[i].Facts.Effects() {
+			key := partnerVault{e.Partner, f.Log.Vault}
+			if viaPartner(e) && !keys[key] {
 				keys[key] = true
 				wanted = append(wanted, []any{key.partner, key.vault.Bytes()})
 			}

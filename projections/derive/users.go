@@ -10,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -68,26 +67,26 @@ func Users(ctx context.Context, conn driver.Conn, units []decode.Unit) (Differen
 		if units[i].Rewrites {
 			clipMembers(state, units[i].Ancestor())
 		}
-		for f := range units[i].Facts.All() {
-			foldMember(state, f)
+		for f, e := range units[i].Facts.Effects() {
+			foldMember(state, f, e)
 		}
 	}
 	return between(old, userRows(state)), nil
 }
 
-// scopes are those that a log concerns; seen tells whether it makes its owner a user.
-func scopes(f *decode.Fact) (out []scope, seen bool) {
-	switch f.Event {
-	case contracts.KindDepositAccepted:
-		out = []scope{{user: f.Args.Owner}, {vault: f.Log.Vault, user: f.Args.Owner}}
-		if f.Args.Partner > 0 {
-			out = append(out, scope{partner: f.Args.Partner, user: f.Args.Owner})
+// scopes are those that an effect concerns; seen tells whether it makes its owner a user.
+func scopes(f *decode.Fact, e *decode.Effect) (out []scope, seen bool) {
+	switch e.Kind {
+	case decode.Deposit:
+		out = []scope{{user: e.Owner}, {vault: f.Log.Vault, user: e.Owner}}
+		if e.Partner > 0 {
+			out = append(out, scope{partner: e.Partner, user: e.Owner})
 		}
 		return out, true
-	case contracts.KindWithdrawalRequested:
-		return []scope{{user: f.Args.Owner}, {vault: f.Log.Vault, user: f.Args.Owner}}, true
-	case contracts.KindWithdrawalClaimed:
-		return []scope{{user: f.Args.Owner}}, false
+	case decode.Requested:
+		return []scope{{user: e.Owner}, {vault: f.Log.Vault, user: e.Owner}}, true
+	case decode.Claimed:
+		return []scope{{user: e.Owner}}, false
 	}
 	return nil, false
 }
@@ -101,9 +100,9 @@ func clipMembers(state map[scope]*member, block uint64) {
 	}
 }
 
-// foldMember takes the next record.
-func foldMember(state map[scope]*member, f *decode.Fact) {
-	all, seen := scopes(f)
+// foldMember takes the next effect.
+func foldMember(state map[scope]*member, f *decode.Fact, e *decode.Effect) {
+	all, seen := scopes(f, e)
 	for _, s := range all {
 		m := state[s]
 		if m == nil {
@@ -114,25 +113,25 @@ func foldMember(state map[scope]*member, f *decode.Fact) {
 			m.firstBlock, m.firstTime = f.Log.Block, f.Log.Time
 		}
 		if s.all() {
-			m.add(f)
+			m.add(f.Sign, e)
 		}
 	}
 }
 
-// add moves the sums of somebody by a log, or by one that is taken back.
-func (m *member) add(f *decode.Fact) {
+// add moves the sums of somebody by an effect, or by one that is taken back.
+func (m *member) add(sign int8, e *decode.Effect) {
 	sum := &m.deposited
-	switch f.Event {
-	case contracts.KindDepositAccepted:
-	case contracts.KindWithdrawalClaimed:
+	switch e.Kind {
+	case decode.Deposit:
+	case decode.Claimed:
 		sum = &m.withdrawn
 	default:
 		return
 	}
-	if f.Sign > 0 {
-		sum.Add(sum, &f.Args.Assets)
+	if sign > 0 {
+		sum.Add(sum, &e.Assets)
 	} else {
-		sum.Sub(sum, &f.Args.Assets)
+		sum.Sub(sum, &e.Assets)
 	}
 }
 
@@ -166,8 +165,8 @@ func readMembers(ctx context.Context, conn driver.Conn, units []decode.Unit) (ma
 	var wanted [][]any
 	asked := map[scope]bool{}
 	for i := range units {
-		for f := range units[i].Facts.All() {
-			all, _ := scopes(f)
+		for f, e := range units[i].Facts.Effects() {
+			all, _ := scopes(f, e)
 			for _, s := range all {
 				if !asked[s] {
 					asked[s] = true

@@ -10,7 +10,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -29,8 +28,8 @@ type Withdrawal struct {
 	Expires                  uint64        // Unix seconds, 0 for never
 	RequestedBlock           uint64
 	RequestedLog             uint32
-	FundedBlock, ClosedBlock uint64         // readmodel.Never: not yet
-	ClosedBy                 contracts.Kind // 0: nothing yet
+	FundedBlock, ClosedBlock uint64            // readmodel.Never: not yet
+	ClosedBy                 decode.EffectKind // 0: nothing yet
 }
 
 type requestKey struct {
@@ -38,9 +37,9 @@ type requestKey struct {
 	index uint64
 }
 
-// ends are what the table calls the logs that end a request.
-var ends = map[string]contracts.Kind{
-	"claimed": contracts.KindWithdrawalClaimed, "cancelled": contracts.KindWithdrawalCancelled, "expired": contracts.KindWithdrawalExpired,
+// ends are what the table calls the effects that end a request.
+var ends = map[string]decode.EffectKind{
+	"claimed": decode.Claimed, "cancelled": decode.Cancelled, "expired": decode.Expired,
 }
 
 var (
@@ -71,8 +70,8 @@ func Withdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit, bef
 		if units[i].Rewrites {
 			clipWithdrawals(state, units[i].Ancestor())
 		}
-		for f := range units[i].Facts.All() {
-			if f.Sign > 0 && f.Withdrawal() && !foldWithdrawal(state, known, f) {
+		for f, e := range units[i].Facts.Effects() {
+			if f.Sign > 0 && e.Kind.Withdrawal() && !foldWithdrawal(state, known, f, e) {
 				ignored(f)
 			}
 		}
@@ -100,23 +99,23 @@ func clipWithdrawals(state map[requestKey]*Withdrawal, block uint64) {
 	}
 }
 
-// foldWithdrawal takes the next log of the chain, and says whether it changed anything.
-func foldWithdrawal(state map[requestKey]*Withdrawal, known map[requestKey]bool, f *decode.Fact) bool {
-	key := requestKey{f.Log.Vault, f.Args.ID}
+// foldWithdrawal takes the next effect, and says whether it changed anything.
+func foldWithdrawal(state map[requestKey]*Withdrawal, known map[requestKey]bool, f *decode.Fact, e *decode.Effect) bool {
+	key := requestKey{f.Log.Vault, e.ID}
 	w := state[key]
-	if f.Event == contracts.KindWithdrawalRequested {
+	if e.Kind == decode.Requested {
 		if w != nil || known[key] {
 			return false
 		}
-		state[key] = &Withdrawal{Vault: key.vault, Index: key.index, Owner: f.Args.Owner, Estimate: f.Args.Assets, Expires: f.Args.Expires,
+		state[key] = &Withdrawal{Vault: key.vault, Index: key.index, Owner: e.Owner, Estimate: e.Assets, Expires: e.Expires,
 			RequestedBlock: f.Log.Block, RequestedLog: f.Log.Index, FundedBlock: readmodel.Never, ClosedBlock: readmodel.Never}
 		return true
 	}
 	if w == nil || w.ClosedBlock != readmodel.Never {
 		return false
 	}
-	if f.Event != contracts.KindWithdrawalFunded {
-		w.ClosedBlock, w.ClosedBy = f.Log.Block, f.Event
+	if e.Kind != decode.Funded {
+		w.ClosedBlock, w.ClosedBy = f.Log.Block, e.Kind
 		return true
 	}
 	if w.FundedBlock != readmodel.Never {
@@ -132,9 +131,9 @@ func readWithdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit)
 	keys := map[requestKey]bool{}
 	var wanted [][]any
 	for i := range units {
-		for f := range units[i].Facts.All() {
-			key := requestKey{f.Log.Vault, f.Args.ID}
-			if f.Withdrawal() && !keys[key] {
+		for f, e := range units[i].Facts.Effects() {
+			key := requestKey{f.Log.Vault, e.ID}
+			if e.Kind.Withdrawal() && !keys[key] {
 				keys[key] = true
 				wanted = append(wanted, []any{key.vault.Bytes(), key.index})
 			}
@@ -168,9 +167,9 @@ func knownRequests(ctx context.Context, conn driver.Conn, units []decode.Unit, b
 	keys, known := map[requestKey]bool{}, map[requestKey]bool{}
 	var wanted [][]any
 	for i := range units {
-		for f := range units[i].Facts.All() {
-			key := requestKey{f.Log.Vault, f.Args.ID}
-			if f.Sign > 0 && f.Event == contracts.KindWithdrawalRequested && !keys[key] {
+		for f, e := range units[i].Facts.Effects() {
+			key := requestKey{f.Log.Vault, e.ID}
+			if f.Sign > 0 && e.Kind == decode.Requested && !keys[key] {
 				keys[key] = true
 				wanted = append(wanted, []any{key.vault.Bytes(), key.index})
 			}

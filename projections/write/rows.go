@@ -13,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/derive"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -154,66 +153,67 @@ func (r *rows) spine(f *decode.Fact, passed bool) {
 	r.bytes(f.Hash[:])
 	r.u32(f.Log.Time)
 	r.bytes(f.Log.Vault[:])
-	r.bytes(f.Args.Owner[:])
+	owner := f.Owner()
+	r.bytes(owner[:])
 	r.bytes(f.Log.Tx[:])
 	r.u32(f.Log.Index)
 	r.text(string(f.Raw))
 }
 
-func (r *rows) deposit(f *decode.Fact) {
+func (r *rows) deposit(f *decode.Fact, e *decode.Effect) {
 	r.fact(f)
 	r.bytes(f.Log.Vault[:])
-	r.u64(f.Args.ID)
-	r.bytes(f.Args.Owner[:])
-	r.bytes(f.Args.Other[:])
-	r.u32(f.Args.Partner)
-	r.amount(&f.Args.Assets)
-	r.amount(&f.Args.Shares)
+	r.u64(e.ID)
+	r.bytes(e.Owner[:])
+	r.bytes(e.Other[:])
+	r.u32(e.Partner)
+	r.amount(&e.Assets)
+	r.amount(&e.Shares)
 	r.where(&f.Log)
 }
 
-func (r *rows) withdrawalEvent(f *decode.Fact) {
-	receiver, partner, expires := f.Args.Other, f.Args.Partner, f.Args.Expires
-	if f.Event != contracts.KindWithdrawalRequested {
+func (r *rows) withdrawalEvent(f *decode.Fact, e *decode.Effect) {
+	receiver, partner, expires := e.Other, e.Partner, e.Expires
+	if e.Kind != decode.Requested {
 		receiver = common.Address{} // a claim's is not kept
 	}
 	r.fact(f)
 	r.bytes(f.Log.Vault[:])
-	r.u64(f.Args.ID)
-	r.u8(eventOfRequest(f.Event))
-	r.bytes(f.Args.Owner[:])
+	r.u64(e.ID)
+	r.u8(eventOfRequest(e.Kind))
+	r.bytes(e.Owner[:])
 	r.bytes(receiver[:])
 	r.u32(partner)
-	r.amount(&f.Args.Shares)
-	r.amount(&f.Args.Assets)
+	r.amount(&e.Shares)
+	r.amount(&e.Assets)
 	r.u64(expires)
 	r.where(&f.Log)
 }
 
-func (r *rows) nav(f *decode.Fact) {
+func (r *rows) nav(f *decode.Fact, e *decode.Effect) {
 	r.fact(f)
 	r.bytes(f.Log.Vault[:])
-	r.amount(&f.Args.Nav)
-	r.amount(&f.Args.Assets)
-	r.amount(&f.Args.Shares)
+	r.amount(&e.Nav)
+	r.amount(&e.Assets)
+	r.amount(&e.Shares)
 	r.where(&f.Log)
 }
 
-func (r *rows) sweep(f *decode.Fact) {
+func (r *rows) sweep(f *decode.Fact, e *decode.Effect) {
 	r.fact(f)
 	r.bytes(f.Log.Vault[:])
-	r.u64(f.Args.ID)
-	r.u64(f.Args.To)
-	r.amount(&f.Args.Assets)
+	r.u64(e.ID)
+	r.u64(e.To)
+	r.amount(&e.Assets)
 	r.where(&f.Log)
 }
 
 // eventOfRequest is the number that tables give to what happened to a request, 0 for nothing.
-func eventOfRequest(k contracts.Kind) uint8 {
+func eventOfRequest(k decode.EffectKind) uint8 {
 	if k == 0 {
 		return 0
 	}
-	return 1 + uint8(k-contracts.KindWithdrawalRequested)
+	return 1 + uint8(k-decode.Requested)
 }
 
 // withdrawal, user and partnerTotal add the rows of something in a derived table.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/derive"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -142,21 +141,28 @@ func (w *Writer) encode(batch decode.Batch, vaults map[common.Address]bool) *enc
 		if passed {
 			continue
 		}
-		switch {
-		case f.Event == contracts.KindDepositAccepted:
-			out.rows[readmodel.Deposits].deposit(f)
-		case f.Withdrawal():
-			out.rows[readmodel.WithdrawalEvents].withdrawalEvent(f)
-		case f.Event == contracts.KindNavUpdated:
-			out.rows[readmodel.Navs].nav(f)
-		case f.Event == contracts.KindDepositsSwept:
-			out.rows[readmodel.Sweeps].sweep(f)
-			if f.Sign > 0 && (f.Args.ID == 0 || f.Args.ID > f.Args.To) {
-				out.impossible = append(out.impossible, f.Name())
-			}
+		for i := range f.Effects {
+			out.add(f, &f.Effects[i])
 		}
 	}
 	return out
+}
+
+// add makes the row of what a log does, in the table that has such effects.
+func (e *encoded) add(f *decode.Fact, does *decode.Effect) {
+	switch does.Kind {
+	case decode.Deposit:
+		e.rows[readmodel.Deposits].deposit(f, does)
+	case decode.Requested, decode.Funded, decode.Claimed, decode.Cancelled, decode.Expired:
+		e.rows[readmodel.WithdrawalEvents].withdrawalEvent(f, does)
+	case decode.NAV:
+		e.rows[readmodel.Navs].nav(f, does)
+	case decode.Sweep:
+		e.rows[readmodel.Sweeps].sweep(f, does)
+		if f.Sign > 0 && (does.ID == 0 || does.ID > does.To) {
+			e.impossible = append(e.impossible, f.Name())
+		}
+	}
 }
 
 // passes tells whether a record is passed over: it is of a vault that the generation
@@ -358,8 +364,8 @@ func (w *Writer) insertAhead(ctx context.Context, e *encoded, units []decode.Uni
 func concerned(table string, units []decode.Unit) (out []decode.Unit) {
 	for _, u := range units {
 		concerned := u.Rewrites
-		for f := range u.Facts.All() {
-			concerned = concerned || concerns(table, f)
+		for _, e := range u.Facts.Effects() {
+			concerned = concerned || concerns(table, e)
 		}
 		if concerned {
 			out = append(out, u)
@@ -368,14 +374,14 @@ func concerned(table string, units []decode.Unit) (out []decode.Unit) {
 	return out
 }
 
-func concerns(table string, f *decode.Fact) bool {
+func concerns(table string, e *decode.Effect) bool {
 	switch table {
 	case readmodel.Withdrawals:
-		return f.Withdrawal()
+		return e.Kind.Withdrawal()
 	case readmodel.Users:
-		return f.Event == contracts.KindDepositAccepted || f.Event == contracts.KindWithdrawalRequested || f.Event == contracts.KindWithdrawalClaimed
+		return e.Kind == decode.Deposit || e.Kind == decode.Requested || e.Kind == decode.Claimed
 	case readmodel.PartnerTotals:
-		return f.Event == contracts.KindDepositAccepted && f.Args.Partner > 0
+		return e.Kind == decode.Deposit && e.Partner > 0
 	}
 	return false
 }

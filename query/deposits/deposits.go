@@ -13,6 +13,7 @@ import (
 	"context"
 	_ "embed"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -76,11 +77,18 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 		var anyVault common.Address
 		if vault != nil {
 			if _, known := p.Vault(*vault); !known {
+				if r.AsFile() {
+					return httpapi.Whole(ctx, r, p, columns, func(context.Context) ([]depositJSON, error) { return nil, nil })
+				}
 				return r.List([]depositJSON{}, page, 0), nil
 			}
 			anyVault = *vault
 		}
 		args := pin.Args{"user": user, "vault": anyVault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		before(args, nil)
+		if r.AsFile() {
+			return file(ctx, r, p, sqlUser, args)
+		}
 		var out []depositJSON
 		var total int64
 		err := pin.Together(
@@ -102,6 +110,10 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 			return nil, httpapi.NoSuchVault()
 		}
 		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
+		before(args, nil)
+		if r.AsFile() {
+			return file(ctx, r, p, sqlVault, args)
+		}
 		var out []depositJSON
 		var total int64
 		err := pin.Together(
@@ -120,6 +132,10 @@ func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		args := pin.Args{"partner": r.Partner.ID, "limit": uint64(page.Size), "offset": page.Offset()}
+		before(args, nil)
+		if r.AsFile() {
+			return file(ctx, r, p, sqlPartner, args)
+		}
 		var out []depositJSON
 		var total int64
 		err := pin.Together(
@@ -155,12 +171,17 @@ func countOfPartner(ctx context.Context, p *pin.Pin, args pin.Args) (int64, erro
 	return r.Total, nil
 }
 
-// list reads a page of deposits, and then the sweeps that reached them.
+// list reads a page of deposits.
 func list(ctx context.Context, p *pin.Pin, question string, args pin.Args) ([]depositJSON, error) {
 	rows, err := pin.Ask[deposit](ctx, p, question, args)
 	if err != nil {
 		return nil, err
 	}
+	return described(ctx, p, rows)
+}
+
+// described are some deposits with the sweeps that reached them.
+func described(ctx context.Context, p *pin.Pin, rows []deposit) ([]depositJSON, error) {
 	sweeps, err := sweepsOf(ctx, p, rows)
 	if err != nil {
 		return nil, err
@@ -191,6 +212,7 @@ func sweepsOf(ctx context.Context, p *pin.Pin, deposits []deposit) ([]sweep, err
 	for i, d := range deposits {
 		numbers[i] = d.Number
 	}
+	slices.Sort(numbers)
 	return pin.Ask[sweep](ctx, p, sqlSweeps, pin.Args{"ids": numbers})
 }
 

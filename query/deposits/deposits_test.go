@@ -35,7 +35,8 @@ func TestHeavyKeys(t *testing.T) {
 			ctx := clickhouse.Context(context.Background(), clickhouse.WithProgress(func(p *clickhouse.Progress) { read += p.Rows }),
 				clickhouse.WithSettings(clickhouse.Settings{"enable_analyzer": 0, "max_threads": 1}),
 				clickhouse.WithParameters(clickhouse.Parameters{"user": escaped(readtest.Alice[:]), "partner": "7", "vault": escaped(vault), "from": "0", "to": "2000000000",
-					"seq": fmt.Sprint(count), "block": fmt.Sprint(block), "limit": "20", "offset": "0"}))
+					"seq": fmt.Sprint(count), "block": fmt.Sprint(block), "limit": "20", "offset": "0",
+					"before_id": "18446744073709551615", "before_block": "18446744073709551615", "before_log": "4294967295"}))
 			var rows []deposit
 			if err := g.Conn.Select(ctx, &rows, question); err != nil {
 				t.Fatal(err)

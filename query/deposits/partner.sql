@@ -6,6 +6,7 @@ FROM (
   SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
   FROM deposits
   WHERE partner = {partner:UInt32} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND block <= {before_block:UInt64} AND (block < {before_block:UInt64} OR log_index < {before_log:UInt32})
   ORDER BY partner DESC, block DESC, log_index DESC, seq DESC
   LIMIT 1 BY block, log_index
 )

@@ -6,6 +6,7 @@ FROM (
   SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
   FROM deposits
   WHERE user = {user:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND block <= {before_block:UInt64} AND (block < {before_block:UInt64} OR log_index < {before_log:UInt32})
     AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
     AND ts >= {from:Int64} AND ts <= {to:Int64}
   ORDER BY user DESC, block DESC, log_index DESC, seq DESC

@@ -6,6 +6,8 @@ FROM (
   SELECT vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index, sign
   FROM deposits
   WHERE vault = {vault:FixedString(20)} AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND deposit_id <= {before_id:UInt64}
+    AND (deposit_id < {before_id:UInt64} OR block < {before_block:UInt64} OR block = {before_block:UInt64} AND log_index < {before_log:UInt32})
     AND ts >= {from:Int64} AND ts <= {to:Int64}
   ORDER BY vault DESC, deposit_id DESC, block DESC, log_index DESC, seq DESC
   LIMIT 1 BY deposit_id, block, log_index

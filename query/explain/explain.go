@@ -146,7 +146,7 @@ func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, p
 // is not there.
 func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner, retracted bool) (*logs, error) {
 	l := &logs{pin: p, number: &t.number, retracted: retracted, args: pin.Args{
-		"user": t.address, "vault": common.Address{}, "partner": uint32(0), "measure": string(t.number.measure),
+		"user": t.user(), "vault": common.Address{}, "partner": uint32(0), "measure": string(t.number.measure),
 		"unfunded": flag(t.number.unfunded), "retracted": flag(retracted)}}
 	if partner != nil {
 		l.args["partner"] = partner.ID
@@ -170,13 +170,21 @@ func (t *target) find(ctx context.Context, p *pin.Pin, partner *httpapi.Partner,
 			return nil, nil
 		}
 		l.args["vault"] = *t.filter
-	case t.number.of == ofVault:
+	case t.number.of == ofVault || t.number.of == ofMember:
 		if _, known := p.Vault(t.address); !known {
-			return nil, httpapi.NotFound("There is no such vault.")
+			return nil, httpapi.NoSuchVault()
 		}
 		l.args["vault"] = t.address
 	}
 	return l, nil
+}
+
+// user is whose number it is, where it is one's.
+func (t *target) user() common.Address {
+	if t.number.of == ofMember {
+		return t.member
+	}
+	return t.address
 }
 
 func flag(on bool) uint32 {
@@ -188,13 +196,18 @@ func flag(on bool) uint32 {
 
 // exists is an error where the answer that shows the number is 404.
 func (t *target) exists(ctx context.Context, p *pin.Pin) error {
-	if t.number.of != ofUser {
+	var vault common.Address
+	switch t.number.of {
+	case ofUser:
+	case ofMember:
+		vault = t.address
+	default:
 		return nil
 	}
 	type row struct {
 		Live int64 `ch:"live"`
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlUser, pin.Args{"user": t.address})
+	r, _, err := pin.AskOne[row](ctx, p, sqlUser, pin.Args{"user": t.user(), "vault": vault})
 	if err == nil && r.Live == 0 {
 		return httpapi.NotFound("There is no such user.")
 	}

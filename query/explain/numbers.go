@@ -64,12 +64,14 @@ type number struct {
 const (
 	anAddress = "{address}" // of the path
 	aVault    = "{vault}"   // of the pointer: a place in a list of vaults
+	aUser     = "{user}"    // of the pointer: an address in a list of users
 )
 
 // Paths of answers.
 const (
 	ofUser       = "/users/" + anAddress
 	ofVault      = "/vaults/" + anAddress
+	ofMember     = ofVault + "/users"
 	ofSettlement = "/settlement/summary"
 	ofDeposits   = "/queues/deposits"
 	ofRequests   = "/queues/withdrawals"
@@ -91,6 +93,10 @@ var numbers = []number{
 	{of: ofVault, field: "/totalSupply", logs: newestNav, operation: last, measure: supply},
 	{of: ofVault, field: "/stats/userCount", logs: usersOfVault, operation: count, measure: one},
 	{of: ofVault, field: "/stats/pendingWithdrawals", logs: requestsWaiting, operation: count, measure: one},
+
+	{of: ofMember, field: "/" + aUser + "/totalDeposited", logs: depositsOfUser, operation: sum, measure: assets},
+	{of: ofMember, field: "/" + aUser + "/totalWithdrawn", logs: claimsOfUser, operation: sum, measure: assets},
+	{of: ofMember, field: "/" + aUser + "/firstSeen", logs: firstOfUser, operation: last, measure: moment},
 
 	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/count", logs: depositsUnswept, operation: count, measure: one},
 	{of: ofSettlement, field: "/" + aVault + "/depositsToSweep/totalAmount", logs: depositsUnswept, operation: sum, measure: assets},

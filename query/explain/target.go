@@ -28,6 +28,7 @@ type target struct {
 	address common.Address  // in the path
 	filter  *common.Address // the answer's own vault
 	place   string          // in a list of vaults: an index or an address; empty: it is in none
+	member  common.Address  // in a list of users
 }
 
 // NeedsKey tells whether a request is about the numbers of a partner, for which the
@@ -56,11 +57,15 @@ func read(params *httpapi.Params) target {
 		params.Fault("field", "must be a JSON pointer to a number of that answer: "+strings.Join(fields, ", "))
 		return t
 	}
+	t.number = numbers[slices.IndexFunc(numbers, func(n number) bool { return root+n.of == of && n.field == field })]
+	if t.number.of == ofMember {
+		t.member = params.Address("field", variable)
+		return t
+	}
 	t.place = variable
 	if variable != "" && !isIndex(variable) && !httpapi.IsAddress(variable) {
 		params.Fault("field", aVault+" must be the index in the list, without leading zeros, or the address of the vault")
 	}
-	t.number = numbers[slices.IndexFunc(numbers, func(n number) bool { return root+n.of == of && n.field == field })]
 	return t
 }
 
@@ -114,7 +119,7 @@ func match(given string, patterns []string) (pattern, variable string, ok bool) 
 			continue
 		}
 		for i, part := range parts {
-			if wanted[i] == anAddress || wanted[i] == aVault {
+			if wanted[i] == anAddress || wanted[i] == aVault || wanted[i] == aUser {
 				variable, ok = part, ok && part != ""
 			} else {
 				ok = ok && part == wanted[i]

@@ -228,7 +228,8 @@ func (s *Server) make(r *Request, h Handler) (*finished, error) {
 	// the engine's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)
 	defer cancel()
-	r.Context, r.Params = ctx, newParams(r.HTTP.URL.RawQuery)
+	r.Context = ctx
+	r.readParams()
 	a, err := h(r)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type Params struct {
 	known      map[string]string // of those that the route has: as the client wrote them
 	faults     []Fault
 	badAddress bool
+	whole      int // so many rows of the list at once, as it is asked for as a file; 0: it is not
 }
 
 func newParams(rawQuery string) *Params {
@@ -114,6 +115,9 @@ func (p Page) Offset() uint64 { return uint64(p.Number-1) * uint64(p.Size) }
 
 // Page reads page and pageSize.
 func (p *Params) Page() Page {
+	if p.Place("page"); p.whole > 0 {
+		return Page{1, p.PageSize()}
+	}
 	number := p.Integer("page", 1, 1, math.MaxUint64, "must be an integer of at least 1")
 	size := uint64(p.PageSize())
 	if number > maxReach/size {
@@ -123,8 +127,22 @@ func (p *Params) Page() Page {
 	return Page{int(number), int(size)}
 }
 
-// PageSize reads pageSize alone, of a list whose pages have no numbers.
+// Place is a parameter that says which part of a list is asked for. A file has the whole.
+func (p *Params) Place(field string) string {
+	value := p.Get(field)
+	if p.whole > 0 && value != "" {
+		p.Fault(field, "must be left out: a file has the whole list")
+		return ""
+	}
+	return value
+}
+
+// PageSize reads pageSize alone, of a list whose pages have no numbers; of a file it is
+// how much of it is asked for at once.
 func (p *Params) PageSize() int {
+	if p.Place("pageSize"); p.whole > 0 {
+		return p.whole
+	}
 	return int(p.Integer("pageSize", DefaultPageSize, 1, MaxPageSize, "must be an integer from 1 to 100"))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -29,7 +30,11 @@ type Request struct {
 	vars     map[string]string // of the path
 	snapshot *pin.Snapshot     // nil: there is none yet
 	watcher  *pin.Watcher
-	partial  bool // may be answered out of the first generation while it is built
+	asFile   bool          // the list can be had as a file
+	format   files.Format  // of the file that is asked for; empty: of none
+	fileRows int           // of the list, asked for at once
+	work     time.Duration // how long one part of a file may take to make
+	partial  bool          // may be answered out of the first generation while it is built
 }
 
 // Partner is the partner whose key a request carries.

@@ -36,6 +36,8 @@ type Route struct {
 	Uncached bool
 	// Streamed answers may be long, and are sent while they are made.
 	Streamed bool
+	// AsFile answers are lists that can be had whole as CSV or Parquet: see Whole.
+	AsFile bool
 	// FirstSync answers are made of facts alone, and so are there while the first
 	// generation is being built.
 	FirstSync bool
@@ -76,19 +78,23 @@ type Server struct {
 	WriteTimeout   time.Duration // from the header of a request to the end of its answer
 	Patience       time.Duration // with a reader of a long answer that takes nothing
 
+	FileRows int // of a list, asked for at once for a file
+
 	cache   cache
 	slots   *places
 	streams *places // the long answers, which hold memory until the client has them
+	files   *places // the files, which last longest: none of the others waits for them
 	metrics metrics
 }
 
 // New makes a server that answers so many requests at once, a quarter more for partners,
 // and keeps so many bytes of finished answers. The other fields are to be set.
 func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
-	s := &Server{Now: time.Now, Patience: streamPatience, cache: cache{limit: cacheBytes}}
+	s := &Server{Now: time.Now, Patience: streamPatience, FileRows: fileRows, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
 	s.slots, s.streams = newPlaces(concurrency, forPartners(concurrency), refused), newPlaces(maxStreams, 0, refused)
+	s.files = newPlaces(maxFiles, forPartners(maxFiles), refused)
 	return s
 }
 
@@ -96,8 +102,11 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
 
 // Conns is how many questions are asked at once at most: of the requests that have a
-// slot each asks six, a long answer asks one, and a few are for the snapshot.
-func Conns(concurrency int) int { return 6*(concurrency+forPartners(concurrency)) + maxStreams + 8 }
+// slot and of the files each asks six, a long answer asks one, and a few are for the
+// snapshot.
+func Conns(concurrency int) int {
+	return 6*(concurrency+forPartners(concurrency)+maxFiles+forPartners(maxFiles)) + maxStreams + 8
+}
 
 // Handler answers every path.
 func (s *Server) Handler(routes []Route, probes []Probe, files []File) http.Handler {
@@ -175,10 +184,14 @@ func (e *Route) methods() []string {
 
 // header is what every answer of a route says.
 func (e *Route) header() http.Header {
-	if e.Partner {
-		return http.Header{"Cache-Control": {"private, no-cache"}, "Vary": {"Accept-Encoding, x-api-key"}}
+	varies := vary
+	if e.AsFile {
+		varies = varyByAccept
 	}
-	h := http.Header{"Cache-Control": {"public, no-cache"}, "Vary": {vary}}
+	if e.Partner {
+		return http.Header{"Cache-Control": {"private, no-cache"}, "Vary": {varies + ", x-api-key"}}
+	}
+	h := http.Header{"Cache-Control": {"public, no-cache"}, "Vary": {varies}}
 	allowAnyOrigin(h)
 	return h
 }
@@ -233,8 +246,11 @@ func (s *Server) serveAll(e Route) http.HandlerFunc {
 // limit, parameters, look-up.
 func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Handler) error {
 	r := s.request(w, hr)
-	r.partial = e.FirstSync
-	if e.Partner || e.Streamed { // the others wait for nothing but their turn, and for what make bounds
+	r.partial, r.asFile, r.work = e.FirstSync, e.AsFile, s.RequestTimeout
+	if e.AsFile {
+		r.format, r.fileRows = formatOf(hr), s.FileRows
+	}
+	if e.Partner || e.Streamed || r.format != "" { // the others wait for nothing but their turn, and for what make bounds
 		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
 		defer cancel()
 		r.Context = ctx
@@ -249,8 +265,10 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	var f *finished
 	var err error
 	switch {
+	case r.format != "":
+		return s.stream(w, r, h, s.files)
 	case e.Streamed:
-		return s.stream(w, r, h)
+		return s.stream(w, r, h, s.streams)
 	case e.Uncached || hr.Method == http.MethodPost:
 		f, err = s.make(r, h)
 	default:

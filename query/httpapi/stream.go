@@ -1,14 +1,17 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -25,10 +28,10 @@ const (
 // holds, and for all of it WriteTimeout, however the client spreads its reading.
 // An error after the first byte can only end the connection, which tells the
 // client that the answer is not whole.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler) error {
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places) error {
 	end := time.Now().Add(s.WriteTimeout)
-	r.Params = newParams(r.HTTP.URL.RawQuery)
-	release, err := s.streams.acquire(r.Context, r.holder())
+	r.readParams()
+	release, err := of.acquire(r.Context, r.holder())
 	if err != nil {
 		return err
 	}
@@ -41,11 +44,11 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler) error {
 	if unchanged(w, r.HTTP, tag) {
 		return nil
 	}
-	r.Header.Set("Content-Type", jsonKind)
+	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
 	defer cancel()
 	send := func(w io.Writer) error { return a.Stream(ctx, w) }
-	if acceptsGzip(r.HTTP.Header) {
+	if acceptsGzip(r.HTTP.Header) && r.format != files.Parquet { // which is compressed by itself
 		plain := send
 		send = func(w io.Writer) error { return zipped(w, plain) }
 		tag += gzipSuffix
@@ -65,11 +68,11 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler) error {
 }
 
 // stateTag names an answer by what it is made of, for its bytes are not known before
-// they are sent.
+// they are sent. Two partners may ask by one address, and are two.
 func (r *Request) stateTag() string {
 	h := r.Header
 	sum := sha256.Sum256([]byte(strings.Join([]string{readmodel.Schema(), h.Get(headerGeneration), h.Get(headerSeq), h.Get(headerBlock),
-		r.HTTP.URL.EscapedPath(), r.Params.values.Encode()}, " ")))
+		r.HTTP.URL.EscapedPath(), r.Params.values.Encode(), string(r.format), Decimal(uint64(r.holder().partner))}, " ")))
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -82,11 +85,17 @@ type patientWriter struct {
 	end      time.Time
 }
 
-func (w patientWriter) Write(b []byte) (int, error) {
-	deadline := time.Now().Add(w.patience)
-	if w.end.Before(deadline) {
-		deadline = w.end
+func (w patientWriter) Write(b []byte) (written int, err error) {
+	for piece := range slices.Chunk(b, StreamChunk) {
+		deadline := time.Now().Add(w.patience)
+		if w.end.Before(deadline) {
+			deadline = w.end
+		}
+		_ = w.control.SetWriteDeadline(deadline) // a recorder of a test has none
+		n, err := w.ResponseWriter.Write(piece)
+		if written += n; err != nil {
+			return written, err
+		}
 	}
-	_ = w.control.SetWriteDeadline(deadline) // a recorder of a test has none
-	return w.ResponseWriter.Write(b)
+	return written, nil
 }

@@ -27,14 +27,15 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults", Get: vaults.List, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 	{Path: "/api/v1/vaults/{address}/nav", Get: vaults.Navs, FirstSync: true},
-	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault},
+	{Path: "/api/v1/vaults/{address}/deposits", Get: deposits.OfVault, AsFile: true},
 	{Path: "/api/v1/vaults/{address}/withdrawals", Get: withdrawals.OfVault},
+	{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault},
 	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, FirstSync: true},
 	{Path: "/api/v1/events", Get: events.List, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault},
 	{Path: "/api/v1/users", Get: users.List},
 	{Path: "/api/v1/users/{address}", Get: users.Detail},
-	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser},
+	{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser, AsFile: true},
 	{Path: "/api/v1/users/{address}/withdrawals", Get: withdrawals.OfUser},
 	{Path: "/api/v1/queues/withdrawals", Get: withdrawals.Queue},
 	{Path: "/api/v1/queues/deposits", Get: deposits.Queue, Streamed: true},
@@ -43,7 +44,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, FirstSync: true},
 	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, FirstSync: true},
 	{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
-	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, Uncached: true},
+	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true, Uncached: true},
 	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router, readtest.ChainID), Uncached: true},
 }
 
@@ -102,6 +103,11 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		check("/api/v1/users?pageSize=100&sortOrder=desc&sortBy="+field, o.users(field, true))
 		check("/api/v1/users?pageSize=100&sortOrder=asc&sortBy="+field, o.users(field, false))
+		for _, v := range o.vaults {
+			path := "/api/v1/vaults/" + v.address.Hex() + "/users?pageSize=100&sortBy=" + field
+			check(path+"&sortOrder=desc", o.usersIn(v.address, field, true))
+			check(path+"&sortOrder=asc", o.usersIn(v.address, field, false))
+		}
 	}
 	for _, u := range people {
 		a.compareUser(o, u, pinned)

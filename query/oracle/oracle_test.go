@@ -336,6 +336,18 @@ func (o *Oracle) settlement() []any {
 	return out
 }
 
+// usersIn are the users of a vault with what they did there.
+func (o *Oracle) usersIn(vault common.Address, field string, descending bool) []any {
+	there := *o
+	there.live = nil
+	for _, e := range o.live {
+		if e.Fact.Vault == vault {
+			there.live = append(there.live, e)
+		}
+	}
+	return there.users(field, descending)
+}
+
 // users are sorted by the block of the first deposit or request, or by what they
 // deposited or withdrew; ties go by address, in the direction of the sort.
 func (o *Oracle) users(field string, descending bool) []any {

@@ -89,6 +89,7 @@ func TestEveryPage(t *testing.T) {
 		for _, field := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 			for _, order := range []string{"asc", "desc"} {
 				a.walk(withQuery("/api/v1/users?sortBy="+field+"&sortOrder="+order, pinned), 7, o.users(field, order == "desc"))
+				a.walk(withQuery("/api/v1/vaults/"+readtest.VaultB.Hex()+"/users?sortBy="+field+"&sortOrder="+order, pinned), 7, o.usersIn(readtest.VaultB, field, order == "desc"))
 			}
 		}
 		a.walk(withQuery("/api/v1/queues/withdrawals", pinned), 7, o.withStatus("queued", nil, false))

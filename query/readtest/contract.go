@@ -29,7 +29,9 @@ type Contract struct {
 
 // TheContract is the one of the program.
 var TheContract = sync.OnceValue(func() *Contract {
-	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
+	for _, kind := range []string{"text/html", "text/csv", "application/vnd.apache.parquet"} {
+		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
+	}
 	doc, err := openapi3.NewLoader().LoadFromData(openapi.YAML())
 	if err != nil {
 		panic(err)

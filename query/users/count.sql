@@ -2,7 +2,7 @@
 -- much as the users if their rows were searched for it.
 SELECT sum(sign) AS total, count() AS rows, toUInt64(0) AS cursor, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
 FROM users
-WHERE list = {list:String} AND first_block <= {block:UInt64}
+WHERE list = {list:String} AND vault = {vault:FixedString(20)} AND partner = 0 AND first_block <= {block:UInt64}
 UNION ALL
 SELECT toInt64(0), toUInt64(0), max(seq), max((fence_seq, fence_block, fence_before))
 FROM users

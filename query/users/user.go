@@ -67,7 +67,7 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 		var deposits map[common.Address]deposited
 		var withdrawals map[common.Address]withdrawn
 		err := pin.Together(
-			func() error { return addFirstSeen(ctx, p, u) },
+			func() error { return addFirstSeen(ctx, p, u, allVaults) },
 			func() (err error) { deposits, err = depositsOf(ctx, p, address); return },
 			func() (err error) { withdrawals, err = withdrawalsOf(ctx, p, address); return },
 		)

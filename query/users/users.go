@@ -1,7 +1,7 @@
-// Package users answers who the users are: a list in one of three orders, and what one
-// of them has in each vault.
+// Package users answers who the users are, of all vaults or of one: a list in one of three
+// orders, and what one of them has in each vault.
 //
-// # The list
+// # The lists
 //
 // By first seen, and by totals at the newest block, the list is rows in the order in
 // which they are asked for, so that a page is read where it lies (pin.WholePage).
@@ -10,6 +10,10 @@
 // the page. The lists by totals carry all that they show and know the newest block
 // alone: the answer is held back where they are of a later one than the pin (see
 // pin.Pin.SeeCursor). At a past block everybody's totals are added up.
+//
+// The users of a vault are those who deposited into it or asked it for a withdrawal, and
+// what is shown of them is what they did there. The table knows who they are and keeps
+// them in no order, so everybody of the vault is added up, at the newest block too.
 package users
 
 import (
@@ -18,6 +22,8 @@ import (
 	_ "embed"
 	"math/big"
 	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
@@ -31,10 +37,10 @@ var (
 	sqlPageDesc string
 	//go:embed count.sql
 	sqlCount string
-	//go:embed past_asc.sql
-	sqlPastAsc string
-	//go:embed past_desc.sql
-	sqlPastDesc string
+	//go:embed added_asc.sql
+	sqlAddedAsc string
+	//go:embed added_desc.sql
+	sqlAddedDesc string
 	//go:embed deposited.sql
 	sqlDeposited string
 	//go:embed withdrawn.sql
@@ -70,44 +76,81 @@ const firstSeen = "firstSeen"
 
 var lists = map[string]string{firstSeen: "first", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"}
 
+// member is the list of who the users are, which is in no order.
+const member = "member"
+
+// allVaults stands for no vault in particular, in the table and in the questions.
+var allVaults common.Address
+
+// order is that of a list.
+type order struct {
+	by         string // as a client names it
+	descending bool
+	page       httpapi.Page
+}
+
+func newOrder(params *httpapi.Params) order {
+	return order{
+		page: params.Page(), by: params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn"),
+		descending: params.OneOf("sortOrder", "desc", "asc", "desc") == "desc",
+	}
+}
+
 // List is a page of the users.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
-	page := r.Params.Page()
-	by := r.Params.OneOf("sortBy", firstSeen, firstSeen, "totalDeposited", "totalWithdrawn")
-	descending := r.Params.OneOf("sortOrder", "desc", "asc", "desc") == "desc"
+	o := newOrder(r.Params)
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		var users []user
 		var total int64
 		var err error
-		if by != firstSeen && p.AsOf {
-			users, total, err = pastPageOf(ctx, p, lists[by], descending, page)
+		if o.by != firstSeen && p.AsOf {
+			users, total, err = o.addedUp(ctx, p, allVaults)
 		} else {
-			users, total, err = pageOf(ctx, p, lists[by], descending, page)
+			users, total, err = o.pageOf(ctx, p)
 		}
 		if err != nil {
 			return nil, err
 		}
-		out := make([]userJSON, len(users))
-		for i := range users {
-			out[i] = users[i].json()
-		}
-		return r.List(out, page, total), nil
+		return o.answer(r, users, total), nil
 	})
 }
 
+// OfVault is a page of the users of a vault.
+func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
+	address, o := r.PathAddress(), newOrder(r.Params)
+	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+		if _, ok := p.Vault(address); !ok {
+			return nil, httpapi.NoSuchVault()
+		}
+		users, total, err := o.addedUp(ctx, p, address)
+		if err != nil {
+			return nil, err
+		}
+		return o.answer(r, users, total), nil
+	})
+}
+
+func (o order) answer(r *httpapi.Request, users []user, total int64) *httpapi.Answer {
+	out := make([]userJSON, len(users))
+	for i := range users {
+		out[i] = users[i].json()
+	}
+	return r.List(out, o.page, total)
+}
+
 // pageOf reads a page out of a list of the table, and how many users it has.
-func pageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
-	err = pin.WholePage(page.Offset()+uint64(page.Size),
+func (o order) pageOf(ctx context.Context, p *pin.Pin) (users []user, total int64, err error) {
+	err = pin.WholePage(o.page.Offset()+uint64(o.page.Size),
 		func(most uint64) (whole bool, err error) {
-			users, err = readPage(ctx, p, list, descending, page, most)
-			return len(users) > page.Size, err
+			users, err = o.readPage(ctx, p, most)
+			return len(users) > o.page.Size, err
 		},
 		func() (rows uint64, err error) {
-			n, err := count(ctx, p, list)
+			n, err := count(ctx, p, lists[o.by], allVaults)
 			total = n.Total
 			return n.Rows, err
 		})
-	return users[:min(len(users), page.Size)], total, err
+	return users[:min(len(users), o.page.Size)], total, err
 }
 
 // counted is how many users a list has, and how many rows say so.
@@ -117,8 +160,8 @@ type counted struct {
 	cursor
 }
 
-func count(ctx context.Context, p *pin.Pin, list string) (n counted, err error) {
-	rows, err := pin.Ask[counted](ctx, p, sqlCount, pin.Args{"list": list})
+func count(ctx context.Context, p *pin.Pin, list string, vault common.Address) (n counted, err error) {
+	rows, err := pin.Ask[counted](ctx, p, sqlCount, pin.Args{"list": list, "vault": vault})
 	for _, r := range rows {
 		r.see(p, list)
 		n.Total, n.Rows = n.Total+r.Total, n.Rows+r.Rows
@@ -136,7 +179,7 @@ type cursor struct {
 // of the past.
 func (c *cursor) see(p *pin.Pin, list string) {
 	fence := readmodel.FenceOf(c.Fence)
-	if list == lists[firstSeen] {
+	if list == lists[firstSeen] || list == member {
 		p.See(fence)
 	} else {
 		p.SeeCursor(c.Seq, fence)
@@ -145,18 +188,19 @@ func (c *cursor) see(p *pin.Pin, list string) {
 
 // readPage reads the users of a page and one more, out of the first so many rows of a
 // list, with all that is shown of them.
-func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page, most uint64) ([]user, error) {
+func (o order) readPage(ctx context.Context, p *pin.Pin, most uint64) ([]user, error) {
 	type row struct {
 		user
 		cursor
 		IsCursor uint8 `ch:"is_cursor"`
 	}
-	rows, err := pin.Ask[row](ctx, p, directed(descending, sqlPageDesc, sqlPageAsc),
-		pin.Args{"list": list, "most": most, "limit": uint64(page.Size) + 1, "offset": page.Offset()})
+	list := lists[o.by]
+	rows, err := pin.Ask[row](ctx, p, directed(o.descending, sqlPageDesc, sqlPageAsc),
+		pin.Args{"list": list, "most": most, "limit": uint64(o.page.Size) + 1, "offset": o.page.Offset()})
 	if err != nil {
 		return nil, err
 	}
-	users := make([]user, 0, page.Size+1)
+	users := make([]user, 0, o.page.Size+1)
 	for _, r := range rows {
 		if r.IsCursor == 1 {
 			r.see(p, list)
@@ -164,8 +208,8 @@ func readPage(ctx context.Context, p *pin.Pin, list string, descending bool, pag
 			users = append(users, r.user)
 		}
 	}
-	if list == lists[firstSeen] {
-		err = addTotals(ctx, p, users)
+	if o.by == firstSeen {
+		err = addTotals(ctx, p, users, allVaults)
 	}
 	return users, err
 }
@@ -177,35 +221,35 @@ func directed(descending bool, desc, asc string) string {
 	return asc
 }
 
-// pastPageOf adds up what everybody deposited or withdrew up to a past block, and
-// reads a page of that.
-func pastPageOf(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) (users []user, total int64, err error) {
+// addedUp adds up what everybody of a vault did up to a block, and reads a page of that.
+func (o order) addedUp(ctx context.Context, p *pin.Pin, vault common.Address) (users []user, total int64, err error) {
 	var n counted
 	err = pin.Together(
-		func() (err error) { users, err = readPastPage(ctx, p, list, descending, page); return },
-		func() (err error) { n, err = count(ctx, p, lists[firstSeen]); return },
+		func() (err error) { users, err = o.readAddedUp(ctx, p, vault); return },
+		func() (err error) { n, err = count(ctx, p, member, vault); return },
 	)
 	if err != nil {
 		return nil, 0, err
 	}
 	err = pin.Together(
-		func() error { return addTotals(ctx, p, users) },
-		func() error { return addFirstSeen(ctx, p, users) },
+		func() error { return addTotals(ctx, p, users, vault) },
+		func() error { return addFirstSeen(ctx, p, users, vault) },
 	)
 	return users, n.Total, err
 }
 
-func readPastPage(ctx context.Context, p *pin.Pin, list string, descending bool, page httpapi.Page) ([]user, error) {
+func (o order) readAddedUp(ctx context.Context, p *pin.Pin, vault common.Address) ([]user, error) {
 	type row struct {
 		User     string   `ch:"user"`
 		Fence    []uint64 `ch:"fence"`
 		IsCursor uint8    `ch:"is_cursor"`
 	}
-	rows, err := pin.Ask[row](ctx, p, directed(descending, sqlPastDesc, sqlPastAsc), pin.Args{"list": list, "limit": uint64(page.Size), "offset": page.Offset()})
+	rows, err := pin.Ask[row](ctx, p, directed(o.descending, sqlAddedDesc, sqlAddedAsc),
+		pin.Args{"list": lists[o.by], "vault": vault, "limit": uint64(o.page.Size), "offset": o.page.Offset()})
 	if err != nil {
 		return nil, err
 	}
-	users := make([]user, 0, page.Size)
+	users := make([]user, 0, o.page.Size)
 	for _, r := range rows {
 		if r.IsCursor == 1 {
 			p.See(readmodel.FenceOf(r.Fence))
@@ -216,15 +260,15 @@ func readPastPage(ctx context.Context, p *pin.Pin, list string, descending bool,
 	return users, nil
 }
 
-// addTotals fills in what users deposited and withdrew.
-func addTotals(ctx context.Context, p *pin.Pin, users []user) error {
+// addTotals fills in what users deposited and withdrew, in a vault or in all.
+func addTotals(ctx context.Context, p *pin.Pin, users []user, vault common.Address) error {
 	if len(users) == 0 {
 		return nil
 	}
 	var deposited, withdrawn map[string]*big.Int
 	err := pin.Together(
-		func() (err error) { deposited, err = amounts(ctx, p, sqlDeposited, users); return },
-		func() (err error) { withdrawn, err = amounts(ctx, p, sqlWithdrawn, users); return },
+		func() (err error) { deposited, err = amounts(ctx, p, sqlDeposited, users, vault); return },
+		func() (err error) { withdrawn, err = amounts(ctx, p, sqlWithdrawn, users, vault); return },
 	)
 	for i := range users {
 		u := &users[i]
@@ -234,12 +278,12 @@ func addTotals(ctx context.Context, p *pin.Pin, users []user) error {
 }
 
 // amounts asks for an amount of each of some users, where they have one.
-func amounts(ctx context.Context, p *pin.Pin, question string, users []user) (map[string]*big.Int, error) {
+func amounts(ctx context.Context, p *pin.Pin, question string, users []user, vault common.Address) (map[string]*big.Int, error) {
 	type row struct {
 		User   string   `ch:"user"`
 		Amount *big.Int `ch:"amount"`
 	}
-	rows, err := pin.Ask[row](ctx, p, ofUsers(question, users), nil)
+	rows, err := pin.Ask[row](ctx, p, ofUsers(question, users), pin.Args{"vault": vault})
 	out := make(map[string]*big.Int, len(rows))
 	for _, r := range rows {
 		out[r.User] = r.Amount
@@ -247,8 +291,8 @@ func amounts(ctx context.Context, p *pin.Pin, question string, users []user) (ma
 	return out, err
 }
 
-// addFirstSeen fills in when users were first seen.
-func addFirstSeen(ctx context.Context, p *pin.Pin, users []user) error {
+// addFirstSeen fills in when users were first seen, in a vault or in any.
+func addFirstSeen(ctx context.Context, p *pin.Pin, users []user, vault common.Address) error {
 	type row struct {
 		User     string   `ch:"user"`
 		Time     int64    `ch:"first_ts"`
@@ -258,7 +302,7 @@ func addFirstSeen(ctx context.Context, p *pin.Pin, users []user) error {
 	if len(users) == 0 {
 		return nil
 	}
-	rows, err := pin.Ask[row](ctx, p, ofUsers(sqlFirstSeen, users), nil)
+	rows, err := pin.Ask[row](ctx, p, ofUsers(sqlFirstSeen, users), pin.Args{"vault": vault})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,7 +19,9 @@ import (
 const writing = 150 * time.Millisecond
 
 // witness makes PostgreSQL note when a partner changes hands, whoever does it, and when a
-// success is committed: a deferred trigger is the last that a transaction does.
+// success is committed: a deferred trigger is the last that a transaction does. The fence
+// is what tells hands apart: a dispatcher that could not renew, and takes a partner again
+// that nobody took meanwhile, has lost what it had not recorded like any other.
 const witness = `
 CREATE TABLE chaos_recorded (event_id uuid PRIMARY KEY, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_recorded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -28,7 +31,7 @@ CREATE CONSTRAINT TRIGGER chaos_recorded AFTER UPDATE ON delivery DEFERRABLE INI
 CREATE TABLE chaos_handover (partner_id bigint NOT NULL, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_handover() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 	INSERT INTO chaos_handover VALUES (NEW.partner_id, clock_timestamp()); RETURN NULL; END $$;
-CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.owner <> NEW.owner) EXECUTE FUNCTION chaos_handover()`
+CREATE TRIGGER chaos_handover AFTER UPDATE ON lease FOR EACH ROW WHEN (OLD.fence <> NEW.fence) EXECUTE FUNCTION chaos_handover()`
 
 type window struct{ from, to time.Time }
 
@@ -167,4 +170,29 @@ func (l *ledger) excuses(s story) (n int) {
 		}
 	}
 	return n
+}
+
+// repeats says when what came more than once to a partner came and was recorded, and when the partner changed hands.
+func (l *ledger) repeats(partner uint32, stories map[uuid.UUID]story) string {
+	const clock = "15:04:05.000"
+	var out strings.Builder
+	for id, s := range stories {
+		if s.referral.Partner != partner || extra(map[uuid.UUID]story{id: s})[partner] == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "\n  event %s came", id)
+		for _, p := range s.posts {
+			fmt.Fprintf(&out, " %s (refused: %t)", p.at.UTC().Format(clock), p.refused)
+		}
+		if at, done := l.recorded[id]; done {
+			fmt.Fprintf(&out, ", recorded %s", at.UTC().Format(clock))
+		}
+	}
+	for _, w := range l.handovers[partner] {
+		fmt.Fprintf(&out, "\n  changed hands %s", w.from.UTC().Format(clock))
+	}
+	for _, t := range l.thefts {
+		fmt.Fprintf(&out, "\n  was stolen %s to %s", t.from.UTC().Format(clock), t.to.UTC().Format(clock))
+	}
+	return out.String()
 }

@@ -33,11 +33,11 @@
 // POST that was answered; one that is killed loses its partners when the lease
 // runs out, and so does one that could not renew while PostgreSQL was down. So B
 // counts the POSTs that were not refused, that had arrived when the lease of their
-// partner got another owner, and whose event was recorded as delivered only after
+// partner was taken anew, and whose event was recorded as delivered only after
 // it, and of each such change no more than a dispatcher can have under way to one
 // partner. None of the three comes from the dispatcher's own account of what it had
 // under way: the receiver notes the arrivals, a trigger on the lease notes each
-// new owner (ledger.go), and the record is the one that keeps the event from being
+// new fence (ledger.go), and the record is the one that keeps the event from being
 // sent again.
 //
 // A lease that is stolen is harder, and happens in this program only: the old

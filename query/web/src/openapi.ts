@@ -123,6 +123,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/vaults/{address}/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The users of a vault, and what they did there */
+        get: operations["listVaultUsers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/vaults/{address}/events": {
         parameters: {
             query?: never;
@@ -293,6 +310,7 @@ export interface paths {
          *     |---|---|
          *     | `/users/{address}` | `/totalDeposited`, `/totalWithdrawn`, `/firstSeen`, `/holdings/deposits/{vault}/_sum/assetAmount`, `/holdings/deposits/{vault}/_count`, `/holdings/withdrawals/{vault}/_sum/assetsEstimate`, `/holdings/withdrawals/{vault}/_count` |
          *     | `/vaults/{address}` | `/navPerShare`, `/totalAssets`, `/totalSupply`, `/stats/userCount`, `/stats/pendingWithdrawals` |
+         *     | `/vaults/{address}/users` | `/{user}/totalDeposited`, `/{user}/totalWithdrawn`, `/{user}/firstSeen`, with the user's address |
          *     | `/settlement/summary` | `/{vault}/depositsToSweep/count`, `/{vault}/depositsToSweep/totalAmount`, `/{vault}/withdrawalsToFund/count`, `/{vault}/withdrawalsToFund/totalAmount` |
          *     | `/queues/deposits` (`?vault=`) | `/{vault}/count` |
          *     | `/queues/withdrawals` (`?vault=`) | `/meta/total` |
@@ -707,6 +725,19 @@ export interface webhooks {
 }
 export interface components {
     schemas: {
+        /**
+         * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`), in RFC 4180 and UTF-8. The columns are the
+         *     fields of the JSON and have its text; null is an empty field, an empty text `""`. `vaultName` has an apostrophe before it
+         *     where a spreadsheet would take it for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
+         *     the stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot tell, it is 400.
+         */
+        CsvFile: string;
+        /**
+         * Format: binary
+         * @description The same columns as CSV, `vaultName` as it is. Amounts are strings, for they have up to 256 bits; times are TIMESTAMP
+         *     (milliseconds, UTC), `blockNumber` is UINT_64, `logIndex` and `partnerId` are INT_64. A file that was cut off has no footer, and no reader takes it.
+         */
+        ParquetFile: string;
         SeriesAnswer: {
             /** @constant */
             ok: true;
@@ -831,6 +862,13 @@ export interface components {
             logIndex: components["schemas"]["LogIndex"];
         };
         User: {
+            address: components["schemas"]["Address"];
+            firstSeen: components["schemas"]["Time"];
+            totalDeposited: components["schemas"]["Decimal"];
+            totalWithdrawn: components["schemas"]["Decimal"];
+        };
+        /** @description A user of a vault, with what it did in that vault alone. */
+        VaultUser: {
             address: components["schemas"]["Address"];
             firstSeen: components["schemas"]["Time"];
             totalDeposited: components["schemas"]["Decimal"];
@@ -1170,6 +1208,12 @@ export interface components {
             ok: true;
             data: components["schemas"]["ChainEvent"][];
             meta: components["schemas"]["CursorMeta"];
+        };
+        VaultUserListAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["VaultUser"][];
+            meta: components["schemas"]["PaginationMeta"];
         };
         UserListAnswer: {
             /** @constant */
@@ -1894,6 +1938,11 @@ export interface components {
          */
         EventId: string;
         /**
+         * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+         * @example json
+         */
+        Format: "json" | "csv" | "parquet";
+        /**
          * @description Number of the page. page x pageSize must not be above 100000.
          * @example 1
          */
@@ -2035,6 +2084,8 @@ export interface components {
     };
     requestBodies: never;
     headers: {
+        /** @description A name for the file, with chain and block; absent where the answer is JSON. */
+        FileName: string;
         /** @description Names this request in the logs. */
         RequestId: string;
         /** @description The newest block that the answer is made of. */
@@ -2051,6 +2102,8 @@ export interface components {
         CacheControl: "public, no-cache" | "private, no-cache" | "no-store";
         /** @description The pages first, prev, next and last (RFC 8288). */
         Link: string;
+        /** @description As `Link`; absent where the answer is a file. */
+        LinkOfPage: string;
         /** @description The limit: name, requests, and the window in seconds (IETF draft). Absent where no limit is on. */
         RateLimitPolicy: string;
         /** @description What is left of it in this window, which begins with the first request, and the seconds until it ends. */
@@ -2076,9 +2129,9 @@ export interface components {
         /** @description The pages first, prev, next and last (RFC 8288); on lists. */
         LinkKnown: string;
         /** @description The request headers that the answer depends on. */
-        Vary: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key";
+        Vary: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key" | "Accept, Accept-Encoding, x-api-key";
         /** @description The request headers that the answer depends on. */
-        VaryKnown: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key";
+        VaryKnown: "Accept-Encoding" | "Accept, Accept-Encoding" | "Accept-Encoding, x-api-key" | "Accept, Accept-Encoding, x-api-key";
         /** @description The type of the answer is the one that it names. */
         NoSniff: "nosniff";
         /** @description Any web page may read this. */
@@ -2415,6 +2468,11 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The first time that counts, included: RFC 3339, a date (UTC), Unix seconds (up to 10 digits) or Unix milliseconds (13 digits). Must not be after `to`.
                  * @example 2023-11-14
                  */
@@ -2462,8 +2520,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2477,6 +2536,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2565,6 +2626,94 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WithdrawalListAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidAddressOrParameter"];
+            404: components["responses"]["NotFound"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listVaultUsers: {
+        parameters: {
+            query?: {
+                /**
+                 * @description Number of the page. page x pageSize must not be above 100000.
+                 * @example 1
+                 */
+                page?: components["parameters"]["Page"];
+                /**
+                 * @description Entries on a page.
+                 * @example 20
+                 */
+                pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description What the users are ordered by.
+                 * @example totalDeposited
+                 */
+                sortBy?: components["parameters"]["SortBy"];
+                /**
+                 * @description The direction of the order.
+                 * @example desc
+                 */
+                sortOrder?: components["parameters"]["SortOrder"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path: {
+                /**
+                 * @description Address of a vault.
+                 * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
+                 */
+                address: components["parameters"]["VaultAddress"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the users who deposited into the vault or asked it for a withdrawal; equal ones by address. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    Link: components["headers"]["Link"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VaultUserListAnswer"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -2951,6 +3100,11 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description Only what belongs to this vault; nothing for an unknown one.
                  * @example 0xa1A1a1A1A1A1A1A1A1a1a1a1a1A1A1A1A1A1a1a1
                  */
@@ -3003,8 +3157,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -3018,6 +3173,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3970,6 +4127,11 @@ export interface operations {
                  */
                 pageSize?: components["parameters"]["PageSize"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -4001,8 +4163,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -4014,6 +4177,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DepositListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];

@@ -9,6 +9,7 @@ import { Deposits, Withdrawals } from "../components/lists"
 import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
+import { Users } from "../components/users"
 import { Yield, useYields } from "../components/yields"
 import { group } from "../format"
 import { here, usePlace } from "../router"
@@ -65,6 +66,7 @@ const views: [name: string, title: string, view: (props: ViewProps) => Component
   ["queue", "What waits", (props) => <><ToSweep {...props} /><Queue {...props} /></>],
   ["deposits", "Deposits", (props) => <DepositList {...props} />],
   ["withdrawals", "Withdrawals", (props) => <WithdrawalList {...props} />],
+  ["users", "Users", (props) => <UserList {...props} />],
   ["events", "Events", (props) => <EventList {...props} />],
   ["navs", "NAV updates", (props) => <NavList {...props} />],
 ]
@@ -76,7 +78,7 @@ function Views(props: ViewProps) {
     <>
       <nav class="tabs" aria-label="Of this vault">
         {views.map(([other, text]) => (
-          <a key={other} href={here(place, { view: other === "queue" ? null : other, page: null, before: null })} aria-current={other === name ? "true" : undefined}>
+          <a key={other} href={here(place, { view: other === "queue" ? null : other, page: null, before: null, sortBy: null, sortOrder: null })} aria-current={other === name ? "true" : undefined}>
             {text}
           </a>
         ))}
@@ -184,6 +186,21 @@ function WithdrawalList({ vault, path }: ViewProps) {
       <Shown asked={asked}>
         {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /></>)}
       </Shown>
+    </>
+  )
+}
+
+function UserList({ vault, path }: ViewProps) {
+  return (
+    <>
+      <h2>Users</h2>
+      <Users
+        path={`${path}/users`}
+        unit={inAsset(vault.asset)}
+        source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
+        nobody="Nobody has deposited into this vault yet. A user is here from the first deposit or withdrawal request on."
+      />
+      <p class="faint">What they did in this vault. All that a user did is on the user&rsquo;s own page.</p>
     </>
   )
 }

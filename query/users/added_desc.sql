@@ -1,18 +1,21 @@
--- A page of the users by what they deposited or withdrew up to a past block: everybody is added up. The first part has
--- those who deposited and withdrew nothing yet. One more row has the fence of the table.
+-- A page of the users of a vault, or of all at a past block (vault is zero), by when they were first seen there or by what
+-- they deposited or withdrew: everybody is added up. The first part has who they are. One more row has the fence of the
+-- table.
 SELECT user, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence, 0 AS is_cursor
 FROM (
-  SELECT user, sign AS seen, toInt256(0) AS amount
+  SELECT user, sign AS seen, if({list:String} = 'first', toInt256(first_block) * sign, toInt256(0)) AS amount
   FROM users
-  WHERE list = 'first' AND key <= toInt256({block:UInt64})
+  WHERE list = 'member' AND vault = {vault:FixedString(20)} AND partner = 0 AND key = 0 AND first_block <= {block:UInt64}
   UNION ALL
   SELECT user, toInt8(0), if(sign = 1, assets, -assets)
   FROM deposits
   WHERE {list:String} = 'deposited' AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
   UNION ALL
   SELECT user, toInt8(0), if(sign = 1, assets, -assets)
   FROM withdrawal_events
   WHERE {list:String} = 'withdrawn' AND kind = 'claimed' AND seq <= {seq:UInt64} AND block <= {block:UInt64}
+    AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
 )
 GROUP BY user
 HAVING sum(seen) > 0

@@ -1,0 +1,207 @@
+package files
+
+import (
+	"bytes"
+	"encoding/csv"
+	"errors"
+	"io"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+type row struct {
+	id, name, at, block, amount string
+	ended, user                 *string
+	partner                     *uint32
+	change                      int64
+	open                        bool
+}
+
+func columns() []Column[row] {
+	return []Column[row]{
+		Text("id", func(r *row) string { return r.id }),
+		Foreign("token.name", func(r *row) string { return r.name }),
+		Time("at", func(r *row) string { return r.at }),
+		TimeOrNull("ended", func(r *row) *string { return r.ended }),
+		Number("block", func(r *row) string { return r.block }),
+		Text("amount", func(r *row) string { return r.amount }),
+		TextOrNull("user", func(r *row) *string { return r.user }),
+		CountOrNull("partner", func(r *row) *uint32 { return r.partner }),
+		Count("change", func(r *row) int64 { return r.change }),
+		Truth("open", func(r *row) bool { return r.open }),
+	}
+}
+
+const uint256 = "115792089237316195423570985008687907853269984665640564039457584007913129639935"
+
+func rows() []row {
+	at, nobody, seven := "2023-11-14T22:13:20.001Z", "", uint32(7)
+	return []row{
+		{id: "b", name: "=1+1", at: at, block: "18446744073709551615", amount: uint256, partner: &seven, change: math.MinInt64},
+		{id: "a", name: "A \"quoted\", long\r\nname", at: at, ended: &at, block: "0", amount: "0", user: &nobody, open: true},
+	}
+}
+
+func written(t *testing.T, f Format, some ...[]row) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := NewWriter(f, columns(), &b)
+	for _, part := range some {
+		if err := w.Write(part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// TestCSV: the bytes, of which null and an empty text are two things.
+func TestCSV(t *testing.T) {
+	const header = "id,token.name,at,ended,block,amount,user,partner,change,open\r\n"
+	want := header +
+		"b,'=1+1,2023-11-14T22:13:20.001Z,,18446744073709551615," + uint256 + ",,7,-9223372036854775808,false\r\n" +
+		"a,\"A \"\"quoted\"\", long\r\nname\",2023-11-14T22:13:20.001Z,2023-11-14T22:13:20.001Z,0,0,\"\",,0,true\r\n"
+	if got := string(written(t, CSV, rows())); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if got := string(written(t, CSV)); got != header {
+		t.Errorf("of no rows: %q", got)
+	}
+	read, err := csv.NewReader(strings.NewReader(want)).ReadAll() // which makes one of two kinds of line breaks
+	if err != nil || len(read) != 3 || read[2][1] != "A \"quoted\", long\nname" {
+		t.Errorf("a reader reads %q, %v", read, err)
+	}
+}
+
+// TestGuarded: what a spreadsheet would run, and what it would not.
+func TestGuarded(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "", "Alpha": "Alpha", "a=b": "a=b", "=A1": "'=A1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=A1": "'\t=A1", "\r=A1": "'\r=A1", "\n=A1": "'\n=A1",
+	} {
+		if got := guarded(text); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestParquet: columns in the order of the list, with their types, and every value as it
+// was, over several row groups.
+func TestParquet(t *testing.T) {
+	const many = groupRows + 10
+	var some [][]row
+	for n := 0; n < many; n += 2 {
+		some = append(some, rows())
+	}
+	b := written(t, Parquet, some...)
+	file, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if groups := len(file.RowGroups()); file.NumRows() != many || groups != 2 {
+		t.Errorf("%d rows in %d groups", file.NumRows(), groups)
+	}
+	var names, types []string
+	for _, field := range file.Schema().Fields() {
+		names = append(names, field.Name())
+		typed := field.Type().String()
+		if field.Optional() {
+			typed += " or null"
+		}
+		types = append(types, typed)
+	}
+	if got, want := strings.Join(names, " "), "id token.name at ended block amount user partner change open"; got != want {
+		t.Errorf("columns are %s, want %s", got, want)
+	}
+	wantTypes := []string{"STRING", "STRING", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS)", "TIMESTAMP(isAdjustedToUTC=true,unit=MILLIS) or null",
+		"INT(64,false)", "STRING", "STRING or null", "INT(64,true) or null", "INT(64,true)", "BOOLEAN"}
+	if !reflect.DeepEqual(types, wantTypes) {
+		t.Errorf("types are %q", types)
+	}
+	reader := parquet.NewReader(file)
+	defer reader.Close()
+	got := make([]parquet.Row, 2)
+	if n, err := reader.ReadRows(got); n != 2 || err != nil {
+		t.Fatal(n, err)
+	}
+	const at = int64(1_700_000_000_001)
+	text := func(i int, s string) { t.Helper(); check(t, got, i, s) }
+	text(1, "=1+1") // is nothing that anybody runs here
+	text(5, uint256)
+	if v := got[0][2].Int64(); v != at {
+		t.Errorf("at is %d", v)
+	}
+	if v := got[0][4].Uint64(); v != math.MaxUint64 {
+		t.Errorf("block is %d", v)
+	}
+	if v := got[0][8].Int64(); v != math.MinInt64 {
+		t.Errorf("change is %d", v)
+	}
+	for _, null := range []bool{got[0][3].IsNull(), got[0][6].IsNull(), !got[0][7].IsNull(), got[1][7].IsNull(), !got[1][6].IsNull(), !got[1][3].IsNull()} {
+		if !null {
+			t.Errorf("nulls are elsewhere: %v", got)
+		}
+	}
+	if got[1][3].Int64() != at || !got[1][9].Boolean() || got[0][7].Int64() != 7 {
+		t.Errorf("the second row is %v", got[1])
+	}
+}
+
+func check(t *testing.T, got []parquet.Row, column int, want string) {
+	t.Helper()
+	if v := string(got[0][column].ByteArray()); v != want {
+		t.Errorf("column %d is %q, want %q", column, v, want)
+	}
+}
+
+// TestNotWhole: a Parquet file that was not closed is none.
+func TestNotWhole(t *testing.T) {
+	var b bytes.Buffer
+	w := NewWriter(Parquet, columns(), &b)
+	for n := 0; n <= groupRows; n += 2 {
+		if err := w.Write(rows()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b.Len() == 0 {
+		t.Fatal("nothing is written before the end")
+	}
+	if _, err := parquet.OpenFile(bytes.NewReader(b.Bytes()), int64(b.Len())); err == nil {
+		t.Error("a file without an end is read")
+	}
+}
+
+// TestErrors: what out says, and a text that its column cannot have.
+func TestErrors(t *testing.T) {
+	gone := errors.New("the reader is gone")
+	for f := range Kinds {
+		w := NewWriter(f, columns(), failing{gone})
+		err := w.Write(rows())
+		if err == nil {
+			err = w.Close()
+		}
+		if !errors.Is(err, gone) {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+	for _, change := range []func(*row){
+		func(r *row) { r.at = "yesterday" },
+		func(r *row) { r.block = uint256 },
+		func(r *row) { r.block = "-1" },
+	} {
+		bad := rows()
+		change(&bad[1])
+		if err := NewWriter(Parquet, columns(), io.Discard).Write(bad); err == nil || !strings.HasPrefix(err.Error(), "write \"") {
+			t.Errorf("%+v is written: %v", bad[1], err)
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -1,0 +1,130 @@
+package files
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+const (
+	// groupRows is how many rows a row group has at most. A group is kept, compressed,
+	// until it is whole: with fewer rows it costs less memory, with more a reader asks less often.
+	groupRows = 1 << 16
+	// pageBytes is how much of a column is compressed at once.
+	pageBytes = 64 << 10
+)
+
+// parquetWriter writes row groups one after the other, and at the end the footer without
+// which no reader takes the file for one.
+type parquetWriter[T any] struct {
+	columns []Column[T]
+	out     *parquet.Writer
+	rows    []parquet.Row
+}
+
+func newParquet[T any](columns []Column[T], out io.Writer) *parquetWriter[T] {
+	return &parquetWriter[T]{columns: columns, out: parquet.NewWriter(out, parquet.NewSchema("rows", newGroup(columns)),
+		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
+		parquet.CreatedBy("navlog", "1", ""))}
+}
+
+// group is the columns in the order of the list; parquet.Group sorts them by name.
+type group struct {
+	parquet.Group
+	fields []parquet.Field
+}
+
+// Fields implements parquet.Node.
+func (g *group) Fields() []parquet.Field { return g.fields }
+
+func newGroup[T any](columns []Column[T]) *group {
+	g := &group{Group: parquet.Group{}}
+	place := make(map[string]int, len(columns))
+	for i := range columns {
+		g.Group[columns[i].Name], place[columns[i].Name] = columns[i].node(), i
+	}
+	g.fields = g.Group.Fields()
+	slices.SortFunc(g.fields, func(a, b parquet.Field) int { return place[a.Name()] - place[b.Name()] })
+	return g
+}
+
+// node is the type of a column.
+func (c *Column[T]) node() parquet.Node {
+	var n parquet.Node
+	switch c.kind {
+	case instant:
+		n = parquet.Timestamp(parquet.Millisecond)
+	case number:
+		n = parquet.Uint(64)
+	case count:
+		n = parquet.Int(64)
+	case truth:
+		n = parquet.Leaf(parquet.BooleanType)
+	default:
+		n = parquet.String()
+	}
+	if c.optional {
+		return parquet.Optional(n)
+	}
+	return n
+}
+
+// Write implements Writer.
+func (w *parquetWriter[T]) Write(rows []T) error {
+	for len(w.rows) < len(rows) {
+		w.rows = append(w.rows, make(parquet.Row, len(w.columns)))
+	}
+	for r := range rows {
+		for i := range w.columns {
+			value, err := w.columns[i].value(&rows[r])
+			if err != nil {
+				return err
+			}
+			definition := 0
+			if w.columns[i].optional && !value.IsNull() {
+				definition = 1
+			}
+			w.rows[r][i] = value.Level(0, definition, i)
+		}
+	}
+	_, err := w.out.WriteRows(w.rows[:len(rows)])
+	return err
+}
+
+// value is what a row has in a column.
+func (c *Column[T]) value(row *T) (parquet.Value, error) {
+	value, there := c.of(row)
+	if !there {
+		return parquet.NullValue(), nil
+	}
+	switch c.kind {
+	case instant:
+		at, err := time.Parse(time.RFC3339, value)
+		if err != nil {
+			return parquet.Value{}, wrong(c, value, err)
+		}
+		return parquet.Int64Value(at.UnixMilli()), nil
+	case number:
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return parquet.Value{}, wrong(c, value, err)
+		}
+		return parquet.Int64Value(int64(n)), nil // its bits
+	case count:
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return parquet.Value{}, wrong(c, value, err)
+		}
+		return parquet.Int64Value(n), nil
+	case truth:
+		return parquet.BooleanValue(value == "true"), nil
+	default:
+		return parquet.ByteArrayValue([]byte(value)), nil
+	}
+}
+
+// Close implements Writer.
+func (w *parquetWriter[T]) Close() error { return w.out.Close() }

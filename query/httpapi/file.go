@@ -1,0 +1,112 @@
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/query/pin"
+)
+
+const (
+	// maxFiles is how many files are being sent at once, a quarter more for partners.
+	maxFiles = 4
+	// fileRows is how much of a list is asked for at once for a file.
+	fileRows = 4000
+)
+
+// formatParam is the parameter by which a client asks for a file. It goes before Accept.
+const formatParam = "format"
+
+// formatOf is the format of the file that a request asks for; empty where it wants JSON,
+// or names what there is not, which readParams reports.
+func formatOf(r *http.Request) files.Format {
+	if given := r.URL.Query().Get(formatParam); given != "" {
+		if _, ok := files.Kinds[files.Format(given)]; ok {
+			return files.Format(given)
+		}
+		return ""
+	}
+	return acceptedFormat(r.Header)
+}
+
+// acceptedFormat is the format that Accept names (RFC 9110, 12.5.1) and weighs no less than
+// JSON, where it names that; empty for none. What it takes without a name is JSON.
+func acceptedFormat(h http.Header) (format files.Format) {
+	best := 0.0
+	for _, line := range h["Accept"] {
+		for part := range strings.SplitSeq(line, ",") {
+			kind, parameters, err := mime.ParseMediaType(part)
+			weight, bad := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64)
+			if err != nil || bad != nil || weight <= 0 {
+				continue
+			}
+			if kind == "application/json" && weight > best {
+				best, format = weight, ""
+			}
+			for f, name := range files.Kinds {
+				if kind == name && (weight > best || weight == best && format == "") {
+					best, format = weight, f
+				}
+			}
+		}
+	}
+	return format
+}
+
+// readParams begins to read the parameters of a request.
+func (r *Request) readParams() {
+	r.Params = newParams(r.HTTP.URL.RawQuery)
+	if !r.asFile {
+		return
+	}
+	r.Params.OneOf(formatParam, "json", "json", string(files.CSV), string(files.Parquet))
+	if r.format != "" {
+		r.Params.whole = r.fileRows
+	}
+	if r.format == files.CSV && !r.HTTP.ProtoAtLeast(1, 1) {
+		r.Params.Fault(formatParam, "must not be csv over HTTP/1.0, which does not tell a whole file from one that was cut off: ask by HTTP/1.1, also where a proxy asks for you, or for parquet")
+	}
+}
+
+// AsFile tells whether the list is asked for as a file.
+func (r *Request) AsFile() bool { return r.format != "" }
+
+// Whole makes the answer that has a whole list, of which next gives some rows at a time, and
+// none at its end. The first ones are asked for at once, while an error can still be told,
+// and each of the others while the ones before it are written. next must ask nothing but
+// facts, which say the same whatever is written meanwhile.
+func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
+	rows, err := next(ctx)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/", "-").Replace(routeOf(r.HTTP))
+	r.Header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="navlog-%d-%s-%d.%s"`, p.ChainID, name, p.Block, r.format))
+	return &Answer{Kind: r.format.ContentType(), Stream: func(ctx context.Context, out io.Writer) error {
+		w := files.NewWriter(r.format, columns, out)
+		for len(rows) > 0 {
+			var more []T
+			err := pin.Together(
+				func() error { return w.Write(rows) },
+				func() (err error) {
+					ctx, cancel := context.WithTimeout(ctx, r.work)
+					defer cancel()
+					more, err = next(ctx)
+					return err
+				},
+			)
+			if err != nil {
+				return err
+			}
+			rows = more
+		}
+		return w.Close()
+	}}, nil
+}

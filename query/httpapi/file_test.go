@@ -1,0 +1,71 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+	"github.com/navlog/navlog/query/readtest"
+)
+
+// TestFileCutOff: a question that fails after the first rows ends the connection, so that
+// no client takes what it has for the whole.
+func TestFileCutOff(t *testing.T) {
+	g := readtest.New(t, localtest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
+	parts := 0
+	c := readtest.ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, httpapi.Route{Path: "/list", AsFile: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+		failAt := r.Params.Integer("failAt", 1<<20, 0, 1<<30, "")
+		return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+			parts = 0
+			return httpapi.Whole(ctx, r, p, name, func(context.Context) ([]string, error) {
+				if parts++; uint64(parts) == failAt {
+					return nil, errors.New("the engine is gone")
+				}
+				if parts > 5 {
+					return nil, nil
+				}
+				return []string{strings.Repeat("x", httpapi.StreamChunk)}, nil
+			})
+		})
+	}})
+	server := httptest.NewServer(c.Handler)
+	defer server.Close()
+	get := func(query string) (status int, body []byte, err error) {
+		t.Helper()
+		resp, err := http.Get(server.URL + "/list?" + query)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer resp.Body.Close()
+		body, err = io.ReadAll(resp.Body)
+		return resp.StatusCode, body, err
+	}
+	for _, format := range []string{"csv", "parquet"} {
+		if status, body, err := get("format=" + format); status != 200 || err != nil || len(body) == 0 {
+			t.Errorf("%s: %d, %d bytes, %v", format, status, len(body), err)
+		}
+		if status, _, err := get("failAt=4&format=" + format); err == nil {
+			t.Errorf("%s: %d without an error, where the fourth part fails", format, status)
+		}
+		if status, _, err := get("failAt=1&format=" + format); status != 500 || err != nil {
+			t.Errorf("%s: %d, %v, where the first part fails", format, status, err)
+		}
+	}
+	old := httptest.NewRequest("GET", "/list?format=csv", nil)
+	old.Proto, old.ProtoMajor, old.ProtoMinor = "HTTP/1.0", 1, 0
+	rec := httptest.NewRecorder()
+	c.Handler.ServeHTTP(rec, old)
+	readtest.Reply{ResponseRecorder: rec, Path: "over HTTP/1.0"}.Failed(t, 400, "INVALID_PARAMETER")
+}
