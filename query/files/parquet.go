@@ -21,12 +21,12 @@ const (
 // which no reader takes the file for one.
 type parquetWriter[T any] struct {
 	columns []Column[T]
-	out     *parquet.Writer
+	out     *parquet.GenericWriter[any]
 	rows    []parquet.Row
 }
 
 func newParquet[T any](columns []Column[T], out io.Writer) *parquetWriter[T] {
-	return &parquetWriter[T]{columns: columns, out: parquet.NewWriter(out, parquet.NewSchema("rows", newGroup(columns)),
+	return &parquetWriter[T]{columns: columns, out: parquet.NewGenericWriter[any](out, parquet.NewSchema("rows", newGroup(columns)),
 		parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes),
 		parquet.CreatedBy("navlog", "1", ""))}
 }
