@@ -42,7 +42,7 @@ var observedElsewhere = []struct {
 	{38, "the delays between them", "../dispatch/lane/transition_test.go", "TestSpecifiedRetries"},
 	{42, "the receiver sees the second set of headers", "../dispatch/send_test.go", "TestExactRequest"},
 	{42, "ready-made verifiers take it", "../dispatch/samples_test.go", "TestForeignLibrariesVerify"},
-	{43, "dispatch opens and closes the breaker", "../dispatch/breaker_test.go", "TestBreakerOpens"},
+	{43, "dispatch opens and closes the breaker", "../dispatch/lane/breaker_test.go", "TestBreakerOpens"},
 	{43, "a parked retry is not burned", "../dispatch/parked_test.go", "TestBreakerLife"},
 	{44, "the receiver sees the test event", "../dispatch/send_test.go", "TestTestEvent"},
 	{45, "the receiver sees the signatures of the overlap", "../dispatch/operate_test.go", "TestRotationWithOverlap"},

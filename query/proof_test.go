@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -18,81 +16,19 @@ import (
 	"github.com/ethereum/go-ethereum/trie/trienode"
 
 	"github.com/navlog/navlog/query/readtest"
-	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// provenNode serves the blocks of some facts. Before an answer is sent, spoil may change it.
-type provenNode struct {
-	blocks   map[common.Hash]*types.Header
-	receipts map[common.Hash]types.Receipts
-	spoil    func(method, result string) string
-	calls    int
-}
-
-// block gives the facts of one block the hash that it has at the node: a transaction for
-// each, after one of somebody else, each of another type.
-func (n *provenNode) block(t *testing.T, number uint64, facts ...fact) []fact {
-	t.Helper()
-	receipts := types.Receipts{{TxHash: tx(250), Logs: []*types.Log{{Address: nobody, Topics: []common.Hash{}}, {Address: nobody, Topics: []common.Hash{}}}}}
-	for i, f := range facts {
-		topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: new(big.Int).SetUint64(f.ID), Owner: f.User, PartnerID: f.Partner,
-			Sender: f.Other, Assets: big.NewInt(f.Assets), Shares: big.NewInt(f.Shares)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		facts[i].Block, facts[i].Index = number, uint32(2+i)
-		receipts = append(receipts, &types.Receipt{Type: uint8(1+i) % 5, Status: 1, CumulativeGasUsed: uint64(i), TxHash: f.Tx,
-			Logs: []*types.Log{{Address: f.Vault, Topics: topics, Data: data}}})
-	}
-	for _, r := range receipts {
-		r.Bloom = types.CreateBloom(r)
-	}
-	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(blockTime(number)), Difficulty: new(big.Int), BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(receipts, trie.NewStackTrie(nil))}
-	n.blocks[h.Hash()], n.receipts[h.Hash()] = h, receipts
-	for i := range facts {
-		facts[i].Hash = h.Hash()
-	}
-	return append(facts, readtest.BlockRecord(number))
-}
-
-func (n *provenNode) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var q struct {
-		ID     json.RawMessage
-		Method string
-		Params []json.RawMessage
-	}
-	var hash common.Hash
-	if json.NewDecoder(r.Body).Decode(&q) != nil || json.Unmarshal(q.Params[0], &hash) != nil {
-		w.WriteHeader(http.StatusBadRequest)
-		return
-	}
-	n.calls++
-	var result any
-	if h := n.blocks[hash]; h != nil {
-		if result = h; q.Method == "eth_getBlockReceipts" {
-			result = n.receipts[hash]
-		}
-	}
-	text, _ := json.Marshal(result)
-	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write([]byte(`{"jsonrpc":"2.0","id":` + string(q.ID) + `,` + n.spoil(q.Method, `"result":`+string(text)) + `}`))
-}
-
-func asIs(_, result string) string { return result }
-
 // newProven is a world of three deposits in two blocks, and their node.
-func newProven(t *testing.T) (*world, *provenNode, string) {
+func newProven(t *testing.T) (*world, *readtest.Node, string) {
 	t.Helper()
-	n := &provenNode{blocks: map[common.Hash]*types.Header{}, receipts: map[common.Hash]types.Receipts{}, spoil: asIs}
-	server := httptest.NewServer(n)
-	t.Cleanup(server.Close)
-	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = server.URL, 10_000, 0 })
+	n := readtest.NewNode(t)
+	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
 	deposit := func(id uint64, assets int64) fact {
 		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: assets, Shares: assets, Tx: tx(byte(id))}
 	}
 	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
-	w.chain.Append(n.block(t, 5, deposit(1, 100), deposit(2, 70), deposit(3, 5), deposit(4, 6), deposit(5, 7))...)
-	w.chain.Append(n.block(t, 6, deposit(6, 1))...)
+	w.chain.Append(n.Block(t, 5, deposit(1, 100), deposit(2, 70), deposit(3, 5), deposit(4, 6), deposit(5, 7))...)
+	w.chain.Append(n.Block(t, 6, deposit(6, 1))...)
 	w.publish()
 	return w, n, explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true")
 }
@@ -122,7 +58,7 @@ func TestProofs(t *testing.T) {
 			t.Fatal(err)
 		}
 		p, header, set := e.Proof, new(types.Header), trienode.NewProofSet()
-		if n.blocks[p.BlockHash] == nil || crypto.Keccak256Hash(p.Header) != p.BlockHash || rlp.DecodeBytes(p.Header, header) != nil {
+		if n.Blocks[p.BlockHash] == nil || crypto.Keccak256Hash(p.Header) != p.BlockHash || rlp.DecodeBytes(p.Header, header) != nil {
 			t.Fatalf("event %d: the header is not that of %s", i, p.BlockHash)
 		}
 		for _, node := range p.Path {
@@ -139,11 +75,11 @@ func TestProofs(t *testing.T) {
 		sum.Add(sum, new(big.Int).SetBytes(l.Data[32:64]))
 	}
 	same(t, "sum of what is proven", sum.String(), data["value"])
-	same(t, "calls for two blocks", n.calls, 4)
+	same(t, "calls for two blocks", n.Calls, 4)
 	w.get(path+"&pageSize=21").Failed(t, 400, "INVALID_PARAMETER")
 	plain := w.get(strings.Replace(path, "proof=true", "proof=false", 1)).Body.String()
-	if strings.Contains(plain, "proof\"") || n.calls != 4 {
-		t.Errorf("without proofs: %d calls, %s", n.calls, plain)
+	if strings.Contains(plain, "proof\"") || n.Calls != 4 {
+		t.Errorf("without proofs: %d calls, %s", n.Calls, plain)
 	}
 }
 
@@ -168,9 +104,9 @@ func TestProofsOfALyingNode(t *testing.T) {
 	}
 	const header, receipts = "eth_getBlockByHash", "eth_getBlockReceipts"
 	var other []byte
-	for hash, h := range n.blocks {
+	for hash, h := range n.Blocks {
 		if h.Number.Uint64() == 6 {
-			other, _ = json.Marshal(n.blocks[hash])
+			other, _ = json.Marshal(n.Blocks[hash])
 		}
 	}
 	for name, c := range map[string]struct {
@@ -190,20 +126,20 @@ func TestProofsOfALyingNode(t *testing.T) {
 		"a refusal":        {whole(header, `"error":{"code":-32000,"message":"busy"}`), 503, "UNAVAILABLE", "does not answer as it should"},
 		"rubbish":          {whole(receipts, `"result":{}`), 503, "UNAVAILABLE", "does not answer as it should"},
 	} {
-		n.spoil = c.spoil
+		n.Spoil = c.spoil
 		r := w.get(path)
 		r.Failed(t, c.status, c.code)
 		if !strings.Contains(r.Body.String(), c.says) {
 			t.Errorf("%s: %s", name, r.Body)
 		}
 	}
-	n.spoil = edit(header, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`)
+	n.Spoil = edit(header, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`)
 	for _, one := range w.get(path).Data(t).(object)["events"].([]any) {
 		if e := one.(object); e["proof"] != nil || !strings.Contains(e["unproven"].(string), "cannot be proven: its header has no receipts root") {
 			t.Errorf("a chain without roots: %v", e)
 		}
 	}
-	n.spoil = asIs
+	n.Spoil = readtest.AsIs
 	if w.get(path).Code != 200 {
 		t.Error("an honest node proves nothing any more")
 	}

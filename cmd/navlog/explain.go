@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"regexp"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/ethclient"
+
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // The commands show the logs that make a number of the API and add them up here, so that
@@ -27,6 +31,8 @@ type explainFlags struct {
 	URL       string  `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the API is (${default}). No configuration is needed."`
 	AsOf      *uint64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
 	Retracted bool    `help:"Show the logs that reorganisations took back too."`
+	Proof     bool    `help:"Prove each log from the hash of its block, and what it changes from the log itself; the API needs http.proofRpc."`
+	RPC       string  `name:"rpc" placeholder:"URL" help:"With --proof: compare the hashes of the blocks with those of this node, your own."`
 	JSON      bool    `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
 }
 
@@ -93,6 +99,15 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 		return err
 	}
 	x := &explanation{explainFlags: f, api: &publicAPI{base, key}, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/")}
+	switch {
+	case f.RPC != "" && !f.Proof:
+		return cli.Usage.With(errors.New("--rpc says where to compare the hashes of proofs: give --proof too"))
+	case f.RPC != "":
+		if x.node, err = ethclient.DialContext(ctx, f.RPC); err != nil {
+			return cli.Unreachable.With(fmt.Errorf("reach the node of --rpc: %w", contracts.Discreet(err, f.RPC)))
+		}
+		defer x.node.Close()
+	}
 	if err := x.readUnit(ctx); err != nil {
 		return err
 	}
@@ -130,6 +145,9 @@ type explainedEvent struct {
 	Sum            string  `json:"sum"`
 	State          string  `json:"state"`
 	RetractedBySeq *string `json:"retractedBySeq"`
+	// Of what is asked for with proofs, and one of both is there.
+	Proof    *explainedProof `json:"proof"`
+	Unproven string          `json:"unproven"`
 }
 
 // outcome is what the logs of a number come to.
@@ -143,6 +161,7 @@ type outcome struct {
 	Logs      int64   `json:"logs"`
 	Retracted int64   `json:"retracted"`
 	AddsUp    bool    `json:"addsUp"`
+	Proven    *int64  `json:"proven,omitempty"` // of Logs, with --proof
 }
 
 // counts are the numbers that have no unit.
@@ -196,6 +215,10 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 		return nil, err
 	}
 	sum := new(big.Int)
+	prover := &prover{of: x.of, field: x.field, node: x.node, rpc: x.RPC}
+	if x.Proof {
+		o.Proven = new(int64)
+	}
 	for page := 1; ; page++ {
 		p, err := x.page(ctx, o.Block, page)
 		if err != nil {
@@ -210,7 +233,14 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 				return nil, fmt.Errorf("read an event of the explanation: %w", err)
 			}
 			fault = o.add(&e, sum)
-			if err := x.show(raw, &e, o.Operation); err != nil {
+			proof := ""
+			if x.Proof && fault == nil {
+				prover.operation = o.Operation
+				if proof, fault, err = prover.proof(ctx, &e, o.Proven); err != nil {
+					return nil, err
+				}
+			}
+			if err := x.show(raw, &e, o.Operation, proof); err != nil {
 				return nil, err
 			}
 			if fault != nil {
@@ -225,7 +255,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 }
 
 // show prints one log.
-func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation string) (err error) {
+func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, proof string) (err error) {
 	if x.JSON {
 		_, err = fmt.Fprintf(x.out, "%s\n", raw)
 		return err
@@ -240,7 +270,7 @@ func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation str
 	if e.RetractedBySeq != nil {
 		state = "  retracted by seq " + *e.RetractedBySeq
 	}
-	_, err = fmt.Fprintf(x.out, "%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s\n", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state)
+	_, err = fmt.Fprintf(x.out, "%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s%s\n", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state, proof)
 	return err
 }
 
@@ -255,6 +285,12 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	}
 	if !o.AddsUp {
 		verdict = "DOES NOT ADD UP"
+	}
+	if o.Proven != nil {
+		verdict = fmt.Sprintf("%s; %d of %d logs proven", verdict, *o.Proven, o.Logs)
+		if x.node == nil {
+			verdict += ": compare the hashes of their blocks elsewhere, or give --rpc"
+		}
 	}
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ethereum/go-ethereum/ethclient"
+
 	"github.com/navlog/navlog/cmd/internal/cli"
 )
 
@@ -24,8 +26,9 @@ type publicAPI struct {
 }
 
 const (
-	// maxAnswer bounds what is read of an answer, in bytes: a page is less.
-	maxAnswer = 8 << 20
+	// maxAnswer bounds what is read of an answer, in bytes: a page is less, also with
+	// proofs, which the API bounds by 4 MiB before they are written in hexadecimal.
+	maxAnswer = 16 << 20
 	// answerWithin is how long one answer may take, and comebacks how often an API that asks
 	// for it is asked again.
 	answerWithin = 30 * time.Second
@@ -115,6 +118,7 @@ type explanation struct {
 	out       io.Writer
 	of, field string
 	unit      unit
+	node      *ethclient.Client // the reader's own; nil: none
 }
 
 // readUnit reads how the number is to be read: shares have the decimals of the vault, a NAV
@@ -242,6 +246,10 @@ type explanationPage struct {
 
 func (x *explanation) page(ctx context.Context, block string, number int) (p explanationPage, err error) {
 	query := url.Values{"of": {x.of}, "field": {x.field}, "asOfBlock": {block}, "page": {strconv.Itoa(number)}, "pageSize": {"100"}}
+	if x.Proof {
+		query.Set("proof", "true")
+		query.Set("pageSize", strconv.Itoa(provenPage))
+	}
 	if x.Retracted {
 		query.Set("retracted", "true")
 	}

@@ -36,13 +36,17 @@ func newAnAPI(t *testing.T) *anAPI {
 	t.Helper()
 	g := readtest.New(t, localtest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
-	api := readtest.Serve(t, g,
+	return serveAnAPI(t, readtest.Serve(t, g,
 		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
 		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
 		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
 		httpapi.Route{Path: "/api/v1/settlement/summary", Get: settlement.Summary},
 		httpapi.Route{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
-		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey})
+		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(nil).Explain, PartnerIf: explain.NeedsKey}))
+}
+
+func serveAnAPI(t *testing.T, api *readtest.Client) *anAPI {
+	t.Helper()
 	a := &anAPI{spoil: func(_, body string) string { return body }}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if a.busy.Add(-1) >= 0 {

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/chainproof"
+	"github.com/navlog/navlog/schemas/contracts"
+)
+
+// provenPage are the logs of a page with proofs.
+const provenPage = 20
+
+// explainedProof is what the API says proves a log.
+type explainedProof struct {
+	BlockHash common.Hash `json:"blockHash"`
+	chainproof.Proof
+}
+
+// prover proves the logs of a number one after the other, oldest first, by what the API
+// hands out with them. It believes the API nothing, and its own node the hashes of blocks.
+type prover struct {
+	of, field, operation string
+	node                 *ethclient.Client // nil: the hashes are for the reader to compare
+	rpc                  string
+	block                uint64 // of hash, which is the node's
+	hash                 common.Hash
+	last                 []uint64 // block, transaction and log of the newest one
+}
+
+// prove says why a log cannot be proven, or empty where it is. fault is what is not true.
+func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, fault, err error) {
+	lie := func(format string, a ...any) (string, error, error) {
+		return "", fmt.Errorf("the proof of the log of seq %s does not hold: "+format, append([]any{e.Seq}, a...)...), nil
+	}
+	switch {
+	case e.State == "retracted":
+		return "it was taken back", nil, nil
+	case e.Proof == nil && e.Unproven == "":
+		return lie("there is none, and no reason why")
+	case e.Proof == nil:
+		return printable(e.Unproven), nil, nil
+	}
+	header, l, err := e.Proof.Verify(e.Proof.BlockHash)
+	var wrong *chainproof.WrongError
+	switch {
+	case errors.As(err, &wrong):
+		return lie("%s", wrong.Why)
+	case err != nil:
+		return "", nil, err
+	case header.Number.String() != e.BlockNumber:
+		return lie("it is about block %s, and the log is said to be in block %s", header.Number, e.BlockNumber)
+	}
+	// Each log is there once: they come in the order of the chain.
+	at := []uint64{header.Number.Uint64(), e.Proof.TransactionIndex, uint64(e.Proof.LogInReceipt)}
+	if p.last != nil && compare(p.last, at) >= 0 {
+		return lie("it is not after the one before it")
+	}
+	p.last = at
+	if why := p.differs(e, header, l); why != "" {
+		return lie("%s", why)
+	}
+	return p.compared(ctx, e)
+}
+
+// proof is what is shown beside a log about its proof, and counts the proven ones.
+func (p *prover) proof(ctx context.Context, e *explainedEvent, proven *int64) (shown string, fault, err error) {
+	why, fault, err := p.prove(ctx, e)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case fault != nil:
+		return "  NOT PROVEN", fault, nil
+	case why != "":
+		return "  cannot be proven: " + why, nil, nil
+	}
+	*proven++
+	return "  proven in block " + e.Proof.BlockHash.Hex(), nil, nil
+}
+
+func compare(a, b []uint64) int {
+	for i := range a {
+		if c := cmp.Compare(a[i], b[i]); c != 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// whose are the addresses of a number: of a user, or of a vault.
+var whose = regexp.MustCompile(`(users)?/(0x[0-9a-fA-F]{40})`)
+
+// differs says what a proven log says otherwise than the API, or empty.
+func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) string {
+	decoded, err := contracts.Decode(l.Topics, l.Data)
+	switch {
+	case err != nil:
+		return fmt.Sprintf("the log is not laid out like an event: %v", err)
+	case decoded == nil || decoded.Kind().String() != e.Kind:
+		return fmt.Sprintf("the log is no %s", e.Kind)
+	case l.Address != common.HexToAddress(e.VaultAddress):
+		return fmt.Sprintf("the log is of %s, and said to be of %s", l.Address, e.VaultAddress)
+	}
+	owner := common.BytesToAddress(l.Topics[2][:])
+	if e.UserAddress != nil && owner != common.HexToAddress(*e.UserAddress) {
+		return fmt.Sprintf("the log is about %s, and said to be about %s", owner, *e.UserAddress)
+	}
+	members := strings.HasSuffix(p.of, "/users")
+	for i, part := range []string{p.of, p.field} {
+		for _, m := range whose.FindAllStringSubmatch(part, -1) {
+			of, ofUser := common.HexToAddress(m[2]), m[1] != "" || members && i == 1
+			if ofUser && of != owner || !ofUser && of != l.Address {
+				return fmt.Sprintf("the log is of %s about %s, and the number is of %s", l.Address, owner, of)
+			}
+		}
+	}
+	if says := p.says(decoded, header); says != e.Change {
+		return fmt.Sprintf("the log says %s, and is said to change the number by %s", says, e.Change)
+	}
+	return ""
+}
+
+// says is what a log says about the number, written as the API writes it; empty where a
+// log of its kind says nothing about it.
+func (p *prover) says(decoded contracts.Event, header *types.Header) string {
+	var amount *big.Int
+	switch e := decoded.(type) {
+	case contracts.DepositAccepted:
+		amount = e.Assets
+	case contracts.WithdrawalRequested:
+		amount = e.AssetsEstimate
+	case contracts.WithdrawalClaimed:
+		amount = e.Assets
+	case contracts.NavUpdated:
+		amount = map[string]*big.Int{"/navPerShare": e.NavPerShare, "/totalAssets": e.TotalAssets, "/totalSupply": e.TotalSupply}[p.field]
+	}
+	switch {
+	case p.operation == "count":
+		return "1"
+	case strings.HasSuffix(p.field, "/firstSeen"):
+		return time.Unix(int64(header.Time), 0).UTC().Format("2006-01-02T15:04:05.000Z")
+	case amount == nil:
+		return ""
+	}
+	return amount.String()
+}
+
+// compared compares the hash of a proven block with the one that the reader's own node has.
+func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, fault, err error) {
+	if p.node == nil {
+		return "", nil, nil
+	}
+	if number := p.last[0]; p.hash == (common.Hash{}) || p.block != number {
+		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		defer cancel()
+		header, err := p.node.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
+		switch {
+		case errors.Is(err, ethereum.NotFound):
+			return "", nil, cli.Unreachable.With(fmt.Errorf("the node of --rpc has no block %d: it is behind, or of another chain", number))
+		case err != nil:
+			return "", nil, cli.Unreachable.With(fmt.Errorf("ask the node of --rpc for block %d: %w", number, contracts.Discreet(err, p.rpc)))
+		}
+		p.block, p.hash = number, header.Hash()
+	}
+	if p.hash != e.Proof.BlockHash {
+		return "", fmt.Errorf("the proof of the log of seq %s is of block %s with the hash %s, and the node of --rpc has %s there", e.Seq, e.BlockNumber, e.Proof.BlockHash, p.hash), nil
+	}
+	return "", nil, nil
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/query/explain"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/node"
+	"github.com/navlog/navlog/query/readtest"
+	"github.com/navlog/navlog/query/users"
+	"github.com/navlog/navlog/query/vaults"
+)
+
+// newAProvenAPI is the API over three blocks that a node proves: 23 deposits, a request, a claim and a NAV.
+func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
+	t.Helper()
+	n, l, a := readtest.NewNode(t), readtest.NewLog(readtest.SmallChain().ChainID), readtest.VaultA
+	l.Append(readtest.VaultRecord(a, "Alpha", 1))
+	var deposits []readtest.Fact
+	for i := range 22 {
+		deposits = append(deposits, readtest.Fact{Kind: readtest.Deposit, Vault: a, User: readtest.Alice, Other: readtest.Router, ID: uint64(i + 1), Assets: 10, Shares: 9, Tx: readtest.Tx(byte(i))})
+	}
+	l.Append(n.Block(t, 3, deposits...)...)
+	l.Append(n.Block(t, 4,
+		readtest.Fact{Kind: readtest.Deposit, Vault: a, User: readtest.Alice, Other: readtest.Router, ID: 23, Assets: 7, Shares: 7, Tx: readtest.Tx(30)},
+		readtest.Fact{Kind: readtest.Request, Vault: a, User: readtest.Alice, Other: readtest.Carol, Assets: 44, Shares: 40, Tx: readtest.Tx(31)},
+		readtest.Fact{Kind: readtest.Deposit, Vault: a, User: readtest.Nobody, Other: readtest.Router, ID: 24, Assets: 7, Shares: 7, Tx: readtest.Tx(34)})...)
+	l.Append(n.Block(t, 5,
+		readtest.Fact{Kind: readtest.Claim, Vault: a, User: readtest.Alice, Other: readtest.Carol, Assets: 45, Shares: 40, Tx: readtest.Tx(32)},
+		readtest.Fact{Kind: readtest.Nav, Vault: a, User: readtest.Router, Price: 1_050_000, Assets: 500, Supply: 400, Tx: readtest.Tx(33)})...)
+	own, err := node.New(n.URL, 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := readtest.New(t, localtest.ClickHouse(t))
+	g.Write(l)
+	return serveAnAPI(t, readtest.Serve(t, g,
+		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},
+		httpapi.Route{Path: "/api/v1/vaults/{address}", Get: vaults.Detail},
+		httpapi.Route{Path: "/api/v1/users/{address}", Get: users.Detail},
+		httpapi.Route{Path: "/api/v1/explain", Get: explain.New(own).Explain, PartnerIf: explain.NeedsKey})), n
+}
+
+// Each log is proven from the hash of its block, over pages, and what it says is what it is said to change.
+func TestExplainProof(t *testing.T) {
+	api, n := newAProvenAPI(t)
+	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
+	for args, want := range map[string]string{
+		"user " + alice + " totalDeposited":                                      "is 227 (0.000227 USDX): the sum of 23 logs, 0 retracted ones shown: adds up; 23 of 23 logs proven",
+		"user " + alice + " totalWithdrawn":                                      "is 45 (0.000045 USDX): the sum of 1 logs, 0 retracted ones shown: adds up; 1 of 1 logs proven",
+		"user " + alice + " firstSeen":                                           "1 of 1 logs proven",
+		"user " + alice + " holdings/withdrawals/" + a + "/_sum/assetsEstimate":  "is 44 (0.000044 USDX): the sum of 1 logs, 0 retracted ones shown: adds up; 1 of 1 logs proven",
+		"user " + alice + " holdings/deposits/" + strings.ToLower(a) + "/_count": "23 of 23 logs proven",
+		"vault " + a + " navPerShare":                                            "is 1050000 (0.000000000001050000): the last of 1 logs, 0 retracted ones shown: adds up; 1 of 1 logs proven",
+		"vault " + a + " totalAssets":                                            "1 of 1 logs proven",
+		"vault " + a + " totalSupply":                                            "1 of 1 logs proven",
+		"vault " + a + " userCount":                                              "2 of 2 logs proven",
+	} {
+		out, err := api.explain(t, append(strings.Fields(args), "--proof")...)
+		if err != nil || !strings.Contains(out, want+": compare the hashes") || !strings.Contains(out, "  proven in block 0x") {
+			t.Errorf("explain %s does not say %q: %v\n%s", args, want, err, out)
+		}
+	}
+	out, err := api.explain(t, "user", alice, "totalDeposited", "--proof", "--rpc", n.URL, "--json")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	var end outcome
+	if err != nil || json.Unmarshal([]byte(lines[len(lines)-1]), &end) != nil || end.Proven == nil || *end.Proven != 23 {
+		t.Errorf("as JSON, by a node: %v\n%s", err, out)
+	}
+	n.Spoil = func(method, result string) string {
+		return strings.Replace(result, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`, 1)
+	}
+	out, err = api.explain(t, "vault", a, "navPerShare", "--proof")
+	if err != nil || !strings.Contains(out, "cannot be proven: It cannot be proven: its header has no receipts root.") || !strings.Contains(out, "0 of 1 logs proven") {
+		t.Errorf("of a chain without roots: %v\n%s", err, out)
+	}
+}
+
+// An API that is wrong about a log, or hands out another proof, is found out.
+func TestExplainProofOfALyingAPI(t *testing.T) {
+	api, n := newAProvenAPI(t)
+	alice, a := readtest.Alice.Hex(), readtest.VaultA.Hex()
+	events := regexp.MustCompile(`(?s)"events":\[(\{.*\})\]`)
+	text := func(from, to string) func(string) string {
+		return func(body string) string { return strings.Replace(body, from, to, 1) }
+	}
+	shown := text("", "")
+	var claimed string // the explanation of what Alice claimed
+	api.spoil = func(_, body string) string { claimed = body; return body }
+	if _, err := api.explain(t, "user", alice, "totalWithdrawn", "--proof"); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		args    string
+		explain func(body string) string
+		number  func(body string) string
+		says    string
+	}{
+		"an amount": {"user " + alice + " totalWithdrawn", func(body string) string { return strings.ReplaceAll(body, `"45"`, `"46"`) }, text(`"totalWithdrawn":"45"`, `"totalWithdrawn":"46"`), "the log says 45, and is said to change the number by 46"},
+		"a time":    {"user " + alice + " firstSeen", func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, func(body string) string { return strings.ReplaceAll(body, ":56.000Z", ":57.000Z") }, "the log says 2023"},
+		"a user":    {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+readtest.Nobody.Hex()), shown, "the log is about " + alice},
+		"a vault":   {"user " + alice + " totalWithdrawn", text(`"vaultAddress":"`+a, `"vaultAddress":"`+readtest.VaultB.Hex()), shown, "and said to be of " + readtest.VaultB.Hex()},
+		"a kind":    {"user " + alice + " totalWithdrawn", text("WithdrawalClaimed", "WithdrawalFunded"), shown, "the log is no WithdrawalFunded"},
+		"a block":   {"user " + alice + " totalWithdrawn", text(`"blockNumber":"5"`, `"blockNumber":"4"`), shown, "it is about block 5"},
+		"a header":  {"user " + alice + " totalWithdrawn", text(`"header":"0xf9`, `"header":"0xf8`), shown, "its header hashes to"},
+		"a receipt": {"user " + alice + " totalWithdrawn", text(`"receipt":"0x`, `"receipt":"0x00`), shown, "its receipt is not the one"},
+		"no proof":  {"user " + alice + " totalWithdrawn", text(`"proof":`, `"was":`), shown, "there is none, and no reason why"},
+		"a log twice": {"vault " + a + " userCount", func(body string) string {
+			first := strings.Split(events.FindStringSubmatch(body)[1], `},{"id"`)
+			second := strings.Replace(first[0], `"sum":"1"`, `"sum":"2"`, 1)
+			return events.ReplaceAllLiteralString(body, `"events":[`+first[0]+`},`+second+`}]`)
+		}, shown, "it is not after the one before it"},
+		"of somebody else": {"user " + readtest.Nobody.Hex() + " totalWithdrawn", func(string) string { return claimed }, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "and the number is of " + readtest.Nobody.Hex()},
+	} {
+		api.spoil = func(path, body string) string {
+			if strings.Contains(path, "/explain") {
+				return c.explain(body)
+			}
+			return c.number(body)
+		}
+		if out, err := api.explain(t, append(strings.Fields(c.args), "--proof")...); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), c.says) || !strings.Contains(out, "NOT PROVEN") {
+			t.Errorf("%s: %v\n%s", name, err, out)
+		}
+	}
+	api.spoil = func(_, body string) string { return body }
+	// Another chain than the reader's, whose proofs hold in themselves.
+	other := readtest.NewNode(t)
+	other.Block(t, 5, readtest.Fact{Kind: readtest.Claim, Vault: readtest.VaultA, User: readtest.Alice, Assets: 1, Shares: 1})
+	_, err := api.explain(t, "user", alice, "totalWithdrawn", "--proof", "--rpc", other.URL)
+	if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "and the node of --rpc has 0x") {
+		t.Errorf("another chain: %v", err)
+	}
+	for name, c := range map[string]struct {
+		args string
+		want cli.Code
+		says string
+	}{
+		"a block that the node has not": {"--proof --rpc " + readtest.NewNode(t).URL, cli.Unreachable, "has no block 5"},
+		"no node":                       {"--proof --rpc http://" + closedAddress(t), cli.Unreachable, "ask the node of --rpc for block 5"},
+		"a URL that is none":            {"--proof --rpc nonsense://x", cli.Unreachable, "reach the node of --rpc"},
+		"a node without proofs":         {"--rpc " + n.URL, cli.Usage, "give --proof too"},
+	} {
+		if _, err := api.explain(t, append([]string{"user", alice, "totalWithdrawn"}, strings.Fields(c.args)...)...); cli.CodeOf(err) != c.want || !strings.Contains(fmt.Sprint(err), c.says) {
+			t.Errorf("%s ends with %d: %v", name, cli.CodeOf(err), err)
+		}
+	}
+}
