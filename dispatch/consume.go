@@ -248,7 +248,8 @@ type parcel struct {
 // nobody accepted. A client that was told to go back (seek), and goes on all the same, would
 // make it: so one that leaves records out after it has given some is given up, and another
 // begins at the position. What that leaves out first is not there: transactions that were
-// aborted.
+// aborted. Seen with the embedded broker, which keeps the offsets of a fetch that was given
+// up, and not its epoch: asked for what was asked before, it gives what comes after.
 func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 	var parcels []parcel
 	var faults []error
