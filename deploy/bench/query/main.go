@@ -30,7 +30,7 @@ import (
 )
 
 // parts of the benchmark, in the order in which they run.
-var parts = []string{"alone", "cold", "start", "hot", "crowd", "export", "postgres"}
+var parts = []string{"alone", "cold", "people", "stream", "start", "hot", "crowd", "export", "postgres"}
 
 // options are what the command line says.
 type options struct {
@@ -81,7 +81,7 @@ func run(ctx context.Context, o options) (err error) {
 	}
 	var bars []bench.Bar
 	measures := map[string]func(context.Context, options) ([]bench.Bar, error){
-		"alone": w.alone, "cold": w.cold, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export, "postgres": w.compare,
+		"alone": w.alone, "cold": w.cold, "start": w.start, "hot": w.hot, "crowd": w.crowd, "export": w.export, "people": w.people, "stream": w.stream, "postgres": w.compare,
 	}
 	for _, part := range parts {
 		if !slices.Contains(o.Only, part) {

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/bench/workload"
+)
+
+// openStreams are how many there are: half of all that navlog serve has, which is what one address may have.
+const openStreams = 1000
+
+// stream opens streams and counts what a block a second costs navlog serve with them: its processor time, and what it has
+// resident more than before. Each of them must hear every unit.
+func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, o.Navlog, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	if _, err := fetch("http://" + s.addr + api + "/events?pageSize=1"); err != nil { // what is allocated once is there
+		return nil, err
+	}
+	before, err := s.memory()
+	if err != nil {
+		return nil, err
+	}
+	var listeners sync.WaitGroup
+	var opened, failed atomic.Int64
+	units := make([]atomic.Int64, openStreams)
+	conns := make([]net.Conn, openStreams)
+	for i := range conns {
+		if conns[i], err = net.Dial("tcp", s.addr); err != nil {
+			return nil, err
+		}
+		listeners.Go(func() {
+			if err := listen(conns[i], s.addr, &opened, &units[i]); err != nil {
+				failed.Add(1)
+			}
+		})
+	}
+	defer listeners.Wait()
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	for end := time.Now().Add(readyWithin); opened.Load() < openStreams; {
+		if failed.Load() > 0 || time.Now().After(end) || !sleep(ctx, 10*time.Millisecond) {
+			return nil, fmt.Errorf("%d of %d streams were opened, and %d ended", opened.Load(), openStreams, failed.Load())
+		}
+	}
+	spent, err := processor(s.cmd.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	blocks := max(1, int64(o.Each/time.Second))
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	began := time.Now()
+	for range blocks {
+		<-tick.C
+		if err := w.append(); err != nil {
+			return nil, err
+		}
+	}
+	if !sleep(ctx, time.Second) { // the last is told
+		return nil, ctx.Err()
+	}
+	took := time.Since(began)
+	after, err := processor(s.cmd.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := s.memory()
+	if err != nil {
+		return nil, err
+	}
+	least, most := units[0].Load(), units[0].Load()
+	for i := range units {
+		least, most = min(least, units[i].Load()), max(most, units[i].Load())
+	}
+	share := 100 * (after - spent).Seconds() / took.Seconds()
+	fmt.Printf("\nstream, %d of them, %d blocks in %.0f s: %d to %d units heard, %d cut off; %.1f %% of a core, %.1f MiB more\n",
+		openStreams, blocks, took.Seconds(), least, most, failed.Load(), share, memory-before)
+	if least < blocks || failed.Load() > 0 {
+		return nil, errors.New("a stream did not hear every unit")
+	}
+	return []bench.Bar{
+		{Name: "stream-memory-mib", Value: memory - before, Bound: 64},
+		{Name: "stream-core-percent", Value: share, Bound: 10},
+	}, nil
+}
+
+// listen asks for the stream and counts the units that it tells, until the connection ends.
+func listen(c net.Conn, addr string, opened, units *atomic.Int64) error {
+	if _, err := fmt.Fprintf(c, "GET %s/stream HTTP/1.1\r\nHost: %s\r\n\r\n", api, addr); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(c, 4<<10)
+	for {
+		line, err := in.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			return err
+		case bytes.HasPrefix(line, []byte("HTTP/1.1 ")) && !bytes.HasPrefix(line, []byte("HTTP/1.1 200")):
+			return fmt.Errorf("the stream is refused: %s", line)
+		case bytes.HasPrefix(line, []byte("retry:")):
+			opened.Add(1)
+		case bytes.HasPrefix(line, []byte("event: unit")):
+			units.Add(1)
+		}
+	}
+}
+
+// processor is the time that a process has had of the processors so far. Linux counts it in hundredths of a second.
+func processor(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(stat), ") ") // the name may have spaces
+	fields := strings.Fields(after)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, io.ErrUnexpectedEOF)
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	return time.Duration(user+system) * (time.Second / 100), err
+}
+
+// people asks what the pages ask that no list is: a series of a year by day, and the first page of what makes a number of
+// many events, one at a time with the cache off, while the chain goes on.
+func (w *world) people(ctx context.Context, o options) ([]bench.Bar, error) {
+	s, err := w.serve(ctx, o.Navlog, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go w.live(ctx)
+	explain := func(of, field string) func(*rand.Rand) string {
+		return fixed(api + "/explain?" + url.Values{"of": {api + of}, "field": {field}}.Encode())
+	}
+	const series = "series-year-by-day"
+	questions := []question{
+		{name: series, path: func(r *rand.Rand) string {
+			to := time.Unix(int64(w.time(r)), 0).UTC()
+			return fmt.Sprintf("%s/vaults/%s/series?interval=day&from=%d&to=%d", api, vault(r), to.AddDate(-1, 0, 0).Unix(), to.Unix())
+		}},
+		{name: "explain-router-deposited", path: explain("/users/"+workload.Router.Hex(), "/totalDeposited")},
+		{name: "explain-users-of-a-vault", path: explain("/vaults/"+workload.VaultAddress(0).Hex(), "/stats/userCount")},
+	}
+	t, err := inTurns(ctx, newAsker("http://"+s.addr, w.keys), questions, o.Each, asItIs, w.spent)
+	if err != nil {
+		return nil, err
+	}
+	t.print(os.Stdout, "what people ask, one at a time")
+	if t.first != nil {
+		return nil, t.first
+	}
+	return []bench.Bar{
+		{Name: series + "-p99-ms", Value: t.worst(0.99, func(n string) bool { return n == series }), Bound: 50},
+		{Name: "explain-first-page-p99-ms", Value: t.worst(0.99, func(n string) bool { return n != series }), Bound: 100},
+	}, nil
+}
