@@ -247,9 +247,10 @@ type parcel struct {
 // parcels are what was read, by partition. A position must never move over records that
 // nobody accepted. A client that was told to go back (seek), and goes on all the same, would
 // make it: so one that leaves records out after it has given some is given up, and another
-// begins at the position. What that leaves out first is not there: transactions that were
-// aborted. Seen with the embedded broker, which keeps the offsets of a fetch that was given
-// up, and not its epoch: asked for what was asked before, it gives what comes after.
+// begins at the position. What may be left out are the records of a transaction that was
+// aborted, whose marker then comes next. Seen with the embedded broker, which keeps the
+// offsets of a fetch that was given up, and not its epoch: asked for what was asked before,
+// it gives what comes after.
 func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 	var parcels []parcel
 	var faults []error
@@ -257,7 +258,7 @@ func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 		if len(p.Records) == 0 {
 			return
 		}
-		if first, due := p.Records[0].Offset, r.next[p.Topic][p.Partition]; first > due && r.given[p.Topic][p.Partition] {
+		if first, due := p.Records[0].Offset, r.next[p.Topic][p.Partition]; first > due && r.given[p.Topic][p.Partition] && !aborts(p.Records[0]) {
 			faults = append(faults, fmt.Errorf("partition %d of %s goes on at offset %d and not at its position %d: it is read again from there", p.Partition, p.Topic, first, due))
 			return
 		}
@@ -281,6 +282,13 @@ func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 		parcels = append(parcels, out)
 	})
 	return parcels, errors.Join(faults...)
+}
+
+// aborts tells whether a record is the marker of a transaction that was aborted: a control
+// record with a key of two numbers of 16 bits, a version and the kind, of which 0 is abort
+// (https://kafka.apache.org/documentation/#controlbatch).
+func aborts(r *kgo.Record) bool {
+	return r.Attrs.IsControl() && len(r.Key) >= 4 && r.Key[2] == 0 && r.Key[3] == 0
 }
 
 // lookAhead reads how far the topics are written. A transaction that nobody ends gives

@@ -186,6 +186,11 @@ func TestPositionsMoveOverNothing(t *testing.T) {
 		}
 		return kgo.Fetches{{Topics: []kgo.FetchTopic{{Topic: "t", Partitions: []kgo.FetchPartition{p}}}}}
 	}
+	marker := func(kind byte, fetches kgo.Fetches) kgo.Fetches { // the first record is one
+		first := fetches[0].Topics[0].Partitions[0].Records[0]
+		first.Attrs, first.Key = kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), []byte{0, 0, 0, kind}
+		return fetches
+	}
 	for _, c := range []struct {
 		what    string
 		fetches kgo.Fetches
@@ -194,7 +199,9 @@ func TestPositionsMoveOverNothing(t *testing.T) {
 		{"what is due", fetched(0, 10, 11), 12},
 		{"what was given before", fetched(0, 8, 9), 10},
 		{"what is not due yet", fetched(0, 12, 13), 0},
-		{"a client's first, behind an aborted transaction", fetched(1, 13, 14), 15},
+		{"behind the records of an aborted transaction its marker", marker(0, fetched(0, 12, 13)), 14},
+		{"behind a committed one its marker", marker(1, fetched(0, 12, 13)), 0},
+		{"a client's first", fetched(1, 13, 14), 15},
 		{"after it", fetched(1, 15), 0}, // the position did not move here
 	} {
 		parcels, err := r.parcels(c.fetches)
