@@ -60,6 +60,7 @@ func line(s string) string {
 
 func FuzzPath(f *testing.F) {
 	w := newFixture(f)
+	w.server.EndLive() // what would go on for as long as the client stays ends at once
 	key := w.partner(7, "Seven")
 	for _, e := range w.routes() {
 		f.Add("GET", strings.Replace(e.Path, "{address}", vaultA.Hex(), 1))
