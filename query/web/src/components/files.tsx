@@ -12,7 +12,7 @@ export function Files({ path, query }: Props) {
   const block = asOf(usePlace())
   const file = (format: string) => url(path, { ...query, [AS_OF]: block, format })
   return (
-    <p class="faint">
+    <p class="files faint">
       All of it as{" "}
       <a href={file("csv")} download>CSV</a> or{" "}
       <a href={file("parquet")} download>Parquet</a>
