@@ -187,7 +187,7 @@ export interface paths {
          *     `/api/v1/events`, live, whatever became of it later. An event `retracted` says that a reorganisation took such a log
          *     back; its item has the seq of that log, and its `id` is `retractedBySeq`. An event `unit` ends what belongs together:
          *     a block, a range of old ones, or a whole reorganisation. Only there is what the stream said so far a state of the
-         *     chain. It is sent whatever the filters are, and has a `UnitEnd`. `id` is a seq; a client that comes back names the
+         *     chain. It is sent whatever the filters are, and has `seq`, `generation`, `blockNumber` and `timestamp`, the last two null where its last record is of no block. `id` is a seq; a client that comes back names the
          *     last one in `Last-Event-ID` and misses nothing. Lines that begin with a colon only keep the connection open.
          */
         get: operations["streamEvents"];
@@ -1010,15 +1010,6 @@ export interface components {
             state: "live" | "retracted" | "quarantined";
             /** @description Number of the record that took it back. */
             retractedBySeq: components["schemas"]["DecimalOrNull"];
-        };
-        /** @description The end of a unit of the log: seq of its last record, the generation it was read from, and the block that was indexed by it with its time; null where its last record is of no block. */
-        UnitEnd: {
-            seq: string;
-            /** Format: int32 */
-            generation: number;
-            blockNumber: string | null;
-            /** Format: date-time */
-            timestamp: string | null;
         };
         CursorMeta: {
             pageSize: number;
