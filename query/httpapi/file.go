@@ -36,10 +36,10 @@ func formatOf(r *http.Request) files.Format {
 	return acceptedFormat(r.Header)
 }
 
-// acceptedFormat is the format that Accept names (RFC 9110, 12.5.1) and weighs no less than
-// JSON, where it names that; empty for none. What it takes without a name is JSON.
+// acceptedFormat is the format that Accept names (RFC 9110, 12.5.1) and weighs more than
+// JSON; empty for none: who takes both alike has JSON, as who names neither.
 func acceptedFormat(h http.Header) (format files.Format) {
-	best := 0.0
+	asJSON, best := 0.0, 0.0
 	for _, line := range h["Accept"] {
 		for part := range strings.SplitSeq(line, ",") {
 			kind, parameters, err := mime.ParseMediaType(part)
@@ -47,15 +47,18 @@ func acceptedFormat(h http.Header) (format files.Format) {
 			if err != nil || bad != nil || weight <= 0 {
 				continue
 			}
-			if kind == "application/json" && weight > best {
-				best, format = weight, ""
+			if kind == "application/json" {
+				asJSON = max(asJSON, weight)
 			}
 			for f, name := range files.Kinds {
-				if kind == name && (weight > best || weight == best && format == "") {
+				if kind == name && weight > best {
 					best, format = weight, f
 				}
 			}
 		}
+	}
+	if asJSON >= best {
+		return ""
 	}
 	return format
 }

@@ -201,7 +201,7 @@ func TestFilesOfDeposits(t *testing.T) {
 	if got := a.Get(asOf, "If-None-Match", r.Header().Get("Etag")); got.Code != 304 {
 		t.Errorf("a file that is known is %d", got.Code)
 	}
-	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5"} {
+	for _, accept := range []string{"*/*", "text/html, */*;q=0.8", "text/csv;q=0", "application/json, text/csv;q=0.5", "application/json, text/csv"} {
 		a.Get(path, "Accept", accept).Data(t)
 	}
 }
