@@ -89,7 +89,7 @@ func kinds(params *httpapi.Params) (numbers []uint64) {
 	value := params.Get("kind")
 	for _, k := range contracts.Kinds() {
 		if value == "" || slices.Contains(strings.Split(value, ","), k.String()) {
-			numbers = append(numbers, 1+uint64(k))
+			numbers = append(numbers, inSpine(k))
 		}
 	}
 	if value != "" && len(numbers) != strings.Count(value, ",")+1 {
@@ -97,6 +97,9 @@ func kinds(params *httpapi.Params) (numbers []uint64) {
 	}
 	return numbers
 }
+
+// inSpine is a kind as the spine numbers it, where 0 is no kind of ours.
+func inSpine(k contracts.Kind) uint64 { return 1 + uint64(k) }
 
 func names() (all []string) {
 	for _, k := range contracts.Kinds() {

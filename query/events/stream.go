@@ -124,14 +124,14 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 }
 
 func (o *only) lets(kind string, vault, user common.Address) bool {
-	return slices.Contains(o.kinds, number64(kind)) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
+	return slices.Contains(o.kinds, inSpineByName(kind)) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
 }
 
-// number64 is a kind as the spine numbers it.
-func number64(kind string) uint64 {
+// inSpineByName is inSpine of a kind by its name.
+func inSpineByName(kind string) uint64 {
 	for _, k := range contracts.Kinds() {
 		if k.String() == kind {
-			return 1 + uint64(k)
+			return inSpine(k)
 		}
 	}
 	return 0
@@ -218,7 +218,7 @@ func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*
 // every is all kinds, as the spine numbers them.
 func every() (numbers []uint64) {
 	for _, k := range contracts.Kinds() {
-		numbers = append(numbers, 1+uint64(k))
+		numbers = append(numbers, inSpine(k))
 	}
 	return numbers
 }
