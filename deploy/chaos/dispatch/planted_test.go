@@ -53,9 +53,11 @@ func TestPlantedFaults(t *testing.T) {
 	}
 	for _, c := range []struct {
 		what, file, before, after string
-		want                      []string // one of them is found
+		// One of them is found, and which depends on whether the first event that gets a fourth retry belongs to a
+		// partner that changed hands meanwhile: that excuses one POST more, and not two.
+		want []string
 	}{
-		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised"}},
+		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
 		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = p.post(", "	p.post(context.WithoutCancel(ctx), a.Endpoint, m)\n	a.Result = p.post(", []string{"posts came too often", "came again although it was accepted"}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
