@@ -112,7 +112,7 @@ func (l *Lane) giveUp(ctx context.Context, due bool) error {
 	l.queue = nil
 	reachable, err := l.shared.Queries.Reachable(ctx, []int64{l.partner})
 	if err != nil {
-		return fmt.Errorf("look for the Endpoint of partner %d: %w", l.partner, err)
+		return fmt.Errorf("look for the endpoint of partner %d: %w", l.partner, err)
 	}
 	if len(reachable) > 0 {
 		l.shared.Expire()

@@ -11,7 +11,7 @@ import (
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
-// follow takes the newest version of the Endpoint and keeps the breaker of its
+// follow takes the newest version of the endpoint and keeps the breaker of its
 // URL. A new secret, or the same URL registered again, changes nothing about a
 // receiver that is down.
 func (l *Lane) follow(ctx context.Context, e Endpoint) error {

@@ -55,7 +55,7 @@ type Lane struct {
 	inFlight map[uuid.UUID]struct{} // under way
 	look     time.Time              // when to read deliveries; zero: nothing waits
 	busy     time.Time              // when there was last something to do
-	version  int64                  // of the Endpoint that is followed
+	version  int64                  // of the endpoint that is followed
 	url      string                 // of that version; the breaker belongs to it
 	breaker  *breaker               // nil until the first endpoint is known
 	poster   *poster                // whose connections are this partner's alone

@@ -10,7 +10,7 @@ type Timing struct {
 	OpenMin  time.Duration   // first open time of a breaker
 	OpenMax  time.Duration
 	Idle     time.Duration // a lane without work ends after it; as long as the breaker's window
-	Scan     time.Duration // between looks whether the Endpoint is still the same
+	Scan     time.Duration // between looks whether the endpoint is still the same
 	Database time.Duration // that PostgreSQL may take for one turn
 }
 
