@@ -45,6 +45,10 @@ type Config struct {
 	// WriteTimeout bounds a request from its header to the end of its answer:
 	// 100 ms to 10 min, default 30 s, and longer than RequestTimeout.
 	WriteTimeout time.Duration `yaml:"writeTimeout" env:"WRITE_TIMEOUT"`
+	// FileTimeout is WriteTimeout of a list that is sent whole, as CSV or Parquet: 100 ms to
+	// 1 h, default 15 min, and longer than RequestTimeout. A generation is not dropped until
+	// so long after a switch.
+	FileTimeout time.Duration `yaml:"fileTimeout" env:"FILE_TIMEOUT"`
 	// ShutdownTimeout is how long open requests may take when the program ends:
 	// 100 ms to 10 min, default 10 s.
 	ShutdownTimeout time.Duration `yaml:"shutdownTimeout" env:"SHUTDOWN_TIMEOUT"`
@@ -71,6 +75,7 @@ func DefaultConfig() Config {
 		RequestTimeout:   10 * time.Second,
 		ReadTimeout:      10 * time.Second,
 		WriteTimeout:     30 * time.Second,
+		FileTimeout:      15 * time.Minute,
 		ShutdownTimeout:  10 * time.Second,
 
 		ProofCallsPerSecond: 25,
@@ -118,18 +123,21 @@ func (c Config) Validate() error {
 		}
 	}
 	for _, timeout := range []struct {
-		name  string
-		value time.Duration
+		name           string
+		value, longest time.Duration
 	}{
-		{"requestTimeout", c.RequestTimeout}, {"readTimeout", c.ReadTimeout},
-		{"writeTimeout", c.WriteTimeout}, {"shutdownTimeout", c.ShutdownTimeout},
+		{"requestTimeout", c.RequestTimeout, 10 * time.Minute}, {"readTimeout", c.ReadTimeout, 10 * time.Minute},
+		{"writeTimeout", c.WriteTimeout, 10 * time.Minute}, {"fileTimeout", c.FileTimeout, time.Hour},
+		{"shutdownTimeout", c.ShutdownTimeout, 10 * time.Minute},
 	} {
-		if timeout.value < 100*time.Millisecond || timeout.value > 10*time.Minute {
-			fault("http.%s is %s and must be 100ms to 10m", timeout.name, timeout.value)
+		if timeout.value < 100*time.Millisecond || timeout.value > timeout.longest {
+			fault("http.%s is %s and must be 100ms to %.0fm", timeout.name, timeout.value, timeout.longest.Minutes())
 		}
 	}
-	if c.WriteTimeout <= c.RequestTimeout {
-		fault("http.writeTimeout is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", c.WriteTimeout, c.RequestTimeout)
+	for name, sending := range map[string]time.Duration{"writeTimeout": c.WriteTimeout, "fileTimeout": c.FileTimeout} {
+		if sending <= c.RequestTimeout {
+			fault("http.%s is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", name, sending, c.RequestTimeout)
+		}
 	}
 	return errors.Join(faults...)
 }

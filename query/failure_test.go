@@ -382,7 +382,7 @@ func TestLeavingGenerations(t *testing.T) {
 	next.Write(readtest.SmallChain())
 	w.exec(`UPDATE generation SET state = 'standby'; UPDATE generation SET state = 'live' WHERE id = %d`, next.ID)
 	w.look()
-	limit := w.cfg.WriteTimeout
+	limit := w.cfg.FileTimeout
 	want(fmt.Sprintf("[{%d %d}]", was.ID, limit.Milliseconds()))
 	w.clock.add(time.Second)
 	w.exec(`UPDATE generation SET state = 'standby'`)

@@ -65,7 +65,7 @@ type Query struct {
 func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, checkURL webhooks.CheckURL,
 	reg prometheus.Registerer, log *slog.Logger) *Query {
 	q := &Query{cfg: cfg, chainID: chainID, pool: pool, log: log}
-	q.watcher = pin.New(chainID, httpapi.Conns(cfg.Concurrency), cfg.WriteTimeout, ch, pool, log)
+	q.watcher = pin.New(chainID, httpapi.Conns(cfg.Concurrency), max(cfg.WriteTimeout, cfg.FileTimeout), ch, pool, log)
 	q.watcher.Register(reg)
 
 	q.access = access.New(pool, cfg.PartnerRateLimit, reg, log)
@@ -78,7 +78,7 @@ func New(cfg Config, chainID uint64, ch readmodel.Config, pool *pgxpool.Pool, ch
 
 	q.server = httpapi.New(cfg.Concurrency, cfg.CacheBytes, reg)
 	q.server.Watcher, q.server.Admit, q.server.Log = q.watcher, q.access.Admit, log
-	q.server.RequestTimeout, q.server.WriteTimeout = cfg.RequestTimeout, cfg.WriteTimeout
+	q.server.RequestTimeout, q.server.WriteTimeout, q.server.FileTimeout = cfg.RequestTimeout, cfg.WriteTimeout, cfg.FileTimeout
 
 	q.feed = events.NewFeed()
 	q.webhooks = webhooks.New(pool, checkURL, log)

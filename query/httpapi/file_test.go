@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -68,4 +69,50 @@ func TestFileCutOff(t *testing.T) {
 	rec := httptest.NewRecorder()
 	c.Handler.ServeHTTP(rec, old)
 	readtest.Reply{ResponseRecorder: rec, Path: "over HTTP/1.0"}.Failed(t, 400, "INVALID_PARAMETER")
+}
+
+// TestFileTimeout: a file may take longer than any other answer, and not longer than its own limit.
+func TestFileTimeout(t *testing.T) {
+	g := readtest.New(t, localtest.ClickHouse(t))
+	g.Write(readtest.SmallChain())
+	const others, long = 100 * time.Millisecond, 300 * time.Millisecond
+	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
+	c := readtest.ServeBy(t, httpapi.New(16, 0, prometheus.NewRegistry()), g, httpapi.Route{Path: "/list", AsFile: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+		return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
+			first, last := true, time.Now().Add(long)
+			return httpapi.Whole(ctx, r, p, name, func(ctx context.Context) ([]string, error) {
+				if !first {
+					select {
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					case <-time.After(time.Until(last)): // after the time of others, whatever the machine does
+						return nil, nil
+					}
+				}
+				first = false
+				return []string{strings.Repeat("x", httpapi.StreamChunk)}, nil
+			})
+		})
+	}})
+	server := httptest.NewUnstartedServer(c.Handler)
+	server.Config.WriteTimeout = others
+	server.Start()
+	defer server.Close()
+	whole := func() error {
+		resp, err := http.Get(server.URL + "/list?format=csv")
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		_, err = io.Copy(io.Discard, resp.Body)
+		return err
+	}
+	c.Server.WriteTimeout = others
+	if err := whole(); err != nil {
+		t.Errorf("a file of %s within %s: %v", long, c.Server.FileTimeout, err)
+	}
+	c.Server.FileTimeout = others
+	if err := whole(); err == nil {
+		t.Errorf("a file of %s is whole within %s", long, others)
+	}
 }

@@ -78,6 +78,7 @@ type Server struct {
 	Now            func() time.Time
 	RequestTimeout time.Duration // for the work of one answer
 	WriteTimeout   time.Duration // from the header of a request to the end of its answer
+	FileTimeout    time.Duration // the same of a file
 	Patience       time.Duration // with a reader of a long answer that takes nothing
 	Heartbeat      time.Duration // the longest silence of an answer that goes on
 
@@ -276,9 +277,9 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	case e.Live:
 		return s.live(w, r, h)
 	case r.format != "":
-		return s.stream(w, r, h, s.files)
+		return s.stream(w, r, h, s.files, s.FileTimeout)
 	case e.Streamed:
-		return s.stream(w, r, h, s.streams)
+		return s.stream(w, r, h, s.streams, s.WriteTimeout)
 	case e.Uncached || hr.Method == http.MethodPost:
 		f, err = s.make(r, h)
 	default:

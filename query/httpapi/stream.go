@@ -25,11 +25,11 @@ const (
 )
 
 // stream sends an answer while it is made. Until the first byte RequestTimeout
-// holds, and for all of it WriteTimeout, however the client spreads its reading.
+// holds, and for all of it a limit, however the client spreads its reading.
 // An error after the first byte can only end the connection, which tells the
 // client that the answer is not whole.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places) error {
-	end := time.Now().Add(s.WriteTimeout)
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places, limit time.Duration) error {
+	end := time.Now().Add(limit)
 	r.readParams()
 	release, err := of.acquire(r.Context, r.holder())
 	if err != nil {
@@ -58,12 +58,14 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
-	if err := send(patientWriter{w, http.NewResponseController(w), s.Patience, end}); err != nil {
+	out := patientWriter{w, http.NewResponseController(w), s.Patience, end}
+	if err := send(out); err != nil {
 		if r.HTTP.Context().Err() == nil {
 			s.Log.Error("answer cut off", "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}
+	_ = out.control.SetWriteDeadline(time.Now().Add(s.Patience)) // what net/http keeps, and the end of the answer
 	return nil
 }
 
