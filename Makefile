@@ -103,6 +103,7 @@ property: engines ## Play random histories against the independent fold, in the 
 	go test -count=1 -timeout 240m -run 'TestRandomHistories' ./projections/write -histories $(HISTORIES) -seed $(SEED)
 	go test -c -o $(BIN)/histories.test ./deploy/histories
 	cd deploy/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
+	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp' ./query/oracle -stride 1
 
 EVENTS ?= 10000000
 .PHONY: bench-query

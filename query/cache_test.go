@@ -44,6 +44,9 @@ func asOf(path string, block uint64) string {
 // TestCachedAnswersAreTheSame: with the cache and without it, for every route,
 // and for two partners.
 func TestCachedAnswersAreTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	w := newFixture(t)
 	keys := []string{w.partner(7, "Seven"), w.partner(8, "Eight")}
 	ask := func(w *world) map[string]string {

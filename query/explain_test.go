@@ -20,6 +20,9 @@ func explained(of, field string, more ...string) string {
 // TestEveryNumberIsExplained: of the small chain every number of every answer, now and at
 // each block, is the value and the last sum of its explanation.
 func TestEveryNumberIsExplained(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	w := newFixture(t)
 	keys := map[string]string{"": "", "7": w.partner(7, "Seven"), "8": w.partner(8, "Eight"), "9": w.partner(9, "Nine")}
 	fields := map[string]bool{}

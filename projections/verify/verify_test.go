@@ -24,13 +24,16 @@ import (
 )
 
 var (
-	plays = flag.Int("histories", 6, "how many random histories TestRandomHistories plays")
+	plays = flag.Int("histories", 3, "how many random histories TestRandomHistories plays")
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 
 // TestRandomHistories: tables that hold what a random history says are equal to
 // it: derived in the middle, and kept up unit by unit from there.
 func TestRandomHistories(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares one history after the other")
+	}
 	t.Parallel()
 	first := *seed
 	if first == 0 {
@@ -314,6 +317,9 @@ func TestLongLog(t *testing.T) {
 // TestPassedOver: what a vault did that joined after the tables were derived is in
 // the spine alone, and no difference; in another table it is one.
 func TestPassedOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares one history after the other")
+	}
 	t.Parallel()
 	s := histories.New(chainID)
 	rng := rand.New(rand.NewPCG(4, 4))
@@ -354,6 +360,9 @@ func TestPassedOver(t *testing.T) {
 // TestSample: a sample finds nothing wrong in a sound generation, whichever it
 // is, and together the samples find what is wrong.
 func TestSample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares one history after the other")
+	}
 	t.Parallel()
 	s := histories.Random(rand.New(rand.NewPCG(31, 3)), chainID, 40)
 	g := filled(t, s.Records)
@@ -391,6 +400,9 @@ func TestSample(t *testing.T) {
 // TestPieces: in however many pieces a table is compared with its definition, it is
 // the same rows, and what differs is in one of them.
 func TestPieces(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compares one history after the other")
+	}
 	t.Parallel()
 	s := histories.Random(rand.New(rand.NewPCG(31, 4)), chainID, 30)
 	g := filled(t, s.Records)

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	plays = flag.Int("histories", 6, "how many random histories TestRandomHistories plays")
+	plays = flag.Int("histories", 3, "how many random histories TestRandomHistories plays")
 	seed  = flag.Uint64("seed", 0, "seed of the first random history; 0: by the clock")
 )
 

@@ -92,6 +92,9 @@ func (a *asked) walkEvents(path, pinned string, want []any) {
 
 // TestEventsByFilters: each filter, alone and with others, in a history with reorganisations.
 func TestEventsByFilters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	s := tell(3, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")

@@ -92,6 +92,9 @@ var (
 // TestFiles: the file of each list is the whole list, now and at a past block, by each
 // filter.
 func TestFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	s := tell(4, func(*story) {})
 	if !s.hasReorganisation() {
 		t.Fatal("the story has no reorganisation")
@@ -210,6 +213,9 @@ func TestFilesOfDeposits(t *testing.T) {
 // sent, after its first row. What derived tables say is cut off; what facts say, and what
 // is about a block that stays, is sent to its end as it was.
 func TestFileOfRewrittenBlock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	whole := readtest.SmallChain()
 	before := readtest.NewLog(readtest.ChainID)
 	before.Entries = slices.Clone(whole.Entries[:whole.Seq()-1])

@@ -297,6 +297,9 @@ func TestAmountsAreExact(t *testing.T) {
 
 // TestTablesAhead: what other tables have more than the spine changes no answer.
 func TestTablesAhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("asks one question after the other")
+	}
 	s := newStory(7)
 	s.backfill(readtest.VaultA, "Alpha", 1, 20)
 	s.backfill(readtest.VaultB, "Beta", 5, 20)
