@@ -304,12 +304,17 @@ func (w *world) rival(o Op) error {
 	return w.fenced(old)
 }
 
+// learnsWithin is how long a process that was replaced may not know it. Kafka tells it in its
+// next transaction, and before that it needs answers of endpoints that fail, of two at a time
+// where they have to agree.
+const learnsWithin = 5 * patience
+
 // fenced wakes a process that was replaced and waits until it knows it: it ends, or it
 // stands by, and is ended.
 func (w *world) fenced(p *process) error {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
-	for deadline := time.After(patience); ; {
+	for deadline := time.After(learnsWithin); ; {
 		p.signal(syscall.SIGCONT) // again and again: it may come to the step where it stops itself only now
 		select {
 		case <-p.done:
@@ -321,7 +326,7 @@ func (w *world) fenced(p *process) error {
 			p.kill()
 			return nil
 		case <-deadline:
-			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", patience, p.says)
+			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.says)
 		case <-tick.C:
 		}
 	}
