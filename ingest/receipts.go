@@ -312,9 +312,10 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 
 // judge proves a block by what one endpoint gives. It gives nil where it is proven.
 func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*Finding, error) {
+	var block *chainproof.Block
 	header, receipts, err := n.Receipts(ctx, b.hash)
 	if err == nil {
-		err = chainproof.Receipts(b.hash, header, receipts)
+		block, err = chainproof.Prove(b.hash, header, receipts)
 	}
 	var unprovable *chainproof.UnprovableError
 	var wrong *chainproof.WrongError
@@ -328,8 +329,20 @@ func (p *receiptsProof) judge(ctx context.Context, n *rpc.Node, b blockInLog) (*
 	case err != nil:
 		return nil, err
 	}
-	if why := p.differs(b, chainproof.Logs(b.hash, header, receipts, p.covering(b.number))); why != "" {
+	// What no root has, the log may have all the same, and nobody can say whether it is right.
+	var ours []digest
+	for _, l := range b.logs {
+		if out := block.Unproven(l.index); out != nil {
+			err = out
+		} else {
+			ours = append(ours, l)
+		}
+	}
+	if why := differs(ours, block.Logs(p.covering(b.number))); why != "" {
 		return p.finding(n, b, true, why), nil
+	}
+	if err != nil {
+		return p.finding(n, b, false, err.Error()), nil
 	}
 	return nil, nil
 }
@@ -345,9 +358,8 @@ func (p *receiptsProof) covering(number uint64) map[common.Address]bool {
 	return addresses
 }
 
-// differs says what of a block the log has otherwise than the chain, empty for nothing.
-func (p *receiptsProof) differs(b blockInLog, chain []*event.Log) string {
-	ours := slices.Clone(b.logs)
+// differs says what the log has of a block otherwise than the chain, empty for nothing.
+func differs(ours []digest, chain []*event.Log) string {
 	slices.SortFunc(ours, func(a, b digest) int { return cmp.Compare(a.index, b.index) })
 	for i := range max(len(ours), len(chain)) {
 		switch {

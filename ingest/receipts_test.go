@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,9 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/event"
@@ -137,6 +141,90 @@ func TestChangedAmountIsFound(t *testing.T) {
 	}
 }
 
+// A vault's log in the receipt of Polygon's state sync is in no receipts root. It is said
+// so, the other logs of its block are compared all the same, and neither the log nor the
+// node is called wrong.
+func TestStateSyncIsUnprovable(t *testing.T) {
+	t.Parallel()
+	r := withFinalLogs(t)
+	honestly := r.start()
+	honestly.caughtUp()
+	honestly.halt()
+	victim := r.victim()
+	hash := common.Hash(victim.GetBlockHash())
+	number := binary.BigEndian.AppendUint64(nil, victim.GetBlockNumber())
+	var receipts []struct{ Logs []json.RawMessage }
+	r.must(r.chain.Client().CallContext(r.ctx, &receipts, "eth_getBlockReceipts", hash))
+	all := 0
+	for _, receipt := range receipts {
+		all += len(receipt.Logs)
+	}
+	synced := map[string]any{
+		"address": common.Address(victim.GetAddress()), "topics": []common.Hash{}, "data": hexutil.Bytes(victim.GetData()),
+		"blockHash": hash, "blockNumber": hexutil.Uint64(victim.GetBlockNumber()), "blockTimestamp": hexutil.Uint64(victim.GetBlockTime()),
+		"transactionHash":  crypto.Keccak256Hash([]byte("matic-bor-receipt-"), number, hash[:]),
+		"transactionIndex": hexutil.Uint64(len(receipts)), "logIndex": hexutil.Uint64(all), "removed": false,
+	}
+	for _, topic := range victim.GetTopics() {
+		synced["topics"] = append(synced["topics"].([]common.Hash), common.Hash(topic))
+	}
+	receipt := map[string]any{
+		"type": "0x0", "status": "0x1", "cumulativeGasUsed": "0x0", "gasUsed": "0x0", "logsBloom": types.Bloom{}, "logs": []any{synced},
+		"transactionHash": synced["transactionHash"], "transactionIndex": synced["transactionIndex"], "blockHash": hash, "blockNumber": synced["blockNumber"],
+	}
+	polygon := r.liar(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		switch {
+		case method == "eth_getBlockReceipts" && string(params[0]) == fmt.Sprintf("%q", hash):
+			var answer []any
+			_ = json.Unmarshal(truth(), &answer)
+			return append(answer, receipt), nil, true
+		case method == "eth_getLogs":
+			var answer []map[string]any
+			_ = json.Unmarshal(truth(), &answer)
+			last := -1
+			for i, l := range answer {
+				if l["blockHash"] == hash.Hex() {
+					last = i
+				}
+			}
+			if last >= 0 {
+				answer = slices.Insert(answer, last+1, synced)
+			}
+			return answer, nil, true
+		}
+		return nil, nil, false
+	})
+	r.kafka.Brokers = kfake(t) // another log, of the same chain
+	r.config.RPC = rpc.Endpoints(polygon.URL)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+
+	report := r.proveReceipts(ReceiptsOptions{})
+	if report.Unprovable != 1 || report.Wrong != 0 || report.Proven != report.Blocks-1 || report.Err() != nil {
+		t.Fatalf("with a state sync: %+v", report)
+	}
+	if f := report.Findings[0]; f.Block != victim.GetBlockNumber() || !strings.Contains(f.Why, fmt.Sprintf("log %d is of the state sync", all)) {
+		t.Errorf("the finding is %+v", f)
+	}
+	// A log of that block that a root has is wrong, whatever stands beside it.
+	lie := changing(victim, true)
+	beside := polygon.lie
+	polygon.tell(func(method string, params []json.RawMessage, truth func() json.RawMessage) (any, error, bool) {
+		if method == "eth_getLogs" {
+			return beside(method, params, func() json.RawMessage { changed, _, _ := lie(method, params, truth); return changed.(json.RawMessage) })
+		}
+		return beside(method, params, truth)
+	})
+	r.kafka.Brokers = kfake(t)
+	p = r.start()
+	p.caughtUp()
+	p.halt()
+	if report := r.proveReceipts(ReceiptsOptions{}); report.Wrong != 1 || report.Unprovable != 0 {
+		t.Errorf("with a state sync and another amount: %+v", report)
+	}
+}
+
 // What a chain or a node cannot give is said, and nothing is called wrong for it.
 func TestUnprovableBlocks(t *testing.T) {
 	t.Parallel()
@@ -161,7 +249,7 @@ func TestUnprovableBlocks(t *testing.T) {
 		words string
 		wrong bool
 	}{
-		"a type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7e"`), "is of type 0x7e", false},
+		"a type of another chain": {edit("eth_getBlockReceipts", `"type":"0x2"`, `"type":"0x7b"`), "is of type 0x7b", false},
 		"pruned receipts":         {edit("eth_getBlockReceipts", "", "null"), "does not give the receipts", false},
 		"no such method": {func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 			return nil, errNoMethod, method == "eth_getBlockReceipts" && string(params[0]) == block

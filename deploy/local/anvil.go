@@ -33,6 +33,7 @@ type AnvilOptions struct {
 	Accounts     int           // funded accounts; 0 is anvil's own, 10
 	Timestamp    uint64        // Unix seconds of the genesis block, from which the chain's clock runs; 0 is now
 	States       int           // newest blocks whose state can be asked for (eth_call) or reorganised away; 0 is 256
+	Optimism     bool          // takes the deposits of the OP stack, and hashes their receipts as it does since Canyon
 	Fleeting     bool          // the chain is never written and ends with its process: for large ones, which are slow to write
 }
 
@@ -110,6 +111,9 @@ func (o AnvilOptions) args(dir, state string) []string {
 	}
 	if o.NoMining {
 		args = append(args, "--no-mining")
+	}
+	if o.Optimism {
+		args = append(args, "--network", "optimism")
 	}
 	if o.SlotsInEpoch > 0 {
 		args = append(args, "--slots-in-an-epoch", strconv.Itoa(o.SlotsInEpoch))

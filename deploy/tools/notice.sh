@@ -58,6 +58,7 @@ text() { # file: as it stands, without the ends of lines of another system
 {
   printf 'navlog\nCopyright The navlog authors\n\nLicensed under the Apache License, Version 2.0: see LICENSE.\n\n'
   printf 'The programs contain the software that is listed below, under its own licences, whose\ntexts follow. This file is written by deploy/tools/notice.sh.\n\n'
+  printf 'The tests have data of github.com/ethereum-optimism/optimism (MIT, Copyright 2020-2025 Optimism):\nsee schemas/chainproof/testdata/README.md.\n\n'
   awk -F '\t' '{ printf "%-66s %-44s %s\n", $1, $2, $3 }' "$work/all" | sed 's/ *$//'
 
   cut -f4 "$work/all" | while read -r path; do

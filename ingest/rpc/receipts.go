@@ -19,7 +19,7 @@ var ErrNoReceipts = errors.New("the node does not give the receipts of the block
 // Receipts reads the header of a block with all its fields, and all its receipts, as
 // the node gives them: nothing is proven. A node that does not give receipts is
 // ErrNoReceipts, a header without a receipts root a *chainproof.UnprovableError.
-func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, types.Receipts, error) {
+func (n *Node) Receipts(ctx context.Context, hash common.Hash) (*types.Header, chainproof.Receipts, error) {
 	raw, err := n.exchange(ctx, "eth_getBlockByHash", hash, false)
 	if err != nil {
 		return nil, nil, err

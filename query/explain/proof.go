@@ -58,8 +58,8 @@ func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes map[uin
 		if !known {
 			return httpapi.Internal(fmt.Errorf("the spine has no record %d of a log", seq))
 		}
+		var unprovable *chainproof.UnprovableError
 		if block == nil || held != hash {
-			var unprovable *chainproof.UnprovableError
 			block, err = e.Node.Block(r.Context, hash)
 			switch {
 			case errors.As(err, &unprovable):
@@ -72,6 +72,9 @@ func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes map[uin
 		}
 		l, proof, err := block.Log(at.LogIndex)
 		switch {
+		case errors.As(err, &unprovable):
+			at.Unproven = "It cannot be proven: " + unprovable.Why + "."
+			continue
 		case err != nil:
 			return httpapi.Internal(err)
 		case l == nil || l.Address != common.HexToAddress(at.VaultAddress) || len(l.Topics) == 0 || contracts.KindOf(l.Topics[0]).String() != at.Kind:

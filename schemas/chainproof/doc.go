@@ -1,8 +1,8 @@
 // Package chainproof says what a header and receipts prove, and asks nobody.
 //
 //	ReadHeader, ReadReceipts   what a node answers
-//	Receipts, Logs             all logs of a block, proven by its hash
-//	Prove, Proof               one log of it, for somebody who knows the hash alone
+//	Prove, Block               all logs of a block, proven by its hash
+//	Proof                      one log of it, for somebody who knows the hash alone
 //	Chain                      that the header above names it
 //
 // Amounts are in no bloom: they are in the receipts, whose root is in the header, whose

@@ -39,59 +39,6 @@ func (p *Proof) Size() int {
 	return size
 }
 
-// Block is a block whose header and receipts are those that its hash stands for.
-type Block struct {
-	header   []byte
-	receipts types.Receipts
-	trie     *trie.Trie
-}
-
-// Prove is Receipts, and gives what proofs of the block's logs are made of.
-func Prove(hash common.Hash, header *types.Header, receipts types.Receipts) (*Block, error) {
-	if err := Receipts(hash, header, receipts); err != nil {
-		return nil, err
-	}
-	b := &Block{receipts: receipts, trie: trie.NewEmpty(nil)}
-	var err error
-	if b.header, err = rlp.EncodeToBytes(header); err != nil {
-		return nil, fmt.Errorf("encode the header: %w", err)
-	}
-	for i := range receipts {
-		if err := b.trie.Update(rlp.AppendUint64(nil, uint64(i)), b.receipt(i)); err != nil {
-			return nil, fmt.Errorf("put receipt %d into the trie: %w", i, err)
-		}
-	}
-	return b, nil
-}
-
-func (b *Block) receipt(i int) []byte {
-	var out bytes.Buffer
-	b.receipts.EncodeIndex(i, &out)
-	return out.Bytes()
-}
-
-// Log gives the log with an index in the block, counted from 0, and its proof; nil where
-// the block has fewer.
-func (b *Block) Log(index uint32) (*types.Log, *Proof, error) {
-	left := int(index)
-	for tx, r := range b.receipts {
-		if left >= len(r.Logs) {
-			left -= len(r.Logs)
-			continue
-		}
-		var nodes trienode.ProofList
-		if err := b.trie.Prove(rlp.AppendUint64(nil, uint64(tx)), &nodes); err != nil {
-			return nil, nil, fmt.Errorf("find the path to receipt %d: %w", tx, err)
-		}
-		p := &Proof{Header: b.header, TransactionIndex: uint64(tx), Receipt: b.receipt(tx), LogInReceipt: left}
-		for _, node := range nodes {
-			p.Path = append(p.Path, hexutil.Bytes(node))
-		}
-		return r.Logs[left], p, nil
-	}
-	return nil, nil, nil
-}
-
 // Verify gives the log that is proven to be in the block with a hash, and the header of
 // the block. Where it proves none, the error is a *WrongError.
 func (p *Proof) Verify(hash common.Hash) (*types.Header, *types.Log, error) {
@@ -117,12 +64,12 @@ func (p *Proof) Verify(hash common.Hash) (*types.Header, *types.Log, error) {
 	case !bytes.Equal(value, p.Receipt):
 		return nil, nil, &WrongError{"its receipt is not the one that the path leads to"}
 	}
-	receipt := new(types.Receipt)
-	if err := receipt.UnmarshalBinary(value); err != nil {
+	logs, err := logsOf(value)
+	if err != nil {
 		return nil, nil, &WrongError{fmt.Sprintf("its receipt cannot be read: %v", err)}
 	}
-	if p.LogInReceipt < 0 || p.LogInReceipt >= len(receipt.Logs) {
-		return nil, nil, &WrongError{fmt.Sprintf("its receipt has %d logs, and none at %d", len(receipt.Logs), p.LogInReceipt)}
+	if p.LogInReceipt < 0 || p.LogInReceipt >= len(logs) {
+		return nil, nil, &WrongError{fmt.Sprintf("its receipt has %d logs, and none at %d", len(logs), p.LogInReceipt)}
 	}
-	return header, receipt.Logs[p.LogInReceipt], nil
+	return header, logs[p.LogInReceipt], nil
 }

@@ -151,7 +151,7 @@ func TestReadHeader(t *testing.T) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
-	if h, err := ReadHeader(edit(func(m map[string]any) { m["gasLimit"] = "0x5" })); err != nil || Receipts(header.Hash(), h, receipts) == nil {
+	if h, err := ReadHeader(edit(func(m map[string]any) { m["gasLimit"] = "0x5" })); err != nil || proof(header.Hash(), h, receipts) == nil {
 		t.Errorf("a changed field is for Receipts to find: %v", err)
 	}
 	if _, err := ReadHeader([]byte(`[]`)); err == nil || errors.As(err, &unprovable) {

@@ -66,22 +66,3 @@ func foreign(members map[string]json.RawMessage) (names []string) {
 	}
 	return names
 }
-
-// ReadReceipts reads the answer of eth_getBlockReceipts; nil for null.
-func ReadReceipts(raw []byte) (types.Receipts, error) {
-	var receipts types.Receipts
-	if err := json.Unmarshal(raw, &receipts); err != nil {
-		return nil, fmt.Errorf("the receipts cannot be read: %w", err)
-	}
-	for i, r := range receipts {
-		if r == nil {
-			return nil, fmt.Errorf("receipt %d is null", i)
-		}
-		for n, l := range r.Logs {
-			if l == nil {
-				return nil, fmt.Errorf("log %d of receipt %d is null", n, i)
-			}
-		}
-	}
-	return receipts, nil
-}

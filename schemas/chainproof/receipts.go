@@ -1,86 +1,152 @@
 package chainproof
 
 import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
 	"fmt"
-	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/trie"
-
-	"github.com/navlog/navlog/schemas/event"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
 )
 
-// UnprovableError says that a block cannot be proven, which says nothing against
-// anybody: there is a transaction of a type that this program cannot encode, or the
-// chain has no receipts root.
-type UnprovableError struct{ Why string }
+// Receipt is a receipt of any chain that is known here: what Ethereum's have, and what
+// the OP stack hashes besides.
+type Receipt struct {
+	types.Receipt
+	depositNonce, depositReceiptVersion *uint64 // of a deposit; nil where the node gives none
+}
 
-func (e *UnprovableError) Error() string { return e.Why }
-
-// WrongError says that what a node gave contradicts itself: the receipts are not those
-// of the header, or the header is not that of the block.
-type WrongError struct{ Why string }
-
-func (e *WrongError) Error() string { return e.Why }
-
-// Receipts proves that receipts are all receipts of the block with this hash: the
-// header's own fields hash to it, and the receipts to the header's receipts root. What
-// is in a receipt's encoding is then the chain's, the address, topics and data of each
-// log above all, and the order of all of them. Transaction hashes are in no receipt.
-//
-// It returns an *UnprovableError or a *WrongError.
-func Receipts(hash common.Hash, header *types.Header, receipts types.Receipts) error {
-	if own := header.Hash(); own != hash {
-		return &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was changed, or the chain hashes its headers in another way and cannot be proven so", own)}
+// UnmarshalJSON reads a receipt as a node gives it.
+func (r *Receipt) UnmarshalJSON(text []byte) error {
+	if err := json.Unmarshal(text, &r.Receipt); err != nil || r.Type != opDeposit {
+		return err
 	}
-	if header.ReceiptHash == (common.Hash{}) {
-		return &UnprovableError{"its header has no receipts root"}
+	var deposit struct {
+		Nonce   *hexutil.Uint64 `json:"depositNonce"`
+		Version *hexutil.Uint64 `json:"depositReceiptVersion"`
+	}
+	err := json.Unmarshal(text, &deposit)
+	r.depositNonce, r.depositReceiptVersion = (*uint64)(deposit.Nonce), (*uint64)(deposit.Version)
+	return err
+}
+
+// Receipts are those of a block, in their order.
+type Receipts []*Receipt
+
+// Types of transactions that Ethereum does not have.
+const (
+	arbitrumDeposit         = 0x64
+	arbitrumUnsigned        = 0x65
+	arbitrumContract        = 0x66
+	arbitrumRetry           = 0x68
+	arbitrumSubmitRetryable = 0x69
+	arbitrumInternal        = 0x6a
+	arbitrumLegacy          = 0x78 // of before Nitro
+	opPostExec              = 0x7d
+	opDeposit               = 0x7e // Scroll's messages from Ethereum have it too
+	polygonStateSync        = 0x7f // since Polygon has them in the receipts root
+)
+
+// encodable are the types whose encoding was looked up: where receipts of others do not hash
+// to the root, that says nothing against anybody.
+var encodable = map[uint8]bool{
+	types.LegacyTxType: true, types.AccessListTxType: true, types.DynamicFeeTxType: true, types.BlobTxType: true, types.SetCodeTxType: true,
+	arbitrumDeposit: true, arbitrumUnsigned: true, arbitrumContract: true, arbitrumRetry: true, arbitrumSubmitRetryable: true,
+	arbitrumInternal: true, arbitrumLegacy: true, opPostExec: true, opDeposit: true, polygonStateSync: true,
+}
+
+// encoding is the RLP of a receipt. The last two are in deposits of the OP stack alone.
+type encoding struct {
+	StateOrStatus         []byte // the state's root before Byzantium, then empty or 1
+	CumulativeGasUsed     uint64
+	Bloom                 types.Bloom
+	Logs                  []*types.Log
+	DepositNonce          *uint64 `rlp:"optional"`
+	DepositReceiptVersion *uint64 `rlp:"optional"`
+}
+
+// consensus is what a block's receipts root has of the receipt: the byte of its type,
+// which only old ones lack, and RLP.
+//
+// Three chains' own clients say how, each in Receipts.EncodeIndex of its
+// core/types/receipt.go (op-geth at 7b56c731, Arbitrum's go-ethereum at 49b38a63, Polygon's
+// bor at 23d82ff2):
+//
+//   - Receipts of Arbitrum's and Polygon's types are Ethereum's, after the byte of the type;
+//     those of Arbitrum's old transactions have no such byte.
+//   - Deposits of the OP stack have a nonce since Regolith, which was left out of the hash by
+//     mistake. Since Canyon they have a version too, and where there is one, both are
+//     hashed. Whether it is there says which rule holds, so no date of a fork is needed.
+//
+// A type that nobody knows is taken for one like Ethereum's: the root tells whether it is.
+func (r *Receipt) consensus() []byte {
+	e := encoding{StateOrStatus: r.PostState, CumulativeGasUsed: r.CumulativeGasUsed, Bloom: r.Bloom, Logs: r.Logs}
+	if len(r.PostState) == 0 && r.Status == types.ReceiptStatusSuccessful {
+		e.StateOrStatus = []byte{1}
+	}
+	if r.Type == opDeposit && r.depositReceiptVersion != nil {
+		e.DepositNonce, e.DepositReceiptVersion = r.depositNonce, r.depositReceiptVersion
+	}
+	var out bytes.Buffer
+	if r.Type != types.LegacyTxType && r.Type != arbitrumLegacy {
+		out.WriteByte(r.Type)
+	}
+	_ = rlp.Encode(&out, &e) // a buffer takes all, and all of this has RLP
+	return out.Bytes()
+}
+
+// logsOf reads the logs of a receipt that is encoded so.
+func logsOf(consensus []byte) ([]*types.Log, error) {
+	if len(consensus) > 0 && consensus[0] < 0xc0 { // no list: the byte of a type
+		consensus = consensus[1:]
+	}
+	var e encoding
+	err := rlp.DecodeBytes(consensus, &e)
+	return e.Logs, err
+}
+
+// strange is a receipt of a type that nobody knows here, nil where there is none.
+func (rs Receipts) strange() (at int, r *Receipt) {
+	for i, r := range rs {
+		if !encodable[r.Type] {
+			return i, r
+		}
+	}
+	return 0, nil
+}
+
+// split parts the receipts that the root of a block is made of from the one of Polygon's
+// state sync. Until the sync became a transaction of its own type, its receipt was given
+// after the others and was in no root: it is known by its transaction hash, which is made
+// of the block (GetDerivedBorTxHash in core/types/bor_receipt.go of bor).
+func (rs Receipts) split(number uint64, hash common.Hash) (rooted Receipts, stateSync *Receipt) {
+	key := binary.BigEndian.AppendUint64([]byte("matic-bor-receipt-"), number)
+	last := len(rs) - 1
+	if last < 0 || rs[last].Type != types.LegacyTxType || rs[last].TxHash != crypto.Keccak256Hash(key, hash[:]) {
+		return rs, nil
+	}
+	return rs[:last], rs[last]
+}
+
+// ReadReceipts reads the answer of eth_getBlockReceipts; nil for null.
+func ReadReceipts(raw []byte) (Receipts, error) {
+	var receipts Receipts
+	if err := json.Unmarshal(raw, &receipts); err != nil {
+		return nil, fmt.Errorf("the receipts cannot be read: %w", err)
 	}
 	for i, r := range receipts {
-		if r.Type > types.SetCodeTxType {
-			return &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose receipts are encoded in a way that is not known here", i, r.Type)}
+		if r == nil {
+			return nil, fmt.Errorf("receipt %d is null", i)
 		}
-	}
-	if root := types.DeriveSha(receipts, trie.NewStackTrie(nil)); root != header.ReceiptHash {
-		return &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic or a receipt is not the chain's", len(receipts), root, header.ReceiptHash)}
-	}
-	return nil
-}
-
-// Logs are the logs of proven receipts that some addresses have emitted, in their
-// order. Their place in the block is counted, not believed.
-func Logs(hash common.Hash, header *types.Header, receipts types.Receipts, addresses map[common.Address]bool) (logs []*event.Log) {
-	index := uint32(0)
-	for tx, r := range receipts {
-		for _, l := range r.Logs {
-			if addresses[l.Address] {
-				out := &event.Log{
-					Address: l.Address.Bytes(), Data: l.Data, BlockNumber: header.Number.Uint64(), BlockHash: hash.Bytes(), BlockTime: header.Time,
-					TxHash: r.TxHash.Bytes(), TxIndex: uint32(tx), LogIndex: index,
-				}
-				for _, t := range l.Topics {
-					out.Topics = append(out.Topics, t.Bytes())
-				}
-				logs = append(logs, out)
+		for n, l := range r.Logs {
+			if l == nil {
+				return nil, fmt.Errorf("log %d of receipt %d is null", n, i)
 			}
-			index++
 		}
 	}
-	return logs
-}
-
-// Chain proves that headers are a chain down from the block with this hash: each
-// hashes to what the one above it names as its parent. They come highest first.
-func Chain(hash common.Hash, headers []*types.Header) error {
-	for i, h := range headers {
-		if own := h.Hash(); own != hash {
-			return &WrongError{fmt.Sprintf("the fields of the header of block %d hash to %s, but the block above it names %s as its parent", h.Number, own, hash)}
-		}
-		if i > 0 && new(big.Int).Add(h.Number, common.Big1).Cmp(headers[i-1].Number) != 0 {
-			return &WrongError{fmt.Sprintf("block %d is the parent of block %d", h.Number, headers[i-1].Number)}
-		}
-		hash = h.ParentHash
-	}
-	return nil
+	return receipts, nil
 }

@@ -20,8 +20,9 @@ import (
 	"github.com/golang/snappy"
 )
 
-// someBlock has a receipt of each of these transaction types, with two logs each.
-func someBlock(kinds ...uint8) (*types.Header, types.Receipts) {
+// someBlock has a receipt of each of these transaction types, which are Ethereum's, with
+// two logs each. Its root is go-ethereum's.
+func someBlock(kinds ...uint8) (*types.Header, Receipts) {
 	var receipts types.Receipts
 	for i, kind := range kinds {
 		r := &types.Receipt{Type: kind, Status: uint64(i % 2), CumulativeGasUsed: uint64(i+1) * 21_000, TxHash: common.BigToHash(big.NewInt(int64(i)))}
@@ -34,7 +35,20 @@ func someBlock(kinds ...uint8) (*types.Header, types.Receipts) {
 		receipts = append(receipts, r)
 	}
 	h := &types.Header{Number: big.NewInt(7), Time: 1_700_000_000, Difficulty: big.NewInt(0), BaseFee: big.NewInt(9), ReceiptHash: types.DeriveSha(receipts, trie.NewStackTrie(nil))}
-	return h, receipts
+	return h, wrap(receipts)
+}
+
+func wrap(receipts types.Receipts) (out Receipts) {
+	for _, r := range receipts {
+		out = append(out, &Receipt{Receipt: *r})
+	}
+	return out
+}
+
+// proof is only whether Prove takes it.
+func proof(hash common.Hash, h *types.Header, r Receipts) error {
+	_, err := Prove(hash, h, r)
+	return err
 }
 
 var allTypes = []uint8{types.LegacyTxType, types.AccessListTxType, types.DynamicFeeTxType, types.BlobTxType, types.SetCodeTxType}
@@ -42,50 +56,60 @@ var allTypes = []uint8{types.LegacyTxType, types.AccessListTxType, types.Dynamic
 // Receipts of all transaction types are proven, and whatever is changed in one is found.
 func TestReceipts(t *testing.T) {
 	var wrong *WrongError
-	for name, change := range map[string]func(h *types.Header, r types.Receipts) types.Receipts{
-		"nothing":         func(_ *types.Header, r types.Receipts) types.Receipts { return r },
-		"an amount":       func(_ *types.Header, r types.Receipts) types.Receipts { r[3].Logs[1].Data[31] ^= 1; return r },
-		"a topic":         func(_ *types.Header, r types.Receipts) types.Receipts { r[4].Logs[0].Topics[0][0] ^= 1; return r },
-		"an address":      func(_ *types.Header, r types.Receipts) types.Receipts { r[0].Logs[0].Address[0] ^= 1; return r },
-		"a bloom":         func(_ *types.Header, r types.Receipts) types.Receipts { r[1].Bloom[0] ^= 1; return r },
-		"a status":        func(_ *types.Header, r types.Receipts) types.Receipts { r[2].Status ^= 1; return r },
-		"a type":          func(_ *types.Header, r types.Receipts) types.Receipts { r[2].Type = types.BlobTxType; return r },
-		"a log less":      func(_ *types.Header, r types.Receipts) types.Receipts { r[2].Logs = r[2].Logs[:1]; return r },
-		"a receipt":       func(_ *types.Header, r types.Receipts) types.Receipts { return r[:4] },
-		"the order":       func(_ *types.Header, r types.Receipts) types.Receipts { slices.Reverse(r); return r },
-		"the root":        func(h *types.Header, r types.Receipts) types.Receipts { h.ReceiptHash[0] ^= 1; return r },
-		"a header's time": func(h *types.Header, r types.Receipts) types.Receipts { h.Time++; return r },
+	for name, change := range map[string]func(h *types.Header, r Receipts) Receipts{
+		"nothing":         func(_ *types.Header, r Receipts) Receipts { return r },
+		"an amount":       func(_ *types.Header, r Receipts) Receipts { r[3].Logs[1].Data[31] ^= 1; return r },
+		"a topic":         func(_ *types.Header, r Receipts) Receipts { r[4].Logs[0].Topics[0][0] ^= 1; return r },
+		"an address":      func(_ *types.Header, r Receipts) Receipts { r[0].Logs[0].Address[0] ^= 1; return r },
+		"a bloom":         func(_ *types.Header, r Receipts) Receipts { r[1].Bloom[0] ^= 1; return r },
+		"a status":        func(_ *types.Header, r Receipts) Receipts { r[2].Status ^= 1; return r },
+		"a type":          func(_ *types.Header, r Receipts) Receipts { r[2].Type = types.BlobTxType; return r },
+		"a log less":      func(_ *types.Header, r Receipts) Receipts { r[2].Logs = r[2].Logs[:1]; return r },
+		"a receipt":       func(_ *types.Header, r Receipts) Receipts { return r[:4] },
+		"the order":       func(_ *types.Header, r Receipts) Receipts { slices.Reverse(r); return r },
+		"the root":        func(h *types.Header, r Receipts) Receipts { h.ReceiptHash[0] ^= 1; return r },
+		"a header's time": func(h *types.Header, r Receipts) Receipts { h.Time++; return r },
 	} {
 		h, r := someBlock(allTypes...)
 		hash := h.Hash()
 		r = change(h, r)
-		if err := Receipts(hash, h, r); (err == nil) != (name == "nothing") || err != nil && !errors.As(err, &wrong) {
+		if err := proof(hash, h, r); (err == nil) != (name == "nothing") || err != nil && !errors.As(err, &wrong) {
 			t.Errorf("with %s changed the proof gives %v", name, err)
 		}
 	}
 	h, _ := someBlock()
-	if err := Receipts(h.Hash(), h, nil); err != nil {
+	if err := proof(h.Hash(), h, nil); err != nil {
 		t.Errorf("a block without transactions: %v", err)
 	}
 }
 
-// What cannot be encoded is not called wrong.
+// What cannot be encoded is not called wrong, and what of an unknown type turns out to be
+// encoded like Ethereum's is proven.
 func TestUnprovableReceipts(t *testing.T) {
 	var unprovable *UnprovableError
-	h, r := someBlock(types.LegacyTxType, 0x7e)
-	if err := Receipts(h.Hash(), h, r); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), "0x7e") {
+	h, r := someBlock(types.LegacyTxType, types.DynamicFeeTxType)
+	r[1].Type = 0x7b
+	if err := proof(h.Hash(), h, r); !errors.As(err, &unprovable) || !strings.Contains(err.Error(), "transaction 1 is of type 0x7b") {
 		t.Errorf("a transaction of an unknown type gives %v", err)
+	}
+	h.ReceiptHash = rootOf(encoded(t, r[0], nil), encoded(t, r[1], []byte{0x7b}))
+	if err := proof(h.Hash(), h, r); err != nil {
+		t.Errorf("an unknown type that is encoded like Ethereum's gives %v", err)
 	}
 	h, r = someBlock(types.LegacyTxType)
 	h.ReceiptHash = common.Hash{}
-	if err := Receipts(h.Hash(), h, r); !errors.As(err, &unprovable) {
+	if err := proof(h.Hash(), h, r); !errors.As(err, &unprovable) {
 		t.Errorf("a header without a root gives %v", err)
 	}
 }
 
 func TestLogsOfReceipts(t *testing.T) {
 	h, r := someBlock(allTypes...)
-	logs := Logs(h.Hash(), h, r, map[common.Address]bool{common.BigToAddress(big.NewInt(0xa2)): true})
+	b, err := Prove(h.Hash(), h, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs := b.Logs(map[common.Address]bool{common.BigToAddress(big.NewInt(0xa2)): true})
 	if len(logs) != len(allTypes) {
 		t.Fatalf("of %d receipts come %d logs of one address", len(allTypes), len(logs))
 	}
@@ -131,14 +155,14 @@ func TestReceiptsOfSepolia(t *testing.T) {
 		if i+1 < len(blocks) && blocks[i+1].header.ParentHash != hash {
 			t.Fatalf("block %d is not the parent of the next one", b.header.Number)
 		}
-		if err := Receipts(hash, b.header, b.receipts); err != nil {
+		if err := proof(hash, b.header, b.receipts); err != nil {
 			t.Fatalf("block %d: %v", b.header.Number, err)
 		}
 		for _, r := range b.receipts {
 			kinds[r.Type]++
 			r.CumulativeGasUsed++
 			var wrong *WrongError
-			if err := Receipts(hash, b.header, b.receipts); !errors.As(err, &wrong) {
+			if err := proof(hash, b.header, b.receipts); !errors.As(err, &wrong) {
 				t.Fatalf("block %d with another quantity: %v", b.header.Number, err)
 			}
 			r.CumulativeGasUsed--
@@ -151,7 +175,7 @@ func TestReceiptsOfSepolia(t *testing.T) {
 
 type recorded struct {
 	header   *types.Header
-	receipts types.Receipts
+	receipts Receipts
 }
 
 // sepolia reads an era1 file, whose entries are a type, a length, and snappy-framed RLP.
@@ -182,7 +206,9 @@ func sepolia(t *testing.T) (blocks []recorded) {
 			blocks = append(blocks, recorded{header: new(types.Header)})
 			err = rlp.DecodeBytes(plain, blocks[len(blocks)-1].header)
 		} else {
-			err = rlp.DecodeBytes(plain, &blocks[len(blocks)-1].receipts)
+			var receipts types.Receipts
+			err = rlp.DecodeBytes(plain, &receipts)
+			blocks[len(blocks)-1].receipts = wrap(receipts)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -79,7 +79,8 @@ type settings struct {
 	ws           string // where the node announces blocks; empty: it is polled
 	vault        string
 	startBlock   uint64
-	pollInterval time.Duration
+	pollInterval time.Duration // 0 is the profile's
+	profile      string        // of the chain; empty is navlog's own
 }
 
 // configure writes navlog.yaml: what an operator would write, with everything else left at its default but the limit of
@@ -95,11 +96,17 @@ func (s *stack) configure(c settings) error {
 	if c.ws != "" {
 		endpoint["ws"] = c.ws
 	}
+	chain := map[string]any{
+		"id": chainID, "rpc": []any{endpoint}, "vaults": []map[string]any{{"address": c.vault, "startBlock": c.startBlock}},
+	}
+	if c.pollInterval > 0 {
+		chain["pollInterval"] = c.pollInterval.String()
+	}
+	if c.profile != "" {
+		chain["profile"] = c.profile
+	}
 	document := map[string]any{
-		"chain": map[string]any{
-			"id": chainID, "rpc": []any{endpoint}, "pollInterval": c.pollInterval.String(),
-			"vaults": []map[string]any{{"address": c.vault, "startBlock": c.startBlock}},
-		},
+		"chain":      chain,
 		"kafka":      map[string]any{"brokers": []string{s.kafka.Addr}},
 		"clickhouse": map[string]any{"addr": s.clickHouse.Addr, "queryUser": "navlog_query"},
 		"postgres":   map[string]any{"url": s.postgres.URL},

@@ -38,42 +38,58 @@ type headResult struct {
 
 // head measures b.HeadBlocks blocks that are mined one by one, b.HeadInterval apart on average.
 func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
-	c, err := b.chain(ctx)
+	c, s, run, err := b.atHead(ctx, func(*settings) {})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	if err := c.dense(ctx, 2, 2*logsPerRound); err != nil {
-		return nil, fmt.Errorf("build the chain: %w", err)
-	}
-	s, err := startStack(ctx, b)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	settings := b.settings(c, c.URL)
-	if !b.NoWS {
-		settings.ws = c.WSURL
-	}
-	if err := s.configure(settings); err != nil {
-		return nil, err
-	}
-	run, err := startPrograms(b, s, "ingest", "project", "serve")
-	if err != nil {
-		return nil, err
-	}
-	defer run.stop()
-	bench.Say("navlog reaches the head")
-	caughtUp := func(ctx context.Context) bool { return complete(ctx, s.api, c.vault) >= c.last }
-	if err := run.until(ctx, visibleEvery, caughtUp); err != nil {
-		return nil, fmt.Errorf("run navlog: %w", err)
-	}
+	defer func() { run.stop(); err = errors.Join(err, s.stop(), c.Close()) }()
 	bench.Say("mining %d blocks, one in about %s", b.HeadBlocks, b.HeadInterval)
 	delays, err := follow(ctx, b, c, s, run)
 	if err != nil {
 		return nil, err
 	}
 	return newHeadResult(b, delays), nil
+}
+
+// atHead starts a chain, engines and navlog, with what differs in its settings, and waits until it has reached the head.
+func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chain, s *stack, run *programs, err error) {
+	if c, err = b.chain(ctx); err != nil {
+		return nil, nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			if run != nil {
+				run.stop()
+			}
+			if s != nil {
+				err = errors.Join(err, s.stop())
+			}
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if err := c.dense(ctx, 2, 2*logsPerRound); err != nil {
+		return nil, nil, nil, fmt.Errorf("build the chain: %w", err)
+	}
+	if s, err = startStack(ctx, b); err != nil {
+		return c, s, run, err
+	}
+	settings := b.settings(c, c.URL)
+	if !b.NoWS {
+		settings.ws = c.WSURL
+	}
+	differ(&settings)
+	if err = s.configure(settings); err != nil {
+		return c, s, run, err
+	}
+	if run, err = startPrograms(b, s, "ingest", "project", "serve"); err != nil {
+		return c, s, run, err
+	}
+	bench.Say("navlog reaches the head")
+	caughtUp := func(ctx context.Context) bool { return complete(ctx, s.api, c.vault) >= c.last }
+	if err = run.until(ctx, visibleEvery, caughtUp); err != nil {
+		err = fmt.Errorf("run navlog: %w", err)
+	}
+	return c, s, run, err
 }
 
 func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
@@ -85,9 +101,13 @@ func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
 		r.All = append(r.All, float64(d)/float64(time.Millisecond))
 	}
 	sorted := slices.Sorted(slices.Values(r.All))
-	rank := func(p float64) float64 { return sorted[int(math.Ceil(p*float64(len(sorted))))-1] }
-	r.P50, r.P90, r.P99, r.Max = rank(0.50), rank(0.90), rank(0.99), rank(1)
+	r.P50, r.P90, r.P99, r.Max = rank(sorted, 0.50), rank(sorted, 0.90), rank(sorted, 0.99), rank(sorted, 1)
 	return r
+}
+
+// rank is the value that a part of the sorted ones do not exceed.
+func rank(sorted []float64, part float64) float64 {
+	return sorted[int(math.Ceil(part*float64(len(sorted))))-1]
 }
 
 // follow mines the blocks and gives each one's delay.

@@ -29,14 +29,14 @@ import (
 )
 
 // parts of the benchmark, in the order in which they run.
-var parts = []string{"dense", "ponder", "sparse", "head"}
+var parts = []string{"dense", "ponder", "receipts", "sparse", "head", "fast"}
 
 // benchmark is what the command line says.
 type benchmark struct {
 	Data   string   `type:"path" default:"build/bench-ingest" help:"Folder for the engines of each run; they go when it ends."`
 	Navlog string   `type:"existingfile" default:"bin/navlog" help:"The binary to measure."`
 	Keep   bool     `help:"Leave the data and the logs of each run in --data."`
-	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}. Ponder indexes the dense chain."`
+	Only   []string `placeholder:"PART" enum:"${parts}" default:"${parts}" help:"Run these parts only: ${enum}. Ponder indexes the dense chain, and receipts proves one like it."`
 	JSON   string   `name:"json" type:"path" placeholder:"FILE" help:"Write the figures there too, as JSON."`
 
 	Logs   int `default:"1000000" help:"Logs of the dense chain."`
@@ -51,15 +51,19 @@ type benchmark struct {
 	HeadBlocks   int           `default:"200" help:"Blocks mined at the head."`
 	HeadLogs     int           `default:"20" help:"Logs in each of them, a multiple of 20."`
 	HeadInterval time.Duration `default:"250ms" help:"Time between them, on average."`
+	FastBlocks   int           `default:"300" help:"Blocks mined at the head of a chain that does not wait, with --head-logs each."`
+	FastInterval time.Duration `default:"200ms" help:"Time between them."`
 	PollInterval time.Duration `default:"1s" help:"chain.pollInterval of navlog; the default is navlog's own."`
 	NoWS         bool          `name:"no-ws" help:"Let navlog poll the node at the head instead of subscribing to its blocks; for that, give a --poll-interval."`
 }
 
 // figures are everything that was measured; a part that was not run is missing.
 type figures struct {
-	Dense  *denseResult  `json:"dense,omitempty"`
-	Sparse *sparseResult `json:"sparse,omitempty"`
-	Head   *headResult   `json:"head,omitempty"`
+	Dense    *denseResult    `json:"dense,omitempty"`
+	Receipts *receiptsResult `json:"receipts,omitempty"`
+	Sparse   *sparseResult   `json:"sparse,omitempty"`
+	Head     *headResult     `json:"head,omitempty"`
+	Fast     *fastResult     `json:"fast,omitempty"`
 }
 
 func main() {
@@ -86,6 +90,11 @@ func (b *benchmark) run(ctx context.Context) error {
 			return fmt.Errorf("dense run: %w", err)
 		}
 	}
+	if b.wants("receipts") {
+		if f.Receipts, err = receipts(ctx, b); err != nil {
+			return fmt.Errorf("proof by receipts: %w", err)
+		}
+	}
 	if b.wants("sparse") {
 		if f.Sparse, err = sparse(ctx, b); err != nil {
 			return fmt.Errorf("sparse run: %w", err)
@@ -94,6 +103,11 @@ func (b *benchmark) run(ctx context.Context) error {
 	if b.wants("head") {
 		if f.Head, err = head(ctx, b); err != nil {
 			return fmt.Errorf("run at the head: %w", err)
+		}
+	}
+	if b.wants("fast") {
+		if f.Fast, err = fast(ctx, b); err != nil {
+			return fmt.Errorf("run at the head of a fast chain: %w", err)
 		}
 	}
 	if b.JSON != "" {
@@ -122,6 +136,9 @@ func (b *benchmark) check() error {
 	}
 	if b.HeadBlocks < 1 || b.HeadLogs < logsPerRound || b.HeadLogs%logsPerRound != 0 {
 		fault("--head-blocks %d and --head-logs %d: at least one block, with a multiple of %d logs", b.HeadBlocks, b.HeadLogs, logsPerRound)
+	}
+	if b.FastBlocks < 1 || b.FastInterval <= 0 {
+		fault("--fast-blocks %d and --fast-interval %s must be more than 0", b.FastBlocks, b.FastInterval)
 	}
 	if b.Users < 1 {
 		fault("--users is %d and must be 1 or more", b.Users)

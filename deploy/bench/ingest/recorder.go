@@ -22,7 +22,8 @@ type traffic struct {
 	Sent   int64          `json:"sentBytes"`
 	Got    int64          `json:"gotBytes"`
 
-	ranges []askedRange
+	ranges  []askedRange
+	headers []uint64 // blocks whose headers were asked for by number
 }
 
 // askedRange is one call of eth_getLogs for a range of blocks.
@@ -89,6 +90,9 @@ func (r *recorder) note(body []byte, answered int64) {
 		if asked, ok := c.logRange(); ok {
 			r.seen.ranges = append(r.seen.ranges, asked)
 		}
+		if number, ok := c.header(); ok {
+			r.seen.headers = append(r.seen.headers, number)
+		}
 	}
 }
 
@@ -121,6 +125,19 @@ func (c call) logRange() (asked askedRange, ok bool) {
 		return asked, false
 	}
 	return askedRange{uint64(*filters[0].From), uint64(*filters[0].To), c.Params}, true
+}
+
+// header is the block whose header a call asks for by its number.
+func (c call) header() (number uint64, ok bool) {
+	if c.Method != "eth_getBlockByNumber" {
+		return 0, false
+	}
+	var params []json.RawMessage
+	var asked hexutil.Uint64
+	if json.Unmarshal(c.Params, &params) != nil || len(params) == 0 || json.Unmarshal(params[0], &asked) != nil { // a name, as latest
+		return 0, false
+	}
+	return uint64(asked), true
 }
 
 // once are the ranges that together give each block once: of those that begin at the same block, the shortest, for a

@@ -17,6 +17,9 @@ const (
 	leastSpeedup   = 15  // navlog's rate in times of Ponder's
 	mostIngestPeak = 256 // MiB
 	mostHeadDelay  = 250 // ms, p99
+	mostCalls      = 120 // of a sparse history of a million blocks
+	leastSparse    = 200_000
+	mostFastLag    = 2 // blocks, p99
 )
 
 const mib = 1 << 20
@@ -42,16 +45,26 @@ func (f *figures) print(out io.Writer) {
 			row("Ponder", "%d logs in %.1f s, %.0f logs/s; navlog is %.1f times as fast", p.Logs, p.Seconds, p.Rate, d.speedup())
 		}
 	}
+	if r := f.Receipts; r != nil {
+		fmt.Fprintf(w, "receipts: one amount changed among %d logs\n", r.Logs)
+		row("proven", "%d of %d blocks in %.1f s, %.0f logs/s", r.Proven, r.Chosen, r.Seconds, float64(r.Logs)/r.Seconds)
+		row("found in block", "%d: %s", r.Block, r.Why)
+	}
 	if s := f.Sparse; s != nil {
 		fmt.Fprintf(w, "sparse: %d logs in %d blocks\n", s.Logs, s.Blocks)
 		row("chain", "built in %.1f s, node's peak %d MiB", s.Build, s.NodePeak/mib)
-		row("navlog", "%.2f s, %.0f blocks/s; all in the log after %.2f s", s.Seconds, float64(s.Blocks)/s.Seconds, s.Ingested)
+		row("navlog", "all in the log after %.2f s, %.0f blocks/s; in an answer after %.2f s", s.Ingested, float64(s.Blocks)/s.Ingested, s.Seconds)
 		row("headers", "%d asked for, %.0f headers/s, %d spared", s.Headers, float64(s.Headers)/s.Ingested, s.Spared)
 		row("calls of the node", "%s", s.Traffic)
+		row("of the history", "%d, and %.0f for a million blocks; the window costs %d headers beside that", s.History, s.Calls, window)
 	}
 	if h := f.Head; h != nil {
 		fmt.Fprintf(w, "head: %d blocks of %d logs; navlog learns of a block %s\n", h.Blocks, h.LogsPerBlock, h.Learns)
 		row("announced to visible", "p50 %.0f ms, p90 %.0f ms, p99 %.0f ms, max %.0f ms", h.P50, h.P90, h.P99, h.Max)
+	}
+	if x := f.Fast; x != nil {
+		fmt.Fprintf(w, "fast: %d blocks of %d logs, one each %.0f ms; navlog learns of a block %s\n", x.Blocks, x.LogsPerBlock, x.Interval, x.Learns)
+		row("behind the chain", "p50 %.2f blocks, p99 %.2f, max %.2f", x.P50, x.P99, x.Max)
 	}
 }
 
@@ -86,8 +99,19 @@ func (f *figures) bars() (bars []bench.Bar) {
 			bars = append(bars, bench.Bar{Name: "ponder-speedup", Value: d.speedup(), Bound: leastSpeedup, Least: true})
 		}
 	}
+	if r := f.Receipts; r != nil {
+		bars = append(bars, bench.Bar{Name: "changed-amounts-found", Value: float64(r.Found), Bound: 1, Least: true})
+	}
+	if s := f.Sparse; s != nil {
+		bars = append(bars,
+			bench.Bar{Name: "calls-per-million-sparse-blocks", Value: s.Calls, Bound: mostCalls},
+			bench.Bar{Name: "sparse-blocks-s", Value: float64(s.Blocks) / s.Ingested, Bound: leastSparse, Least: true})
+	}
 	if h := f.Head; h != nil {
 		bars = append(bars, bench.Bar{Name: "visible-p99-ms", Value: h.P99, Bound: mostHeadDelay})
+	}
+	if x := f.Fast; x != nil {
+		bars = append(bars, bench.Bar{Name: "fast-chain-lag-blocks", Value: x.P99, Bound: mostFastLag})
 	}
 	return bars
 }

@@ -20,6 +20,8 @@ type sparseResult struct {
 	Ingested float64 `json:"ingestedSeconds"`
 	Headers  int     `json:"headers"` // that were asked for
 	Spared   int     `json:"headersSpared"`
+	History  int     `json:"historyCalls"`    // those that are not about the window and not about the chain as a whole
+	Calls    float64 `json:"callsPerMillion"` // what they would be for a million blocks
 	Traffic  traffic `json:"traffic"`
 }
 
@@ -49,5 +51,35 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), child.Peak(c.Pid)
 	r.Headers = r.Traffic.Calls["eth_getBlockByNumber"] + r.Traffic.Calls["eth_getBlockByHash"] + r.Traffic.Calls["eth_getHeaderByNumber"]
 	r.Spared = max(0, int(r.Blocks)-r.Headers)
-	return r, nil
+	r.History, r.Calls, err = r.Traffic.history(c.start, c.tip)
+	return r, err
+}
+
+const (
+	// window is chain.window as navlog has it: each block of it is asked for, however long the history is.
+	window = 1024
+	// rangesAtOnce share a commit, and so the header that it ends with.
+	rangesAtOnce = 16
+)
+
+// history counts the calls about blocks below the window, from the first to the tip, and says what they would be for a
+// million blocks: what a longer history adds is ranges as long as the longest, and the headers of their commits.
+func (t traffic) history(first, tip uint64) (calls int, perMillion float64, err error) {
+	if tip < first+window {
+		return 0, 0, fmt.Errorf("count the calls of the history: %d blocks are all in the window", tip-first+1)
+	}
+	below := tip - window
+	for _, number := range t.headers {
+		if number > 0 && number <= below {
+			calls++
+		}
+	}
+	longest := uint64(1)
+	for _, r := range t.ranges {
+		if r.from <= below {
+			calls, longest = calls+1, max(longest, r.to+1-r.from)
+		}
+	}
+	more := (1_000_000 - float64(below+1-first)) / float64(longest)
+	return calls, float64(calls) + more*(1+1./rangesAtOnce), nil
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/deploy/bench"
+)
+
+// fastResult is how far the API is behind a chain that does not wait for it.
+type fastResult struct {
+	Blocks       int     `json:"blocks"`
+	LogsPerBlock int     `json:"logsPerBlock"`
+	Interval     float64 `json:"intervalMs"` // as it came out
+	Learns       string  `json:"learns"`     // how navlog comes to know of a block
+	P50          float64 `json:"p50Blocks"`
+	P99          float64 `json:"p99Blocks"`
+	Max          float64 `json:"maxBlocks"`
+}
+
+// fast measures b.FastBlocks blocks that are mined b.FastInterval apart, whether the API has told of the ones before or
+// not, by navlog with the profile of such chains.
+func fast(ctx context.Context, b *benchmark) (_ *fastResult, err error) {
+	c, s, run, err := b.atHead(ctx, func(s *settings) { s.profile, s.pollInterval = "fast", 0 })
+	if err != nil {
+		return nil, err
+	}
+	defer func() { run.stop(); err = errors.Join(err, s.stop(), c.Close()) }()
+	bench.Say("mining %d blocks, one each %s", b.FastBlocks, b.FastInterval)
+	first, last := c.tip+1, c.tip+uint64(b.FastBlocks)
+	mined, visible := make(map[uint64]time.Time, b.FastBlocks), make(map[uint64]time.Time, b.FastBlocks)
+	work, each := errgroup.WithContext(ctx)
+	work.Go(func() error {
+		tick := time.NewTicker(b.FastInterval)
+		defer tick.Stop()
+		for range b.FastBlocks {
+			select {
+			case <-tick.C:
+			case <-each.Done():
+				return each.Err()
+			}
+			if err := c.block(each, b.HeadLogs); err != nil {
+				return err
+			}
+			mined[c.last] = time.Now()
+		}
+		return nil
+	})
+	work.Go(func() error {
+		next := first
+		bounded, cancel := context.WithTimeout(each, time.Duration(b.FastBlocks)*b.FastInterval+headPatience)
+		defer cancel()
+		err := run.until(bounded, askEvery, func(ctx context.Context) bool {
+			for there := newestBlock(ctx, s.api, c.vault); next <= min(there, last); next++ {
+				visible[next] = time.Now()
+			}
+			return next > last
+		})
+		if err != nil {
+			return fmt.Errorf("wait for block %d: %w", next, err)
+		}
+		return nil
+	})
+	if err := work.Wait(); err != nil {
+		return nil, err
+	}
+	var lags []float64 // in blocks: how many others came until this one could be read
+	for number := first; number <= last; number++ {
+		lags = append(lags, max(0, float64(visible[number].Sub(mined[number]))/float64(b.FastInterval)))
+	}
+	slices.Sort(lags)
+	r := &fastResult{Blocks: b.FastBlocks, LogsPerBlock: b.HeadLogs, Learns: "by WebSocket", P50: rank(lags, 0.50), P99: rank(lags, 0.99), Max: rank(lags, 1)}
+	r.Interval = float64(mined[last].Sub(mined[first])) / float64(time.Millisecond) / float64(max(1, b.FastBlocks-1))
+	if b.NoWS {
+		r.Learns = "by asking as often as the profile says"
+	}
+	return r, nil
+}

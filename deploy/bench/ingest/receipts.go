@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/navlog/navlog/deploy/bench"
+)
+
+// receiptsResult is what `navlog verify --receipts` says of a log whose node told one amount otherwise.
+type receiptsResult struct {
+	Logs    uint64  `json:"logs"`
+	Block   uint64  `json:"changedBlock"`
+	Index   uint64  `json:"changedLogIndex"`
+	Chosen  int     `json:"blocks"`
+	Proven  int     `json:"provenBlocks"`
+	Found   int     `json:"found"` // 1 where the changed log was found, and nothing else
+	Seconds float64 `json:"seconds"`
+	Why     string  `json:"why"`
+}
+
+// receipts lets navlog index a chain of b.Logs logs from a node that lies about one amount, consistently, and proves the
+// log by the receipts of an honest one.
+func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) {
+	bench.Say("building a chain of %d logs in %d blocks", b.Logs, b.Blocks)
+	c, err := b.chain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }()
+	if err := c.dense(ctx, b.Blocks, b.Logs); err != nil {
+		return nil, fmt.Errorf("build the chain: %w", err)
+	}
+	r := &receiptsResult{Logs: c.logs, Block: c.start + uint64(b.Blocks+1)/2}
+	liar, err := r.startLiar(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer liar.Close()
+	s, err := startStack(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if err := s.configure(b.settings(c, "http://"+liar.Addr)); err != nil {
+		return nil, err
+	}
+	bench.Say("navlog indexes it from a node that changes log %d of block %d", r.Index, r.Block)
+	run, err := startPrograms(b, s, "ingest")
+	if err != nil {
+		return nil, err
+	}
+	err = run.until(ctx, visibleEvery, func(ctx context.Context) bool { return ingestedBlock(ctx, s) >= c.last })
+	run.stop()
+	if err != nil {
+		return nil, fmt.Errorf("run navlog: %w", err)
+	}
+	if err := s.configure(b.settings(c, c.URL)); err != nil {
+		return nil, err
+	}
+	bench.Say("navlog verify --receipts, by an honest node")
+	return r, r.verify(ctx, b, s)
+}
+
+// startLiar starts a proxy in front of the chain's node that gives the last log of a block, a valuation, another total
+// wherever it occurs. Every valuation has a total of its own, so no other log is changed.
+func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*http.Server, error) {
+	var logs []struct {
+		Data  hexutil.Bytes  `json:"data"`
+		Index hexutil.Uint64 `json:"logIndex"`
+	}
+	filter := map[string]any{"fromBlock": hexutil.Uint64(r.Block), "toBlock": hexutil.Uint64(r.Block), "address": c.vault}
+	if err := c.rpc.CallContext(ctx, &logs, "eth_getLogs", filter); err != nil {
+		return nil, fmt.Errorf("choose a log: %w", err)
+	}
+	if len(logs) == 0 || len(logs[len(logs)-1].Data) == 0 {
+		return nil, fmt.Errorf("choose a log: block %d has none with data", r.Block)
+	}
+	chosen := logs[len(logs)-1]
+	r.Index = uint64(chosen.Index)
+	was := []byte(chosen.Data.String())
+	chosen.Data[len(chosen.Data)-1] ^= 1
+	is := []byte(chosen.Data.String())
+	node, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, err
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(q *httputil.ProxyRequest) { q.SetURL(node); q.Out.Header.Set("Accept-Encoding", "identity") },
+		ModifyResponse: func(answer *http.Response) error {
+			body, err := io.ReadAll(answer.Body)
+			body = bytes.ReplaceAll(body, was, is) // of the same length
+			answer.Body = io.NopCloser(bytes.NewReader(body))
+			answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
+			answer.ContentLength = int64(len(body))
+			return err
+		},
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the proxy that lies: %w", err)
+	}
+	server := &http.Server{Addr: l.Addr().String(), Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = server.Serve(l) }() // it ends by Close
+	return server, nil
+}
+
+// verify runs the command, which must find that log and nothing else.
+func (r *receiptsResult) verify(ctx context.Context, b *benchmark, s *stack) error {
+	began := time.Now()
+	command := exec.CommandContext(ctx, b.Navlog, "verify", "--receipts", "--json", "--config", s.config)
+	var fault bytes.Buffer
+	command.Stderr = &fault
+	text, err := command.Output()
+	r.Seconds = time.Since(began).Seconds()
+	var report struct {
+		Chosen, Proven, Unprovable, Wrong int
+		Findings                          []struct {
+			Block uint64
+			Why   string
+		}
+	}
+	if decoding := json.Unmarshal(text, &report); decoding != nil {
+		return fmt.Errorf("navlog verify --receipts reports nothing (%w): %s", errors.Join(err, decoding), fault.String())
+	}
+	r.Chosen, r.Proven = report.Chosen, report.Proven
+	for _, f := range report.Findings {
+		r.Why = f.Why
+		if f.Block == r.Block && strings.Contains(f.Why, fmt.Sprintf("log %d,", r.Index)) {
+			r.Found++
+		}
+	}
+	if report.Wrong != 1 || report.Unprovable != 0 || report.Proven != report.Chosen-1 {
+		return fmt.Errorf("log %d of block %d was changed, and of %d blocks %d are proven, %d unprovable and %d wrong: %s", r.Index, r.Block, report.Chosen, report.Proven, report.Unprovable, report.Wrong, r.Why)
+	}
+	return nil
+}

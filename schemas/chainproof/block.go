@@ -1,0 +1,143 @@
+package chainproof
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/trie"
+	"github.com/ethereum/go-ethereum/trie/trienode"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// UnprovableError says that something cannot be proven, which says nothing against
+// anybody: there is a transaction of a type that this program cannot encode, or the
+// chain has no receipts root.
+type UnprovableError struct{ Why string }
+
+func (e *UnprovableError) Error() string { return e.Why }
+
+// WrongError says that what a node gave contradicts itself: the receipts are not those
+// of the header, or the header is not that of the block.
+type WrongError struct{ Why string }
+
+func (e *WrongError) Error() string { return e.Why }
+
+// Block is a block whose header and receipts are those that its hash stands for.
+type Block struct {
+	hash      common.Hash
+	header    *types.Header
+	receipts  Receipts
+	stateSync *Receipt // Polygon's, which nothing proves
+	trie      *trie.Trie
+}
+
+// Prove proves that receipts are all receipts of the block with this hash: the
+// header's own fields hash to it, and the receipts to the header's receipts root. What
+// is in a receipt's encoding is then the chain's, the address, topics and data of each
+// log above all, and the order of all of them. Transaction hashes are in no receipt.
+//
+// It returns an *UnprovableError or a *WrongError.
+func Prove(hash common.Hash, header *types.Header, receipts Receipts) (*Block, error) {
+	if own := header.Hash(); own != hash {
+		return nil, &WrongError{fmt.Sprintf("the fields of its header hash to %s: it is another block's, a field was changed, or the chain hashes its headers in another way and cannot be proven so", own)}
+	}
+	if header.ReceiptHash == (common.Hash{}) {
+		return nil, &UnprovableError{"its header has no receipts root"}
+	}
+	b := &Block{hash: hash, header: header, trie: trie.NewEmpty(nil)}
+	b.receipts, b.stateSync = receipts.split(header.Number.Uint64(), hash)
+	for i, r := range b.receipts {
+		if err := b.trie.Update(rlp.AppendUint64(nil, uint64(i)), r.consensus()); err != nil {
+			return nil, fmt.Errorf("put receipt %d into the trie: %w", i, err)
+		}
+	}
+	if root := b.trie.Hash(); root != header.ReceiptHash {
+		if i, r := b.receipts.strange(); r != nil {
+			return nil, &UnprovableError{fmt.Sprintf("transaction %d is of type %#x, whose receipts are encoded in a way that is not known here", i, r.Type)}
+		}
+		return nil, &WrongError{fmt.Sprintf("the root of its %d receipts is %s, but the header has %s: an amount, a topic or a receipt is not the chain's", len(b.receipts), root, header.ReceiptHash)}
+	}
+	return b, nil
+}
+
+// Logs are the logs that some addresses have emitted, in their order. Their place in
+// the block is counted, not believed.
+func (b *Block) Logs(addresses map[common.Address]bool) (logs []*event.Log) {
+	index := uint32(0)
+	for tx, r := range b.receipts {
+		for _, l := range r.Logs {
+			if addresses[l.Address] {
+				out := &event.Log{
+					Address: l.Address.Bytes(), Data: l.Data, BlockNumber: b.header.Number.Uint64(), BlockHash: b.hash.Bytes(), BlockTime: b.header.Time,
+					TxHash: r.TxHash.Bytes(), TxIndex: uint32(tx), LogIndex: index,
+				}
+				for _, t := range l.Topics {
+					out.Topics = append(out.Topics, t.Bytes())
+				}
+				logs = append(logs, out)
+			}
+			index++
+		}
+	}
+	return logs
+}
+
+// Unproven is nil for a log of the block, by its index counted from 0, that is proven or
+// not there at all, and otherwise an *UnprovableError: the log is one of Polygon's state
+// sync.
+func (b *Block) Unproven(index uint32) error {
+	first := 0
+	for _, r := range b.receipts {
+		first += len(r.Logs)
+	}
+	if at := int(index) - first; b.stateSync == nil || at < 0 || at >= len(b.stateSync.Logs) {
+		return nil
+	}
+	return &UnprovableError{fmt.Sprintf("log %d is of the state sync of a Polygon chain, whose receipt is in no receipts root", index)}
+}
+
+// Log gives the log with an index in the block, counted from 0, and its proof; nil where
+// the block has fewer. For a log that nothing can prove it returns an *UnprovableError.
+func (b *Block) Log(index uint32) (*types.Log, *Proof, error) {
+	left := int(index)
+	for tx, r := range b.receipts {
+		if left >= len(r.Logs) {
+			left -= len(r.Logs)
+			continue
+		}
+		header, err := rlp.EncodeToBytes(b.header)
+		if err != nil {
+			return nil, nil, fmt.Errorf("encode the header: %w", err)
+		}
+		var nodes trienode.ProofList
+		if err := b.trie.Prove(rlp.AppendUint64(nil, uint64(tx)), &nodes); err != nil {
+			return nil, nil, fmt.Errorf("find the path to receipt %d: %w", tx, err)
+		}
+		p := &Proof{Header: header, TransactionIndex: uint64(tx), Receipt: r.consensus(), LogInReceipt: left}
+		for _, node := range nodes {
+			p.Path = append(p.Path, hexutil.Bytes(node))
+		}
+		return r.Logs[left], p, nil
+	}
+	return nil, nil, b.Unproven(index)
+}
+
+// Chain proves that headers are a chain down from the block with this hash: each
+// hashes to what the one above it names as its parent. They come highest first.
+func Chain(hash common.Hash, headers []*types.Header) error {
+	for i, h := range headers {
+		if own := h.Hash(); own != hash {
+			return &WrongError{fmt.Sprintf("the fields of the header of block %d hash to %s, but the block above it names %s as its parent", h.Number, own, hash)}
+		}
+		if i > 0 && new(big.Int).Add(h.Number, common.Big1).Cmp(headers[i-1].Number) != 0 {
+			return &WrongError{fmt.Sprintf("block %d is the parent of block %d", h.Number, headers[i-1].Number)}
+		}
+		hash = h.ParentHash
+	}
+	return nil
+}
