@@ -41,9 +41,11 @@ type Resource struct {
 	Name string
 }
 
-func (r Resource) String() string {
-	kind := strings.ReplaceAll(strings.ToLower(r.Kind.String()), "_", " ")
-	return kind + " " + r.Name
+func (r Resource) String() string { return r.KindName() + " " + r.Name }
+
+// KindName is topic, group or transactional id.
+func (r Resource) KindName() string {
+	return strings.ReplaceAll(strings.ToLower(r.Kind.String()), "_", " ")
 }
 
 // A Right is one rule of Kafka: that a resource may be used so.
@@ -52,12 +54,12 @@ type Right struct {
 	Operation kmsg.ACLOperation
 }
 
-func (r Right) String() string { return operationName(r.Operation) + " on " + r.Resource.String() }
+func (r Right) String() string { return r.OperationName() + " on " + r.Resource.String() }
 
-// operationName is as Kafka's tools and documents write it: DescribeConfigs.
-func operationName(o kmsg.ACLOperation) string {
+// OperationName is as Kafka's tools and documents write it: DescribeConfigs.
+func (r Right) OperationName() string {
 	var name strings.Builder
-	for word := range strings.SplitSeq(strings.ToLower(o.String()), "_") {
+	for word := range strings.SplitSeq(strings.ToLower(r.Operation.String()), "_") {
 		name.WriteString(strings.ToUpper(word[:1]) + word[1:])
 	}
 	return name.String()
