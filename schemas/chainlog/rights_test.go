@@ -91,7 +91,7 @@ var deeds = map[string]func(context.Context, *guarded) error{
 			return err
 		}
 		for _, topic := range chainTopics {
-			if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: []byte("taken back")}).FirstErr(); err != nil {
+			if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte("a compacted topic wants one"), Value: []byte("taken back")}).FirstErr(); err != nil {
 				return errors.Join(err, client.EndTransaction(ctx, kgo.TryAbort))
 			}
 		}
@@ -234,7 +234,7 @@ func TestNobodyDoesMore(t *testing.T) {
 			}
 			if user != chainlog.Ingest {
 				producer := g.As(t, user, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()))
-				if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("forged")}).FirstErr(); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+				if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte("any"), Value: []byte("forged")}).FirstErr(); !errors.Is(err, kerr.TopicAuthorizationFailed) {
 					t.Errorf("%s writes %s: %v", user, topic, err)
 				}
 			}
