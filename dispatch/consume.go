@@ -110,7 +110,7 @@ func (d *Dispatch) read(ctx context.Context) error {
 func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
 	details, err := r.admin.ListTopics(ctx, chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID))
 	if err != nil {
-		return nil, fmt.Errorf("list the referral topics: %w", err)
+		return nil, fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
 	}
 	topics := map[string]topic{}
 	for name, t := range details {
@@ -118,7 +118,7 @@ func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
 			return nil, fmt.Errorf("topic %s does not exist yet: ingest makes it when it starts", name)
 		}
 		if t.Err != nil {
-			return nil, fmt.Errorf("look at topic %s: %w", name, t.Err)
+			return nil, fmt.Errorf("look at topic %s: %w", name, chainlog.Explain(t.Err))
 		}
 		if uuid.UUID(t.ID) == uuid.Nil { // all topics would have one position
 			return nil, fmt.Errorf("the broker gives topic %s no id, by which its positions are kept: Apache Kafka does from 2.8 on", name)
@@ -208,7 +208,7 @@ func (r *reader) poll(ctx context.Context) error {
 				return err
 			}
 		default:
-			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, e.Err)
+			return fmt.Errorf("read partition %d of %s: %w", e.Partition, e.Topic, chainlog.Explain(e.Err))
 		}
 	}
 	parcels, err := r.parcels(fetches)

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/ingest/rpc"
@@ -176,6 +177,9 @@ func (i *Ingest) ensureTopics(ctx context.Context) error {
 	}
 	defer client.Close()
 	if err := client.Ping(bounded); err != nil {
+		if errors.Is(err, kerr.SaslAuthenticationFailed) {
+			return fmt.Errorf("reach Kafka at %v: %w", i.kafka.Brokers, chainlog.Explain(err))
+		}
 		return fmt.Errorf("reach Kafka at %v: %w; is kafka.brokers right and the broker up?", i.kafka.Brokers, err)
 	}
 	if err := chainlog.EnsureTopics(bounded, kadm.NewClient(client), i.config.ID, i.kafka.Topology()); err != nil {

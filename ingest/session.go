@@ -87,7 +87,7 @@ func (i *Ingest) newSession(client *kgo.Client) *session {
 // transactional makes the client of the chain's one writer.
 func (i *Ingest) transactional() (*kgo.Client, error) {
 	client, err := kgo.NewClient(append(i.kafka.Options(),
-		kgo.TransactionalID(fmt.Sprintf("navlog-ingest-%d", i.config.ID)),
+		kgo.TransactionalID(chainlog.TransactionalID(i.config.ID)),
 		kgo.TransactionTimeout(transactionTimeout),
 		// The fastest level packs these records as small as the default one, in half the time.
 		kgo.ProducerBatchCompression(kgo.ZstdCompression().WithLevel(1), kgo.SnappyCompression(), kgo.NoCompression()),
@@ -103,7 +103,7 @@ func fence(ctx context.Context, client *kgo.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
 	defer cancel()
 	if _, _, err := client.ProducerID(ctx); err != nil {
-		return fmt.Errorf("fence the previous writer: %w", err)
+		return fmt.Errorf("fence the previous writer: %w", chainlog.Explain(err))
 	}
 	return nil
 }

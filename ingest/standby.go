@@ -31,7 +31,7 @@ type heart struct {
 }
 
 func (i *Ingest) heart(client *kgo.Client) heart {
-	return heart{kadm.NewClient(client), fmt.Sprintf("navlog-ingest-%d", i.config.ID), chainlog.CursorTopic(i.config.ID)}
+	return heart{kadm.NewClient(client), chainlog.HeartGroup(i.config.ID), chainlog.CursorTopic(i.config.ID)}
 }
 
 // say commits a beat; an empty one says that nobody writes.
@@ -43,7 +43,7 @@ func (h heart) say(ctx context.Context, beat string) error {
 		err = answer.Error()
 	}
 	if err != nil {
-		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", h.group, err)
+		return fmt.Errorf("commit to the Kafka group %s that this ingest writes: %w", h.group, chainlog.Explain(err))
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (h heart) heard(ctx context.Context) (string, error) {
 		return "", nil // nobody has ever written
 	}
 	if err != nil {
-		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, err)
+		return "", fmt.Errorf("read from the Kafka group %s whether an ingest writes: %w", h.group, chainlog.Explain(err))
 	}
 	beat, _ := answer.Lookup(h.topic, 0)
 	return beat.Metadata, nil

@@ -66,6 +66,23 @@ func (s signature) around(ctx context.Context, pool *pgxpool.Pool, d registry.De
 	return failed
 }
 
+// aroundIfThere is around with the registry that c names, and without it where that is
+// not there: what is done is not to wait for it. instead says who knows of it then.
+func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c config.Config, d registry.Deed, instead string, do func() error) error {
+	if c.Postgres.URL == "" {
+		return do()
+	}
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	pool, err := registry.Open(limited, c.Postgres)
+	if err != nil {
+		fmt.Fprintf(streams.Err, "the audit has no row of this, for it is in the registry (%v); %s\n", err, instead)
+		return do()
+	}
+	defer pool.Close()
+	return s.around(ctx, pool, d, do)
+}
+
 type auditCmd struct {
 	registryFlags
 	Partner int64 `help:"Only what was done about this partner (default: everything)."`

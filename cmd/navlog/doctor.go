@@ -47,8 +47,9 @@ type finding struct {
 
 // examination collects findings.
 type examination struct {
-	config   config.Config
-	findings []finding
+	config    config.Config
+	kafkaUser string // whose rights on Kafka are looked at; empty for whoever logs in
+	findings  []finding
 }
 
 func (e *examination) add(f finding) { e.findings = append(e.findings, f) }
@@ -90,7 +91,7 @@ func (e *examination) reach(ctx context.Context, deep bool) {
 		if e.config.Validate(sections...) != nil {
 			return
 		}
-		part := &examination{config: e.config}
+		part := &examination{config: e.config, kafkaUser: e.kafkaUser}
 		parts = append(parts, part)
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, answersWithin)
@@ -159,17 +160,20 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("no answer within %s", answersWithin)
 		}
-		e.fail(cli.Unreachable, check, "look at kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), err)
+		e.fail(cli.Unreachable, check, "look at kafka.brokers, kafka.tls and kafka.sasl, and whether the brokers are up", "%s: %v", strings.Join(c.Kafka.Brokers, ", "), chainlog.Explain(err))
 		return
 	}
-	e.fine(check, "%d brokers", len(found.Brokers))
+	e.fine(check, "%d brokers%s", len(found.Brokers), asWhom(c.Kafka))
 	if !deep {
 		return
 	}
 	if brokers := len(found.Brokers); brokers < int(c.Kafka.ReplicationFactor) {
 		e.fail(cli.Configuration, check, "lower kafka.replicationFactor or add brokers", "there are %d brokers, and kafka.replicationFactor is %d", brokers, c.Kafka.ReplicationFactor)
 	}
+	e.kafkaRights(ctx, adm)
 	switch err := chainlog.CheckTopics(ctx, adm, c.Chain.ID, c.Kafka.Topology()); {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		e.warn("topics", "ask as "+chainlog.UserName(chainlog.Operator)+" too, who may", "%s may not see how all of chain %d are configured", c.Kafka.SASL.User, c.Chain.ID)
 	case err == nil:
 		e.fine("topics", "%s and its companions keep what they must", chainlog.LogTopic(c.Chain.ID))
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
@@ -266,7 +270,7 @@ func (e *examination) postgres(ctx context.Context, deep bool) {
 	const check = "PostgreSQL"
 	pool, err := registry.Connect(ctx, e.config.Postgres)
 	if err != nil {
-		e.fail(cli.Unreachable, check, "look at postgres.url and PGPASSWORD, and whether the server is up", "%v", oneLine(err))
+		e.fail(cli.Unreachable, check, "look at postgres.url and postgres.password, and whether the server is up", "%v", oneLine(err))
 		return
 	}
 	defer pool.Close()
@@ -410,7 +414,8 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 
 type doctorCmd struct {
 	cli.Flags
-	JSON bool `name:"json" help:"Write JSON."`
+	KafkaUser string `enum:",ingest,project,dispatch,operator" default:"" placeholder:"USER" help:"Whose rights on Kafka are looked at: ingest, project, dispatch or operator (default: the one that logs in as navlog_USER; otherwise all)."`
+	JSON      bool   `name:"json" help:"Write JSON."`
 }
 
 // Help says what it does not do.
@@ -422,7 +427,7 @@ func (doctorCmd) Help() string {
 // sound.
 func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
-	e := &examination{config: c}
+	e := &examination{config: c, kafkaUser: cmd.KafkaUser}
 	if err := errors.Join(err, c.Validate(config.AllSections...)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			e.fail(cli.Configuration, "configuration", "", "%s", line)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -44,7 +43,8 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	if cmd.AcceptReorg {
-		err = cmd.audited(ctx, s, c, resume)
+		d := registry.Deed{Command: "ingest resume", Detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}
+		err = cmd.aroundIfThere(ctx, s, c, d, "the log has the decision", resume)
 	} else {
 		err = resume()
 	}
@@ -60,23 +60,6 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 		err = cli.Frozen.With(errNotAccepted)
 	}
 	return err
-}
-
-// audited resumes between two rows of the audit, and without them where the
-// registry is not there: a frozen log is not to wait for it.
-func (cmd ingestResumeCmd) audited(ctx context.Context, s *cli.Streams, c config.Config, resume func() error) error {
-	if c.Postgres.URL == "" {
-		return resume()
-	}
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	pool, err := registry.Open(limited, c.Postgres)
-	if err != nil {
-		fmt.Fprintf(s.Err, "the audit has no row of this, for it is in the registry (%v); the log has the decision\n", err)
-		return resume()
-	}
-	defer pool.Close()
-	return cmd.around(ctx, pool, registry.Deed{Command: "ingest resume", Detail: fmt.Sprintf("chain %d, --accept-reorg", c.Chain.ID)}, resume)
 }
 
 func printResumption(out io.Writer, r *ingest.Resumption) error {

@@ -41,6 +41,7 @@ type subcommands struct {
 	Partner    partnerCmd    `cmd:"" group:"change" help:"Create partners; rotate and revoke keys and secrets."`
 	Webhook    webhookCmd    `cmd:"" group:"change" help:"List, show, replay deliveries; park and resume partners."`
 	Projection projectionCmd `cmd:"" group:"change" help:"List, rebuild, switch and drop generations."`
+	Kafka      kafkaCmd      `cmd:"" group:"change" help:"Print and grant the rights of the programs on Kafka."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print a completion script for bash, zsh or fish."`
 	Version    cli.Version   `cmd:"" group:"other" help:"Print the version."`

@@ -4,12 +4,12 @@
 --   docker compose -f deploy/docker/compose.yaml exec postgres \
 --     psql -v ON_ERROR_STOP=1 -U navlog -d navlog -f /docker-entrypoint-initdb.d/navlog-logins.sql
 -- and again whenever a password has changed. What each may do: `navlog migrate --roles`.
-\getenv migrate POSTGRES_MIGRATE_PASSWORD
-\getenv ingest POSTGRES_INGEST_PASSWORD
-\getenv project POSTGRES_PROJECT_PASSWORD
-\getenv serve POSTGRES_SERVE_PASSWORD
-\getenv dispatch POSTGRES_DISPATCH_PASSWORD
-\getenv operator POSTGRES_OPERATOR_PASSWORD
+\set migrate `cat /run/secrets/postgres_migrate`
+\set ingest `cat /run/secrets/postgres_ingest`
+\set project `cat /run/secrets/postgres_project`
+\set serve `cat /run/secrets/postgres_serve`
+\set dispatch `cat /run/secrets/postgres_dispatch`
+\set operator `cat /run/secrets/postgres_operator`
 
 SELECT format('CREATE ROLE %I', name)
 FROM unnest(ARRAY['navlog_migrate', 'navlog_ingest', 'navlog_project', 'navlog_serve', 'navlog_dispatch', 'navlog_operator']) AS name

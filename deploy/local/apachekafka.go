@@ -24,8 +24,21 @@ const apacheKafkaName = "Apache Kafka"
 type ApacheKafka struct {
 	Addr string // host:port to bootstrap from
 	Pid  int
+	// Admin is host:port of the door for the superuser of a broker with rights.
+	Admin string
 
 	proc *process
+}
+
+// A Guarded broker is one with logins and rights, as it is shipped.
+type Guarded struct {
+	// Properties of the broker, as in deploy/docker/kafka/server.properties, of which
+	// ports and folders are changed for those of this machine.
+	Properties string
+	// Secrets is the folder that the broker reads instead of /run/secrets.
+	Secrets string
+	// Login is of who asks whether the broker is there, at the door for the superuser.
+	Login kgo.Opt
 }
 
 // log4jConfig is written beside the broker's configuration.
@@ -56,6 +69,15 @@ func apacheKafkaFiles() (java, lib string, err error) {
 // StartApacheKafka starts a broker with its data in dir on a free port. Topics are never created by being asked for. It
 // returns when the broker answers, which takes some seconds.
 func StartApacheKafka(ctx context.Context, dir string) (*ApacheKafka, error) {
+	return startApacheKafka(ctx, dir, nil)
+}
+
+// StartGuardedApacheKafka is StartApacheKafka for a broker with logins and rights.
+func StartGuardedApacheKafka(ctx context.Context, dir string, g Guarded) (*ApacheKafka, error) {
+	return startApacheKafka(ctx, dir, &g)
+}
+
+func startApacheKafka(ctx context.Context, dir string, g *Guarded) (*ApacheKafka, error) {
 	java, lib, err := apacheKafkaFiles()
 	if err != nil {
 		return nil, err
@@ -68,12 +90,15 @@ func StartApacheKafka(ctx context.Context, dir string) (*ApacheKafka, error) {
 		return nil, err
 	}
 	j := jvm{java: java, lib: lib, dir: dir}
-	port, err := j.prepare(ctx)
-	if err != nil {
+	k := &ApacheKafka{}
+	if err := j.prepare(ctx, k, g); err != nil {
 		lock.Close()
 		return nil, err
 	}
-	k := &ApacheKafka{Addr: addr(port)}
+	asks := []kgo.Opt{kgo.SeedBrokers(k.Addr)}
+	if g != nil {
+		asks = []kgo.Opt{kgo.SeedBrokers(k.Admin), g.Login}
+	}
 	k.proc, err = launch(apacheKafkaName, dir, lock, childSpec{
 		Kind: wardenKind, Path: java, Dir: dir,
 		Args: append([]string{java}, j.args("kafka.Kafka", j.properties())...),
@@ -83,7 +108,7 @@ func StartApacheKafka(ctx context.Context, dir string) (*ApacheKafka, error) {
 		return nil, err
 	}
 	k.Pid = k.proc.pid
-	if err := k.proc.waitReady(ctx, k.answers); err != nil {
+	if err := k.proc.waitReady(ctx, func(ctx context.Context) error { return answers(ctx, asks) }); err != nil {
 		return nil, err
 	}
 	return k, nil
@@ -96,8 +121,8 @@ func (k *ApacheKafka) Close() error { return k.proc.stop() }
 func (k *ApacheKafka) Kill() { k.proc.kill() }
 
 // answers is nil once the broker has told its controller, which is itself, that it is there.
-func (k *ApacheKafka) answers(ctx context.Context) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(k.Addr))
+func answers(ctx context.Context, options []kgo.Opt) error {
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		return err
 	}
@@ -122,33 +147,61 @@ func (j jvm) args(class string, args ...string) []string {
 	}, args...)
 }
 
-// prepare writes the configuration and formats the storage where that has not been done. It returns the broker's port.
-func (j jvm) prepare(ctx context.Context) (int, error) {
-	port, err := claimPort(apacheKafkaName, 0)
-	if err != nil {
-		return 0, err
-	}
-	controller, err := claimPort(apacheKafkaName, 0)
-	if err != nil {
-		return 0, err
+// prepare writes the configuration, with ports that k gets, and formats the storage where that has not been done.
+func (j jvm) prepare(ctx context.Context, k *ApacheKafka, g *Guarded) error {
+	var ports [3]int // of the broker, the controller and the superuser
+	for i := range ports {
+		var err error
+		if ports[i], err = claimPort(apacheKafkaName, 0); err != nil {
+			return err
+		}
 	}
 	data := filepath.Join(j.dir, "data")
+	k.Addr = addr(ports[0])
+	properties := serverProperties(data, ports[0], ports[1])
+	if g != nil {
+		k.Admin = addr(ports[2])
+		var err error
+		if properties, err = g.here(data, ports); err != nil {
+			return fmt.Errorf("start %s: %w", apacheKafkaName, err)
+		}
+	}
 	for path, text := range map[string]string{
-		j.properties(): serverProperties(data, port, controller),
+		j.properties(): properties,
 		filepath.Join(j.dir, "log4j2.properties"): log4jConfig,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			return 0, fmt.Errorf("start %s: write its configuration: %w", apacheKafkaName, err)
+			return fmt.Errorf("start %s: write its configuration: %w", apacheKafkaName, err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(data, "meta.properties")); err == nil {
-		return port, nil
+		return nil
 	}
 	cmd := exec.CommandContext(ctx, j.java, j.args("kafka.tools.StorageTool", "format", "--cluster-id", newClusterID(), "--config", j.properties())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("start %s: format its storage: %w: %s", apacheKafkaName, err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("start %s: format its storage: %w: %s", apacheKafkaName, err, strings.TrimSpace(string(out)))
 	}
-	return port, nil
+	return nil
+}
+
+// here gives the properties with the ports and folders of this machine: those of the container, each of which must be
+// there, are changed, and nothing else.
+func (g Guarded) here(data string, ports [3]int) (string, error) {
+	text := g.Properties
+	for _, change := range [][2]string{
+		{"PROGRAMS://:9092", "PROGRAMS://" + addr(ports[0])},
+		{"PROGRAMS://kafka:9092", "PROGRAMS://" + addr(ports[0])},
+		{"127.0.0.1:9093", addr(ports[1])},
+		{"127.0.0.1:9094", addr(ports[2])},
+		{"=/var/lib/kafka/data", "=" + data},
+		{":/run/secrets:", ":" + g.Secrets + ":"},
+	} {
+		if !strings.Contains(text, change[0]) {
+			return "", fmt.Errorf("its properties do not say %s, which is to be %s here", change[0], change[1])
+		}
+		text = strings.ReplaceAll(text, change[0], change[1])
+	}
+	return text, nil
 }
 
 // newClusterID is a random id as Kafka writes it. Its first character is a letter: a dash would be taken for a flag.

@@ -120,7 +120,7 @@ func (r *Reader) poll(ctx context.Context, limit int) ([]Entry, error) {
 func (r *Reader) pollRaw(ctx context.Context, limit int) ([]Raw, error) {
 	fetches := r.client.PollRecords(ctx, limit)
 	if err := fetchError(ctx, fetches); err != nil {
-		return nil, fmt.Errorf("read %s after seq %d: %w", LogTopic(r.chainID), r.last, err)
+		return nil, fmt.Errorf("read %s after seq %d: %w", LogTopic(r.chainID), r.last, Explain(err))
 	}
 	fetches.EachPartition(func(p kgo.FetchTopicPartition) { r.stable = p.LastStableOffset })
 	return r.accept(fetches.Records())
@@ -255,7 +255,7 @@ func ReadCursor(ctx context.Context, chainID uint64, options ...kgo.Opt) (*event
 	for next := end.first; next < end.last; {
 		fetches := client.PollFetches(ctx)
 		if err := fetchError(ctx, fetches); err != nil {
-			return nil, fmt.Errorf("read %s: %w", topic, err)
+			return nil, fmt.Errorf("read %s: %w", topic, Explain(err))
 		}
 		fetches.EachRecord(func(in *kgo.Record) {
 			next = in.Offset + 1
@@ -291,7 +291,7 @@ func endOf(ctx context.Context, adm *kadm.Client, topic string) (int64, error) {
 		err = ends.Error()
 	}
 	if err != nil {
-		return 0, fmt.Errorf("read the end of %s: %w", topic, err)
+		return 0, fmt.Errorf("read the end of %s: %w", topic, Explain(err))
 	}
 	end, _ := ends.Lookup(topic, 0)
 	return end.Offset, nil
@@ -316,7 +316,7 @@ func Settle(ctx context.Context, chainID uint64, options ...kgo.Opt) error {
 			err = offsets.Error()
 		}
 		if err != nil {
-			return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), err)
+			return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(topics, ", "), Explain(err))
 		}
 		return offsets, nil
 	}
@@ -362,7 +362,7 @@ func committedEnd(ctx context.Context, topic string, options []kgo.Opt) (bounds,
 		err = starts.Error()
 	}
 	if err != nil {
-		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, err)
+		return bounds{}, fmt.Errorf("read the start of %s: %w", topic, Explain(err))
 	}
 	last, err := endOf(ctx, adm, topic)
 	if err != nil {

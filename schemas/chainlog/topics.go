@@ -98,7 +98,7 @@ func EnsureTopics(ctx context.Context, adm *kadm.Client, chainID uint64, t Topol
 			err = r.Err
 		}
 		if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-			return fmt.Errorf("create topic %s: %w (may the Kafka user create topics, and are there %d brokers?)", w.name, err, t.ReplicationFactor)
+			return fmt.Errorf("create topic %s: %w (are there %d brokers?)", w.name, Explain(err), t.ReplicationFactor)
 		}
 	}
 	return checkTopics(ctx, adm, wanted)
@@ -141,16 +141,16 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 	}
 	details, err := adm.ListTopics(ctx, names...)
 	if err != nil {
-		return fmt.Errorf("list topics: %w", err)
+		return fmt.Errorf("list topics: %w", Explain(err))
 	}
 	described, err := adm.DescribeTopicConfigs(ctx, names...)
 	if err != nil {
-		return fmt.Errorf("read topic configurations: %w", err)
+		return fmt.Errorf("read topic configurations: %w", Explain(err))
 	}
 	var faults []error
 	for _, w := range wanted {
 		if err := details[w.name].Err; err != nil {
-			faults = append(faults, fmt.Errorf("look up topic %s: %w", w.name, err))
+			faults = append(faults, fmt.Errorf("look up topic %s: %w", w.name, Explain(err)))
 			continue
 		}
 		config, err := described.On(w.name, nil)
@@ -158,7 +158,7 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 			err = config.Err
 		}
 		if err != nil {
-			faults = append(faults, fmt.Errorf("read configuration of topic %s: %w", w.name, err))
+			faults = append(faults, fmt.Errorf("read configuration of topic %s: %w", w.name, Explain(err)))
 			continue
 		}
 		faults = append(faults, w.faults(details[w.name], config)...)
@@ -224,7 +224,7 @@ func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]st
 		err = details.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list topics: %w", err)
+		return nil, fmt.Errorf("list topics: %w", Explain(err))
 	}
 	var single []string
 	for _, d := range details.Sorted() {

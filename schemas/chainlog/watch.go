@@ -76,7 +76,7 @@ func (w *Watch) list(ctx context.Context, ask func(context.Context, ...string) (
 		err = offsets.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(w.topics, ", "), err)
+		return nil, fmt.Errorf("read the ends of %s: %w", strings.Join(w.topics, ", "), Explain(err))
 	}
 	return offsets, nil
 }

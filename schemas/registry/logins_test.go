@@ -14,9 +14,9 @@ import (
 	"github.com/navlog/navlog/deploy/local/localtest"
 )
 
-// psql runs a file as psql does, as far as deploy/docker/postgres-logins.sql goes: \getenv,
-// :'variable', and \gexec, which runs what a question answers.
-func psql(t *testing.T, pool *pgxpool.Pool, file string, environment map[string]string) {
+// psql runs a file as psql does, as far as deploy/docker/postgres-logins.sql goes: \set of
+// a file, of which secrets has the text, :'variable', and \gexec, which runs what a question answers.
+func psql(t *testing.T, pool *pgxpool.Pool, file string, secrets map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -24,11 +24,11 @@ func psql(t *testing.T, pool *pgxpool.Pool, file string, environment map[string]
 	}
 	script := regexp.MustCompile(`(?m)--.*$`).ReplaceAllString(string(text), "")
 	variables := map[string]string{}
-	getenv := regexp.MustCompile(`(?m)^\\getenv (\w+) (\w+)$`)
-	for _, m := range getenv.FindAllStringSubmatch(script, -1) {
-		variables[m[1]] = environment[m[2]]
+	set := regexp.MustCompile("(?m)^\\\\set (\\w+) `cat /run/secrets/(\\w+)`$")
+	for _, m := range set.FindAllStringSubmatch(script, -1) {
+		variables[m[1]] = secrets[m[2]]
 	}
-	script = getenv.ReplaceAllString(script, "")
+	script = set.ReplaceAllString(script, "")
 	script = regexp.MustCompile(`:'(\w+)'`).ReplaceAllStringFunc(script, func(m string) string {
 		value := variables[strings.Trim(m, ":'")]
 		if value == "" {
@@ -65,9 +65,9 @@ func psql(t *testing.T, pool *pgxpool.Pool, file string, environment map[string]
 // gets in and no further than its role goes.
 func TestLoginsOfCompose(t *testing.T) {
 	ctx := context.Background()
-	environment := map[string]string{}
+	secrets := map[string]string{}
 	for _, name := range []string{"MIGRATE", "INGEST", "PROJECT", "SERVE", "DISPATCH", "OPERATOR"} {
-		environment["POSTGRES_"+name+"_PASSWORD"] = "it's " + name
+		secrets["postgres_"+strings.ToLower(name)] = "it's " + name
 	}
 	for what, prepare := range map[string]func(*pgxpool.Pool) error{
 		"new":         func(*pgxpool.Pool) error { return nil },
@@ -84,17 +84,21 @@ func TestLoginsOfCompose(t *testing.T) {
 				t.Fatal(err)
 			}
 			for range 2 {
-				psql(t, superuser, "../../deploy/docker/postgres-logins.sql", environment)
+				psql(t, superuser, "../../deploy/docker/postgres-logins.sql", secrets)
 			}
 			login := func(name string) Config {
 				u, err := url.Parse(at)
 				if err != nil {
 					t.Fatal("parse the test's URL")
 				}
-				u.User = url.UserPassword("navlog_"+name, "it's "+strings.ToUpper(name))
-				return Config{URL: u.String(), MaxConns: 2}
+				u.User = url.User("navlog_" + name)
+				return Config{URL: u.String(), Password: "it's " + strings.ToUpper(name), MaxConns: 2}
 			}
-			owner := open(t, login("migrate").URL)
+			owner, err := Open(ctx, login("migrate"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer owner.Close()
 			if err := GrantRoles(ctx, owner); err != nil {
 				t.Fatal(err)
 			}

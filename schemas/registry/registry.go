@@ -70,6 +70,9 @@ const (
 type Config struct {
 	// URL like postgres://user:password@host:5432/navlog?sslmode=verify-full
 	URL string `yaml:"url" env:"URL"`
+	// Password wins over the one in URL, in which a / or # would mean something else, and
+	// over PGPASSWORD; default none.
+	Password string `yaml:"password" env:"PASSWORD"`
 	// MaxConns of the pool of one program: 1 to 1000, default 10.
 	MaxConns int32 `yaml:"maxConns" env:"MAX_CONNS"`
 	// SkipMigrations: only `navlog migrate` brings the tables up to date, with a login
@@ -132,6 +135,9 @@ func Connect(ctx context.Context, c Config) (*pgxpool.Pool, error) {
 	parsed, err := pgxpool.ParseConfig(c.URL)
 	if err != nil {
 		return nil, errors.New("postgres.url cannot be parsed: it must look like postgres://user:password@host:5432/navlog")
+	}
+	if c.Password != "" {
+		parsed.ConnConfig.Password = c.Password
 	}
 	parsed.MaxConns = c.MaxConns
 	parsed.ConnConfig.RuntimeParams["application_name"] = "navlog"

@@ -110,6 +110,13 @@ func TestPasswordApartFromURL(t *testing.T) {
 	}
 	t.Setenv("PGPASSWORD", password)
 	open(t, c.URL)
+	t.Setenv("PGPASSWORD", "another one")
+	c.Password = password
+	pool, err := Open(t.Context(), c)
+	if err != nil {
+		t.Fatalf("a password of its own does not win: %v", err)
+	}
+	pool.Close()
 }
 
 // TestMigrations run once, however many programs open the registry at once, and

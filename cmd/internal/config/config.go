@@ -204,7 +204,7 @@ func readFiles(given map[string]string) error {
 		if !found || settings[key] || !settings[setting] {
 			continue
 		}
-		value, err := readSecret(given[key])
+		value, err := ReadSecret(given[key])
 		_, twice := given[setting]
 		delete(given, key)
 		switch {
@@ -233,8 +233,9 @@ func settingsAmong(given map[string]string) map[string]bool {
 	return settings
 }
 
-// readSecret reads a file without the end of its last line, which an editor leaves.
-func readSecret(name string) (string, error) {
+// ReadSecret reads a file without the end of its last line, which an editor leaves. It
+// refuses an empty one, and one that is too large to be a secret.
+func ReadSecret(name string) (string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return "", err

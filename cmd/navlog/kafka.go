@@ -1,0 +1,234 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+type kafkaCmd struct {
+	Rights kafkaRightsCmd `cmd:"" help:"Print the rights that each user of Kafka needs, as a table or as kafka-acls commands; ask nobody."`
+	Grant  kafkaGrantCmd  `cmd:"" help:"Give each user of Kafka its rights, and take back all others; --passwords makes the users."`
+}
+
+// loginFlags say how the users of Kafka log in.
+type loginFlags struct {
+	Login map[string]string `placeholder:"USER=NAME" help:"How a user logs in, where it is not navlog_ingest, navlog_project, navlog_dispatch or navlog_operator: ingest=sa-12 for example; several with ; between."`
+}
+
+// logins are the names of all users.
+func (f loginFlags) logins() (map[string]string, error) {
+	logins := map[string]string{}
+	for _, user := range chainlog.Users {
+		logins[user] = cmp.Or(f.Login[user], chainlog.UserName(user))
+	}
+	for user := range f.Login {
+		if logins[user] == "" {
+			return nil, cli.Usage.With(fmt.Errorf("--login names %q, and the users are %s", user, strings.Join(chainlog.Users, ", ")))
+		}
+	}
+	return logins, nil
+}
+
+type kafkaRightsCmd struct {
+	cli.Flags
+	loginFlags
+	Commands bool `help:"Print the kafka-acls.sh commands that grant them: give them --bootstrap-server and --command-config by KAFKA_ACLS, such as KAFKA_ACLS='kafka-acls.sh --bootstrap-server kafka:9092 --command-config admin.properties'."`
+	JSON     bool `name:"json" help:"Write JSON."`
+}
+
+// rightRow is one right of one user.
+type rightRow struct {
+	User      string `json:"user"`
+	Login     string `json:"login"`
+	Resource  string `json:"resource"`
+	Name      string `json:"name"`
+	Operation string `json:"operation"`
+}
+
+// Run prints them. They follow from the chain's id alone.
+func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
+	c, err := cmd.Load(config.NeedChainID)
+	if err != nil {
+		return err
+	}
+	logins, err := cmd.logins()
+	if err != nil {
+		return err
+	}
+	var rows []rightRow
+	for _, user := range chainlog.Users {
+		for _, r := range chainlog.Rights(user, c.Chain.ID) {
+			rows = append(rows, rightRow{user, logins[user], r.KindName(), r.Name, r.OperationName()})
+		}
+	}
+	switch {
+	case cmd.JSON:
+		return json.NewEncoder(s.Out).Encode(rows)
+	case cmd.Commands:
+		return printACLCommands(s.Out, rows)
+	}
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "USER\tPRINCIPAL\tRESOURCE\tNAME\tOPERATION")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\tUser:%s\t%s\t%s\t%s\n", r.User, r.Login, r.Resource, r.Name, r.Operation)
+	}
+	return w.Flush()
+}
+
+// printACLCommands writes one command for what a user may do with one resource.
+func printACLCommands(out io.Writer, rows []rightRow) error {
+	for i := 0; i < len(rows); {
+		r, operations := rows[i], ""
+		var rest []rightRow
+		for _, other := range rows[i:] {
+			if other.User == r.User && other.Resource == r.Resource && other.Name == r.Name {
+				operations += " --operation " + other.Operation
+			} else {
+				rest = append(rest, other)
+			}
+		}
+		rows = append(rows[:i:i], rest...)
+		if _, err := fmt.Fprintf(out, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type kafkaGrantCmd struct {
+	cli.Flags
+	signature
+	loginFlags
+	Passwords string `type:"path" placeholder:"DIR" help:"Make the users too, who log in by SCRAM-SHA-512: each gets the password in the file kafka_ingest, kafka_project, kafka_dispatch or kafka_operator of this folder."`
+	JSON      bool   `name:"json" help:"Write JSON."`
+}
+
+// Help says which login it takes.
+func (kafkaGrantCmd) Help() string {
+	return "It takes a login to Kafka (kafka.sasl) that may alter the cluster, and changes nothing that does not belong to chain.id by its name. It may run again whenever it likes: the rights and the passwords are the same afterwards."
+}
+
+// grantWithin bounds a grant, some thirty questions.
+const grantWithin = time.Minute
+
+// Run grants. It needs the registry for the audit alone.
+func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
+	c, err := cmd.Load(config.NeedChainID, config.NeedKafka)
+	if err != nil {
+		return err
+	}
+	logins, err := cmd.logins()
+	if err != nil {
+		return err
+	}
+	passwords := map[string]string{}
+	for _, user := range chainlog.Users {
+		if cmd.Passwords == "" {
+			break
+		}
+		if passwords[logins[user]], err = config.ReadSecret(filepath.Join(cmd.Passwords, "kafka_"+user)); err != nil {
+			return cli.Configuration.With(fmt.Errorf("read the password of Kafka's user %s: %w", logins[user], err))
+		}
+	}
+	d := registry.Deed{Command: "kafka grant", Detail: fmt.Sprintf("chain %d, to %s, passwords set %t", c.Chain.ID, strings.Join(slices.Sorted(maps.Values(logins)), ", "), cmd.Passwords != "")}
+	err = cmd.aroundIfThere(ctx, s, c, d, "Kafka has the rights", func() error {
+		return grant(ctx, c, logins, passwords)
+	})
+	if err != nil {
+		return err
+	}
+	if cmd.JSON {
+		return json.NewEncoder(s.Out).Encode(map[string]any{"chainId": c.Chain.ID, "logins": logins, "passwords": cmd.Passwords != ""})
+	}
+	_, err = fmt.Fprintln(s.Out, d.Detail)
+	return err
+}
+
+func grant(ctx context.Context, c config.Config, logins, passwords map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, grantWithin)
+	defer cancel()
+	client, err := kgo.NewClient(c.Kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	adm := kadm.NewClient(client)
+	if len(passwords) > 0 {
+		if err := chainlog.SetPasswords(ctx, adm, passwords); err != nil {
+			return err
+		}
+	}
+	return chainlog.Grant(ctx, adm, c.Chain.ID, logins)
+}
+
+// asWhom says how a program logs in.
+func asWhom(c chainlog.Config) string {
+	if c.SASL.Mechanism == "" {
+		return ""
+	}
+	return ", as " + c.SASL.User
+}
+
+// kafkaRights says which right is missing, and to whom.
+func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
+	const check = "Kafka, rights"
+	c, chainID := e.config.Kafka, e.config.Chain.ID
+	if c.SASL.Mechanism == "" {
+		e.warn(check, "none, where nobody else can reach the brokers; otherwise docs/operations.md, Kafka's users", "there is no login: whoever reaches the brokers may write the log")
+		return
+	}
+	users := chainlog.Users
+	for _, user := range chainlog.Users {
+		if e.kafkaUser == user || e.kafkaUser == "" && c.SASL.User == chainlog.UserName(user) {
+			users = []string{user}
+		}
+	}
+	const advice = "run `navlog kafka grant` with a login that may alter the cluster; `navlog kafka rights` lists what each user needs"
+	var may, lacks []string
+	untold := map[string]bool{}
+	for _, user := range users {
+		lacking, unknown, err := chainlog.Lacking(ctx, adm, user, chainID)
+		if err != nil {
+			e.fail(cli.Failed, check, "", "%v", oneLine(err))
+			return
+		}
+		for _, r := range unknown {
+			untold[r.Resource.String()] = true
+		}
+		if len(lacking) == 0 {
+			may = append(may, user)
+			continue
+		}
+		words := make([]string, len(lacking))
+		for i, r := range lacking {
+			words[i] = r.String()
+		}
+		lacks = append(lacks, fmt.Sprintf("User:%s lacks %s, which %s needs", c.SASL.User, strings.Join(words, ", "), user))
+	}
+	switch {
+	case len(may) == 0:
+		e.fail(cli.Failed, check, advice, "%s", strings.Join(lacks, "; "))
+	default:
+		e.fine(check, "User:%s may do what %s does", c.SASL.User, strings.Join(may, ", "))
+	}
+	if len(untold) > 0 {
+		e.warn(check, "look again when `navlog ingest` has made the topics", "the broker does not tell what may be done with %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))
+	}
+}

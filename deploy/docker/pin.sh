@@ -1,0 +1,22 @@
+#!/bin/sh
+# Pins the images of compose.yaml by digest: pulls each as compose.yaml names it, and
+# writes what came into .env, which docker compose reads by itself. From then on that is
+# what runs, wherever the tag goes. Run it again to take newer images of the same tags.
+set -eu
+cd "$(dirname "$0")"
+umask 077
+sed -n 's/.*\${\([A-Z]*_IMAGE\):-\([^}]*\)}.*/\1 \2/p' compose.yaml >.env.images
+: >.env.part
+if [ -f .env ]; then
+  grep -v '^[A-Z]*_IMAGE=' .env >.env.part || true
+fi
+while read -r variable image; do
+  docker pull -q "$image" >/dev/null
+  digest=$(docker image inspect --format '{{index .RepoDigests 0}}' "$image")
+  case $digest in
+    *@sha256:*) echo "$variable=$image@${digest#*@}" | tee -a .env.part ;;
+    *) echo "$image has no digest: $digest" >&2 && exit 1 ;;
+  esac
+done <.env.images
+rm .env.images
+mv .env.part .env

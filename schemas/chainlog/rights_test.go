@@ -1,0 +1,368 @@
+package chainlog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+const (
+	chainID = 5
+	patient = time.Minute
+)
+
+// A guarded is a broker as compose.yaml has it, whose users have their rights for a chain.
+type guarded struct {
+	*localtest.GuardedKafka
+	t     *testing.T
+	admin *kadm.Client
+}
+
+func newGuarded(t *testing.T) *guarded {
+	k := localtest.StartGuardedKafka(t, "../../deploy/docker")
+	g := &guarded{k, t, k.AdminAs(t, "admin")}
+	passwords, logins := map[string]string{}, map[string]string{}
+	for _, user := range chainlog.Users {
+		logins[user] = chainlog.UserName(user)
+		passwords[logins[user]] = k.Config(t, user).SASL.Password
+	}
+	g.must(chainlog.SetPasswords(t.Context(), g.admin, passwords))
+	g.must(chainlog.Grant(t.Context(), g.admin, chainID, logins))
+	return g
+}
+
+func (g *guarded) must(err error) {
+	g.t.Helper()
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// eventually waits: what the controller has decided the broker knows a moment later.
+func (g *guarded) eventually(what string, done func() error) {
+	g.t.Helper()
+	var err error
+	for deadline := time.Now().Add(patient); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
+		if err = done(); err == nil {
+			return
+		}
+	}
+	g.t.Fatalf("%s: %v", what, err)
+}
+
+// deeds are what each user does with Kafka, call for call as its program does.
+var deeds = map[string]func(context.Context, *guarded) error{
+	chainlog.Ingest: func(ctx context.Context, g *guarded) error {
+		client := g.As(g.t, chainlog.Ingest, kgo.TransactionalID(chainlog.TransactionalID(chainID)))
+		adm := kadm.NewClient(client)
+		if err := chainlog.EnsureTopics(ctx, adm, chainID, chainlog.DefaultConfig().Topology()); err != nil {
+			return err
+		}
+		var beat kadm.Offsets
+		beat.Add(kadm.Offset{Topic: chainlog.CursorTopic(chainID), LeaderEpoch: -1, Metadata: "alive"})
+		committed, err := adm.CommitOffsets(ctx, chainlog.HeartGroup(chainID), beat)
+		if err == nil {
+			err = committed.Error()
+		}
+		if err != nil {
+			return err
+		}
+		if heard, err := adm.FetchOffsets(ctx, chainlog.HeartGroup(chainID)); err != nil || heard.Error() != nil {
+			return errors.Join(err, heard.Error())
+		}
+		if _, _, err := client.ProducerID(ctx); err != nil {
+			return err
+		}
+		if err := client.BeginTransaction(); err != nil {
+			return err
+		}
+		for _, topic := range chainTopics {
+			if err := client.ProduceSync(ctx, &kgo.Record{Topic: topic, Key: []byte("a compacted topic wants one"), Value: []byte("taken back")}).FirstErr(); err != nil {
+				return errors.Join(err, client.EndTransaction(ctx, kgo.TryAbort))
+			}
+		}
+		if err := client.EndTransaction(ctx, kgo.TryAbort); err != nil {
+			return err
+		}
+		return read(ctx, g.Config(g.t, chainlog.Ingest))
+	},
+	chainlog.Project: func(ctx context.Context, g *guarded) error {
+		c := g.Config(g.t, chainlog.Project)
+		return errors.Join(read(ctx, c), chainlog.Settle(ctx, chainID, c.Options()...))
+	},
+	chainlog.Dispatch: func(ctx context.Context, g *guarded) error {
+		from := map[string]map[int32]kgo.Offset{}
+		for _, topic := range chainTopics[2:] {
+			from[topic] = map[int32]kgo.Offset{0: kgo.NewOffset().AtStart()}
+		}
+		client := g.As(g.t, chainlog.Dispatch, kgo.ConsumePartitions(from), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.ConsumeResetOffset(kgo.NoResetOffset()))
+		adm := kadm.NewClient(client)
+		details, err := adm.ListTopics(ctx, chainTopics[2:]...)
+		if err == nil {
+			err = details.Error()
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := chainlog.NewWatch(adm, chainlog.HangingAfter, chainTopics[2:]...).Ends(ctx); err != nil {
+			return err
+		}
+		if starts, err := adm.ListStartOffsets(ctx, chainTopics[2:]...); err != nil || starts.Error() != nil {
+			return errors.Join(err, starts.Error())
+		}
+		for seen := map[string]bool{}; len(seen) < 2; {
+			fetches := client.PollFetches(ctx)
+			if err := fetches.Err(); err != nil {
+				return err
+			}
+			fetches.EachRecord(func(r *kgo.Record) { seen[r.Topic] = true })
+		}
+		return nil
+	},
+	chainlog.Operator: func(ctx context.Context, g *guarded) error {
+		return errors.Join(read(ctx, g.Config(g.t, chainlog.Operator)),
+			chainlog.CheckTopics(ctx, g.AdminAs(g.t, chainlog.Operator), chainID, chainlog.DefaultConfig().Topology()))
+	},
+}
+
+var chainTopics = []string{chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID), chainlog.ReferralDeposits(chainID), chainlog.ReferralWithdrawals(chainID)}
+
+// read reads the log and the cursor, of which there is nothing but what was taken back.
+func read(ctx context.Context, c chainlog.Config) error {
+	if err := chainlog.ReadAfter(ctx, chainID, chainlog.Position{}, func(chainlog.Entry) error { return nil }, c.Options()...); err != nil {
+		return err
+	}
+	_, err := chainlog.ReadCursor(ctx, chainID, c.Options()...)
+	return err
+}
+
+func (g *guarded) deed(user string) error {
+	ctx, cancel := context.WithTimeout(g.t.Context(), patient)
+	defer cancel()
+	return deeds[user](ctx, g)
+}
+
+// The rights are enough for each user, and not one too many: without any of them
+// something is refused, and it is known which one is lacking.
+func TestRightsAreEnoughAndNeeded(t *testing.T) {
+	g := newGuarded(t)
+	for _, user := range []string{chainlog.Ingest, chainlog.Project, chainlog.Dispatch, chainlog.Operator} { // ingest makes the topics
+		g.eventually(user, func() error { return g.deed(user) })
+	}
+	for _, user := range chainlog.Users {
+		asked := g.AdminAs(t, user)
+		lacks := func(want ...chainlog.Right) func() error {
+			return func() error {
+				lacking, untold, err := chainlog.Lacking(t.Context(), asked, user, chainID)
+				if err != nil || len(untold) > 0 || !slices.Equal(lacking, want) {
+					return fmt.Errorf("%s lacks %v, untold %v, want %v: %v", user, lacking, untold, want, err)
+				}
+				return nil
+			}
+		}
+		g.eventually("all is granted", lacks())
+		for _, right := range chainlog.Rights(user, chainID) {
+			rule := func() *kadm.ACLBuilder {
+				b := kadm.NewACLs().Operations(right.Operation).Allow("User:" + chainlog.UserName(user)).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral)
+				switch right.Kind {
+				case kmsg.ACLResourceTypeTopic:
+					return b.Topics(right.Name)
+				case kmsg.ACLResourceTypeGroup:
+					return b.Groups(right.Name)
+				}
+				return b.TransactionalIDs(right.Name)
+			}
+			deleted, err := g.admin.DeleteACLs(t.Context(), rule())
+			if err != nil || len(deleted) != 1 || len(deleted[0].Deleted) != 1 {
+				t.Fatalf("%s, %s: %v %v", user, right, deleted, err)
+			}
+			g.eventually("taken", lacks(right))
+			err = g.deed(user)
+			if !isRefusal(err) {
+				t.Errorf("%s does without %s: %v", user, right, err)
+			}
+			if _, err := g.admin.CreateACLs(t.Context(), rule()); err != nil {
+				t.Fatal(err)
+			}
+			g.eventually("given back", lacks())
+		}
+		g.must(g.deed(user))
+	}
+}
+
+func isRefusal(err error) bool {
+	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed)
+}
+
+// No user can do what is another's, and none what is nobody's: what the broker says that
+// it may do with each topic is what it was granted, and what is tried is refused.
+func TestNobodyDoesMore(t *testing.T) {
+	g := newGuarded(t)
+	g.eventually("the topics are made", func() error { return g.deed(chainlog.Ingest) })
+	for _, user := range chainlog.Users {
+		client := g.As(t, user)
+		adm := kadm.NewClient(client)
+		topics, err := adm.ListTopics(kadm.WithAuthorizedOps(t.Context()), chainTopics...)
+		g.must(err)
+		for _, topic := range chainTopics {
+			may := map[kmsg.ACLOperation]bool{}
+			for _, r := range chainlog.Rights(user, chainID) {
+				if r.Name == topic && r.Kind == kmsg.ACLResourceTypeTopic {
+					may[r.Operation] = true
+					if r.Operation == kmsg.ACLOperationRead || r.Operation == kmsg.ACLOperationWrite {
+						may[kmsg.ACLOperationDescribe] = true
+					}
+				}
+			}
+			got := topics[topic].AuthorizedOperations
+			if len(got) != len(may) || slices.ContainsFunc(got, func(o kmsg.ACLOperation) bool { return !may[o] }) {
+				t.Errorf("%s may %v with %s, want %v", user, got, topic, may)
+			}
+			if user != chainlog.Ingest {
+				producer := g.As(t, user, kgo.DisableIdempotentWrite(), kgo.RequiredAcks(kgo.LeaderAck()))
+				if err := producer.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Key: []byte("any"), Value: []byte("forged")}).FirstErr(); !errors.Is(err, kerr.TopicAuthorizationFailed) {
+					t.Errorf("%s writes %s: %v", user, topic, err)
+				}
+			}
+		}
+		if user != chainlog.Ingest {
+			fencing := g.As(t, user, kgo.TransactionalID(chainlog.TransactionalID(chainID)))
+			if _, _, err := fencing.ProducerID(t.Context()); !errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
+				t.Errorf("%s fences the writer: %v", user, err)
+			}
+		}
+		if deleted, err := adm.DeleteTopics(t.Context(), chainTopics...); err == nil && deleted.Error() == nil {
+			t.Errorf("%s deletes topics", user)
+		}
+		if altered, err := adm.AlterTopicConfigs(t.Context(), []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "retention.ms", Value: kadm.StringPtr("1")}}, chainTopics...); err == nil && altered[0].Err == nil {
+			t.Errorf("%s lets the log expire", user)
+		}
+		if err := chainlog.Grant(t.Context(), adm, chainID, map[string]string{chainlog.Ingest: chainlog.UserName(user)}); !errors.Is(err, kerr.ClusterAuthorizationFailed) {
+			t.Errorf("%s grants itself rights: %v", user, err)
+		}
+		if err := chainlog.SetPasswords(t.Context(), adm, map[string]string{chainlog.UserName(chainlog.Ingest): "mine"}); !errors.Is(err, kerr.ClusterAuthorizationFailed) {
+			t.Errorf("%s sets a password: %v", user, err)
+		}
+	}
+	g.must(g.deed(chainlog.Ingest)) // it was fenced by nobody
+}
+
+// Whoever has no login, or a wrong one, is let in by no door, and is told what to do.
+func TestStrangersStayOutside(t *testing.T) {
+	g := newGuarded(t)
+	properties, err := os.ReadFile("../../deploy/docker/kafka/server.properties")
+	g.must(err)
+	for line := range strings.Lines(string(properties)) {
+		if names, found := strings.CutPrefix(line, "listeners="); found {
+			for door := range strings.SplitSeq(strings.TrimSpace(names), ",") {
+				if !strings.HasPrefix(door, "PROGRAMS://") && !strings.Contains(door, "://127.0.0.1:") {
+					t.Errorf("%s is open to other machines", door)
+				}
+			}
+		}
+	}
+	user, admin := g.Config(t, chainlog.Ingest), g.Config(t, "admin")
+	g.eventually("the user is there", func() error { return ping(t, user) })
+	wrong := user
+	wrong.SASL.Password = "hunter2"
+	unknown := user
+	unknown.SASL.User = "navlog_nobody"
+	nobody := chainlog.DefaultConfig()
+	nobody.Brokers = user.Brokers
+	atAdmins := nobody
+	atAdmins.Brokers = admin.Brokers
+	userAtAdmins := user
+	userAtAdmins.Brokers = admin.Brokers
+	adminAtPrograms := admin
+	adminAtPrograms.Brokers = user.Brokers
+	scramAdmin := user
+	scramAdmin.SASL.User, scramAdmin.SASL.Password = "admin", admin.SASL.Password
+	for name, c := range map[string]chainlog.Config{
+		"a wrong password": wrong, "an unknown user": unknown, "nobody": nobody, "nobody at the door for admin": atAdmins,
+		"a user at the door for admin": userAtAdmins, "admin at the door for programs": adminAtPrograms, "admin with SCRAM": scramAdmin,
+	} {
+		err := chainlog.Explain(ping(t, c))
+		if err == nil {
+			t.Errorf("%s gets in", name)
+			continue
+		}
+		if c.SASL.Mechanism == "SCRAM-SHA-512" && c.Brokers[0] == user.Brokers[0] && !strings.Contains(err.Error(), "give the user and the password that the brokers know") {
+			t.Errorf("%s is told %v", name, err)
+		}
+		if strings.Contains(err.Error(), c.SASL.Password) && c.SASL.Password != "" || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s is told %v", name, err)
+		}
+	}
+}
+
+func ping(t *testing.T, c chainlog.Config) error {
+	t.Helper()
+	client, err := kgo.NewClient(c.Options()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	return client.Ping(ctx)
+}
+
+// A grant takes back what a user should not have on what is the chain's, leaves alone
+// what is another chain's or another user's, and may run again. A password that was set
+// again is the one that counts.
+func TestGrantAgain(t *testing.T) {
+	g := newGuarded(t)
+	name := "User:" + chainlog.UserName(chainlog.Dispatch)
+	extra := func(principal, topic string, o kmsg.ACLOperation) {
+		created, err := g.admin.CreateACLs(t.Context(), kadm.NewACLs().Topics(topic).Operations(o).Allow(principal).AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral))
+		g.must(err)
+		g.must(created[0].Err)
+	}
+	extra(name, chainlog.LogTopic(chainID), kmsg.ACLOperationWrite)
+	extra(name, chainlog.LogTopic(6), kmsg.ACLOperationRead)
+	extra("User:somebody", chainlog.LogTopic(chainID), kmsg.ACLOperationRead)
+	rules := func(principal string) (found []string) {
+		described, err := g.admin.DescribeACLs(t.Context(), kadm.NewACLs().AnyResource().Allow(principal).AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternAny))
+		g.must(err)
+		for _, d := range described[0].Described {
+			found = append(found, fmt.Sprintf("%s %s", d.Operation, d.Name))
+		}
+		slices.Sort(found)
+		return found
+	}
+	want := []string{"READ " + chainlog.ReferralDeposits(chainID), "READ " + chainlog.ReferralWithdrawals(chainID), "READ " + chainlog.LogTopic(6)}
+	slices.Sort(want)
+	for range 2 {
+		g.must(chainlog.Grant(t.Context(), g.admin, chainID, map[string]string{chainlog.Dispatch: chainlog.UserName(chainlog.Dispatch)}))
+		g.eventually("taken back", func() error {
+			if got := rules(name); !slices.Equal(got, want) {
+				return fmt.Errorf("%v, want %v", got, want)
+			}
+			return nil
+		})
+	}
+	if got := rules("User:somebody"); len(got) != 1 {
+		t.Errorf("somebody else has %v", got)
+	}
+	old := g.Config(t, chainlog.Project)
+	g.must(os.WriteFile(filepath.Join(g.Secrets, "kafka_project"), []byte("another one"), 0o600))
+	g.must(chainlog.SetPasswords(t.Context(), g.admin, map[string]string{chainlog.UserName(chainlog.Project): "another one"}))
+	g.eventually("the new one", func() error { return ping(t, g.Config(t, chainlog.Project)) })
+	if err := ping(t, old); !errors.Is(err, kerr.SaslAuthenticationFailed) {
+		t.Errorf("with the old password: %v", err)
+	}
+}
