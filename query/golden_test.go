@@ -44,6 +44,7 @@ func goldenCases() []goldenCase {
 		{name: "vault_events", path: "/api/v1/vaults/" + a + "/events?pageSize=3"},
 		{name: "events", path: "/api/v1/events?kind=DepositAccepted,NavUpdated&pageSize=4"},
 		{name: "events_retracted", path: "/api/v1/events?tx=" + tx(13).Hex() + "&retracted=true"},
+		{name: "reorganisations", path: "/api/v1/reorganisations"},
 		{name: "series", path: "/api/v1/vaults/" + a + "/series?interval=day"},
 		{name: "users", path: "/api/v1/users"},
 		{name: "user", path: "/api/v1/users/" + alice.Hex()},

@@ -157,6 +157,7 @@ func TestValidation(t *testing.T) {
 		"/api/v1/queues/withdrawals":          {"page=x", "pageSize=x", "vault=x"},
 		"/api/v1/queues/deposits":             {"vault=x"},
 		"/api/v1/settlement/summary":          {},
+		"/api/v1/reorganisations":             {"width=0", "width=x"},
 	} {
 		wrong = append(wrong, "asOfBlock=x", "asOfBlock=-1", "asOfBlock=12", "asOfBlock=2", "asOfBlock=0", "asOfBlock=99999999999999999999", "x=%zz")
 		for _, query := range wrong {

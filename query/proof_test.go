@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/big"
+	"os"
 	"strings"
 	"testing"
 
@@ -149,5 +150,63 @@ func TestProofsOfALyingNode(t *testing.T) {
 	r.Failed(t, 400, "INVALID_PARAMETER")
 	if !strings.Contains(r.Body.String(), "http.proofRpc") {
 		t.Errorf("without a node: %s", r.Body)
+	}
+}
+
+// provenPages is what the pages' own verifier is tested with: query/web/src/verify.test.ts.
+const provenPages = "web/src/proofs.json"
+
+// TestProvenPages keeps explanations with proofs for the verifier of the pages: numbers of
+// all operations and kinds, in a trie of three levels and in a small one, with receipts of
+// all types. NAVLOG_UPDATE_GOLDEN=1 writes them anew.
+func TestProvenPages(t *testing.T) {
+	n := readtest.NewNode(t)
+	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond = n.URL, 10_000 })
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1), readtest.VaultRecord(vaultB, "Beta", 1))
+	var many []fact
+	for i := range 140 {
+		f := fact{Kind: readtest.Deposit, Vault: vaultA, User: bob, Other: router, ID: uint64(1 + i), Assets: int64(1000 + i), Shares: int64(900 + i), Tx: tx(byte(i))}
+		switch i {
+		case 0, 15, 127, 128, 139: // the keys of their receipts are of one byte and of two, and of the branches that these end in
+			f.User = alice
+		}
+		many = append(many, f)
+	}
+	w.chain.Append(n.Block(t, 5, many...)...)
+	w.chain.Append(n.Block(t, 6,
+		fact{Kind: readtest.Request, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 77, Shares: 70, Expires: uint64(blockTime(900)), Tx: tx(200)},
+		fact{Kind: readtest.Nav, Vault: vaultA, User: nobody, ID: 1, Price: 1_050_000_000, Assets: 5_000_000, Supply: 4_900_000, Tx: tx(201)},
+		fact{Kind: readtest.Deposit, Vault: vaultB, User: alice, Other: router, ID: 1, Assets: 31, Shares: 30, Tx: tx(202)},
+	)...)
+	w.chain.Append(n.Block(t, 7, fact{Kind: readtest.Claim, Vault: vaultA, User: alice, Other: router, ID: 0, Assets: 78, Shares: 70, Tx: tx(210)})...)
+	w.publish()
+	var explanations []any
+	for _, number := range [][2]string{
+		{"/users/" + alice.Hex(), "/totalDeposited"}, {"/users/" + alice.Hex(), "/totalWithdrawn"}, {"/users/" + alice.Hex(), "/firstSeen"},
+		{"/users/" + alice.Hex(), "/holdings/withdrawals/" + vaultA.Hex() + "/_sum/assetsEstimate"}, {"/vaults/" + vaultA.Hex() + "/users", "/" + alice.Hex() + "/totalDeposited"},
+		{"/vaults/" + vaultA.Hex(), "/navPerShare"}, {"/vaults/" + vaultA.Hex(), "/totalAssets"}, {"/vaults/" + vaultA.Hex(), "/totalSupply"}, {"/vaults/" + vaultA.Hex(), "/stats/userCount"},
+		{"/queues/deposits?vault=" + vaultB.Hex(), "/0/count"},
+	} {
+		answer := w.get(explained("/api/v1"+number[0], number[1], "proof=true"))
+		data := answer.Data(t).(object)
+		for _, e := range data["events"].([]any) {
+			if e.(object)["proof"] == nil {
+				t.Errorf("%s %s: %v has no proof", number[0], number[1], e)
+			}
+		}
+		explanations = append(explanations, data)
+	}
+	text, err := json.MarshalIndent(explanations, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, '\n')
+	if updateGolden {
+		if err := os.WriteFile(provenPages, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept, err := os.ReadFile(provenPages); err != nil || !bytes.Equal(kept, text) {
+		t.Errorf("%s is not what the API answers (%v): write it anew with NAVLOG_UPDATE_GOLDEN=1, and see that make test-web agrees", provenPages, err)
 	}
 }

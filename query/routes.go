@@ -29,6 +29,7 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/events", Get: events.List, AsFile: true, FirstSync: true},
 		{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault, AsFile: true},
 		{Path: "/api/v1/users", Get: users.List, AsFile: true},
+		{Path: "/api/v1/reorganisations", Get: events.Reorganisations, FirstSync: true},
 		{Path: "/api/v1/stream", Get: q.feed.Stream, Live: true, FirstSync: true},
 		{Path: "/api/v1/users/{address}", Get: users.Detail},
 		{Path: "/api/v1/users/{address}/deposits", Get: deposits.OfUser, AsFile: true},

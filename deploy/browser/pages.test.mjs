@@ -189,6 +189,44 @@ test("a number opens its proof, which adds up to what the API says, and a link o
   await close()
 })
 
+test("what a number is made of is verified in the browser, and a lie of the API is found", async () => {
+  const block = (await api("/status")).data.finalBlock
+  const user = (await api(`/api/v1/users?sortBy=totalDeposited&asOfBlock=${block}`)).data[0]
+  const { page, wrong, close } = await open(`/user/${user.address}?asOfBlock=${block}`)
+  await page.locator("a.number[href*='totalDeposited']").first().click()
+  const drawer = page.getByRole("dialog")
+  await drawer.getByRole("link", { name: "Verify" }).click()
+  await drawer.getByText("Every event of this page is verified.").waitFor()
+  const explained = await api(`/api/v1/explain?of=/api/v1/users/${user.address}&field=/totalDeposited&asOfBlock=${block}&pageSize=20&proof=true`)
+  const rows = drawer.locator("tbody tr")
+  assert.equal(await rows.count(), explained.data.events.length)
+  assert.equal(await drawer.locator(".badge.good", { hasText: "verified" }).count(), explained.data.events.length)
+  for (const [i, event] of explained.data.events.entries()) {
+    // The node itself says which block has that hash, as an explorer would.
+    const hash = await rows.nth(i).locator("[title^='0x']").first().getAttribute("title")
+    assert.equal(hash, event.proof.blockHash)
+    assert.equal(Number((await rpc("eth_getBlockByHash", hash, false)).number), Number(event.blockNumber))
+  }
+  await drawer.getByText("compare it with a block explorer that you trust").waitFor()
+  await drawer.getByRole("button", { name: /Copy block hash 0x/ }).first().waitFor()
+  await page.screenshot({ path: `${process.env.SHOTS}/proof-verified.png` })
+  await drawer.getByRole("link", { name: "Leave the proofs out" }).click()
+  await drawer.locator(".badge.good").first().waitFor({ state: "detached" })
+  // The same page of a server that has put another amount into its answer.
+  await page.route(/explain\?.*proof=true/, async (route) => {
+    const answer = await route.fetch()
+    const body = await answer.json()
+    body.data.events[0].change = String(BigInt(body.data.events[0].change) + 1n)
+    await route.fulfill({ response: answer, json: body })
+  })
+  await page.goto(page.url() + "&verify=20")
+  await drawer.getByText(/Of 1 event of this page the proof does not hold/).waitFor()
+  await drawer.getByText(/The change by the log is \d+, and \d+ is shown\./).waitFor()
+  await page.screenshot({ path: `${process.env.SHOTS}/proof-refuted.png` })
+  assert.deepEqual(wrong, [])
+  await close()
+})
+
 test("the explorer lists the log as the API does, and marks what was reorganised away", async () => {
   await until("a log that was taken back", async () => {
     await reorganise(3)

@@ -12,6 +12,9 @@
 // A page is named by the place before which it begins, for pages that are counted would
 // move with each block, and their sum would be the length of the log.
 //
+// Which reorganisations there were is what the spine takes back: records that follow each
+// other in the log.
+//
 // The stream tells the same logs in the order of the log, with what takes them back and
 // the ends of units, for as long as the client stays:
 //

@@ -36,6 +36,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/vaults/{address}/users", Get: users.OfVault},
 	{Path: "/api/v1/vaults/{address}/events", Get: events.OfVault, AsFile: true, FirstSync: true},
 	{Path: "/api/v1/events", Get: events.List, AsFile: true, FirstSync: true},
+	{Path: "/api/v1/reorganisations", Get: events.Reorganisations, FirstSync: true},
 	{Path: "/api/v1/vaults/{address}/series", Get: series.OfVault, AsFile: true},
 	{Path: "/api/v1/users", Get: users.List, AsFile: true},
 	{Path: "/api/v1/users/{address}", Get: users.Detail},
@@ -120,6 +121,7 @@ func (a *asked) compare(o *Oracle, pinned string) {
 	check("/api/v1/queues/deposits", o.depositQueue(o.vaults...))
 	check("/api/v1/settlement/summary", o.settlement())
 	a.walkEvents("/api/v1/events?retracted=true", pinned, o.events(nil, true))
+	a.compareReorganisations(o, pinned)
 	check("/api/v1/partner/stats", o.partnerStats(7, "Seven"))
 	check("/api/v1/partner/deposits?pageSize=100", o.depositsNewestFirst(func(e readtest.Entry) bool { return e.Partner == 7 }))
 }

@@ -3,6 +3,7 @@ package oracle
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -177,4 +178,102 @@ func TestWrongQuestionsForEvents(t *testing.T) {
 	for _, query := range []string{"user=" + zero[:42], "tx=" + zero, "vault=" + readtest.Nobody.Hex(), "vault=" + zero[:42], "user=" + readtest.Router.Hex(), "before=AAAA"} {
 		same(t, query, a.Get("/api/v1/events?"+query).Data(t), []any{})
 	}
+}
+
+// compareReorganisations asks for reorganisations by sections of some lengths.
+func (a *asked) compareReorganisations(o *Oracle, pinned string) {
+	a.t.Helper()
+	for _, width := range []uint64{1, 3, 1 << 40} {
+		got := a.Get(withQuery(fmt.Sprintf("/api/v1/reorganisations?width=%d", width), pinned)).JSON(a.t)
+		same(a.t, fmt.Sprintf("reorganisations by %d blocks, %s", width, pinned), []any{got["data"], got["meta"]}, []any{o.reorganisations(width), object{"total": len(o.reorgs)}})
+	}
+}
+
+// TestReorganisations: every one of a history is told, as of any block; two that began with
+// the same block are two, and so are two units of an operator's that are one.
+func TestReorganisations(t *testing.T) {
+	s := tell(3, func(*story) {})
+	a := serve(t, s.Log)
+	o := At(s.Log, s.Seq(), 1<<62)
+	if len(o.reorgs) < 3 {
+		t.Fatalf("the story has the reorganisations %v", o.reorgs)
+	}
+	a.compareReorganisations(o, "")
+	for block := s.head - 12; block < s.head; block += 3 {
+		a.compareReorganisations(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
+	}
+	l := readtest.NewLog(readtest.ChainID)
+	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
+	for range 2 {
+		l.Append(readtest.BlockRecord(3))
+		l.Retract(2)
+	}
+	l.Append(readtest.BlockRecord(3))
+	l.Append(readtest.Fact{Kind: readtest.Nav, Vault: readtest.VaultA, Price: 1, Assets: 2, Supply: 3, Block: 4, Tx: readtest.Tx(2)}, readtest.BlockRecord(4))
+	l.Append(readtest.BlockRecord(5))
+	l.Retract(3)
+	l.Entries[len(l.Entries)-3].Boundary = true // block 5 in a unit, and block 4 with its NAV in another
+	l.Append(readtest.BlockRecord(4))
+	a = serve(t, l)
+	want := []any{
+		object{"fromBlock": "4", "toBlock": "5", "count": 1, "logs": 1, "seq": "13"},
+		object{"fromBlock": "3", "toBlock": "3", "count": 2, "logs": 0, "seq": "6"},
+	}
+	same(t, "by hand", a.Get("/api/v1/reorganisations").JSON(t)["data"], want)
+	same(t, "as of block 3", a.Get("/api/v1/reorganisations?asOfBlock=3").JSON(t)["data"], want[1:])
+	same(t, "together", a.Get("/api/v1/reorganisations?width=1000").JSON(t)["data"], []any{object{"fromBlock": "3", "toBlock": "5", "count": 3, "logs": 1, "seq": "13"}})
+	a.compareReorganisations(At(l, l.Seq(), 1<<62), "")
+	for _, query := range []string{"width=0", "width=x", "width=9223372036854775808"} {
+		a.Get("/api/v1/reorganisations?"+query).Failed(t, 400, "INVALID_PARAMETER")
+	}
+}
+
+// reorganisation is what one took back.
+type reorganisation struct {
+	from, to, seq uint64
+	logs          int
+}
+
+// reorganisationsOf reads the log as a reader does: records that take others back, one
+// after the other, are one reorganisation.
+func reorganisationsOf(log []readtest.Entry, block uint64) (out []reorganisation) {
+	var now *reorganisation
+	for _, e := range log {
+		if e.Retracts == 0 {
+			now = nil
+			continue
+		}
+		if now == nil {
+			out = append(out, reorganisation{from: e.Block})
+			now = &out[len(out)-1]
+		}
+		now.from, now.to, now.seq = min(now.from, e.Block), max(now.to, e.Block), e.Seq
+		if eventNames[e.Kind] != "" && !e.Passed {
+			now.logs++
+		}
+	}
+	return slices.DeleteFunc(out, func(r reorganisation) bool { return r.from > block })
+}
+
+// reorganisations are told by sections of blocks, newest first.
+func (o *Oracle) reorganisations(width uint64) []any {
+	type section struct {
+		reorganisation
+		count int
+	}
+	sections := map[uint64]*section{}
+	for _, r := range o.reorgs {
+		s := sections[r.from/width]
+		if s == nil {
+			s = &section{reorganisation: reorganisation{from: r.from}}
+			sections[r.from/width] = s
+		}
+		s.from, s.to, s.seq, s.logs, s.count = min(s.from, r.from), max(s.to, r.to), max(s.seq, r.seq), s.logs+r.logs, s.count+1
+	}
+	list := slices.SortedFunc(maps.Values(sections), func(a, b *section) int { return cmp.Compare(b.from, a.from) })
+	out := []any{}
+	for _, s := range list {
+		out = append(out, object{"fromBlock": dec(s.from), "toBlock": dec(s.to), "count": s.count, "logs": s.logs, "seq": dec(s.seq)})
+	}
+	return out
 }

@@ -22,6 +22,7 @@ type Oracle struct {
 	live   []readtest.Entry  // in the order of the log, those that count
 	logs   []readtest.Entry  // those that there ever were up to the block, in the order of the log
 	gone   map[uint64]uint64 // which of them were taken back, and by which record
+	reorgs []reorganisation  // that took back what is up to the block, oldest first
 	now    uint32            // time of the newest block
 	vaults []vault
 }
@@ -55,6 +56,7 @@ func At(l *readtest.Log, seq, block uint64) *Oracle {
 			o.logs = append(o.logs, e)
 		}
 	}
+	o.reorgs = reorganisationsOf(l.Entries[:seq], min(block, newest))
 	clock := uint64(0)
 	for _, e := range o.live {
 		if e.Kind == readtest.Block && e.Block >= clock {

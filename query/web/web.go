@@ -8,6 +8,9 @@
 //	             asking the API, and what components see of it
 //	partner.ts   asking what needs a key, which it alone knows, in memory
 //	signature.ts the signature of a webhook, made and compared in the browser
+//	verify.ts, rlp.ts
+//	             the proofs of explain, from the hash of a block to what is shown of an event
+//	follow.ts    the newest events as the stream goes on
 //	format.ts    amounts, times and ages as text: no amount becomes a float
 //	components, pages
 //	             what is on the screen

@@ -174,6 +174,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/reorganisations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which blocks were taken back, newest first
+         * @description A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
+         *     `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
+         *     without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
+         *     1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+         */
+        get: operations["listReorganisations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/stream": {
         parameters: {
             query?: never;
@@ -1010,6 +1033,28 @@ export interface components {
             state: "live" | "retracted" | "quarantined";
             /** @description Number of the record that took it back. */
             retractedBySeq: components["schemas"]["DecimalOrNull"];
+        };
+        /** @description Those that began in one section of blocks. */
+        Reorganisations: {
+            /** @description The lowest block that they took back. */
+            fromBlock: components["schemas"]["Decimal"];
+            /** @description The highest one. */
+            toBlock: components["schemas"]["Decimal"];
+            /** @description How many reorganisations. */
+            count: number;
+            /** @description How many logs they took back, of those that `/api/v1/events` tells; one that came back and went again counts twice. */
+            logs: number;
+            /** @description The last record that took one back. */
+            seq: components["schemas"]["Decimal"];
+        };
+        ReorganisationsAnswer: {
+            /** @constant */
+            ok: true;
+            data: components["schemas"]["Reorganisations"][];
+            meta: {
+                /** @description How many reorganisations there are, those of the sections that are left out too. */
+                total: number;
+            };
         };
         CursorMeta: {
             pageSize: number;
@@ -1967,6 +2012,11 @@ export interface components {
          * @example json
          */
         Format: "json" | "csv" | "parquet";
+        /**
+         * @description How many blocks are told together.
+         * @example 1
+         */
+        Width: number;
         /**
          * @description Number of the page. page x pageSize must not be above 100000.
          * @example 1
@@ -3014,6 +3064,71 @@ export interface operations {
             };
             304: components["responses"]["NotModified"];
             400: components["responses"]["InvalidAddressOrParameter"];
+            405: components["responses"]["MethodNotAllowed"];
+            429: components["responses"]["RateLimited"];
+            431: components["responses"]["HeaderTooLarge"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    listReorganisations: {
+        parameters: {
+            query?: {
+                /**
+                 * @description How many blocks are told together.
+                 * @example 1
+                 */
+                width?: components["parameters"]["Width"];
+                /**
+                 * @description The state as of this block: from the first indexed block to the newest one.
+                 * @example 9
+                 */
+                asOfBlock?: components["parameters"]["AsOfBlock"];
+            };
+            header?: {
+                /**
+                 * @description Taken over as the id of the request when it is 1 to 128 of A-Z, a-z, 0-9, dot, underscore and hyphen; anything else is ignored.
+                 * @example my-request-1
+                 */
+                "X-Request-Id"?: components["parameters"]["RequestIdIn"];
+                /**
+                 * @description ETags of answers that the client has, separated by commas, or `*`: 304 when one of them is still the answer. Anything else is ignored.
+                 * @example "00000000000000000000000000000000"
+                 */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sections of blocks in which reorganisations began. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    "X-Indexed-Block": components["headers"]["IndexedBlock"];
+                    "X-Indexed-Seq": components["headers"]["IndexedSeq"];
+                    "X-Generation": components["headers"]["Generation"];
+                    "X-Chain-State": components["headers"]["ChainState"];
+                    ETag: components["headers"]["ETag"];
+                    "Cache-Control": components["headers"]["CacheControl"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
+                    "X-RateLimit-Remaining": components["headers"]["XRateLimitRemaining"];
+                    "X-RateLimit-Reset": components["headers"]["XRateLimitReset"];
+                    Vary: components["headers"]["Vary"];
+                    "X-Content-Type-Options": components["headers"]["NoSniff"];
+                    "Access-Control-Allow-Origin": components["headers"]["AnyOrigin"];
+                    "Access-Control-Expose-Headers": components["headers"]["AnyHeader"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReorganisationsAnswer"];
+                };
+            };
+            304: components["responses"]["NotModified"];
+            400: components["responses"]["InvalidParameter"];
             405: components["responses"]["MethodNotAllowed"];
             429: components["responses"]["RateLimited"];
             431: components["responses"]["HeaderTooLarge"];

@@ -28,6 +28,8 @@ export type CursorMeta = Schemas["CursorMeta"]
 /** The events that a number is made of. */
 export type Explanation = Schemas["Explanation"]
 export type ExplainedEvent = Schemas["ExplainedEvent"]
+export type Proof = Schemas["Proof"]
+export type Reorganisations = Schemas["Reorganisations"]
 export type Series = Schemas["Series"]
 export type Point = Schemas["SeriesPoint"]
 export type Flow = Schemas["Flow"]

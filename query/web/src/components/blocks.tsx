@@ -4,6 +4,9 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { group } from "../format"
 import { blockNumber, go } from "../router"
 
+/** How many marks are told to who does not see them. */
+const TOLD = 5
+
 /** ms without a movement of the slider after which the page goes to its block. */
 const SETTLED = 200
 
@@ -16,7 +19,12 @@ interface Props {
   /** Where a block leads. */
   to: (block: string) => string
   /** Places on the slider, for what happened there. */
-  marks?: { block: string; title: string }[]
+  marks?: Mark[]
+}
+
+export interface Mark {
+  block: string
+  title: string
 }
 
 export function BlockPicker({ id, label, first, newest, block, to, marks = [] }: Props) {
@@ -61,7 +69,7 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
           onInput={(event) => move(event.currentTarget.value)}
         />
         {marks.length > 0 && (
-          <svg class="marks" viewBox="0 0 1000 4" preserveAspectRatio="none" role="img" aria-label={`${marks.length} reorganisations in sight`}>
+          <svg class="marks" viewBox="0 0 1000 4" preserveAspectRatio="none" role="img" aria-label={`Marks: ${marks.map((mark) => mark.title).slice(0, TOLD).join("; ")}${marks.length > TOLD ? "; and others" : ""}`}>
             {marks.map((mark) => (
               <rect key={mark.block} x={(Number(BigInt(mark.block) - BigInt(first)) / span) * 1000 - 1} y="0" width="2" height="4">
                 <title>{mark.title}</title>

@@ -1,9 +1,9 @@
 // The strip below the navigation: how far navlog is, always in sight, and the time machine.
-import { useStatus } from "../answers"
+import { useExact, useStatus } from "../answers"
 import { ageSeconds, count, duration, group } from "../format"
 import { AS_OF, asOf, here, there, usePlace } from "../router"
-import type { Status } from "../types"
-import { BlockPicker } from "./blocks"
+import type { Reorganisations, Status } from "../types"
+import { BlockPicker, type Mark } from "./blocks"
 import { useNow } from "./names"
 
 export function ChainStrip({ first }: { first: string | null }) {
@@ -69,12 +69,27 @@ function Facts({ status }: { status: Status }) {
   )
 }
 
+/** Into how many sections a slider divides the chain at most, for its marks. */
+const SECTIONS = 250
+
+/** The reorganisations between two blocks, for a slider. How long a section is doubles when the chain does, so that one question stays the same for long. */
+export function useReorganisations(first: string | null, newest: string | null): Mark[] {
+  let width = 1n
+  if (first !== null && newest !== null) while (width * BigInt(SECTIONS) < BigInt(newest) - BigInt(first)) width *= 2n
+  const asked = useExact<Reorganisations[], { total: number }>(first === null || newest === null ? null : "/api/v1/reorganisations", { width: String(width) })
+  return (asked.answer?.data ?? []).map(({ fromBlock, toBlock, count: n, logs }) => ({
+    block: fromBlock,
+    title: `${count(n, "reorganisation")} ${fromBlock === toBlock ? `of block ${group(fromBlock)}` : `of blocks ${group(fromBlock)} to ${group(toBlock)}`}, ${logs === 0 ? "without a log" : `${count(logs, "log")} taken back`}`,
+  }))
+}
+
 function TimeMachine({ first, newest, final }: { first: string; newest: string; final: string | null }) {
   const place = usePlace()
   const chosen = asOf(place)
+  const marks = useReorganisations(first, newest)
   return (
     <div class={`machine ${chosen === null ? "" : "past"}`}>
-      <BlockPicker id="machine" label="As of block" first={first} newest={newest} block={chosen ?? newest} to={(block) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })} />
+      <BlockPicker id="machine" label="As of block" first={first} newest={newest} block={chosen ?? newest} to={(block) => here(place, { [AS_OF]: BigInt(block) >= BigInt(newest) ? null : block })} marks={marks} />
       {chosen === null ? (
         <span class="live">newest</span>
       ) : (

@@ -1,16 +1,17 @@
 // The proof drawer: the events that a number is made of, with running sums. The browser adds them up again, and says
-// whether what it gets is the number.
-import { useEffect, useRef, useState } from "preact/hooks"
+// whether what it gets is the number. On request it verifies each event from the hash of its block.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
 import { asOf, go, here, usePlace } from "../router"
 import { type Verdict, judge } from "../sums"
 import type { ExplainedEvent, Explanation, Meta, Vault } from "../types"
+import { type Finding, verify } from "../verify"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
 import { kindName } from "./kinds"
 import { BlockLink, Hex, Time, UserLink } from "./names"
 import { Empty, Shown } from "./state"
-import { Pages, Table, pageOf } from "./table"
+import { type Column, Pages, Table, pageOf } from "./table"
 
 export function Proof({ vaults }: { vaults: Vault[] }) {
   const place = usePlace()
@@ -28,7 +29,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
     if (dialog.current?.open === false) dialog.current.showModal()
     return () => (opener.current as HTMLElement | null)?.focus?.()
   }, [])
-  const close = () => go(here(place, { explain: null, field: null, explainPage: null, retracted: null }))
+  const close = () => go(here(place, { explain: null, field: null, explainPage: null, retracted: null, verify: null }))
 
   const retracted = place.query.get("retracted") === "true"
   const page = pageOf(place.query, "explainPage")
@@ -37,12 +38,17 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   const [opened, setOpened] = useState(status?.indexedBlock ?? null)
   useEffect(() => setOpened((block) => block ?? status?.indexedBlock ?? null), [status])
   const block = asOf(place) ?? opened
-  const question = { of, field, asOfBlock: block, pageSize: PAGE, retracted }
-  const asked = useExact<Explanation, Meta>(block === null ? null : "/api/v1/explain", { ...question, page })
+  const proven = sizeOfProven(place.query.get("verify"))
+  const size = proven ?? PAGE
+  const question = { of, field, asOfBlock: block, pageSize: size, retracted }
+  const asked = useExact<Explanation, Meta>(block === null ? null : "/api/v1/explain", { ...question, page, proof: proven !== null })
   const last = asked.answer?.meta.totalPages ?? 0
   // The number is the sum on the last page, whichever page is looked at.
   const end = useExact<Explanation, Meta>(last > 1 && page !== last ? "/api/v1/explain" : null, { ...question, page: last })
   const unit = unitOf(of, field, vaults)
+  // The page on which the first event of this one is, where pages have another size.
+  const atSize = (other: number) => Math.floor(((page - 1) * size) / other) + 1
+  const verifying = (other: number | null) => here(place, { verify: other, explainPage: atSize(other ?? PAGE) === 1 ? null : atSize(other ?? PAGE) })
   return (
     <dialog
       ref={dialog}
@@ -67,6 +73,17 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
           of <code>{of}</code>
           {block !== null && <>, as of block {group(block)}{asOf(place) === null && ", the newest when this was opened"}</>}
         </p>
+        <p class="choices">
+          {proven === null ? (
+            <a class="button" href={verifying(PROVEN)}>
+              Verify
+            </a>
+          ) : (
+            <a href={verifying(null)}>Leave the proofs out</a>
+          )}
+          {proven !== null && proven > 1 && asked.error?.faults.some((fault) => fault.field === "pageSize") && <a href={verifying(1)}>Verify one event at a time</a>}
+          <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Leave out what was reorganised away" : "Show what was reorganised away too"}</a>
+        </p>
         <Shown asked={asked}>
           {(data, meta) => (
             <>
@@ -74,32 +91,8 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
                 <Explained value={data.value} unit={unit} symbol />
               </p>
               <Said verdict={judge(data, last > 1 && page !== last ? (end.answer?.data ?? null) : data, page === 1)} operation={data.operation} total={meta.total} />
-              {data.events.length === 0 ? (
-                <Empty>No event has changed this number yet, so it is what it began as.</Empty>
-              ) : (
-                <Table<ExplainedEvent>
-                  caption="Events"
-                  rows={data.events}
-                  id={(event) => event.seq}
-                  mark={(event) => (event.state === "live" ? undefined : "retracted")}
-                  columns={[
-                    { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
-                    { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
-                    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad after" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
-                    { title: "Vault", cell: (event) => vaults.find((vault) => vault.address === event.vaultAddress)?.symbol ?? <Hex value={event.vaultAddress} what="vault" /> },
-                    { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
-                    { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
-                    { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
-                    { title: "Transaction", cell: (event) => <Hex value={event.txHash} what="transaction" /> },
-                    { title: "Log", number: true, cell: (event) => event.logIndex },
-                    { title: "Seq", number: true, cell: (event) => group(event.seq) },
-                  ]}
-                />
-              )}
+              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} proven={proven !== null} unit={unit} vaults={vaults} />}
               <Pages meta={meta} parameter="explainPage" what="event" />
-              <p>
-                <a href={here(place, { retracted: retracted ? null : "true", explainPage: null })}>{retracted ? "Leave out what was reorganised away" : "Show what was reorganised away too"}</a>
-              </p>
             </>
           )}
         </Shown>
@@ -108,8 +101,80 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   )
 }
 
-/** Events on a page. */
+/** Events on a page, and on one with proofs, of which the API gives no more at once. */
 const PAGE = 50
+const PROVEN = 20
+
+/** How many events a page has that are to be verified, of the address bar; null: none are to be. */
+function sizeOfProven(text: string | null): number | null {
+  const size = Number(text ?? "")
+  return Number.isInteger(size) && size >= 1 && size <= PROVEN ? size : null
+}
+
+interface ListedProps {
+  data: Explanation
+  proven: boolean
+  unit: Unit
+  vaults: Vault[]
+}
+
+function Listed({ data, proven, unit, vaults }: ListedProps) {
+  const findings = useMemo(() => (proven ? verify(data) : []), [data, proven])
+  const found = new Map(data.events.map((event, i) => [event, findings[i]]))
+  const columns: Column<ExplainedEvent>[] = [
+    { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
+    { title: "Time, UTC", cell: (event) => <Time iso={event.timestamp} /> },
+    { title: "Event", cell: (event) => <>{kindName(event.kind)}{event.state !== "live" && <span class="badge bad after" title={`Taken back by seq ${event.retractedBySeq}`}>reorganised away</span>}</> },
+    { title: "Vault", cell: (event) => vaults.find((vault) => vault.address === event.vaultAddress)?.symbol ?? <Hex value={event.vaultAddress} what="vault" /> },
+    { title: "User", cell: (event) => (event.userAddress === null ? <span class="faint">&ndash;</span> : <UserLink address={event.userAddress} />) },
+    { title: data.operation === "last" ? "Value" : "Change", number: true, cell: (event) => <Explained value={event.change} unit={unit} /> },
+    { title: data.operation === "last" ? "Until then" : "Sum", number: true, cell: (event) => <Explained value={event.sum} unit={unit} /> },
+    { title: "Transaction", cell: (event) => <Hex value={event.txHash} what="transaction" /> },
+    { title: "Log", number: true, cell: (event) => event.logIndex },
+    { title: "Seq", number: true, cell: (event) => group(event.seq) },
+  ]
+  if (proven) columns.unshift({ title: "Proof", cell: (event) => <Found finding={found.get(event)} /> })
+  return (
+    <>
+      {proven && <Verified findings={findings} />}
+      <Table<ExplainedEvent> caption="Events" rows={data.events} id={(event) => event.seq} mark={(event) => (event.state === "live" ? undefined : "retracted")} columns={columns} />
+    </>
+  )
+}
+
+/** What was found of one event. */
+function Found({ finding }: { finding: Finding | undefined }) {
+  switch (finding?.kind) {
+    case "verified":
+      return (
+        <>
+          <span class="badge good">verified</span> in block <Hex value={finding.blockHash} what="block hash" />
+        </>
+      )
+    case "refuted":
+    case "unproven":
+      return (
+        <div class="why">
+          <span class={`badge ${finding.kind === "refuted" ? "bad" : "warn"}`}>not verified</span> {finding.why}
+        </div>
+      )
+  }
+  return null
+}
+
+/** What was found of the events of the page together, and what the visitor is to do. */
+function Verified({ findings }: { findings: Finding[] }) {
+  const of = (kind: Finding["kind"]) => findings.filter((finding) => finding.kind === kind).length
+  const [verified, refuted] = [of("verified"), of("refuted")]
+  if (refuted > 0) return <p class="note failed" role="alert">Of {count(refuted, "event")} of this page the proof does not hold: it is said beside each. Please report this, with the link of this page.</p>
+  if (verified === 0) return <p class="note warned" role="status">Nothing on this page has a proof: why is said beside each event.</p>
+  return (
+    <p class="note proven" role="status">
+      <strong>{verified === findings.length ? "Every event of this page is verified." : `Of ${count(findings.length, "event")} of this page ${verified} ${verified === 1 ? "is" : "are"} verified.`}</strong> Your browser
+      has found each log in the block whose hash stands beside it: compare it with a block explorer that you trust. The hash of the transaction is in no proof.
+    </p>
+  )
+}
 
 /** A number with all its digits, or a time where the number is one. */
 function Explained({ value, unit, symbol = false }: { value: string | null; unit: Unit; symbol?: boolean }) {

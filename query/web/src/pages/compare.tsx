@@ -2,6 +2,7 @@
 import { useExact, useStatus } from "../answers"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { BlockPicker } from "../components/blocks"
+import { useReorganisations } from "../components/chain"
 import { Events, Older } from "../components/events"
 import { VaultLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
@@ -16,6 +17,7 @@ export function ComparePage() {
   const vaults = useExact<Vault[]>("/api/v1/vaults", {})
   const first = vaults.answer?.data.reduce<string | null>((lowest, vault) => (lowest === null || BigInt(vault.startBlock) < BigInt(lowest) ? vault.startBlock : lowest), null) ?? null
   const newest = status?.indexedBlock ?? null
+  const marks = useReorganisations(first, newest)
   if (first === null || newest === null) return <><h1>Compare two blocks</h1><Shown asked={vaults}>{() => <Empty>There is nothing to compare before the first vault is indexed.</Empty>}</Shown></>
   const a = blockNumber(place.query.get("a")) ?? first
   const b = blockNumber(place.query.get("b")) ?? newest
@@ -24,8 +26,8 @@ export function ComparePage() {
     <>
       <h1>Compare two blocks</h1>
       <div class="machine pins">
-        <div><BlockPicker id="a" label="From block" first={first} newest={newest} block={a} to={(block) => here(place, { a: block, before: null })} /></div>
-        <div><BlockPicker id="b" label="To block" first={first} newest={newest} block={b} to={(block) => here(place, { b: block, before: null })} /></div>
+        <div><BlockPicker id="a" label="From block" first={first} newest={newest} block={a} to={(block) => here(place, { a: block, before: null })} marks={marks} /></div>
+        <div><BlockPicker id="b" label="To block" first={first} newest={newest} block={b} to={(block) => here(place, { b: block, before: null })} marks={marks} /></div>
       </div>
       {backwards ? (
         <p class="note warned">Block {group(a)} comes after block {group(b)}. <a href={here(place, { a: b, b: a, before: null })}>Exchange them</a></p>

@@ -1,20 +1,29 @@
-// `/events`: the log, newest first, by kind, vault, user and transaction.
+// `/events`: the log, newest first, by kind, vault, user and transaction. Its newest page follows the log.
 import { useAnswer } from "../answers"
 import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
 import { kinds } from "../components/kinds"
 import { Empty, Shown } from "../components/state"
-import { go, here, usePlace } from "../router"
+import { useFollowed } from "../follow"
+import { asOf, go, here, usePlace } from "../router"
 import type { ChainEvent, CursorMeta, Vault } from "../types"
 
+/** The stream has these filters, so a page with another one is asked for again and again, as all others are. */
+const streamed = ["kind", "vault", "user"]
 const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"]
+
+/** Events on a page. */
+const PAGE = 50
 
 export function EventsPage() {
   const place = usePlace()
   const { query } = place
   const given = Object.fromEntries(filters.map((name) => [name, query.get(name)]))
   const before = query.get("before")
-  const events = useAnswer<ChainEvent[], CursorMeta>("/api/v1/events", { ...given, before, pageSize: 50 })
+  const follows = asOf(place) === null && before === null && !filters.some((name) => name !== "retracted" && !streamed.includes(name) && query.has(name))
+  const followed = useFollowed(follows ? Object.fromEntries(streamed.map((name) => [name, given[name]])) : null, { retracted: given.retracted, pageSize: PAGE })
+  const asked = useAnswer<ChainEvent[], CursorMeta>(follows ? null : "/api/v1/events", { ...given, before, pageSize: PAGE })
+  const events = follows ? followed : asked
   const vaults = useAnswer<Vault[]>("/api/v1/vaults").answer?.data ?? []
   const filtered = filters.some((name) => query.has(name))
   return (
@@ -76,6 +85,11 @@ export function EventsPage() {
         <button class="button">Filter</button>
         {filtered && <a href={here(place, { ...Object.fromEntries(filters.map((name) => [name, null])), before: null })}>Clear</a>}
       </form>
+      {follows && followed.answer !== null && (
+        <p class={`follows ${followed.connected ? "on" : ""}`} role="status">
+          {followed.connected ? "Follows the log: what is new appears here by itself." : "The stream of new events is being opened."}
+        </p>
+      )}
       <Shown asked={events}>
         {(data, meta) =>
           data.length === 0 ? (

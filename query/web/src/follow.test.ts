@@ -1,0 +1,117 @@
+import assert from "node:assert/strict"
+import { mock, test } from "node:test"
+import type { Answer } from "./api"
+import { Follower, type Source, merge } from "./follow"
+import type { ChainEvent, CursorMeta } from "./types"
+
+const event = (seq: number, block: number, logIndex = 0, state: ChainEvent["state"] = "live"): ChainEvent => ({
+  id: `0x-${seq}`, seq: String(seq), kind: "DepositAccepted", vaultAddress: "0x", vaultName: "", blockNumber: String(block), timestamp: "", txHash: "0x", logIndex, userAddress: null, partnerId: null,
+  depositId: null, requestIndex: null, assets: null, shares: null, navPerShare: null, totalAssets: null, totalSupply: null, fromId: null, toId: null, state,
+  retractedBySeq: state === "retracted" ? "99" : null,
+})
+const said = (rows: ChainEvent[]) => rows.map((row) => `${row.seq}${row.state === "retracted" ? "-" : ""}`).join(" ")
+
+test("new events come in the order of the chain, and what is taken back stays where it was", () => {
+  const rows = [event(5, 12), event(4, 11, 3), event(3, 11, 2)]
+  assert.equal(said(merge(rows, [event(7, 13), event(8, 13, 1)], null)), "8 7 5 4 3")
+  assert.equal(said(merge(rows, [event(5, 12, 0, "retracted"), event(9, 11, 4), event(10, 12)], null)), "10 5- 9 4 3")
+})
+
+test("what is told twice is there once, and does not bring back what was taken back", () => {
+  const once = merge([event(3, 11)], [event(4, 12), event(4, 12)], null)
+  const gone = merge(once, [event(4, 12, 0, "retracted"), event(4, 12)], null)
+  assert.equal(said(gone), "4- 3")
+})
+
+test("what is of older pages, or was never told, is left to them", () => {
+  const rows = [event(5, 12), event(4, 11, 3)]
+  assert.equal(said(merge(rows, [event(6, 11, 2), event(7, 10), event(8, 11, 4), event(1, 9, 0, "retracted")], rows[1]!)), "5 8 4")
+})
+
+test("numbers beyond those of a float are told apart", () => {
+  assert.equal(said(merge([event(1, 0)], [{ ...event(2, 0), blockNumber: "9007199254740993" }, { ...event(3, 0), blockNumber: "9007199254740992" }], null)), "2 3 1")
+})
+
+class Fake implements Source {
+  static all: Fake[] = []
+  readyState = 0
+  onopen: Source["onopen"] = null
+  onerror: Source["onerror"] = null
+  closed = false
+  private listeners = new Map<string, (event: { data: string; lastEventId: string }) => void>()
+  constructor(readonly href: string) {
+    Fake.all.push(this)
+  }
+  addEventListener(name: string, listener: (event: { data: string; lastEventId: string }) => void) {
+    this.listeners.set(name, listener)
+  }
+  close() {
+    this.closed = true
+  }
+  say(name: string, data: unknown, lastEventId: string) {
+    this.listeners.get(name)?.({ data: JSON.stringify(data), lastEventId })
+  }
+}
+
+function follow(rows: ChainEvent[], hasNextPage = false) {
+  Fake.all = []
+  const page: Answer<ChainEvent[], CursorMeta> = { data: rows, meta: { pageSize: 50, next: null, hasNextPage }, position: { block: "12", seq: "5", generation: "3" } }
+  const shown: string[] = []
+  let anew = 0
+  const follower = new Follower({ query: { kind: "DepositAccepted", user: null }, page, open: (href) => new Fake(href), show: (now, connected) => shown.push(`${connected ? "on" : "off"}: ${said(now)}`), anew: () => anew++ })
+  follower.start()
+  return { follower, source: Fake.all[0]!, shown, anew: () => anew }
+}
+
+test("the stream begins where the page ends, and shows whole units only", () => {
+  const { source, shown } = follow([event(5, 12)])
+  assert.equal(source.href, "/api/v1/stream?kind=DepositAccepted&after=5")
+  source.onopen?.({} as Event)
+  source.say("unit", { generation: 3, seq: "6" }, "6")
+  source.say("DepositAccepted", event(7, 13), "7")
+  assert.deepEqual(shown, ["on: 5"])
+  source.say("unit", { generation: 3, seq: "8" }, "8")
+  source.say("retracted", event(7, 13, 0, "retracted"), "9")
+  source.say("DepositAccepted", event(10, 13), "9")
+  assert.deepEqual(shown, ["on: 5", "on: 7 5"])
+  source.say("unit", { generation: 3, seq: "10" }, "10")
+  assert.deepEqual(shown.slice(2), ["on: 10 7- 5"])
+})
+
+test("a stream that is refused is opened again behind what was told, in the middle of a unit too", () => {
+  mock.timers.enable({ apis: ["setTimeout"] })
+  try {
+    const { follower, source, shown } = follow([])
+    source.say("DepositAccepted", event(7, 13), "7")
+    source.onerror?.({} as Event) // broken off: the browser itself comes back
+    mock.timers.tick(60_000)
+    assert.equal(Fake.all.length, 1)
+    source.readyState = 2
+    source.onerror?.({} as Event)
+    mock.timers.tick(5000)
+    assert.equal(Fake.all[1]?.href, "/api/v1/stream?kind=DepositAccepted&after=7")
+    Fake.all[1]!.onopen?.({} as Event)
+    Fake.all[1]!.say("unit", { generation: 3, seq: "8" }, "8")
+    assert.deepEqual(shown, ["off: ", "off: ", "on: ", "on: 7"])
+    Fake.all[1]!.readyState = 2
+    Fake.all[1]!.onerror?.({} as Event)
+    follower.stop()
+    mock.timers.tick(60_000)
+    assert.ok(Fake.all[1]!.closed)
+    assert.equal(Fake.all[2], undefined)
+  } finally {
+    mock.timers.reset()
+  }
+})
+
+test("the page is asked for anew by another generation, and when it is long", () => {
+  const { source, anew } = follow([])
+  source.say("unit", { generation: 4, seq: "6" }, "6")
+  assert.deepEqual([anew()], [1])
+  for (let seq = 7; seq < 207; seq++) source.say("DepositAccepted", event(seq, seq), String(seq))
+  source.say("unit", { generation: 3, seq: "206" }, "206")
+  assert.deepEqual([anew()], [1])
+  source.say("DepositAccepted", event(207, 207), "207")
+  source.say("unit", { generation: 3, seq: "207" }, "207")
+  assert.deepEqual([anew()], [2])
+})

@@ -1,0 +1,161 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import { bytesOf, decode, encodeIndex, listOf } from "./rlp"
+// What the API answered of a chain that go-ethereum encoded: query/proof_test.go, which also keeps it so.
+import proofs from "./proofs.json"
+import type { ExplainedEvent, Explanation } from "./types"
+import { prove, verify } from "./verify"
+
+const pages = proofs as unknown as Explanation[]
+const copy = <T>(of: T): T => JSON.parse(JSON.stringify(of)) as T
+const number = (of: string, field: string): Explanation => {
+  const found = pages.find((page) => page.of.includes(of) && page.field.endsWith(field))
+  assert.ok(found, `${of}#${field}`)
+  return copy(found)
+}
+const total = () => number("/users/", "/totalDeposited")
+
+/** Spoils a page, and says what is found of the event at a place. */
+function lie(at: number, spoil: (event: ExplainedEvent & { proof: NonNullable<ExplainedEvent["proof"]> }, page: Explanation) => void, page = total()): string {
+  spoil(page.events[at]! as Parameters<typeof spoil>[0], page)
+  const found = verify(page)[at]!
+  return found.kind === "refuted" ? found.why : found.kind
+}
+
+test("every event of every number is verified", () => {
+  assert.ok(pages.length >= 10 && total().events.length === 6)
+  for (const page of pages) {
+    assert.ok(page.events.length > 0)
+    for (const [i, found] of verify(page).entries()) assert.deepEqual(found, { kind: "verified", blockHash: page.events[i]!.proof!.blockHash }, `${page.of}#${page.field}, event ${i}`)
+  }
+})
+
+test("the proofs are of tries of one and of three levels, and of receipts of all types", () => {
+  const all = pages.flatMap((page) => page.events.map((event) => event.proof!))
+  const deep = new Set(all.map((proof) => proof.path.length))
+  assert.ok(deep.has(2) && deep.has(3), [...deep].join())
+  assert.deepEqual([...new Set(all.map((proof) => Number(`0x${proof.receipt.slice(2, 4)}`)).map((head) => (head < 0x80 ? head : 0)))].sort(), [0, 1, 2, 3, 4])
+})
+
+test("a changed amount is found, as it is shown and as it is in the receipt", () => {
+  assert.equal(lie(1, (event) => (event.change = "1016")), "The change by the log is 1015, and 1016 is shown.")
+  assert.equal(lie(0, (event) => (event.change = "1"), number("/vaults/", "/navPerShare")), "The change by the log is 1050000000, and 1 is shown.")
+  assert.equal(lie(0, (event) => (event.change = "2"), number("/vaults/", "/stats/userCount")), "The change by the log is 1, and 2 is shown.")
+  assert.equal(lie(0, (event) => (event.change = "2023-11-14T22:14:21.000Z"), number("/users/", "/firstSeen")), "The change by the log is 2023-11-14T22:14:20.000Z, and 2023-11-14T22:14:21.000Z is shown.")
+  const from = (0x3e8 + 15).toString(16).padStart(64, "0")
+  assert.equal(lie(1, (event) => (event.proof.receipt = event.proof.receipt.replace(from, "f".repeat(64)))), "The receipt is not the one that the path leads to.")
+  const both = lie(1, (event) => {
+    const to = "0".repeat(61) + "fff"
+    assert.ok(event.proof.path.at(-1)!.includes(from))
+    event.proof.receipt = event.proof.receipt.replace(from, to)
+    event.proof.path[event.proof.path.length - 1] = event.proof.path.at(-1)!.replace(from, to)
+    event.change = "4095"
+  })
+  assert.match(both, /^The path does not lead from the receipts root 0x[0-9a-f]{64} to receipt 16\.$/)
+})
+
+test("a changed field of the header is found", () => {
+  const header = (spoil: (text: string) => string) => lie(0, (event) => (event.proof.header = spoil(event.proof.header)))
+  assert.match(header((text) => text.slice(0, -1) + "8"), /^The header hashes to 0x[0-9a-f]{64}, which is not the block's hash 0x/)
+  assert.match(header((text) => text + "00"), /^The header hashes to/)
+  const other = total()
+  assert.match(lie(0, (event) => (event.proof.header = other.events.at(-1)!.proof!.header)), /^The header hashes to/)
+  assert.equal(lie(0, (event) => (event.blockNumber = "6")), "The block is 5, and 6 is shown.")
+  assert.match(lie(0, (event) => (event.timestamp = "2026-01-01T00:00:00.000Z")), /^The time of the block is 2023-.*, and 2026-01-01T00:00:00.000Z is shown\.$/)
+})
+
+test("another block's proof, whole, is not that of the block that is shown", () => {
+  const other = total().events.at(-1)!.proof!
+  assert.equal(lie(0, (event) => (event.proof = other)), "The block is 6, and 5 is shown.")
+})
+
+test("the path of another receipt is found, and so is one that is short, long or out of order", () => {
+  const other = total()
+  const notThere = /^The path does not lead from the receipts root 0x[0-9a-f]{64} to receipt \d+\.$/
+  assert.match(lie(0, (event) => (event.proof.path = other.events[1]!.proof!.path)), notThere)
+  assert.match(lie(0, (event) => (event.proof.transactionIndex = 2)), notThere)
+  assert.match(lie(0, (event) => (event.proof.transactionIndex = 100_000)), notThere)
+  assert.match(lie(0, (event) => event.proof.path.pop()), notThere)
+  assert.match(lie(0, (event) => (event.proof.path = [])), notThere)
+  assert.match(lie(0, (event) => event.proof.path.push(event.proof.path.at(-1)!)), notThere)
+  assert.match(lie(0, (event) => event.proof.path.reverse()), notThere)
+  // The whole proof of another event, with its receipt: what is shown does not follow from it.
+  assert.equal(lie(0, (event) => (event.proof = other.events[1]!.proof!)), "The change by the log is 1015, and 1000 is shown.")
+})
+
+test("a swapped log index is found: the one in the receipt, and the one that is shown", () => {
+  assert.equal(lie(0, (event) => (event.proof.logInReceipt = 1)), "The receipt has 1 logs, and none at 1.")
+  assert.equal(lie(0, (event) => (event.proof.logInReceipt = -1)), "The receipt has 1 logs, and none at -1.")
+  const swapped = total()
+  const [a, b] = [swapped.events[1]!, swapped.events[2]!]
+  ;[a.logIndex, b.logIndex] = [b.logIndex, a.logIndex]
+  const [, , third] = verify(swapped)
+  assert.equal(third!.kind === "refuted" && third!.why, `Log ${b.logIndex} of the block cannot be log 0 of transaction ${b.proof!.transactionIndex}.`)
+  assert.match(lie(0, (event) => ((event.proof.logInReceipt = 0), (event.logIndex = -1))), /^Log -1 of the block cannot be log 0/)
+})
+
+test("an event that is listed twice is not verified twice, nor is one out of order", () => {
+  const twice = total()
+  twice.events.splice(1, 0, copy(twice.events[0]!))
+  assert.deepEqual(verify(twice).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", "It is not after the event before it.", ...Array<string>(5).fill("verified")])
+  const order = total()
+  ;[order.events[0], order.events[5]] = [order.events[5]!, order.events[0]!]
+  assert.deepEqual(verify(order).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", ...Array<string>(5).fill("It is not after the event before it.")])
+})
+
+test("an event of somebody else, of another vault or of another kind is found", () => {
+  const someone = "0x0000000000000000000000000000000000000099"
+  assert.match(lie(0, (event) => (event.userAddress = someone)), new RegExp(`^The user of the log is 0x[0-9a-f]{40}, and ${someone} is shown\\.$`))
+  assert.match(lie(0, (event) => (event.vaultAddress = someone)), /^The vault of the log is 0x/)
+  assert.equal(lie(0, (event) => (event.kind = "WithdrawalRequested")), "The log is no WithdrawalRequested.")
+  assert.match(lie(0, (_, page) => (page.of = `/api/v1/users/${someone}`)), new RegExp(`^The number is about the user ${someone}, and the log about 0x`))
+  assert.match(lie(0, (_, page) => (page.field = `/${someone}/totalDeposited`), number("/vaults/", "/totalDeposited")), new RegExp(`^The number is about the user ${someone}`))
+  assert.match(lie(0, (_, page) => (page.field = `/holdings/deposits/${someone}/_sum/assetAmount`)), new RegExp(`^The number is about the vault ${someone}`))
+  assert.match(lie(0, (_, page) => (page.of = `/api/v1/queues/deposits?vault=${someone}`), number("/queues/", "/count")), new RegExp(`^The number is about the vault ${someone}`))
+})
+
+test("what has no proof says why, and without a reason that is wrong", () => {
+  const page = total()
+  delete page.events[0]!.proof
+  delete page.events[1]!.proof
+  page.events[1]!.unproven = "It cannot be proven: its header has no receipts root."
+  Object.assign(page.events[2]!, { state: "retracted", proof: undefined })
+  assert.deepEqual(verify(page).slice(0, 3), [
+    { kind: "refuted", why: "There is neither a proof nor a reason why there is none." },
+    { kind: "unproven", why: "It cannot be proven: its header has no receipts root." },
+    { kind: "unproven", why: "It was taken back." },
+  ])
+})
+
+test("whatever is changed in a proof, at any place, is found", () => {
+  for (const page of pages.filter(({ operation }) => operation !== "count")) {
+    for (const [at, event] of page.events.entries()) {
+      const proof = event.proof!
+      const spoilt = (part: string, place: number) => part.slice(0, place) + (part[place] === "0" ? "1" : "0") + part.slice(place + 1)
+      for (let place = 2; place < proof.header.length; place += 37) assert.notEqual(lie(at, (e) => (e.proof.header = spoilt(proof.header, place)), copy(page)), "verified")
+      for (let place = 2; place < proof.receipt.length; place += 37) assert.notEqual(lie(at, (e) => (e.proof.receipt = spoilt(proof.receipt, place)), copy(page)), "verified")
+      for (const [i, node] of proof.path.entries()) for (let place = 2; place < node.length; place += 137) assert.notEqual(lie(at, (e) => (e.proof.path[i] = spoilt(node, place)), copy(page)), "verified")
+    }
+  }
+})
+
+test("rubbish in a proof is a sentence and no error", () => {
+  for (const rubbish of ["0x", "0x0", "0xzz", "", `0x${"c1".repeat(100)}00`]) {
+    assert.match(lie(0, (event) => (event.proof.header = rubbish)), /\.$/)
+    assert.match(lie(0, (event) => (event.proof.receipt = rubbish)), /\.$/)
+    assert.match(lie(0, (event) => (event.proof.path[0] = rubbish)), /\.$/)
+  }
+  assert.throws(() => prove({ ...total().events[0]!.proof!, receipt: "0x7e" }), /not the one/)
+})
+
+test("RLP is read as it is defined, and nothing else is", () => {
+  const raw = (text: string) => Uint8Array.from(Buffer.from(text, "hex"))
+  const shown = (item: ReturnType<typeof decode>): unknown => (Array.isArray(item) ? item.map(shown) : Buffer.from(item).toString("hex"))
+  for (const [text, want] of [["00", "00"], ["7f", "7f"], ["80", ""], ["8180", "80"], ["83646f67", "646f67"], ["c0", []], ["c88363617483646f67", ["636174", "646f67"]], ["c7c0c1c0c3c0c1c0", [[], [[]], [[], [[]]]]], [`b838${"61".repeat(56)}`, "61".repeat(56)]] as const) {
+    assert.deepEqual(shown(decode(raw(text))), want, text)
+  }
+  for (const text of ["", "81", "8101", "83646f", "c1", "c883636174", "b801aa", `b83761${"61".repeat(54)}`, `b90038${"61".repeat(56)}`, "0000", "c0c0", "bfffffffffffffffff", "ff".repeat(9), "c9c8c7c6c5c4c3c2c1c0"]) assert.throws(() => decode(raw(text)), Error, text)
+  assert.deepEqual([0, 1, 127, 128, 255, 256, 65536].map((n) => Buffer.from(encodeIndex(n)).toString("hex")), ["80", "01", "7f", "8180", "81ff", "820100", "83010000"])
+  assert.throws(() => bytesOf([], "it"), /it is not there/)
+  assert.throws(() => listOf(raw("00"), "it"), /it is no list/)
+})

@@ -1,0 +1,212 @@
+// Verifies what the API says of events by what it gives to prove it: nothing of it is believed but the hash of the block,
+// and that is for the visitor to compare. It is what `navlog explain --proof` does, in the browser:
+//
+//     hash of the block ─▶ header ─▶ receipts root ─▶ path ─▶ receipt ─▶ log ─▶ what is shown of the event
+import { keccak_256 } from "@noble/hashes/sha3.js"
+import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js"
+import { type Item, bytesOf, decode, encodeIndex, listOf } from "./rlp"
+import type { ExplainedEvent, Explanation, Proof } from "./types"
+
+/** What became of one event. */
+export type Finding =
+  | { kind: "verified"; blockHash: string }
+  /** The proof does not hold, or what is shown does not follow from it. */
+  | { kind: "refuted"; why: string }
+  /** The API says why there is no proof. */
+  | { kind: "unproven"; why: string }
+
+/** Verifies the events of a page, which come in the order of the chain. */
+export function verify(page: Explanation): Finding[] {
+  let before: Place | null = null
+  return page.events.map((event): Finding => {
+    if (event.proof === undefined) {
+      const why = event.unproven ?? (event.state === "live" ? null : "It was taken back.")
+      return why === null ? { kind: "refuted", why: "There is neither a proof nor a reason why there is none." } : { kind: "unproven", why }
+    }
+    try {
+      const found = prove(event.proof)
+      compare(page, event, found)
+      before = follow(before, event, found)
+      return { kind: "verified", blockHash: event.proof.blockHash }
+    } catch (error) {
+      return { kind: "refuted", why: sentence((error as Error).message) }
+    }
+  })
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`
+}
+
+/** A log that is proven to be in the block with a hash, and what else is proven with it. */
+interface Found {
+  block: bigint
+  /** Unix seconds of the block. */
+  time: bigint
+  address: string
+  topics: Uint8Array[]
+  data: Uint8Array
+  /** How many logs the receipt has. */
+  logs: number
+}
+
+/** Types of transactions whose receipts are known: legacy ones have no byte for it, as in go-ethereum. */
+const NEWEST_TYPE = 4
+
+/** Places of a header's fields. */
+const RECEIPTS_ROOT = 5
+const NUMBER = 8
+const TIME = 11
+
+/** Gives the log that a proof proves; throws where it proves none. */
+export function prove(proof: Proof): Found {
+  const raw = bytes(proof.header)
+  const own = hash(raw)
+  if (own !== proof.blockHash.toLowerCase()) throw new Error(`the header hashes to ${own}, which is not the block's hash ${proof.blockHash}`)
+  const header = listOf(decode(raw), "the header")
+  const receipt = bytes(proof.receipt)
+  const end = walk(bytesOf(header[RECEIPTS_ROOT], "the receipts root of the header"), proof.transactionIndex, proof.path.map(bytes))
+  if (hex(end) !== hex(receipt)) throw new Error("the receipt is not the one that the path leads to")
+  const kind = receipt[0] ?? 0
+  const typed = kind < 0x80
+  if (typed && (kind === 0 || kind > NEWEST_TYPE)) throw new Error(`the transaction is of type ${kind}, whose receipts are encoded in a way that is not known here`)
+  const logs = listOf(listOf(decode(typed ? receipt.subarray(1) : receipt), "the receipt")[3], "what the receipt has as its logs")
+  const log = logs[proof.logInReceipt]
+  if (log === undefined) throw new Error(`the receipt has ${logs.length} logs, and none at ${proof.logInReceipt}`)
+  const [address, topics, data] = listOf(log, "the log")
+  return {
+    block: whole(bytesOf(header[NUMBER], "the number of the header")),
+    time: whole(bytesOf(header[TIME], "the time of the header")),
+    address: hex(bytesOf(address, "the address of the log")),
+    topics: listOf(topics, "what the log has as its topics").map((topic) => bytesOf(topic, "a topic of the log")),
+    data: bytesOf(data, "the data of the log"),
+    logs: logs.length,
+  }
+}
+
+/** Walks a trie of receipts from its root, and gives the receipt of a transaction. Each node is what the one before names. */
+function walk(root: Uint8Array, transaction: number, path: Uint8Array[]): Uint8Array {
+  const wrong = () => new Error(`the path does not lead from the receipts root ${hex(root)} to receipt ${transaction}`)
+  let key = nibbles(encodeIndex(transaction))
+  let named = root
+  for (const [at, node] of path.entries()) {
+    if (hash(node) !== hex(named)) throw wrong()
+    const items = listOf(decode(node), "a node of the path")
+    let next: Item | undefined
+    let ends: boolean
+    if (items.length === 17) {
+      ends = key.length === 0
+      next = items[ends ? 16 : key[0]!]
+      key = key.slice(1)
+    } else if (items.length === 2) {
+      // The first nibble says whether it is the end, and whether the number of the others is odd; an even one is padded.
+      const way = nibbles(bytesOf(items[0], "the way of a node"))
+      const flag = way.shift() ?? 0
+      ends = flag >= 2
+      if (flag % 2 === 0) way.shift()
+      if (way.some((nibble, i) => nibble !== key[i])) throw wrong()
+      key = key.slice(way.length)
+      if (ends && key.length > 0) throw wrong()
+      next = items[1]
+    } else {
+      throw new Error(`a node of the path has ${items.length} parts`)
+    }
+    // A node shorter than its hash would stand here itself, as a list; with a receipt in it, or a hash, none is.
+    named = bytesOf(next, "what a node of the path names")
+    if (ends && named.length > 0 && at === path.length - 1) return named
+    if (ends || named.length !== 32) throw wrong()
+  }
+  throw wrong()
+}
+
+/** The place of an event on the chain, as far as it is proven. */
+interface Place {
+  block: bigint
+  transaction: number
+  logInReceipt: number
+  logs: number
+  /** How many logs of the block come before its receipt, by the index that is shown. */
+  earlier: number
+}
+
+/** Holds the place of an event against that of the one before: each log is there once, and at the index that is shown. */
+function follow(before: Place | null, event: ExplainedEvent, found: Found): Place {
+  const { transactionIndex, logInReceipt } = event.proof!
+  const place: Place = { block: found.block, transaction: transactionIndex, logInReceipt, logs: found.logs, earlier: event.logIndex - logInReceipt }
+  const far = `log ${event.logIndex} of the block cannot be log ${logInReceipt} of transaction ${transactionIndex}`
+  if (place.earlier < 0 || (place.transaction === 0 && place.earlier !== 0)) throw new Error(far)
+  if (before === null || before.block < place.block) return place
+  if (before.block > place.block || before.transaction > place.transaction || (before.transaction === place.transaction && before.logInReceipt >= place.logInReceipt)) {
+    throw new Error("it is not after the event before it")
+  }
+  if (before.transaction === place.transaction ? before.earlier !== place.earlier : before.earlier + before.logs > place.earlier) throw new Error(far)
+  return place
+}
+
+/** How logs are laid out: Solidity's signature, how many topics and words of data, and which word is the amount. */
+const layouts: Record<ExplainedEvent["kind"], { signature: string; topics: number; words: number; amount: number }> = {
+  DepositAccepted: { signature: "DepositAccepted(uint256,address,uint32,address,uint256,uint256)", topics: 4, words: 3, amount: 1 },
+  WithdrawalRequested: { signature: "WithdrawalRequested(uint256,address,uint32,address,uint256,uint256,uint64)", topics: 4, words: 4, amount: 2 },
+  WithdrawalClaimed: { signature: "WithdrawalClaimed(uint256,address,address,uint256,uint256)", topics: 4, words: 2, amount: 1 },
+  NavUpdated: { signature: "NavUpdated(uint256,address,uint256,uint256,uint256)", topics: 3, words: 3, amount: 0 },
+}
+
+/** The word of a NAV update that a number is. */
+const ofNav: Record<string, number> = { "/navPerShare": 0, "/totalAssets": 1, "/totalSupply": 2 }
+
+/** Holds what is shown of an event against its log, and throws where they differ. */
+function compare(page: Explanation, event: ExplainedEvent, found: Found) {
+  const layout = layouts[event.kind]
+  const owner = found.topics[2] === undefined ? "" : hex(found.topics[2].subarray(12))
+  const differ = (what: string, proven: string, shown: string) => {
+    if (proven.toLowerCase() !== shown.toLowerCase()) throw new Error(`the ${what} is ${proven}, and ${shown} is shown`)
+  }
+  differ("block", String(found.block), event.blockNumber)
+  differ("time of the block", new Date(Number(found.time) * 1000).toISOString(), event.timestamp)
+  if (layout === undefined || found.topics.length !== layout.topics || hex(found.topics[0]!) !== hash(utf8ToBytes(layout.signature))) throw new Error(`the log is no ${event.kind}`)
+  if (found.data.length !== 32 * layout.words) throw new Error(`the log has ${found.data.length} bytes of data, and a ${event.kind} has ${32 * layout.words}`)
+  differ("vault of the log", found.address, event.vaultAddress)
+  if (event.userAddress !== null) differ("user of the log", owner, event.userAddress)
+  for (const [address, who] of subjects(page)) {
+    const proven = who === "user" ? owner : found.address
+    if (proven !== address) throw new Error(`the number is about the ${who} ${address}, and the log about ${proven}`)
+  }
+  differ("change by the log", said(page, event, layout.amount, found), event.change)
+}
+
+/** What a log says about the number, written as the API writes it. */
+function said({ operation, field }: Explanation, event: ExplainedEvent, amount: number, found: Found): string {
+  if (operation === "count") return "1"
+  if (field.endsWith("/firstSeen")) return new Date(Number(found.time) * 1000).toISOString()
+  const word = event.kind === "NavUpdated" ? ofNav[field] : amount
+  if (word === undefined) throw new Error(`a ${event.kind} says nothing about the number`)
+  return String(whole(found.data.subarray(32 * word, 32 * word + 32)))
+}
+
+/** The addresses in the name of a number, and what each is of. */
+function subjects({ of, field }: Explanation): [address: string, who: "user" | "vault"][] {
+  const inPath = [...of.matchAll(/(users\/|vault=|\/)(0x[0-9a-f]{40})/gi)].map(([, at, address]): [string, "user" | "vault"] => [address!.toLowerCase(), at === "users/" ? "user" : "vault"])
+  const members = /\/vaults\/[^/]+\/users$/.test(of)
+  const inField = [...field.matchAll(/0x[0-9a-f]{40}/gi)].map(([address]): [string, "user" | "vault"] => [address.toLowerCase(), members ? "user" : "vault"])
+  return [...inPath, ...inField]
+}
+
+function bytes(text: string): Uint8Array {
+  return hexToBytes(text.replace(/^0x/, ""))
+}
+
+function hex(raw: Uint8Array): string {
+  return `0x${bytesToHex(raw)}`
+}
+
+function hash(raw: Uint8Array): string {
+  return hex(keccak_256(raw))
+}
+
+function whole(raw: Uint8Array): bigint {
+  return raw.length === 0 ? 0n : BigInt(hex(raw))
+}
+
+function nibbles(raw: Uint8Array): number[] {
+  return Array.from(raw).flatMap((byte) => [byte >> 4, byte & 15])
+}
