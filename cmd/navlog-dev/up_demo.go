@@ -1,15 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,7 +13,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/wiring"
+	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -117,30 +115,11 @@ func hasPrefixOf(address string, bases []string) bool {
 	return false
 }
 
-func registerWebhook(ctx context.Context, api, key, target string) error {
-	body, err := json.Marshal(map[string]string{"url": target})
+func registerWebhook(ctx context.Context, address, key, target string) error {
+	public, err := api.New(api.Config{URL: address, Key: key, Within: 10 * time.Second})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, api+"/api/v1/partner/webhooks", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("x-api-key", key)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, 16<<10))
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the API answered %d: %s", response.StatusCode, answer)
-	}
-	return nil
+	_, err = api.Text(public.SetWebhook(ctx, client.WebhookRegistration{URL: target}))
+	return err
 }

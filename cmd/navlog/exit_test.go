@@ -171,7 +171,7 @@ func TestStatusIsWatched(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(out.String(), clearScreen+"CHAIN 5  following") || !strings.Contains(said.String(), "no status") {
+	if !strings.Contains(out.String(), clearScreen+"CHAIN 5  following") || !strings.Contains(said.String(), "no answer of navlog") {
 		t.Errorf("it shows %q and says %q", out.String(), said.String())
 	}
 }

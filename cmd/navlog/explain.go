@@ -7,11 +7,14 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -28,12 +31,12 @@ type explainCmd struct {
 // explainFlags are common to all of them.
 type explainFlags struct {
 	cli.Flags
-	URL       string  `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the API is (${default}). No configuration is needed."`
-	AsOf      *uint64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
-	Retracted bool    `help:"Show the logs that reorganisations took back too."`
-	Proof     bool    `help:"Prove each log from the hash of its block, and what it changes from the log itself; the API needs http.proofRpc."`
-	RPC       string  `name:"rpc" placeholder:"URL" help:"With --proof: compare the hashes of the blocks with those of this node, your own."`
-	JSON      bool    `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
+	URL       string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the API is (${default}). No configuration is needed."`
+	AsOf      *int64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
+	Retracted bool   `help:"Show the logs that reorganisations took back too."`
+	Proof     bool   `help:"Prove each log from the hash of its block, and what it changes from the log itself; the API needs http.proofRpc."`
+	RPC       string `name:"rpc" placeholder:"URL" help:"With --proof: compare the hashes of the blocks with those of this node, your own."`
+	JSON      bool   `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
 }
 
 type explainUserCmd struct {
@@ -44,7 +47,7 @@ type explainUserCmd struct {
 
 // Run explains a number of /users/{address}.
 func (cmd explainUserCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.explain(ctx, s, "/users/"+cmd.Address, cmd.Number, "")
+	return cmd.explain(ctx, s, ofUser(cmd.Address), cmd.Number, "")
 }
 
 type explainVaultCmd struct {
@@ -59,7 +62,7 @@ func (cmd explainVaultCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if number == "userCount" || number == "pendingWithdrawals" {
 		number = "stats/" + number
 	}
-	return cmd.explain(ctx, s, "/vaults/"+cmd.Address, number, "")
+	return cmd.explain(ctx, s, ofVault(cmd.Address), number, "")
 }
 
 type explainSettlementCmd struct {
@@ -70,7 +73,7 @@ type explainSettlementCmd struct {
 
 // Run explains a number of /settlement/summary.
 func (cmd explainSettlementCmd) Run(ctx context.Context, s *cli.Streams) error {
-	return cmd.explain(ctx, s, "/settlement/summary", cmd.Vault+"/"+cmd.Number, "")
+	return cmd.explain(ctx, s, ofSettlement, cmd.Vault+"/"+cmd.Number, "")
 }
 
 type explainPartnerCmd struct {
@@ -85,7 +88,7 @@ func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	return cmd.explain(ctx, s, "/partner/stats", cmd.Number, key)
+	return cmd.explain(ctx, s, ofPartner, cmd.Number, key)
 }
 
 // tries is how often a number is explained that does not add up: the chain may have been
@@ -93,12 +96,12 @@ func (cmd explainPartnerCmd) Run(ctx context.Context, s *cli.Streams) error {
 const tries = 2
 
 // explain shows the logs of a number and fails unless they add up to what the API shows.
-func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, key string) error {
-	base, err := apiAddress(f.URL)
+func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, number, key string) error {
+	public, err := api.New(api.Config{URL: f.URL, Key: key, Patient: true})
 	if err != nil {
 		return err
 	}
-	x := &explanation{explainFlags: f, api: &publicAPI{base, key}, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/")}
+	x := &explanation{explainFlags: f, api: public, out: s.Out, of: of, field: "/" + strings.TrimPrefix(number, "/")}
 	switch {
 	case f.RPC != "" && !f.Proof:
 		return cli.Usage.With(errors.New("--rpc says where to compare the hashes of proofs: give --proof too"))
@@ -131,23 +134,11 @@ type unit struct {
 	symbol   string
 }
 
-// explainedEvent is a log as the API shows it; the contract is schemas/openapi.
+// explainedEvent is a log as the API shows it. Of what is asked for with proofs, either
+// Proof or Unproven is there.
 type explainedEvent struct {
-	Seq            string  `json:"seq"`
-	Kind           string  `json:"kind"`
-	VaultAddress   string  `json:"vaultAddress"`
-	BlockNumber    string  `json:"blockNumber"`
-	Timestamp      string  `json:"timestamp"`
-	TxHash         string  `json:"txHash"`
-	LogIndex       uint32  `json:"logIndex"`
-	UserAddress    *string `json:"userAddress"`
-	Change         string  `json:"change"`
-	Sum            string  `json:"sum"`
-	State          string  `json:"state"`
-	RetractedBySeq *string `json:"retractedBySeq"`
-	// Of what is asked for with proofs, and one of both is there.
-	Proof    *explainedProof `json:"proof"`
-	Unproven string          `json:"unproven"`
+	client.ExplainedEvent
+	Proof *explainedProof `json:"proof"` // instead of the one that nothing can verify
 }
 
 // outcome is what the logs of a number come to.
@@ -210,22 +201,24 @@ func (o *outcome) end(total int64) error {
 
 // once reads the number, and then its logs at the same block. fault is what does not add up.
 func (x *explanation) once(ctx context.Context) (fault, err error) {
-	o := outcome{Of: x.of, Field: x.field, Sum: "0"}
-	if o.Block, o.Shown, err = x.number(ctx); err != nil {
+	o := outcome{Of: x.of.path, Field: x.field, Sum: "0"}
+	block, shown, err := x.number(ctx)
+	if err != nil {
 		return nil, err
 	}
+	o.Block, o.Shown = strconv.FormatInt(block, 10), shown
 	sum := new(big.Int)
-	prover := &prover{of: x.of, field: x.field, node: x.node, rpc: x.RPC}
+	prover := &prover{of: x.of.path, field: x.field, node: x.node, rpc: x.RPC}
 	if x.Proof {
 		o.Proven = new(int64)
 	}
 	for page := 1; ; page++ {
-		p, err := x.page(ctx, o.Block, page)
+		p, err := x.page(ctx, block, page)
 		if err != nil {
 			return nil, err
 		}
 		if o.Operation = p.Data.Operation; p.Meta.Total > explainable {
-			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
+			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of.path, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
 			var e explainedEvent
@@ -295,7 +288,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"
 	}
-	_, err = fmt.Fprintf(x.out, "\n%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s\n", x.field, x.of, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
+	_, err = fmt.Fprintf(x.out, "\n%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s\n", x.field, x.of.path, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
 	return err
 }
 

@@ -1,124 +1,58 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/client"
 )
 
-// publicAPI is the HTTP API, as anybody can ask it.
-type publicAPI struct {
-	base *url.URL
-	key  string // of a partner; empty: none
+// numberOf is the answer that shows a number: its path, and how it is asked for.
+type numberOf struct {
+	path string
+	ask  func(ctx context.Context, api *client.Client, asOfBlock *int64) (*http.Response, error)
 }
 
-const (
-	// maxAnswer bounds what is read of an answer, in bytes: a page is less, also with
-	// proofs, which the API bounds by 4 MiB before they are written in hexadecimal.
-	maxAnswer = 16 << 20
-	// answerWithin is how long one answer may take, and comebacks how often an API that asks
-	// for it is asked again.
-	answerWithin = 30 * time.Second
-	comebacks    = 20
-)
-
-// get asks for a path and decodes the answer into out. Where the API asks to come back later
-// it does, for an explanation may be more pages than a limit lets through in a minute.
-func (a *publicAPI) get(ctx context.Context, path string, query url.Values, out any) (http.Header, error) {
-	u := a.base.JoinPath(path)
-	u.RawQuery = query.Encode()
-	for try := 1; ; try++ {
-		response, body, err := a.once(ctx, u.String())
-		if err != nil {
-			return nil, err
-		}
-		later := response.StatusCode == http.StatusTooManyRequests || response.StatusCode == http.StatusServiceUnavailable
-		if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); later && err == nil && try < comebacks {
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-time.After(time.Duration(seconds) * time.Second):
-			}
-			continue
-		}
-		if response.StatusCode != http.StatusOK {
-			return nil, refused(path, response.StatusCode, body)
-		}
-		decoder := json.NewDecoder(bytes.NewReader(body))
-		decoder.UseNumber()
-		if err := decoder.Decode(out); err != nil {
-			return nil, fmt.Errorf("%s is no answer of navlog: %w", path, err)
-		}
-		return response.Header, nil
-	}
+func ofUser(address string) numberOf {
+	return numberOf{"/api/v1/users/" + address, func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
+		return api.GetUser(ctx, address, &client.GetUserParams{AsOfBlock: block})
+	}}
 }
 
-func (a *publicAPI) once(ctx context.Context, address string) (*http.Response, []byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	if a.key != "" {
-		request.Header.Set("x-api-key", a.key)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, nil, cli.Unreachable.With(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return nil, nil, cli.Unreachable.With(fmt.Errorf("read %s: %w", request.URL.Path, err))
-	}
-	return response, body, nil
+func ofVault(address string) numberOf {
+	return numberOf{"/api/v1/vaults/" + address, func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
+		return api.GetVault(ctx, address, &client.GetVaultParams{AsOfBlock: block})
+	}}
 }
 
-// refused is what an answer that is an error means to who asked.
-func refused(path string, status int, body []byte) error {
-	var answer struct {
-		Error struct {
-			Code, Message string
-			Details       json.RawMessage
-		}
-	}
-	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
-		return fmt.Errorf("%s answered %d: is that the API of navlog?", path, status)
-	}
-	err := fmt.Errorf("%s answered %d: %s %s", path, status, answer.Error.Message, answer.Error.Details)
-	switch status {
-	case http.StatusBadRequest:
-		return cli.Usage.With(err)
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return cli.Configuration.With(err)
-	case http.StatusServiceUnavailable:
-		return cli.Unreachable.With(err)
-	}
-	return err
-}
+var ofSettlement = numberOf{"/api/v1/settlement/summary", func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
+	return api.GetSettlementSummary(ctx, &client.GetSettlementSummaryParams{AsOfBlock: block})
+}}
+
+var ofPartner = numberOf{"/api/v1/partner/stats", func(ctx context.Context, api *client.Client, block *int64) (*http.Response, error) {
+	return api.GetPartnerStats(ctx, &client.GetPartnerStatsParams{AsOfBlock: block})
+}}
 
 // explanation is a number that is being explained.
 type explanation struct {
 	explainFlags
-	api       *publicAPI
-	out       io.Writer
-	of, field string
-	unit      unit
-	node      *ethclient.Client // the reader's own; nil: none
+	api   *client.Client
+	out   io.Writer
+	of    numberOf
+	field string
+	unit  unit
+	node  *ethclient.Client // the reader's own; nil: none
 }
 
 // readUnit reads how the number is to be read: shares have the decimals of the vault, a NAV
@@ -128,21 +62,12 @@ func (x *explanation) readUnit(ctx context.Context) error {
 	if counts.MatchString(x.field) || x.field == "/firstSeen" {
 		return nil
 	}
-	var answer struct {
-		Data []struct {
-			Address, Symbol string
-			Decimals        int
-			Asset           struct {
-				Symbol   string
-				Decimals int
-			}
-		}
-	}
-	if _, err := x.api.get(ctx, "/api/v1/vaults", nil, &answer); err != nil {
+	answer, err := api.Read[client.VaultListAnswer](x.api.ListVaults(ctx, nil))
+	if err != nil {
 		return err
 	}
 	var all []unit
-	for _, v := range answer.Data {
+	for _, v := range answer.Is.Data {
 		u := unit{v.Asset.Decimals, printable(v.Asset.Symbol)}
 		switch x.field {
 		case "/totalSupply":
@@ -150,7 +75,7 @@ func (x *explanation) readUnit(ctx context.Context) error {
 		case "/navPerShare":
 			u = unit{18, ""}
 		}
-		if strings.Contains(strings.ToLower(x.of+x.field), strings.ToLower(v.Address)) {
+		if strings.Contains(strings.ToLower(x.of.path+x.field), strings.ToLower(v.Address)) {
 			all = []unit{u} // it is of that vault alone
 			break
 		}
@@ -164,22 +89,17 @@ func (x *explanation) readUnit(ctx context.Context) error {
 
 // number reads the number as the answer itself shows it, nil for null, and the block that
 // it is about.
-func (x *explanation) number(ctx context.Context) (block string, shown *string, err error) {
-	query := url.Values{}
-	if x.AsOf != nil {
-		query.Set("asOfBlock", strconv.FormatUint(*x.AsOf, 10))
-	}
-	var answer struct{ Data any }
-	header, err := x.api.get(ctx, x.of, query, &answer)
+func (x *explanation) number(ctx context.Context) (block int64, shown *string, err error) {
+	answer, err := api.Read[struct{ Data any }](x.of.ask(ctx, x.api, x.AsOf))
 	if err != nil {
-		return "", nil, err
+		return 0, nil, err
 	}
-	value, err := pointed(answer.Data, x.field)
+	value, err := pointed(answer.Is.Data, x.field)
 	if err != nil {
-		return "", nil, cli.Usage.With(fmt.Errorf("%s has no number %s: %w", x.of, x.field, err))
+		return 0, nil, cli.Usage.With(fmt.Errorf("%s has no number %s: %w", x.of.path, x.field, err))
 	}
-	if block = header.Get("X-Indexed-Block"); block == "" {
-		return "", nil, fmt.Errorf("%s names no X-Indexed-Block: is a proxy removing it?", x.of)
+	if block, err = strconv.ParseInt(answer.Header.Get("X-Indexed-Block"), 10, 64); err != nil {
+		return 0, nil, fmt.Errorf("%s names no X-Indexed-Block: is a proxy removing it?", x.of.path)
 	}
 	if value != nil {
 		text := fmt.Sprint(value)
@@ -232,27 +152,26 @@ func inList(list []any, place string) (any, bool) {
 	return nil, false
 }
 
-// explanationPage is a page of an explanation.
+// explanationPage is a page of an explanation, its events as they came: they are shown as such.
 type explanationPage struct {
 	Data struct {
 		Operation string
 		Events    []json.RawMessage
 	}
-	Meta struct {
-		Total       int64
-		HasNextPage bool
-	}
+	Meta client.PaginationMeta
 }
 
-func (x *explanation) page(ctx context.Context, block string, number int) (p explanationPage, err error) {
-	query := url.Values{"of": {x.of}, "field": {x.field}, "asOfBlock": {block}, "page": {strconv.Itoa(number)}, "pageSize": {"100"}}
+func (x *explanation) page(ctx context.Context, block int64, number int) (explanationPage, error) {
+	size := 100
+	params := client.ExplainParams{Of: x.of.path, Field: x.field, AsOfBlock: &block, Page: &number, PageSize: &size}
 	if x.Proof {
-		query.Set("proof", "true")
-		query.Set("pageSize", strconv.Itoa(provenPage))
+		proof := client.ExplainParamsProofTrue
+		size, params.Proof = provenPage, &proof
 	}
 	if x.Retracted {
-		query.Set("retracted", "true")
+		retracted := client.ExplainParamsRetractedTrue
+		params.Retracted = &retracted
 	}
-	_, err = x.api.get(ctx, "/api/v1/explain", query, &p)
-	return p, err
+	answer, err := api.Read[explanationPage](x.api.Explain(ctx, &params))
+	return answer.Is, err
 }

@@ -20,8 +20,12 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
-// provenPage are the logs of a page with proofs.
-const provenPage = 20
+const (
+	// provenPage are the logs of a page with proofs.
+	provenPage = 20
+	// askNode is how long the reader's own node may take for a header.
+	askNode = 30 * time.Second
+)
 
 // explainedProof is what the API says proves a log.
 type explainedProof struct {
@@ -48,10 +52,10 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	switch {
 	case e.State == "retracted":
 		return "it was taken back", nil, nil
-	case e.Proof == nil && e.Unproven == "":
+	case e.Proof == nil && e.Unproven == nil:
 		return lie("there is none, and no reason why")
 	case e.Proof == nil:
-		return printable(e.Unproven), nil, nil
+		return printable(*e.Unproven), nil, nil
 	}
 	header, l, err := e.Proof.Verify(e.Proof.BlockHash)
 	var wrong *chainproof.WrongError
@@ -108,7 +112,7 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	switch {
 	case err != nil:
 		return fmt.Sprintf("the log is not laid out like an event: %v", err)
-	case decoded == nil || decoded.Kind().String() != e.Kind:
+	case decoded == nil || decoded.Kind().String() != string(e.Kind):
 		return fmt.Sprintf("the log is no %s", e.Kind)
 	case l.Address != common.HexToAddress(e.VaultAddress):
 		return fmt.Sprintf("the log is of %s, and said to be of %s", l.Address, e.VaultAddress)
@@ -163,7 +167,7 @@ func (p *prover) compared(ctx context.Context, e *explainedEvent) (why string, f
 		return "", nil, nil
 	}
 	if number := p.last[0]; p.hash == (common.Hash{}) || p.block != number {
-		ctx, cancel := context.WithTimeout(ctx, answerWithin)
+		ctx, cancel := context.WithTimeout(ctx, askNode)
 		defer cancel()
 		header, err := p.node.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
 		switch {

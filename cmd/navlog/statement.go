@@ -10,8 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strconv"
@@ -21,8 +19,10 @@ import (
 
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/console"
+	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -50,15 +50,11 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	base, err := apiAddress(cmd.URL)
+	public, err := api.New(api.Config{URL: cmd.URL, Key: key, Within: cmd.Timeout, MaxBytes: maxStatement})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
-	defer cancel()
-	at := base.JoinPath("/api/v1/partner/statement")
-	at.RawQuery = url.Values{"from": {cmd.From}, "to": {cmd.To}}.Encode()
-	text, err := fetch(ctx, at, http.Header{"X-Api-Key": {key}})
+	text, err := api.Text(public.GetStatement(ctx, &client.GetStatementParams{From: cmd.From, To: cmd.To}))
 	if err != nil {
 		return err
 	}
@@ -80,6 +76,9 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	return errors.Join(err, done())
 }
+
+// maxStatement bounds what is read of a statement, in bytes: a million events and more.
+const maxStatement = 2 << 30
 
 // keyFlags are common to the commands that ask for what is a partner's.
 type keyFlags struct {
@@ -111,49 +110,6 @@ func (cmd statementGetCmd) output(screen io.Writer) (out io.Writer, done func() 
 		return nil, nil, fmt.Errorf("keep the statement: %w", err)
 	}
 	return f, f.Close, nil
-}
-
-// apiAddress reads --url.
-func apiAddress(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", text))
-	}
-	return u, nil
-}
-
-// maxStatement bounds what is read of a statement, in bytes: a million events and more.
-const maxStatement = 2 << 30
-
-// fetch asks the API for something, and gives the body of a success.
-func fetch(ctx context.Context, at *url.URL, header http.Header) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-	request.Header = header
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, cli.Unreachable.With(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatement))
-	if err != nil {
-		return nil, cli.Unreachable.With(fmt.Errorf("read what %s answers: %w", at.Host, err))
-	}
-	if response.StatusCode == http.StatusOK {
-		return body, nil
-	}
-	var refusal struct {
-		Error struct {
-			Message string          `json:"message"`
-			Details json.RawMessage `json:"details"`
-		} `json:"error"`
-	}
-	if json.Unmarshal(body, &refusal) != nil || refusal.Error.Message == "" {
-		return nil, fmt.Errorf("%s answered %d: is that the API of navlog?", at.Redacted(), response.StatusCode)
-	}
-	return nil, fmt.Errorf("%s answered %d: %s %s", at.Host, response.StatusCode, refusal.Error.Message, refusal.Error.Details)
 }
 
 // writeCSV writes the events of a statement, a line each. What both kinds have stands in
@@ -261,23 +217,15 @@ func (cmd statementVerifyCmd) knows(ctx context.Context, key ed25519.PublicKey) 
 		}
 		keys = [][]byte{want}
 	case cmd.URL != "":
-		base, err := apiAddress(cmd.URL)
+		public, err := api.New(api.Config{URL: cmd.URL})
 		if err != nil {
 			return false, err
 		}
-		body, err := fetch(ctx, base.JoinPath("/.well-known/navlog-statements"), http.Header{})
+		answer, err := api.Read[struct{ Data struct{ PublicKeys [][]byte } }](public.GetStatementKeys(ctx))
 		if err != nil {
 			return false, err
 		}
-		var answer struct {
-			Data struct {
-				Keys [][]byte `json:"publicKeys"`
-			} `json:"data"`
-		}
-		if err := json.Unmarshal(body, &answer); err != nil {
-			return false, fmt.Errorf("read the keys of %s: %w", cmd.URL, err)
-		}
-		keys = answer.Data.Keys
+		keys = answer.Is.Data.PublicKeys
 	default:
 		return false, nil
 	}

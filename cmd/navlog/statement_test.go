@@ -84,7 +84,7 @@ func TestStatementGet(t *testing.T) {
 	answer = bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1)
 	fails("changed on the way", "its signature does not hold", cli.Failed)
 	answer, status = []byte(`{"ok":false,"error":{"code":"INVALID_PARAMETER","message":"A query parameter is not valid.","details":[{"field":"to"}]}}`), 400
-	fails("refused", `answered 400: A query parameter is not valid. [{"field":"to"}]`, cli.Failed)
+	fails("refused", `answered 400: A query parameter is not valid. [{"field":"to"}]`, cli.Usage)
 	answer = []byte("<html>")
 	fails("another server", "is that the API of navlog?", cli.Failed)
 	fails("a key file that is not there", "none.txt", cli.Usage, "--key-file", "none.txt")

@@ -141,7 +141,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 	if cmd.JSON {
 		_, err = fmt.Fprintf(out, "%s\n", document)
 	} else {
-		err = st.print(out)
+		err = printPublicStatus(out, st)
 	}
 	if st.FrozenReason != nil {
 		err = errors.Join(err, errFrozen(*st.FrozenReason))
@@ -231,7 +231,7 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	}
 }
 
-func lag(blocks, seconds *uint64) string {
+func lag[N int | uint64](blocks, seconds *N) string {
 	if blocks == nil || seconds == nil {
 		return ""
 	}

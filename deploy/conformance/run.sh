@@ -4,6 +4,7 @@
 # through every operation) and Schemathesis (examples, edge values, random and
 # wrong values of every parameter, and sequences of calls). Any finding fails.
 # Both wait for the end of an answer, which a stream has not: curl listens to it.
+# Then the clients that are generated from the document are tried (clients/smoke.sh).
 #
 # EXAMPLES is the number of random requests for each operation, 10 by default.
 set -euo pipefail
@@ -65,6 +66,9 @@ curl -sN --max-time 5 -D "$work/stream.headers" -o "$work/stream.txt" "$api/api/
 grep -qi '^content-type: text/event-stream' "$work/stream.headers" || { echo "the stream is of another kind:"; cat "$work/stream.headers"; exit 1; }
 grep -A1 '^event: unit$' "$work/stream.txt" | grep -q '^data: {"seq":"[0-9]*",' || { echo "the stream told no unit:"; head -20 "$work/stream.txt"; exit 1; }
 echo "$(grep -c '^event: unit$' "$work/stream.txt") units"
+
+echo "== the clients"
+clients/smoke.sh "$api" "$key" "$work/clients" "$tools"
 
 echo "== Schemathesis"
 here=$PWD

@@ -106,12 +106,16 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 // Version is a command.
 type Version struct{}
 
-// Run prints the version that the Go toolchain recorded in the binary.
+// Run prints it.
 func (Version) Run(s *Streams, app *kong.Kong) error {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-	}
-	_, err := fmt.Fprintln(s.Out, app.Model.Name, version)
+	_, err := fmt.Fprintln(s.Out, app.Model.Name, BuildVersion())
 	return err
+}
+
+// BuildVersion is the version that the Go toolchain recorded in the binary.
+func BuildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "unknown"
 }

@@ -1,0 +1,173 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/cmd/internal/api"
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/client"
+)
+
+func serve(t *testing.T, handler http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func dial(t *testing.T, c api.Config) *client.Client {
+	t.Helper()
+	public, err := api.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return public
+}
+
+const vaults = `{"ok":true,"data":[{"address":"0xA1","totalAssets":"115792089237316195423570985008687907853269984665640564039457584007913129639935","totalSupply":null}]}`
+
+// A request says who asks and with which key, below whatever path the API stands, and every
+// digit of an amount arrives.
+func TestRead(t *testing.T) {
+	address := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() != "/behind/api/v1/vaults?asOfBlock=9" || r.Header.Get("x-api-key") != "nk_test_key" || !strings.HasPrefix(r.UserAgent(), "navlog/") {
+			t.Errorf("asked for %s with %v", r.URL, r.Header)
+		}
+		w.Header().Set("X-Indexed-Block", "9")
+		fmt.Fprint(w, vaults)
+	})
+	public, block := dial(t, api.Config{URL: address + "/behind", Key: "nk_test_key"}), int64(9)
+	answer, err := api.Read[client.VaultListAnswer](public.ListVaults(t.Context(), &client.ListVaultsParams{AsOfBlock: &block}))
+	if err != nil || answer.Header.Get("X-Indexed-Block") != "9" || string(answer.Body) != vaults || len(answer.Is.Data) != 1 {
+		t.Fatalf("%+v, %v", answer, err)
+	}
+	if v := answer.Is.Data[0]; len(*v.TotalAssets) != 78 || v.TotalSupply != nil {
+		t.Errorf("the vault is %+v", v)
+	}
+}
+
+// Numbers that no type waits for are not floats.
+func TestReadKeepsNumbers(t *testing.T) {
+	public := dial(t, api.Config{URL: serve(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"data":9007199254740993}`) })})
+	answer, err := api.Read[struct{ Data any }](public.GetStatus(t.Context()))
+	if err != nil || answer.Is.Data != json.Number("9007199254740993") {
+		t.Errorf("%+v, %v", answer, err)
+	}
+}
+
+// What goes wrong is said in one sentence, and ends with the code that it means.
+func TestRefusals(t *testing.T) {
+	var status int
+	var body string
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if status == http.StatusMovedPermanently {
+			w.Header().Set("Location", "https://navlog.example/status")
+		}
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	})
+	public := dial(t, api.Config{URL: address, MaxBytes: 100})
+	const refusal = `{"ok":false,"error":{"code":"X","message":"It is so.","requestId":"1"%s}}`
+	for _, c := range []struct {
+		status int
+		body   string
+		code   cli.Code
+		says   string
+	}{
+		{400, fmt.Sprintf(refusal, `,"details":[{"field":"to"}]`), cli.Usage, address + `/status answered 400: It is so. [{"field":"to"}]`},
+		{401, fmt.Sprintf(refusal, ""), cli.Configuration, address + "/status answered 401: It is so."},
+		{403, fmt.Sprintf(refusal, ""), cli.Configuration, "answered 403: It is so."},
+		{404, fmt.Sprintf(refusal, ""), cli.Failed, "answered 404: It is so."},
+		{503, fmt.Sprintf(refusal, ""), cli.Unreachable, "answered 503: It is so."},
+		{502, "<html>", cli.Failed, "answered 502: is that the API of navlog?"},
+		{200, "<html>", cli.Failed, "gave no answer of navlog"},
+		{200, strings.Repeat(" ", 101), cli.Failed, "gave more than 100 bytes"},
+		{301, "", cli.Usage, "is moved to https://navlog.example/status: give --url as it is there"},
+	} {
+		status, body = c.status, c.body
+		_, err := api.Read[client.StatusAnswer](public.GetStatus(t.Context()))
+		if cli.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) || strings.HasSuffix(fmt.Sprint(err), " ") {
+			t.Errorf("%d %q ends with %d: %v", c.status, c.body, cli.CodeOf(err), err)
+		}
+	}
+	for _, address := range []string{"navlog.example", "ftp://navlog.example", "http://", "http://%"} {
+		if _, err := api.New(api.Config{URL: address}); cli.CodeOf(err) != cli.Usage {
+			t.Errorf("--url %s: %v", address, err)
+		}
+	}
+}
+
+// A key goes to the address that was given, and nowhere else.
+func TestAKeyIsNotTakenElsewhere(t *testing.T) {
+	elsewhere := serve(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("elsewhere is asked with %v", r.Header) })
+	public := dial(t, api.Config{Key: "nk_test_key", URL: serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
+	})})
+	if _, err := api.Text(public.GetPartnerStats(t.Context(), nil)); cli.CodeOf(err) != cli.Usage {
+		t.Error(err)
+	}
+}
+
+// An answer must have come whole in its time, also where its head was there at once.
+func TestWithin(t *testing.T) {
+	over := make(chan struct{})
+	public := dial(t, api.Config{Within: 50 * time.Millisecond, URL: serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"ok":`)
+		w.(http.Flusher).Flush()
+		<-over
+	})})
+	_, err := api.Text(public.GetStatus(t.Context()))
+	close(over)
+	if cli.CodeOf(err) != cli.Unreachable || !strings.Contains(err.Error(), "read what http://") {
+		t.Error(err)
+	}
+	away := dial(t, api.Config{URL: "http://127.0.0.1:1"})
+	if _, err := api.Text(away.GetStatus(t.Context())); cli.CodeOf(err) != cli.Unreachable {
+		t.Errorf("of an API that is away: %v", err)
+	}
+}
+
+// Who is patient comes back when asked to, for as often as it makes sense, and with questions only.
+func TestPatience(t *testing.T) {
+	var asked atomic.Int32
+	busy, after := int32(2), "0"
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) <= busy {
+			w.Header().Set("Retry-After", after)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		fmt.Fprint(w, vaults)
+	})
+	patient := dial(t, api.Config{URL: address, Patient: true})
+	list := func(c *client.Client) error {
+		asked.Store(0)
+		_, err := api.Text(c.ListVaults(t.Context(), nil))
+		return err
+	}
+	if err := list(patient); err != nil || asked.Load() != 3 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+	if err := list(dial(t, api.Config{URL: address})); err == nil || asked.Load() != 1 {
+		t.Errorf("who is not patient asked %d times: %v", asked.Load(), err)
+	}
+	asked.Store(0)
+	if _, err := api.Text(patient.SetWebhook(t.Context(), client.WebhookRegistration{URL: "https://partner.example"})); err == nil || asked.Load() != 1 {
+		t.Errorf("what changes something is sent %d times: %v", asked.Load(), err)
+	}
+	busy = 1000
+	if err := list(patient); err == nil || asked.Load() != 20 {
+		t.Errorf("of an API that is always busy it asked %d times: %v", asked.Load(), err)
+	}
+	for _, after = range []string{"86400", "-1", "soon", ""} {
+		if err := list(patient); err == nil || asked.Load() != 1 {
+			t.Errorf("to come back after %q it asked %d times: %v", after, asked.Load(), err)
+		}
+	}
+}
