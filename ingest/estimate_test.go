@@ -19,7 +19,7 @@ func (h *history) estimate(change func(*Config)) (*Estimate, error) {
 	if err := c.Validate(); err != nil {
 		h.t.Fatal(err)
 	}
-	return New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10)
+	return New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10, nil)
 }
 
 func callsOf(calls []registry.MethodCalls, method string) int {

@@ -40,7 +40,7 @@ func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *Resumption, e
 	}()
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
-	return i.Resume(ctx, accept)
+	return i.Resume(ctx, accept, nil)
 }
 
 // inSmallPieces makes many units and transactions of what a resumption takes back.

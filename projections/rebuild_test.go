@@ -119,12 +119,20 @@ func TestRebuild(t *testing.T) {
 	w.append(t, s.Records[from:])
 	reaches(t, p, s.Seq())
 	var ends atomic.Int64
-	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: func(p Progress) {
-		if p.AtEnd && p.Seq == s.Seq() && p.Generation == 2 {
+	var compared atomic.Int64
+	o.Progress = func(what string, done, of uint64) {
+		switch {
+		case what == "generation 2: replay of the log" && done == s.Seq() && of == done:
 			ends.Add(1)
+		case strings.HasSuffix(what, ": rows") && done > 0 && of >= done:
+			compared.Add(1)
 		}
-	}})
+	}
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
 	must(t, err)
+	if compared.Load() == 0 {
+		t.Error("nothing was told of the rows that ClickHouse reads")
+	}
 	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
 		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
 	}
@@ -191,12 +199,12 @@ func TestRebuildDiffers(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
 	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".navs WHERE sign = 1")
-	wrong := func(p Progress) {
-		if p.AtEnd {
+	o.Progress = func(what string, done, of uint64) {
+		if what == replayOf(2) && done == of {
 			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".navs UPDATE total_assets = 7 WHERE sign = 1 SETTINGS mutations_sync = 2"))
 		}
 	}
-	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: wrong})
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
 	if !errors.Is(err, ErrDiffers) || out == nil || out.Live || out.Parity == nil {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -98,7 +99,8 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 	if err != nil {
 		return err
 	}
-	x := &explanation{explainFlags: f, api: &publicAPI{base, key}, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/")}
+	x := &explanation{explainFlags: f, api: &publicAPI{base, key}, out: s.Out, of: "/api/v1" + of, field: "/" + strings.TrimPrefix(number, "/"),
+		tell: func(string, uint64, uint64) {}}
 	switch {
 	case f.RPC != "" && !f.Proof:
 		return cli.Usage.With(errors.New("--rpc says where to compare the hashes of proofs: give --proof too"))
@@ -107,6 +109,11 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of, number, k
 			return cli.Unreachable.With(fmt.Errorf("reach the node of --rpc: %w", contracts.Discreet(err, f.RPC)))
 		}
 		defer x.node.Close()
+	}
+	if !console.IsTerminal(s.Out) { // where the logs move, a line below them would be in the way
+		steps := progress(f.Flags, s)
+		defer steps.End()
+		x.tell = steps.Tell
 	}
 	if err := x.readUnit(ctx); err != nil {
 		return err
@@ -228,6 +235,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
+			x.tell("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))
 			var e explainedEvent
 			if err := json.Unmarshal(raw, &e); err != nil {
 				return nil, fmt.Errorf("read an event of the explanation: %w", err)

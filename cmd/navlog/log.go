@@ -21,6 +21,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -150,6 +151,14 @@ func (f logFlags) write(s *cli.Streams, e chainlog.Entry) error {
 	return l.print(s.Out)
 }
 
+// looking shows that a record is looked for: nobody knows its offset, so the log is read
+// from its first record on.
+func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
+	steps := progress(f.Flags, s)
+	steps.Tell(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
+	return steps
+}
+
 type logTailCmd struct {
 	logFlags
 	N      uint64 `short:"n" default:"20" help:"How many of the newest records, 0 to 1000000."`
@@ -169,8 +178,13 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
+	steps := cmd.looking(s, from.Seq+1)
+	defer steps.End()
 	if !cmd.Follow {
-		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error { return cmd.write(s, e) }, c.Kafka.Options()...)
+		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error {
+			steps.End()
+			return cmd.write(s, e)
+		}, c.Kafka.Options()...)
 	}
 	reader, err := chainlog.NewReader(c.Chain.ID, from, c.Kafka.Options()...)
 	if err != nil {
@@ -185,6 +199,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
+		steps.End()
 		for _, e := range entries {
 			if err := cmd.write(s, e); err != nil {
 				return err
@@ -243,7 +258,10 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.Seq < 1 || cmd.Seq > cursor.Seq {
 		return cli.Usage.With(fmt.Errorf("there is no record %d: the log of chain %d goes from 1 to %d", cmd.Seq, c.Chain.ID, cursor.Seq))
 	}
+	steps := cmd.looking(s, cmd.Seq)
+	defer steps.End()
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
+		steps.End()
 		l, err := lineOf(e)
 		if err != nil {
 			return err
@@ -296,7 +314,12 @@ func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	st := logStats{ChainID: c.Chain.ID, LogID: hex.EncodeToString(cursor.LogId), FinalBlock: cursor.FinalBlock, Frozen: cursor.Frozen,
 		Types: map[string]uint64{}, Events: map[string]int64{}}
-	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, st.add, c.Kafka.Options()...)
+	steps := progress(cmd.Flags, s)
+	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have come since
+		return st.add(e)
+	}, c.Kafka.Options()...)
+	steps.End()
 	var hole *chainlog.HoleError
 	if errors.As(err, &hole) {
 		err = cli.Different.With(err)

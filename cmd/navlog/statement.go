@@ -22,7 +22,6 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -58,7 +57,10 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	defer cancel()
 	at := base.JoinPath("/api/v1/partner/statement")
 	at.RawQuery = url.Values{"from": {cmd.From}, "to": {cmd.To}}.Encode()
+	steps := progress(cli.Flags{}, s)
+	steps.Tell("waiting for the statement", 0, 0)
 	text, err := fetch(ctx, at, http.Header{"X-Api-Key": {key}})
+	steps.End()
 	if err != nil {
 		return err
 	}
@@ -226,11 +228,9 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	defer node.Close()
 	same := &comparison{want: d.Body}
-	screen := console.New(s.Err)
-	err = statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) {
-		screen.Track(float64(done)/float64(of), fmt.Sprintf("block %d of %d", done, of))
-	})
-	screen.Tracked()
+	steps := progress(cli.Flags{}, s)
+	err = statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+	steps.End()
 	var contradiction *statement.Contradiction
 	switch {
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):

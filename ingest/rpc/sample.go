@@ -26,12 +26,14 @@ type Samples struct {
 }
 
 // Sample takes one range out of the middle of each of so many stretches of the
-// blocks from to to, at least one and as many as there are blocks.
-func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, stretches int) (*Samples, error) {
+// blocks from to to, at least one and as many as there are blocks. progress is called
+// before each with how many are taken.
+func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, stretches int, progress func(done, of uint64)) (*Samples, error) {
 	s := &Samples{}
 	blocks := to - from + 1
 	count := uint64(max(1, min(uint64(stretches), blocks)))
 	for i := range count {
+		progress(i, count)
 		at := Stratum{From: from + blocks*i/count, To: from + blocks*(i+1)/count - 1}
 		middle := at.From + (at.To-at.From)/2
 		for taken := false; !taken || !n.limits.settled(r.most) && at.Blocks < at.To-middle+1; {

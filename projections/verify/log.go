@@ -168,7 +168,7 @@ func passedVaults(ctx context.Context, conn driver.Conn, seq uint64) (vaults []c
 // thousand that differs one by one.
 func (v *verifier) said(ctx context.Context, table string) error {
 	check := Check{Name: table + ": all that the log says"}
-	found, err := v.printsOf(ctx, table)
+	found, err := v.printsOf(v.options.Progress.Asked(ctx, check.Name), table)
 	if err != nil {
 		return err
 	}
@@ -247,6 +247,7 @@ const rowsSpan = 16 << 20
 // unique checks that a table has one row for a seq at most, and the spine one for each.
 func (v *verifier) unique(ctx context.Context, table string) error {
 	check := Check{Name: table + ": rows unique"}
+	ctx = v.options.Progress.Asked(ctx, check.Name)
 	var rows, seqs uint64
 	for after := uint64(0); after < v.report.Seq; after += v.span {
 		to := min(after+v.span, v.report.Seq)

@@ -46,12 +46,20 @@ func (c *chainCheck) spans() (all []span) {
 func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: covered blocks by ranges"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
-	for _, s := range c.spans() {
+	spans := c.spans()
+	var passed, blocks uint64
+	for _, s := range spans {
+		blocks += s.to - s.from + 1
+	}
+	for _, s := range spans {
 		for from := s.from; from <= s.to; from += c.most {
+			piece := span{from, min(s.to, from+c.most-1), s.vaults}
+			c.progress.tell(check.Name, passed, blocks)
+			passed += piece.to - piece.from + 1
 			if sample > 1 && rand.Uint64N(sample) != 0 {
 				continue
 			}
-			err := c.comparePieces(ctx, span{from, min(s.to, from+c.most-1), s.vaults}, &check)
+			err := c.comparePieces(ctx, piece, &check)
 			if err != nil || check.Difference != "" {
 				return err
 			}

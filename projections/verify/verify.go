@@ -36,6 +36,8 @@ type Options struct {
 	// BatchBlocks is the largest range of blocks that the node is asked for at once;
 	// 0 for 2000. The node may refuse it, and is asked for less.
 	BatchBlocks uint64
+	// Progress hears what is compared, often; nil for nobody.
+	Progress Progress
 
 	patience time.Duration // for one answer of the node; 0 for nodeTimeout
 }
@@ -62,7 +64,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	}
 	defer conn.Close()
 	whole := Check{Name: "tables: no row lost or doubled"}
-	err = Condemn(ctx, pool, live.ID, Audit(ctx, conn))
+	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {
 		whole.Difference = err.Error()
 	} else if err != nil {
@@ -224,7 +226,7 @@ func (v *verifier) tables(ctx context.Context) (err error) {
 		}
 	}
 	for _, table := range derived {
-		check, err := defined(ctx, v.conn, table)
+		check, err := defined(ctx, v.conn, table, v.options.Progress)
 		if err != nil {
 			return err
 		}
@@ -255,6 +257,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 	}
 	check := &v.report.Checks[0]
 	err := v.log(ctx, v.at, to, func(e chainlog.Entry) error {
+		v.options.Progress.tell(check.Name, e.GetSeq(), to)
 		if err := v.fold.Apply(e.Record); err != nil {
 			return brokenLog{err}
 		}

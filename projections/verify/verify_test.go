@@ -341,7 +341,7 @@ func TestPassedOver(t *testing.T) {
 	fresh.build(t, s.Records)
 	fresh.derive(t)
 	fresh.equal(t, s.Records)
-	p, err := Compare(t.Context(), Side{1, g.conn}, Side{2, fresh.conn})
+	p, err := Compare(t.Context(), Side{1, g.conn}, Side{2, fresh.conn}, nil)
 	must(t, err)
 	if p.Err() != nil {
 		t.Errorf("a generation without a vault and one with it:\n%s", p)
@@ -397,7 +397,7 @@ func TestPieces(t *testing.T) {
 	r := g.equal(t, s.Records)
 	pieces := func(table string) Check {
 		t.Helper()
-		c, err := inPieces(t.Context(), g.conn, table, 5)
+		c, err := inPieces(t.Context(), g.conn, table, 5, nil)
 		must(t, err)
 		return c
 	}
