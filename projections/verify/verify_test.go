@@ -154,10 +154,16 @@ func TestNotDerivedYet(t *testing.T) {
 	must(t, err)
 	wantError(t, r.Err(), "users: a live generation must have this table", "withdrawals: ", "`navlog projection rebuild`")
 	w.derive(t)
-	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{})
+	told := map[string][2]uint64{}
+	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{Progress: func(what string, done, of uint64) { told[what] = [2]uint64{done, of} }})
 	must(t, err)
 	if r.Err() != nil || r.Checks[0].Compared != s.Seq() {
 		t.Errorf("a live generation:\n%s", r)
+	}
+	for _, c := range r.Checks {
+		if last, is := told[c.Name]; !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
+			t.Errorf("of %q was told %v, %t, and %d things were compared", c.Name, last, is, c.Compared)
+		}
 	}
 	w.change(t, "ALTER TABLE navs DELETE WHERE 1")
 	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{})
