@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -60,7 +61,7 @@ func (w *world) servedBy(t *testing.T) int32 {
 
 func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
 	t.Helper()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if at, err := position(t.Context(), w.conn, w.ch.Database(id)); err != nil || at != seq {
 			return fmt.Errorf("generation %d is at seq %d, %v; want %d", id, at, err, seq)
 		}
@@ -71,7 +72,7 @@ func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
 // follows waits until p reports that generation id is the live one, at seq.
 func follows(t *testing.T, p *Projections, id int32, seq uint64) {
 	t.Helper()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.Generation != id || s.Seq != seq || s.State != Following {
 			return fmt.Errorf("status is %+v, want generation %d at seq %d, following", s, id, seq)
 		}
@@ -177,7 +178,7 @@ func TestRebuild(t *testing.T) {
 	wantStates(t, o, "1 live, 2 dropped")
 	w.more(t, s)
 	follows(t, p, 1, s.Seq())
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if others := p.Status().Others; len(others) != 0 {
 			return fmt.Errorf("still written: %+v", others)
 		}
@@ -306,7 +307,7 @@ func TestPatient(t *testing.T) {
 	p, _ := w.projector(t)
 	p.WaitForRebuild()
 	start(t, p)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.State != Bad {
 			return fmt.Errorf("status is %+v", s)
 		}
@@ -360,7 +361,7 @@ func TestLiveBreaks(t *testing.T) {
 	// Its lease is lost, and it is proven again when it is opened again.
 	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
 	must(t, err)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.State != Bad || w.servedBy(t) != 0 {
 			return fmt.Errorf("status is %+v", s)
 		}
@@ -384,7 +385,7 @@ func TestBrokenBeside(t *testing.T) {
 	w.registered(t, 2, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	wantError(t, err, "generation 2")
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if got := states(t, o); got != "1 live, 2 bad" {
 			return fmt.Errorf("the generations are %s", got)
 		}
