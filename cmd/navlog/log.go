@@ -40,8 +40,6 @@ type logFlags struct {
 	JSON bool `name:"json" help:"Write one JSON object a record."`
 }
 
-func (f logFlags) load() (config.Config, error) { return f.Load(config.NeedChainID, config.NeedKafka) }
-
 // logLine is a record for people and for scripts. What an event says is in decimal
 // strings, in the asset's or the shares' own unit, for it may not fit in a number.
 type logLine struct {
@@ -170,14 +168,11 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.N > 1_000_000 {
 		return cli.Usage.With(fmt.Errorf("-n is %d and must be 0 to 1000000", cmd.N))
 	}
-	c, err := cmd.load()
+	c, cursor, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := before(ctx, c, cmd.N)
-	if err != nil {
-		return err
-	}
+	from := chainlog.Position{Seq: cursor.Seq - min(cmd.N, cursor.Seq)} // the cursor names the newest
 	steps := cmd.looking(s, from.Seq+1)
 	defer steps.End()
 	if !cmd.Follow {
@@ -212,29 +207,24 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 // of Kafka tries for ever.
 const kafkaPatience = 15 * time.Second
 
-// before is where the last n records begin: the cursor names the newest.
-func before(ctx context.Context, c config.Config, n uint64) (chainlog.Position, error) {
-	cursor, err := readCursor(ctx, c)
+// open reads the configuration and the newest cursor. A log without any is an error.
+func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, error) {
+	c, err := f.Load(config.NeedChainID, config.NeedKafka)
 	if err != nil {
-		return chainlog.Position{}, err
+		return c, nil, err
 	}
-	return chainlog.Position{Seq: cursor.Seq - min(n, cursor.Seq)}, nil
-}
-
-// readCursor gives the newest cursor, and refuses a log without any.
-func readCursor(ctx context.Context, c config.Config) (*event.Cursor, error) {
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
-		return nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
+		return c, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
 	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
-		return nil, err
+		return c, nil, err
 	case cursor == nil:
-		return nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
+		return c, nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
 	}
-	return cursor, nil
+	return c, cursor, nil
 }
 
 type logShowCmd struct {
@@ -247,11 +237,7 @@ var errShown = errors.New("the record was shown")
 
 // Run shows all of one record.
 func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.load()
-	if err != nil {
-		return err
-	}
-	cursor, err := readCursor(ctx, c)
+	c, cursor, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -304,11 +290,7 @@ type logStats struct {
 // Run reads all of the log: the reader refuses a hole and a record that is there
 // twice.
 func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.load()
-	if err != nil {
-		return err
-	}
-	cursor, err := readCursor(ctx, c)
+	c, cursor, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
