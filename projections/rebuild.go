@@ -49,7 +49,7 @@ type Rebuilt struct {
 var ErrDiffers = errors.New("the new generation differs")
 
 // Rebuild makes a new generation, or goes on with one that an earlier rebuild
-// left, waits while a `navlog project` replays the log into it, compares it
+// left, waits while a `navlog project` builds it from the log, compares it
 // with the live one and makes it the live one when they are equal. It can be
 // interrupted at any time: the live generation is not touched before the
 // switch, and the next Rebuild goes on. It gives what it did also with an
@@ -66,9 +66,9 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if continued {
 		options.Notice(fmt.Sprintf("going on with generation %d, which an earlier rebuild began", id))
 	} else {
-		options.Notice(fmt.Sprintf("generation %d is made, a `navlog project` replays the log into it", id))
+		options.Notice(fmt.Sprintf("generation %d is made, a `navlog project` builds it from the log", id))
 	}
-	g, live, err := o.replayed(ctx, id, options)
+	g, live, err := o.built(ctx, id, options)
 	if err != nil {
 		return out, err
 	}
@@ -281,10 +281,10 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 // written all the time has no end that could be waited for.
 const near = 10_000
 
-// replayed waits until a projector has brought the generation to the end of
+// built waits until a projector has brought the generation to the end of
 // the log, or to where the live one was when it came near. It gives the live
 // generation too when it can be compared with it.
-func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
+func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, told := time.Now(), false
 	var target *uint64
 	for {
@@ -319,7 +319,7 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 				}
 				atEnd = target != nil && *g.Seq >= *target && s.Derived
 			}
-			o.tell(replayOf(id), *g.Seq, replayTo(*g.Seq, s.Lag, atEnd))
+			o.tell(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
 			if atEnd {
 				return g, live, nil
 			}
@@ -330,12 +330,12 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 	}
 }
 
-// replayOf is what a replay is called in progress.
-func replayOf(id int32) string { return fmt.Sprintf("generation %d: replay of the log", id) }
+// building is what the making of a generation is called in progress.
+func building(id int32) string { return fmt.Sprintf("generation %d: building, records", id) }
 
-// replayTo is the seq that a replay goes to, as far as it is known: the offsets that are
-// left are close to the records that are left. 0: not known.
-func replayTo(seq uint64, left int64, atEnd bool) uint64 {
+// endOf is the newest seq of the log, as far as it is known: the offsets that are left are
+// close to the records that are left. 0: not known.
+func endOf(seq uint64, left int64, atEnd bool) uint64 {
 	switch {
 	case atEnd:
 		return seq

@@ -123,7 +123,7 @@ func TestRebuild(t *testing.T) {
 	var compared atomic.Int64
 	o.Progress = func(what string, done, of uint64) {
 		switch {
-		case what == "generation 2: replay of the log" && done == s.Seq() && of == done:
+		case what == building(2) && done == s.Seq() && of == done:
 			ends.Add(1)
 		case strings.HasSuffix(what, ": rows") && done > 0 && of >= done:
 			compared.Add(1)
@@ -201,7 +201,7 @@ func TestRebuildDiffers(t *testing.T) {
 	w, s, p, o := running(t)
 	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".navs WHERE sign = 1")
 	o.Progress = func(what string, done, of uint64) {
-		if what == replayOf(2) && done == of {
+		if what == building(2) && done == of {
 			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".navs UPDATE total_assets = 7 WHERE sign = 1 SETTINGS mutations_sync = 2"))
 		}
 	}

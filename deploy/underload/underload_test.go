@@ -276,7 +276,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 	// A generation whose numbers are others.
 	spoilt := false
 	o.Progress = func(what string, done, of uint64) {
-		if what == "generation 3: replay of the log" && done == of && !spoilt {
+		if what == "generation 3: building, records" && done == of && !spoilt {
 			spoilt = true
 			s.spoil(t, 3)
 		}

@@ -150,7 +150,7 @@ type verifier struct {
 	options Options
 	sample  sample
 	live    bool   // the generation must have its derived tables
-	span    uint64 // of seqs whose rows are told apart at once
+	atOnce  uint64 // seqs whose rows are told apart at once
 
 	fold   *oracle.Fold
 	at     chainlog.Position // of the fold's last record
@@ -159,7 +159,7 @@ type verifier struct {
 }
 
 func newVerifier(conn driver.Conn, log readLog, options Options) *verifier {
-	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), span: rowsSpan, fold: oracle.New()}
+	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), atOnce: rowsAtOnce, fold: oracle.New()}
 	if options.Node == "" { // the chain's totals need every log
 		v.fold = oracle.Sampled(v.sample.keeps)
 	}

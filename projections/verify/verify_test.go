@@ -438,7 +438,7 @@ func TestProofsOfRows(t *testing.T) {
 		if err := g.conn.QueryRow(little, "SELECT uniqExact(seq) FROM records").Scan(new(uint64)); err == nil {
 			t.Fatal("a set of all seqs fits into the memory, the test proves nothing")
 		}
-		v := verifier{conn: g.conn, report: &Report{Seq: last}, span: 100_000}
+		v := verifier{conn: g.conn, report: &Report{Seq: last}, atOnce: 100_000}
 		must(t, v.unique(little, "records"))
 		if err := v.report.Err(); (err != nil) != (c.name != "sound") {
 			t.Errorf("%s: the proof of rows says %v", c.name, err)

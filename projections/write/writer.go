@@ -188,7 +188,7 @@ func (w *Writer) empty() *encoded {
 	return out
 }
 
-// keep takes room back, unless it is much more than the rows needed: then a replay
+// keep takes room back, unless it is much more than the rows needed: then building
 // is over, and its memory is given back.
 func (w *Writer) keep(e *encoded) {
 	spine := e.rows[readmodel.Spine]
