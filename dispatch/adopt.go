@@ -21,10 +21,11 @@ import (
 // they had been read by then, and what is the partner's becomes deliveries without
 // endpoint, which can be pulled and replayed.
 //
-// Nothing lies between: the positions are read behind whoever moves them, after the
-// partner is there. What was passed before that is read again here, and what is
-// accepted later is accepted with the partner known. What both find is known by its
-// id. A crash begins again.
+// No referral falls between the two. The partner exists first, and then the positions are
+// read, after any transaction that moves them. What lies before a position is read again
+// here; what lies behind it is accepted by somebody who knows the partner already. A
+// referral that both find has one id, and so makes one delivery. After a crash all of it
+// is done again.
 
 // adopt looks for the earlier events of partners that are new.
 func (d *Dispatch) adopt(ctx context.Context) {

@@ -244,13 +244,15 @@ type parcel struct {
 	log       []byte        // that its referrals are of; nil without any
 }
 
-// parcels are what was read, by partition. A position must never move over records that
-// nobody accepted. A client that was told to go back (seek), and goes on all the same, would
-// make it: so one that leaves records out after it has given some is given up, and another
-// begins at the position. What may be left out are the records of a transaction that was
-// aborted, whose marker then comes next. Seen with the embedded broker, which keeps the
-// offsets of a fetch that was given up, and not its epoch: asked for what was asked before,
-// it gives what comes after.
+// parcels sorts what was read by partition, and gives an error for a partition in which
+// records are missing: a position that moved over records that nobody accepted would lose
+// them. A client does leave records out where it was told to go back (seek) and goes on
+// instead. That was seen with the embedded broker, which remembers how far it answered a
+// fetch, though that fetch was cancelled. After such an error the client is thrown away,
+// and a new one starts at the position.
+//
+// One gap is no fault: the records of an aborted transaction are not given, and its marker
+// comes next.
 func (r *reader) parcels(fetches kgo.Fetches) ([]parcel, error) {
 	var parcels []parcel
 	var faults []error

@@ -15,9 +15,9 @@ import (
 // block, time and, mostly, log index, by which an event's id is made. It is one event
 // all the same, and its partner is told of it once (docs/adr/0007):
 //
-//   - of a transaction that is mined again the referrals of one partner and type follow
-//     each other as before, so the first is the first again. The delivery keeps its id
-//     and sequence, and gets the body of the newest mining under that id;
+//   - a transaction that is mined again makes the same logs in the same order. So its first
+//     referral of a partner and type is the first again, the second the second: that is how
+//     the delivery is found. It keeps its id and sequence, and gets the newest body;
 //   - what was not acknowledged yet is sent with that body. What was is not sent again:
 //     the delivery says when it was corrected, and the pull stream and a replay give what
 //     is true;

@@ -34,9 +34,9 @@ type Status struct {
 	MeasuredAt           time.Time `json:"measuredAt"`
 }
 
-// Ready is nil while the referral topics are read, results can be written, and
-// nothing else fails. One that owns no partner is ready by the same rule: what it
-// failed to do for a partner that another has now is no fault of its any more.
+// Ready is nil while the referral topics are read, results can be written, and nothing
+// else fails. A dispatcher without partners is ready by the same rule: a failure for a
+// partner is forgotten when another dispatcher has that partner.
 func (d *Dispatch) Ready() error { return d.health.err(d.timing.proof) }
 
 // Status never blocks.

@@ -32,13 +32,13 @@ func (s *session) lowest() uint64 {
 	return lowest
 }
 
-// backfill appends the logs of final blocks from `from` on, of all vaults that
-// are covered up to there, and a block record behind them; of the blocks that move
-// the head and are less than a window below tip, every one, so that a read as of a
-// recent block knows its time however late ingest came to it. It returns after a
-// while, so that the head is looked at again; what is read ahead waits for the
-// next call. Behind a head that others follow it makes one commit at most, and does
-// not wait for a slow node. It says whether anything was read.
+// backfill appends the logs of final blocks from `from` on, of all vaults that are covered
+// up to there, and one block record behind them. Blocks less than a window below tip that
+// move the head get a record each: a read as of a recent block has to know its time,
+// however late ingest came to it. backfill returns after a while, so that the head is looked
+// at again; what was read ahead waits for the next call. Where other vaults follow the
+// head already, it makes one commit at most, and does not wait for a slow node. It says
+// whether anything was read.
 func (s *session) backfill(ctx context.Context, n *rpc.Node, tip *rpc.Header, from, final uint64) (more bool, err error) {
 	to, vaults := s.reach(from, final)
 	recordFrom := tip.Number + 1 - min(tip.Number+1, s.ingest.config.Window)

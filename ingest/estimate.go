@@ -47,8 +47,8 @@ type Estimate struct {
 
 // Estimate samples so many ranges of the chain, 1 or more, and says what a
 // backfill costs. It must be the only use of this ingest; it needs no Kafka and
-// writes nothing.
-func (i *Ingest) Estimate(ctx context.Context, stretches int) (*Estimate, error) {
+// writes nothing. progress hears of the samples; nil for nobody.
+func (i *Ingest) Estimate(ctx context.Context, samples int, progress Progress) (*Estimate, error) {
 	defer i.nodes.Close()
 	n, err := i.nodes.First(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func (i *Ingest) Estimate(ctx context.Context, stretches int) (*Estimate, error)
 	e.CompareFrom = max(e.FromBlock, min(i.config.Proof.HeadersFrom(recordFrom), final+1))
 	m := &estimator{config: i.config, e: e, latency: latency.Seconds(), prices: n.Prices(), bill: rpc.Bill{Prices: n.Prices()}}
 	if e.FromBlock <= final {
-		taken, err := i.reader(vaults).Sample(ctx, n, e.FromBlock, e.ToBlock, stretches)
+		taken, err := i.reader(vaults).Sample(ctx, n, e.FromBlock, e.ToBlock, samples, func(done, of uint64) { progress.tell("chain: samples", done, of) })
 		if err != nil {
 			return nil, err
 		}

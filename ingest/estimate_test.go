@@ -19,7 +19,12 @@ func (h *history) estimate(change func(*Config)) (*Estimate, error) {
 	if err := c.Validate(); err != nil {
 		h.t.Fatal(err)
 	}
-	return New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10)
+	var progress heard
+	e, err := New(c, chainlog.Config{}, nil, newRegistry(), slog.New(slog.DiscardHandler)).Estimate(h.t.Context(), 10, progress.tell)
+	if last := progress.last["chain: samples"]; err == nil && e.Samples > 0 && (last[1] == 0 || last[0] != last[1]-1) {
+		h.t.Errorf("before the last sample was told %d of %d", last[0], last[1])
+	}
+	return e, err
 }
 
 func callsOf(calls []registry.MethodCalls, method string) int {

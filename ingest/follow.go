@@ -249,10 +249,11 @@ func (s *session) finalBlock(ctx context.Context, n *rpc.Node, tip *rpc.Header) 
 	return 0, nil
 }
 
-// agreedFinal is the final block that the log may rely on. tip was read before
-// it, and a chain that was reorganised in between would make ours final with the
-// number of another branch: a final block that is not in our chain is no news,
-// and neither is one above a tip that has left its chain.
+// agreedFinal is the final block that the log may rely on. tip and final were asked for one
+// after the other, and the chain may have been reorganised in between: then final is of
+// another branch, and its number must not make our blocks final. So it counts only where
+// our block at its height is the same, or, where it is not below tip, where tip is in its
+// chain. Otherwise what was final stays.
 func (s *session) agreedFinal(ctx context.Context, n *rpc.Node, tip, final *rpc.Header) (uint64, error) {
 	if ours, known := s.state.window.hashAt(final.Number); known && ours != final.Hash {
 		return s.state.final, nil

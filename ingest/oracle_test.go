@@ -12,13 +12,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
@@ -233,21 +233,10 @@ func at[T any](list []T, i int) any {
 	return "none"
 }
 
-func (r *rig) chainLogs(h *types.Header, vaults ...common.Address) (logs []*event.Log) {
+func (r *rig) chainLogs(h *types.Header, vaults ...common.Address) []*event.Log {
 	r.t.Helper()
-	hash := h.Hash()
-	answer, err := r.chain.FilterLogs(r.ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: vaults})
+	logs, err := scenario.Logs(r.ctx, r.chain, h, vaults...)
 	r.must(err)
-	for _, l := range answer {
-		var topics [][]byte
-		for _, t := range l.Topics {
-			topics = append(topics, t.Bytes())
-		}
-		logs = append(logs, &event.Log{
-			Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: h.Time,
-			TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
-		})
-	}
 	return logs
 }
 

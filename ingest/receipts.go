@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"golang.org/x/sync/errgroup"
@@ -29,6 +28,8 @@ type ReceiptsOptions struct {
 	// to the lowest one that is proven, at one header for each block on the way.
 	// Otherwise a block's hash is compared with that of a second endpoint.
 	Headers bool
+	// Progress hears what is read and proven, often, from several goroutines; nil for nobody.
+	Progress Progress
 }
 
 // ReceiptsReport is what a proof of the log's amounts has found.
@@ -113,12 +114,13 @@ func (r *ReceiptsReport) String() string {
 
 // receiptsProof is one run of ProveReceipts.
 type receiptsProof struct {
-	ingest  *Ingest
-	covered []*event.Coverage
+	ingest   *Ingest
+	covered  []*event.Coverage
+	progress Progress
 
 	mu     sync.Mutex
 	report *ReceiptsReport
-	done   int
+	done   uint64
 	failed map[uint64]bool // blocks that are not proven
 	misled map[string]bool
 }
@@ -147,7 +149,7 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 		return nil, refuse("there is nothing to prove: %s is empty", chainlog.LogTopic(i.config.ID))
 	}
 	p := &receiptsProof{
-		ingest: i, covered: cursor.GetVaults(), failed: map[uint64]bool{}, misled: map[string]bool{},
+		ingest: i, covered: cursor.GetVaults(), progress: o.Progress, failed: map[uint64]bool{}, misled: map[string]bool{},
 		report: &ReceiptsReport{ChainID: i.config.ID, FinalBlock: cursor.GetFinalBlock()},
 	}
 	blocks, err := p.read(ctx, cursor)
@@ -176,6 +178,7 @@ func (i *Ingest) ProveReceipts(ctx context.Context, o ReceiptsOptions) (*Receipt
 func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks []blockInLog, err error) {
 	x := index{blocks: map[uint64]*held{}}
 	err = chainlog.ReadAfter(ctx, p.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		p.progress.tell(readingLog, min(e.GetSeq(), cursor.GetSeq()), cursor.GetSeq())
 		if e.GetSeq() <= cursor.GetSeq() && e.GetLog().GetBlockNumber() <= cursor.GetFinalBlock() {
 			x.apply(e)
 		}
@@ -193,19 +196,7 @@ func (p *receiptsProof) read(ctx context.Context, cursor *event.Cursor) (blocks 
 	return blocks, nil
 }
 
-// progressEvery is the pause between two lines about how far a proof is.
-const progressEvery = 5 * time.Second
-
 func (p *receiptsProof) all(ctx context.Context, chosen []blockInLog, headers bool) error {
-	telling, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		for rpc.Sleep(telling, progressEvery) == nil {
-			p.mu.Lock()
-			p.ingest.log.Info("proving receipts", "blocks", p.done, "of", len(chosen), "proven", p.report.Proven, "wrong", p.report.Wrong)
-			p.mu.Unlock()
-		}
-	}()
 	work, each := errgroup.WithContext(ctx)
 	work.SetLimit(p.ingest.config.RangesInFlight)
 	for _, b := range chosen {
@@ -291,6 +282,7 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.done++
+	p.progress.tell("receipts: blocks", p.done, uint64(p.report.Chosen))
 	if found == nil {
 		p.report.Proven++
 		p.report.Logs += len(b.logs)
@@ -396,6 +388,7 @@ func (p *receiptsProof) chain(ctx context.Context, chosen []blockInLog) error {
 	p.report.Anchor = &Place{anchor.Number, anchor.Hash.Hex()}
 	hash, number, lowest := anchor.Hash, anchor.Number, chosen[len(chosen)-1].number
 	for left := chosen; ; {
+		p.progress.tell("headers: blocks below the final one", anchor.Number-number, anchor.Number-lowest)
 		first := max(lowest, number-min(number, rpc.HeadersAtOnce-1))
 		err := p.fromAny(ctx, func(n *rpc.Node) error {
 			headers, err := n.FullHeaders(ctx, first, number)

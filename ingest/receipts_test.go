@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -24,6 +25,21 @@ func (r *rig) proveReceipts(o ReceiptsOptions) *ReceiptsReport {
 	report, err := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)).ProveReceipts(r.ctx, o)
 	r.must(err)
 	return report
+}
+
+// heard is what was told last of each thing, done and of how much.
+type heard struct {
+	mu   sync.Mutex
+	last map[string][2]uint64
+}
+
+func (h *heard) tell(what string, done, of uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.last == nil {
+		h.last = map[string][2]uint64{}
+	}
+	h.last[what] = [2]uint64{done, of}
 }
 
 // withFinalLogs is a rig with a chain of which most is final.
@@ -88,9 +104,14 @@ func TestReceiptsAreProven(t *testing.T) {
 	if !strings.Contains(alone.String(), "name a second endpoint") {
 		t.Errorf("nobody is told that the hashes are one node's word:\n%s", alone)
 	}
-	followed := r.proveReceipts(ReceiptsOptions{Headers: true})
+	var progress heard
+	followed := r.proveReceipts(ReceiptsOptions{Headers: true, Progress: progress.tell})
 	if followed.Err() != nil || followed.Confirmed != len(blocks) || followed.Anchor == nil || followed.Anchor.Number < final {
 		t.Errorf("with headers: %+v", followed)
+	}
+	seq, n := r.cursor().GetSeq(), uint64(len(blocks))
+	if l := progress.last; l["log: records"] != [2]uint64{seq, seq} || l["receipts: blocks"] != [2]uint64{n, n} || l["headers: blocks below the final one"][1] < n-1 {
+		t.Errorf("of a log of %d records and %d blocks was told %v", seq, n, l)
 	}
 	some := r.proveReceipts(ReceiptsOptions{Sample: 1 << 40})
 	if some.Err() != nil || some.Chosen != 1 || some.Proven != 1 || some.Blocks != len(blocks) {

@@ -58,8 +58,9 @@ const (
 // Resume fences like any writer, but signs with the name of the one that froze,
 // who so learns that it may go on. Every transaction leaves a log that Resume
 // can go on with; only the last one ends the freeze. It returns a *RefusedError
-// where there is nothing to resume or the node is not to be believed yet.
-func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
+// where there is nothing to resume or the node is not to be believed yet. progress hears of
+// what is read and taken back; nil for nobody.
+func (i *Ingest) Resume(ctx context.Context, accept bool, progress Progress) (*Resumption, error) {
 	defer i.nodes.Close()
 	s := i.newSession(nil)
 	if cursor, err := i.readCursor(ctx); err != nil {
@@ -90,12 +91,12 @@ func (i *Ingest) Resume(ctx context.Context, accept bool) (*Resumption, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, ancestor, err := s.plan(ctx, n)
+	plan, ancestor, err := s.plan(ctx, n, progress)
 	if err != nil || !accept {
 		return plan, err
 	}
 	i.log.Warn("the operator accepts the chain", "endpoint", n.Name, "ancestor", ancestor.Number, "records", plan.Records, "frozen", plan.Frozen)
-	if err := s.accept(ctx, plan, ancestor); err != nil {
+	if err := s.accept(ctx, plan, ancestor, progress); err != nil {
 		return nil, fmt.Errorf("take back what is above block %d: %w; the log is whole and still frozen: run the command again", ancestor.Number, err)
 	}
 	plan.Accepted = true
@@ -112,7 +113,7 @@ func frozenAt(cursor *event.Cursor, chainID uint64) error {
 
 // plan finds the ancestor, and restores the window to all that is above it and
 // what an ingest would need whose head it is.
-func (s *session) plan(ctx context.Context, n *rpc.Node) (*Resumption, *rpc.Header, error) {
+func (s *session) plan(ctx context.Context, n *rpc.Node, progress Progress) (*Resumption, *rpc.Header, error) {
 	tip, err := n.Latest(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -129,7 +130,7 @@ func (s *session) plan(ctx context.Context, n *rpc.Node) (*Resumption, *rpc.Head
 	if err != nil {
 		return nil, nil, err
 	}
-	told, err := s.reopen(ctx, ancestor.Number)
+	told, err := s.reopen(ctx, ancestor.Number, progress)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,7 +154,7 @@ func (s *session) plan(ctx context.Context, n *rpc.Node) (*Resumption, *rpc.Head
 // has, with everything above that in it. It gives the referrals above the
 // ancestor that were told, those included that an earlier, unfinished
 // resumption took back.
-func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Record, err error) {
+func (s *session) reopen(ctx context.Context, ancestor uint64, progress Progress) (told []*event.Record, err error) {
 	s.state.window = window{}
 	toldTo := min(s.state.told, ancestor)
 	s.state.floor = max(min(s.state.final, toldTo), ancestor-min(ancestor, s.ingest.config.Window))
@@ -162,6 +163,7 @@ func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Re
 		return r.GetLog().GetBlockNumber() <= s.state.told && referralOf(r.GetLog()) != nil
 	}
 	err = chainlog.ReadAfter(ctx, s.ingest.config.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		progress.tell(readingLog, min(e.GetSeq(), s.state.seq), s.state.seq)
 		switch kind := e.GetDecision().GetKind(); {
 		case kind == acceptReorgClose:
 			unfinished = nil
@@ -185,11 +187,13 @@ func (s *session) reopen(ctx context.Context, ancestor uint64) (told []*event.Re
 
 // accept takes back what is above the ancestor, in as many transactions as it
 // needs. Up to the last one the log stays frozen.
-func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header) error {
+func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.Header, progress Progress) error {
 	units := append(takenBack(s.state.window.above(ancestor.Number), s.ingest.takeBack.asUnit), []*event.Record{decision(acceptReorgClose, plan)})
 	c := &change{units: [][]*event.Record{{decision(acceptReorgOpen, plan)}}, frozen: s.state.frozen}
-	records := 0
+	records, done := 0, 0
 	for _, unit := range units {
+		progress.tell("records taken back", uint64(min(done, plan.Records)), uint64(plan.Records))
+		done += len(unit)
 		if records += len(unit); records > s.ingest.takeBack.atOnce {
 			if err := s.commit(ctx, c); err != nil {
 				return err

@@ -40,7 +40,11 @@ func (r *rig) resume(accept bool, prepare ...func(*Ingest)) (plan *Resumption, e
 	}()
 	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
-	return i.Resume(ctx, accept)
+	return i.Resume(ctx, accept, func(what string, done, of uint64) {
+		if done > of {
+			r.t.Errorf("%s: told %d of %d", what, done, of)
+		}
+	})
 }
 
 // inSmallPieces makes many units and transactions of what a resumption takes back.

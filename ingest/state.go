@@ -81,11 +81,11 @@ type change struct {
 	claim bool
 }
 
-// apply folds a change whose records have their seqs into the state, and gives
-// the referrals that it makes due. Offsets are unknown yet. Nobody is told of
-// anything while the log is frozen or not compared with the chain yet: the
-// blocks that would be deep enough, by confirmations that were lowered
-// meanwhile, may have left the chain.
+// apply folds a change whose records have their seqs into the state, and gives the
+// referrals that it makes due. Offsets are unknown yet. None is due while the log is frozen,
+// or before it was compared with the chain after a start: confirmations may have been
+// lowered meanwhile, and a block that is deep enough by the new number may have left the
+// chain.
 func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
 	before := s.seq
 	for _, unit := range c.units {

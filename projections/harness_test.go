@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/projections/verify"
@@ -33,29 +34,6 @@ const chainID = 31337
 
 // leaseClass is the first key of the advisory locks on generations.
 const leaseClass = 0x6e61766c
-
-// patience is how long a test waits for a condition before it fails.
-const patience = 90 * time.Second
-
-// eventually asks until condition is nil, or fails the test with its last error.
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("still not so: %v", err)
-		case <-tick.C:
-		}
-	}
-}
 
 var prefixes atomic.Int64
 
@@ -239,7 +217,7 @@ func start(t *testing.T, p *Projections) (stop func() error) {
 		select {
 		case err := <-done:
 			return err
-		case <-time.After(patience):
+		case <-time.After(wait.Patience):
 			return fmt.Errorf("Run did not return after its context ended")
 		}
 	}
@@ -254,7 +232,7 @@ func start(t *testing.T, p *Projections) (stop func() error) {
 // reaches waits until p has written up to seq and follows the log.
 func reaches(t *testing.T, p *Projections, seq uint64) {
 	t.Helper()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.Seq != seq || s.State != Following {
 			return fmt.Errorf("status is %+v, want seq %d and following", s, seq)
 		}
@@ -278,7 +256,7 @@ func (w *world) verify(t *testing.T, seq uint64) *verify.Report {
 // failing runs p, which must stop by itself with an error that has all words.
 func failing(t *testing.T, p *Projections, words ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), wait.Patience)
 	defer cancel()
 	err := p.Run(ctx)
 	if err == nil {

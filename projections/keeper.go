@@ -316,11 +316,11 @@ func (k *keeper) report(ctx context.Context, outdated bool) error {
 	return nil
 }
 
-// derive makes the derived tables where the generation has reached a cursor of
-// ingest's at which the log had all that there is of each vault: from then on what
-// is appended lies above the newest block, or says what it takes back. whole is such
-// a cursor that was seen before, or nil; the next call is to be given what this one
-// gives.
+// derive makes the derived tables as soon as that can be done once and for all: when the
+// generation has all records up to a cursor of ingest's at which every vault was read up
+// to the head. Whatever is appended after it is of a newer block, or is a retraction, and
+// both can be added row by row. whole is such a cursor, where an earlier call has seen
+// one; the next call is to be given what this one returns.
 func (k *keeper) derive(ctx context.Context, w *write.Writer, whole *event.Cursor, patient driver.Conn) (*event.Cursor, error) {
 	if whole == nil {
 		cursor, err := chainlog.ReadCursor(ctx, k.chainID, k.kafka.Options()...)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -55,7 +56,7 @@ func TestClickHouseKilled(t *testing.T) {
 	const kills = 3
 	for i := range uint64(kills) {
 		want := begun + (i+1)*(s.Seq()-begun)/(kills+2)
-		eventually(t, func() error {
+		wait.Until(t, func() error {
 			if got := p.Status().Seq; got < want {
 				return fmt.Errorf("at seq %d, want %d before the next kill", got, want)
 			}

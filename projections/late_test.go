@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -31,7 +32,7 @@ func TestFirstGeneration(t *testing.T) {
 	o := w.operator(t)
 	built := func(seq uint64) {
 		t.Helper()
-		eventually(t, func() error {
+		wait.Until(t, func() error {
 			status := p.Status()
 			b := status.Building
 			if b == nil || b.Generation != 1 || b.Seq != seq || b.RecordsLeft != 0 || b.Phase != registry.PhaseFacts || len(status.Others) != 1 || status.Others[0].State != Building {
@@ -126,7 +127,7 @@ func TestFirstGenerationBreaks(t *testing.T) {
 	p, _ := w.projector(t)
 	done := make(chan error, 1)
 	go func() { done <- p.Run(t.Context()) }()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if b := p.Status().Building; b == nil || b.Seq != s.Seq() {
 			return fmt.Errorf("building %+v", b)
 		}
@@ -136,7 +137,7 @@ func TestFirstGenerationBreaks(t *testing.T) {
 	select {
 	case err := <-done:
 		wantError(t, err, "records were lost")
-	case <-time.After(patience):
+	case <-time.After(wait.Patience):
 		t.Fatalf("the projector goes on with a log that is broken: %+v", p.Status())
 	}
 	wantError(t, p.Ready(), "bad: ", "records were lost")
@@ -159,7 +160,7 @@ func TestLateVault(t *testing.T) {
 	from := s.Seq()
 	s.Vault(late)
 	w.append(t, s.Records[from:])
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if got := states(t, o); got != "1 live, 2 building" {
 			return fmt.Errorf("the generations are %s", got)
 		}
@@ -178,7 +179,7 @@ func TestLateVault(t *testing.T) {
 	s.Mine(said{late, deposit(2, alice, 7, whole(4))}, said{vaultA, deposit(5, alice, 7, whole(4))})
 	w.append(t, s.Records[from:])
 	follows(t, p, 2, s.Seq())
-	eventually(t, func() error { // the old one goes on, and passes over
+	wait.Until(t, func() error { // the old one goes on, and passes over
 		if got := states(t, o); got != "1 standby, 2 live" {
 			return fmt.Errorf("the generations are %s", got)
 		}
@@ -239,7 +240,7 @@ func TestVaultRemoved(t *testing.T) {
 	w.append(t, s.Records[from:])
 	becomes := func(want string) {
 		t.Helper()
-		eventually(t, func() error {
+		wait.Until(t, func() error {
 			if got := states(t, o); got != want {
 				return fmt.Errorf("the generations are %s, want %s", got, want)
 			}

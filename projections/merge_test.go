@@ -10,6 +10,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -132,12 +133,12 @@ func TestKeeperMerges(t *testing.T) {
 		}
 		return nil
 	}
-	eventually(t, merged)
+	wait.Until(t, merged)
 	for _, some := range parts[len(parts)/2:] {
 		w.append(t, some)
 		reaches(t, p, some[len(some)-1].Seq)
 	}
 	reaches(t, p, s.Seq())
-	eventually(t, merged)
+	wait.Until(t, merged)
 	w.verify(t, s.Seq())
 }

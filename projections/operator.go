@@ -32,6 +32,9 @@ import (
 //	               ├─ rebuild --no-switch ──▶ standby
 //	               └─ hole or double found (any state) ──▶ bad ── drop ──▶ dropped
 type Operator struct {
+	// Progress hears what a command waits for and compares, often; nil for nobody.
+	Progress verify.Progress
+
 	chainID    uint64
 	kafka      chainlog.Config
 	clickhouse readmodel.Config
@@ -47,11 +50,17 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{chainID, kafka, ch, pool, conn, 500 * time.Millisecond, 10 * time.Second}, nil
+	return &Operator{chainID: chainID, kafka: kafka, clickhouse: ch, pool: pool, conn: conn, every: 500 * time.Millisecond, patience: 10 * time.Second}, nil
 }
 
 // Close ends its connections to ClickHouse.
 func (o *Operator) Close() error { return o.conn.Close() }
+
+func (o *Operator) tell(what string, done, of uint64) {
+	if o.Progress != nil {
+		o.Progress(what, done, of)
+	}
+}
 
 // prove audits a generation, and marks one bad that lost or doubled a row, whatever
 // it is used for: better no answer than a wrong one. The projector audits when it
@@ -64,7 +73,7 @@ func (o *Operator) prove(ctx context.Context, id int32, database string) error {
 		return err
 	}
 	defer conn.Close()
-	return verify.Condemn(ctx, o.pool, id, verify.Audit(ctx, conn))
+	return verify.Condemn(ctx, o.pool, id, verify.Audit(o.Progress.Asked(ctx, fmt.Sprintf("generation %d: no row lost or doubled", id)), conn))
 }
 
 // Generation is one line of the list.
@@ -176,6 +185,7 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 		if err != nil || seq >= want {
 			return err
 		}
+		o.tell(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
 		if time.Since(began) > catchUp {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written (`navlog status`), by a `navlog project` of schema %s?", g.ID, seq, want, g.Schema)
 		}
@@ -257,6 +267,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	}
 	// Its writer sees the list and gives the lease back. Nobody writes, or makes
 	// the tables anew, while this command has it.
+	o.tell(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	lease, err := write.Acquire(limited, o.pool, id, func() {})
@@ -264,6 +275,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
 	}
 	defer lease.Release()
+	o.tell(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
 	if err := o.clickhouse.Drop(ctx, o.conn, g.Database); err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left; run this again: %w", id, g.Database, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -61,7 +62,7 @@ func TestEmptyLog(t *testing.T) {
 		t.Errorf("before Run: ready is %v, status %+v", err, p.Status())
 	}
 	stop := start(t, p)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.State != Waiting {
 			return fmt.Errorf("status is %+v", s)
 		}
@@ -120,7 +121,7 @@ func TestEveryEvent(t *testing.T) {
 	if got := testutil.ToFloat64(p.measured().rows.WithLabelValues("records")); got != float64(s.Seq()) {
 		t.Errorf("%v rows of records are counted, want %d", got, s.Seq())
 	}
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if got := testutil.ToFloat64(p.measured().seq); got != float64(s.Seq()) {
 			return fmt.Errorf("metric seq is %v", got)
 		}
@@ -295,7 +296,7 @@ func TestTwoProjectors(t *testing.T) {
 		stops[i] = start(t, all[i])
 	}
 	leader := -1
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		for i, p := range all {
 			if p.Status().State == Following && all[1-i].Status().State == StandingBy {
 				leader = i
@@ -326,7 +327,7 @@ func TestLeaseLost(t *testing.T) {
 	if _, err := w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.State == Following {
 			return fmt.Errorf("still following after the lease was lost")
 		}

@@ -25,20 +25,8 @@ import (
 type RebuildOptions struct {
 	NoSwitch   bool // leave the new generation in standby
 	AcceptDiff bool // switch although it differs from the live one
-	// Progress is called about twice a second while the log is replayed, Notice
-	// with sentences for a person. Both may be nil.
-	Progress func(Progress)
-	Notice   func(string)
-}
-
-// Progress of a replay.
-type Progress struct {
-	Generation int32
-	Seq        uint64        // up to which every table is written
-	Left       int64         // log offsets to go, 0 at the end or when it is not known yet
-	Speed      float64       // records a second since the command began
-	ETA        time.Duration // until the end of the log as it is now; 0: not known
-	AtEnd      bool
+	// Notice is called with sentences for a person. It may be nil.
+	Notice func(string)
 }
 
 // Rebuilt is what a rebuild did.
@@ -61,15 +49,12 @@ type Rebuilt struct {
 var ErrDiffers = errors.New("the new generation differs")
 
 // Rebuild makes a new generation, or goes on with one that an earlier rebuild
-// left, waits while a `navlog project` replays the log into it, compares it
+// left, waits while a `navlog project` builds it from the log, compares it
 // with the live one and makes it the live one when they are equal. It can be
 // interrupted at any time: the live generation is not touched before the
 // switch, and the next Rebuild goes on. It gives what it did also with an
 // error, nil when it did nothing.
 func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuilt, error) {
-	if options.Progress == nil {
-		options.Progress = func(Progress) {}
-	}
 	if options.Notice == nil {
 		options.Notice = func(string) {}
 	}
@@ -81,9 +66,9 @@ func (o *Operator) Rebuild(ctx context.Context, options RebuildOptions) (*Rebuil
 	if continued {
 		options.Notice(fmt.Sprintf("going on with generation %d, which an earlier rebuild began", id))
 	} else {
-		options.Notice(fmt.Sprintf("generation %d is made, a `navlog project` replays the log into it", id))
+		options.Notice(fmt.Sprintf("generation %d is made, a `navlog project` builds it from the log", id))
 	}
-	g, live, err := o.replayed(ctx, id, options)
+	g, live, err := o.built(ctx, id, options)
 	if err != nil {
 		return out, err
 	}
@@ -159,7 +144,7 @@ func (o *Operator) judgeByLog(ctx context.Context, g *Generation, out *Rebuilt) 
 		return err
 	}
 	defer conn.Close()
-	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, verify.Options{}); err != nil {
+	if out.Verified, err = verify.Generation(ctx, o.chainID, o.kafka, conn, g.ID, g.Database, verify.Options{Progress: o.Progress}); err != nil {
 		return err
 	}
 	if out.Verified.Err() != nil && g.State == registry.Live {
@@ -181,7 +166,7 @@ func (o *Operator) judgeByLive(ctx context.Context, g, live *Generation, out *Re
 		defer conn.Close()
 		sides[i] = verify.Side{ID: g.ID, Conn: conn}
 	}
-	if out.Parity, err = verify.Compare(ctx, sides[0], sides[1]); err != nil {
+	if out.Parity, err = verify.Compare(ctx, sides[0], sides[1], o.Progress); err != nil {
 		return err
 	}
 	out.Accepted = accept && out.Parity.Err() != nil
@@ -296,12 +281,12 @@ func (o *Operator) create(ctx context.Context, id int32, origin *event.Origin) e
 // written all the time has no end that could be waited for.
 const near = 10_000
 
-// replayed waits until a projector has brought the generation to the end of
+// built waits until a projector has brought the generation to the end of
 // the log, or to where the live one was when it came near. It gives the live
 // generation too when it can be compared with it.
-func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
+func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) (g, live *Generation, err error) {
 	began, told := time.Now(), false
-	var first, target *uint64
+	var target *uint64
 	for {
 		g, live, err = o.find(ctx, id)
 		if err != nil {
@@ -327,18 +312,15 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 		case s.State == Bad:
 			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; drop it with `navlog projection drop %d` before the next rebuild", id, s.Error, id)
 		case g.Seq != nil:
-			if first == nil {
-				first, began = g.Seq, time.Now()
-			}
-			p := progressOf(id, *g.Seq, *g.Seq-min(*first, *g.Seq), time.Since(began), s)
+			atEnd := s.State == Following
 			if live != nil && live.Seq != nil {
-				if target == nil && (p.AtEnd || *g.Seq+near >= *live.Seq) {
+				if target == nil && (atEnd || *g.Seq+near >= *live.Seq) {
 					target = live.Seq
 				}
-				p.AtEnd = target != nil && *g.Seq >= *target && s.Derived
+				atEnd = target != nil && *g.Seq >= *target && s.Derived
 			}
-			options.Progress(p)
-			if p.AtEnd {
+			o.tell(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
+			if atEnd {
 				return g, live, nil
 			}
 		}
@@ -348,16 +330,19 @@ func (o *Operator) replayed(ctx context.Context, id int32, options RebuildOption
 	}
 }
 
-// progressOf measures a replay that wrote so many records in a time.
-func progressOf(id int32, seq, wrote uint64, in time.Duration, s *Status) Progress {
-	p := Progress{Generation: id, Seq: seq, Left: s.Lag, AtEnd: s.State == Following}
-	if in > 0 {
-		p.Speed = float64(wrote) / in.Seconds()
+// building is what the making of a generation is called in progress.
+func building(id int32) string { return fmt.Sprintf("generation %d: building, records", id) }
+
+// endOf is the newest seq of the log, as far as it is known: the offsets that are left are
+// close to the records that are left. 0: not known.
+func endOf(seq uint64, left int64, atEnd bool) uint64 {
+	switch {
+	case atEnd:
+		return seq
+	case left <= 0:
+		return 0
 	}
-	if p.Speed > 0 && !p.AtEnd {
-		p.ETA = time.Duration(float64(p.Left) / p.Speed * float64(time.Second))
-	}
-	return p
+	return seq + uint64(left)
 }
 
 // word is what projectors say of a generation, nil when none of them writes it.

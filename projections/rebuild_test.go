@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -60,7 +61,7 @@ func (w *world) servedBy(t *testing.T) int32 {
 
 func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
 	t.Helper()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if at, err := position(t.Context(), w.conn, w.ch.Database(id)); err != nil || at != seq {
 			return fmt.Errorf("generation %d is at seq %d, %v; want %d", id, at, err, seq)
 		}
@@ -71,7 +72,7 @@ func (w *world) wantAt(t *testing.T, id int32, seq uint64) {
 // follows waits until p reports that generation id is the live one, at seq.
 func follows(t *testing.T, p *Projections, id int32, seq uint64) {
 	t.Helper()
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.Generation != id || s.Seq != seq || s.State != Following {
 			return fmt.Errorf("status is %+v, want generation %d at seq %d, following", s, id, seq)
 		}
@@ -119,12 +120,20 @@ func TestRebuild(t *testing.T) {
 	w.append(t, s.Records[from:])
 	reaches(t, p, s.Seq())
 	var ends atomic.Int64
-	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: func(p Progress) {
-		if p.AtEnd && p.Seq == s.Seq() && p.Generation == 2 {
+	var compared atomic.Int64
+	o.Progress = func(what string, done, of uint64) {
+		switch {
+		case what == building(2) && done == s.Seq() && of == done:
 			ends.Add(1)
+		case strings.HasSuffix(what, ": rows") && done > 0 && of >= done:
+			compared.Add(1)
 		}
-	}})
+	}
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
 	must(t, err)
+	if compared.Load() == 0 {
+		t.Error("nothing was told of the rows that ClickHouse reads")
+	}
 	if out.Generation != 2 || !out.Live || out.Continued || out.Parity == nil || out.Verified != nil || out.Parity.Err() != nil || out.Parity.Seq != s.Seq() || ends.Load() == 0 {
 		t.Fatalf("rebuilt %+v, %d reports of the end:\n%s", out, ends.Load(), out.Parity)
 	}
@@ -169,7 +178,7 @@ func TestRebuild(t *testing.T) {
 	wantStates(t, o, "1 live, 2 dropped")
 	w.more(t, s)
 	follows(t, p, 1, s.Seq())
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if others := p.Status().Others; len(others) != 0 {
 			return fmt.Errorf("still written: %+v", others)
 		}
@@ -191,12 +200,12 @@ func TestRebuildDiffers(t *testing.T) {
 	t.Parallel()
 	w, s, p, o := running(t)
 	at := number(t, w.conn, "SELECT min(seq) FROM "+w.ch.Database(1)+".navs WHERE sign = 1")
-	wrong := func(p Progress) {
-		if p.AtEnd {
+	o.Progress = func(what string, done, of uint64) {
+		if what == building(2) && done == of {
 			must(t, w.conn.Exec(t.Context(), "ALTER TABLE "+w.ch.Database(2)+".navs UPDATE total_assets = 7 WHERE sign = 1 SETTINGS mutations_sync = 2"))
 		}
 	}
-	out, err := o.Rebuild(t.Context(), RebuildOptions{Progress: wrong})
+	out, err := o.Rebuild(t.Context(), RebuildOptions{})
 	if !errors.Is(err, ErrDiffers) || out == nil || out.Live || out.Parity == nil {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}
@@ -298,7 +307,7 @@ func TestPatient(t *testing.T) {
 	p, _ := w.projector(t)
 	p.WaitForRebuild()
 	start(t, p)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.State != Bad {
 			return fmt.Errorf("status is %+v", s)
 		}
@@ -352,7 +361,7 @@ func TestLiveBreaks(t *testing.T) {
 	// Its lease is lost, and it is proven again when it is opened again.
 	_, err = w.pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 2 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
 	must(t, err)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if s := p.Status(); s.State != Bad || w.servedBy(t) != 0 {
 			return fmt.Errorf("status is %+v", s)
 		}
@@ -376,7 +385,7 @@ func TestBrokenBeside(t *testing.T) {
 	w.registered(t, 2, s.Records[0].GetOrigin().GetLogId(), readmodel.Schema(), registry.Building)
 	_, err := o.Rebuild(t.Context(), RebuildOptions{})
 	wantError(t, err, "generation 2")
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if got := states(t, o); got != "1 live, 2 bad" {
 			return fmt.Errorf("the generations are %s", got)
 		}

@@ -147,10 +147,10 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 	return refusal
 }
 
-// succeed makes a generation the live one that is derived and follows the log, where
-// no other one is live, or where the live one cannot have all that the log says: a
-// vault joined after it was derived, was removed, or came back. Such a one gets a successor here,
-// which is made then.
+// succeed gives queries a generation that has all that the log says. It is called for where
+// no generation is live, and where the live one is outdated: a vault joined after that one
+// was derived, was removed, or came back. Then a new generation is made here, beside the
+// live one, and a later call makes it live, when it is derived and follows the log.
 func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list, wanted map[int32]generation) (made bool, err error) {
 	live := p.roster.keepers[l.live]
 	if l.live != 0 && (live == nil || !wanted[l.live].outdated) {

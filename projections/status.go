@@ -164,14 +164,14 @@ func (b *board) wrote(p progress) {
 	}
 }
 
-// look compares the position with the end of the log, which was read when
-// nothing or something was written since the last look, elapsed ago. hanging says
-// that an open transaction hangs.
+// look compares the position with end, the end of the log as it was just read, and says how
+// the generation is. elapsed is the time since the last look; hanging says that an open
+// transaction hangs.
 //
-// Offsets after the last record may hold only markers and aborted records. So a
-// writer is at the end when one offset is left, which is the marker of its last
-// record, or when the log had nothing for it during a whole look. What lies behind an
-// open transaction may be records, and counts.
+// Not every offset is a record: some are markers, or of aborted transactions. So the writer
+// is at the end in two cases. One offset is left: that is the marker of its last record. Or
+// more are left, but the log gave it nothing since the last look, and no transaction is
+// open: behind an open one there may be records that cannot be read yet.
 func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

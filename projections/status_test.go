@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -116,7 +117,7 @@ func TestAudit(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "navlog projection rebuild") {
 			t.Errorf("Run: %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(wait.Patience):
 		t.Fatal("the projector goes on with a broken generation")
 	}
 	all, err := db.New(w.pool).ListGenerations(t.Context())
@@ -174,7 +175,7 @@ func TestAuditBesideTheWriter(t *testing.T) {
 	start(t, p)
 	select {
 	case <-begun:
-	case <-time.After(patience):
+	case <-time.After(wait.Patience):
 		t.Fatal("no audit runs beside the writer")
 	}
 	if threads != 1 {
@@ -190,7 +191,7 @@ func TestAuditBesideTheWriter(t *testing.T) {
 		t.Fatal("the audit did not run while the log was written: the test proves nothing")
 	}
 	close(over)
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if outcome("sound") != 1 || outcome("failed") < 2 {
 			return fmt.Errorf("%v audits are sound and %v failed", outcome("sound"), outcome("failed"))
 		}
@@ -218,7 +219,7 @@ func TestHangingTransaction(t *testing.T) {
 	defer other.Close()
 	must(t, other.BeginTransaction())
 	must(t, other.ProduceSync(t.Context(), &kgo.Record{Topic: chainlog.LogTopic(chainID), Value: []byte("it is aborted")}).FirstErr())
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if err := p.Ready(); err == nil || !strings.Contains(err.Error(), "a transaction has been open at offset ") {
 			return fmt.Errorf("ready: %v", err)
 		}
@@ -227,7 +228,7 @@ func TestHangingTransaction(t *testing.T) {
 	before := s.Seq()
 	s.Mine()
 	w.append(t, s.Records[before:]) // committed, and behind it
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if got := p.Status(); got.Lag < 2 || got.Error == "" || testutil.ToFloat64(p.measured().openTransaction) == 0 {
 			return fmt.Errorf("status is %+v", got)
 		}
@@ -235,5 +236,5 @@ func TestHangingTransaction(t *testing.T) {
 	})
 	must(t, other.EndTransaction(t.Context(), kgo.TryAbort))
 	reaches(t, p, s.Seq())
-	eventually(t, p.Ready)
+	wait.Until(t, p.Ready)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -29,22 +30,6 @@ func sharedDir(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within a minute: %s", what)
-		case <-tick.C:
-		}
-	}
 }
 
 // TestEnginesGone kills PostgreSQL and then ClickHouse under a serving world.
@@ -71,7 +56,7 @@ func TestEnginesGone(t *testing.T) {
 
 	postgres.Kill()
 	var r reply
-	eventually(t, "its last backends are gone too", func() bool {
+	wait.For(t, "its last backends are gone too", func() bool {
 		w.clock.add(2 * time.Second)
 		r = w.get("/api/v1/partner/stats", "x-api-key", key)
 		return r.Code != 200

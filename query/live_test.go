@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/query/readtest"
 )
 
@@ -150,7 +151,7 @@ func TestReadersWhileUnitsAreWritten(t *testing.T) {
 		w.g.WriteDerived(now)
 		if n%4 == 3 { // the projector takes its time with the fence up
 			before := asked.Load()
-			eventually(t, "answers meanwhile", func() bool { return asked.Load() >= before+5 })
+			wait.For(t, "answers meanwhile", func() bool { return asked.Load() >= before+5 })
 		}
 		w.g.WriteSpine(now)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -32,7 +33,7 @@ func TestBehindPgBouncer(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	eventually(t, "ready", func() bool { return w.Ready() == nil })
+	wait.For(t, "ready", func() bool { return w.Ready() == nil })
 
 	var group sync.WaitGroup
 	for id := int64(7); id < 11; id++ {
@@ -62,7 +63,7 @@ func TestBehindPgBouncer(t *testing.T) {
 	for block := uint64(12); block < 15; block++ {
 		w.chain.Append(readtest.BlockRecord(block))
 		w.g.Write(w.chain)
-		eventually(t, "a new block is served", func() bool {
+		wait.For(t, "a new block is served", func() bool {
 			return w.get("/api/v1/vaults").Header().Get("X-Indexed-Block") == fmt.Sprint(block)
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -28,7 +29,7 @@ func TestRun(t *testing.T) {
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- w.Run(ctx) }()
-	eventually(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
+	wait.For(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
 	base := "http://" + w.Addr()
 
 	read := func(method, path string) (*http.Response, string) {
@@ -79,7 +80,7 @@ func TestRun(t *testing.T) {
 	// New rows are served without being asked for.
 	w.chain.Append(readtest.BlockRecord(12))
 	w.g.Write(w.chain)
-	eventually(t, "block 12 is served", func() bool {
+	wait.For(t, "block 12 is served", func() bool {
 		resp, _ := read("GET", "/api/v1/vaults")
 		return resp.Header.Get("X-Indexed-Block") == "12"
 	})
@@ -94,14 +95,14 @@ func TestRun(t *testing.T) {
 		}
 	}
 	for _, state := range []string{"following", "frozen", "backfilling"} {
-		eventually(t, state, func() bool {
+		wait.For(t, state, func() bool {
 			ingestSays(state)
 			resp, _ := read("GET", "/api/v1/vaults")
 			return resp.Header.Get("X-Chain-State") == state
 		})
 	}
 	var status struct{ Data map[string]any }
-	eventually(t, "query reports itself", func() bool {
+	wait.For(t, "query reports itself", func() bool {
 		ingestSays("backfilling")
 		_, body := read("GET", "/status")
 		if err := json.Unmarshal([]byte(body), &status); err != nil {
@@ -118,7 +119,7 @@ func TestRun(t *testing.T) {
 	if status.Data["frozenReason"] != nil {
 		t.Errorf("/status: frozenReason is %v", status.Data["frozenReason"])
 	}
-	eventually(t, "why it is frozen", func() bool {
+	wait.For(t, "why it is frozen", func() bool {
 		ingestSays("frozen")
 		_, body := read("GET", "/status")
 		return strings.Contains(body, `"frozenReason":"block 9 is final"`)
@@ -129,7 +130,7 @@ func TestRun(t *testing.T) {
 	if _, err := w.pool.Exec(ctx, `UPDATE program_status SET at = now() - interval '6 seconds' WHERE program = 'ingest'`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "unknown", func() bool {
+	wait.For(t, "unknown", func() bool {
 		resp, _ := read("GET", "/api/v1/vaults")
 		return resp.Header.Get("X-Chain-State") == "unknown"
 	})
@@ -161,7 +162,7 @@ func TestRunFinishesOpenRequests(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done, answered := make(chan error, 1), make(chan string, 1)
 	go func() { done <- w.Run(ctx) }()
-	eventually(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
+	wait.For(t, "ready", func() bool { return w.Ready() == nil && w.Addr() != "" })
 	go func() {
 		r, _ := http.NewRequest("POST", "http://"+w.Addr()+webhooksPath, strings.NewReader(`{"url":"https://x"}`))
 		r.Header.Set("x-api-key", key)
@@ -177,7 +178,7 @@ func TestRunFinishesOpenRequests(t *testing.T) {
 	}()
 	<-entered
 	cancel()
-	eventually(t, "the listener is closed", func() bool {
+	wait.For(t, "the listener is closed", func() bool {
 		c, err := net.Dial("tcp", w.Addr())
 		if err == nil {
 			c.Close()

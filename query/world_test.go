@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -34,6 +33,7 @@ var (
 	vaultA, vaultB, vaultC    = readtest.VaultA, readtest.VaultB, readtest.VaultC
 	alice, bob, carol, nobody = readtest.Alice, readtest.Bob, readtest.Carol, readtest.Nobody
 	router, tx, blockTime     = readtest.Router, readtest.Tx, readtest.BlockTime
+	same                      = readtest.Same
 )
 
 type (
@@ -41,22 +41,6 @@ type (
 	reply  = readtest.Reply
 	object = map[string]any
 )
-
-// same compares an answer with what it should say, by their JSON.
-func same(t *testing.T, what string, got, want any) {
-	t.Helper()
-	g, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := json.MarshalIndent(want, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(g) != string(w) {
-		t.Fatalf("%s\n got %s\nwant %s", what, g, w)
-	}
-}
 
 // clock is a clock that only the test moves.
 type clock struct{ ns atomic.Int64 }

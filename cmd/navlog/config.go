@@ -30,6 +30,9 @@ func (cmd configCheckCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	e := &examination{config: c}
+	steps := progress(cmd.Flags, s)
+	steps.Tell("asking the nodes and the engines", 0, 0)
 	e.reach(ctx, false)
+	steps.End()
 	return e.report(s.Out, false)
 }

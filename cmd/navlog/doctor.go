@@ -435,6 +435,9 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	} else {
 		e.fine("configuration", "chain %d, %d vaults, %d nodes", c.Chain.ID, len(c.Chain.Vaults), len(c.Chain.RPC))
 	}
+	steps := progress(cmd.Flags, s)
+	steps.Tell("asking the nodes and the engines", 0, 0)
 	e.reach(ctx, true)
+	steps.End()
 	return e.report(s.Out, cmd.JSON)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -101,7 +102,8 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 	if err != nil {
 		return err
 	}
-	x := &explanation{explainFlags: f, api: public, out: s.Out, of: of, field: "/" + strings.TrimPrefix(number, "/")}
+	x := &explanation{explainFlags: f, api: public, out: s.Out, of: of, field: "/" + strings.TrimPrefix(number, "/"),
+		tell: func(string, uint64, uint64) {}}
 	switch {
 	case f.RPC != "" && !f.Proof:
 		return cli.Usage.With(errors.New("--rpc says where to compare the hashes of proofs: give --proof too"))
@@ -110,6 +112,11 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 			return cli.Unreachable.With(fmt.Errorf("reach the node of --rpc: %w", contracts.Discreet(err, f.RPC)))
 		}
 		defer x.node.Close()
+	}
+	if !console.IsTerminal(s.Out) { // where the logs move, a line below them would be in the way
+		steps := progress(f.Flags, s)
+		defer steps.End()
+		x.tell = steps.Tell
 	}
 	if err := x.readUnit(ctx); err != nil {
 		return err
@@ -221,6 +228,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of.path, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
+			x.tell("logs of the number", uint64(o.Logs+o.Retracted), uint64(p.Meta.Total))
 			var e explainedEvent
 			if err := json.Unmarshal(raw, &e); err != nil {
 				return nil, fmt.Errorf("read an event of the explanation: %w", err)

@@ -53,6 +53,7 @@ type explanation struct {
 	field string
 	unit  unit
 	node  *ethclient.Client // the reader's own; nil: none
+	tell  func(what string, done, of uint64)
 }
 
 // readUnit reads how the number is to be read: shares have the decimals of the vault, a NAV

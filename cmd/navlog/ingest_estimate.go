@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -34,7 +35,11 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.Logger(s.Err)).Estimate(ctx, cmd.Samples)
+	screen := console.New(s.Err)
+	log := cmd.Logger(screen)
+	steps := screen.Steps(log)
+	e, err := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log).Estimate(ctx, cmd.Samples, steps.Tell)
+	steps.End()
 	if err != nil {
 		return err
 	}

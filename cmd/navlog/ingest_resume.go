@@ -12,6 +12,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -36,10 +37,14 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.Logger(s.Err))
+	screen := console.New(s.Err)
+	log := cmd.Logger(screen)
+	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
 	var r *ingest.Resumption
 	resume := func() (err error) {
-		r, err = i.Resume(ctx, cmd.AcceptReorg)
+		steps := screen.Steps(log)
+		defer steps.End()
+		r, err = i.Resume(ctx, cmd.AcceptReorg, steps.Tell)
 		return err
 	}
 	if cmd.AcceptReorg {

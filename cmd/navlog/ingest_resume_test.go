@@ -16,6 +16,7 @@ import (
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -51,7 +52,7 @@ func TestIngestResume(t *testing.T) {
 	i := startIngest(t, c)
 	reached := func(what string, condition func(ingest.Status) bool) {
 		t.Helper()
-		eventually(t, func() error {
+		wait.Until(t, func() error {
 			if st := i.Status(); !condition(st) {
 				return fmt.Errorf("no %s: %+v", what, st)
 			}
@@ -74,7 +75,7 @@ func TestIngestResume(t *testing.T) {
 		t.Errorf("the status does not name the command: %s", reason)
 	}
 
-	eventually(t, func() error { // ingest writes its state once a second
+	wait.Until(t, func() error { // ingest writes its state once a second
 		out, err := c.run("status")
 		if cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "frozen") {
 			return fmt.Errorf("the status ends with %v:\n%s", err, out)
@@ -162,7 +163,7 @@ func startIngest(t *testing.T, c commands) *ingest.Ingest {
 	running.Start(t.Context(), "ingest", i.Run)
 	project := d.Project()
 	running.Start(t.Context(), "project", project.Run)
-	eventually(t, project.Ready)
+	wait.Until(t, project.Ready)
 	return i
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
@@ -38,8 +39,6 @@ type logFlags struct {
 	cli.Flags
 	JSON bool `name:"json" help:"Write one JSON object a record."`
 }
-
-func (f logFlags) load() (config.Config, error) { return f.Load(config.NeedChainID, config.NeedKafka) }
 
 // logLine is a record for people and for scripts. What an event says is in decimal
 // strings, in the asset's or the shares' own unit, for it may not fit in a number.
@@ -150,6 +149,14 @@ func (f logFlags) write(s *cli.Streams, e chainlog.Entry) error {
 	return l.print(s.Out)
 }
 
+// looking shows that a record is looked for: nobody knows its offset, so the log is read
+// from its first record on.
+func (f logFlags) looking(s *cli.Streams, seq uint64) *console.Steps {
+	steps := progress(f.Flags, s)
+	steps.Tell(fmt.Sprintf("log: looking for record %d", seq), 0, 0)
+	return steps
+}
+
 type logTailCmd struct {
 	logFlags
 	N      uint64 `short:"n" default:"20" help:"How many of the newest records, 0 to 1000000."`
@@ -161,16 +168,18 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.N > 1_000_000 {
 		return cli.Usage.With(fmt.Errorf("-n is %d and must be 0 to 1000000", cmd.N))
 	}
-	c, err := cmd.load()
+	c, cursor, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
-	from, err := before(ctx, c, cmd.N)
-	if err != nil {
-		return err
-	}
+	from := chainlog.Position{Seq: cursor.Seq - min(cmd.N, cursor.Seq)} // the cursor names the newest
+	steps := cmd.looking(s, from.Seq+1)
+	defer steps.End()
 	if !cmd.Follow {
-		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error { return cmd.write(s, e) }, c.Kafka.Options()...)
+		return chainlog.ReadAfter(ctx, c.Chain.ID, from, func(e chainlog.Entry) error {
+			steps.End()
+			return cmd.write(s, e)
+		}, c.Kafka.Options()...)
 	}
 	reader, err := chainlog.NewReader(c.Chain.ID, from, c.Kafka.Options()...)
 	if err != nil {
@@ -185,6 +194,7 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
+		steps.End()
 		for _, e := range entries {
 			if err := cmd.write(s, e); err != nil {
 				return err
@@ -197,29 +207,24 @@ func (cmd logTailCmd) Run(ctx context.Context, s *cli.Streams) error {
 // of Kafka tries for ever.
 const kafkaPatience = 15 * time.Second
 
-// before is where the last n records begin: the cursor names the newest.
-func before(ctx context.Context, c config.Config, n uint64) (chainlog.Position, error) {
-	cursor, err := readCursor(ctx, c)
+// open reads the configuration and the newest cursor. A log without any is an error.
+func (f logFlags) open(ctx context.Context) (config.Config, *event.Cursor, error) {
+	c, err := f.Load(config.NeedChainID, config.NeedKafka)
 	if err != nil {
-		return chainlog.Position{}, err
+		return c, nil, err
 	}
-	return chainlog.Position{Seq: cursor.Seq - min(n, cursor.Seq)}, nil
-}
-
-// readCursor gives the newest cursor, and refuses a log without any.
-func readCursor(ctx context.Context, c config.Config) (*event.Cursor, error) {
 	limited, cancel := context.WithTimeout(ctx, kafkaPatience)
 	defer cancel()
 	cursor, err := chainlog.ReadCursor(limited, c.Chain.ID, c.Kafka.Options()...)
 	switch {
 	case limited.Err() != nil && ctx.Err() == nil:
-		return nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
+		return c, nil, cli.Unreachable.With(fmt.Errorf("read %s from %s: no answer within %s", chainlog.CursorTopic(c.Chain.ID), strings.Join(c.Kafka.Brokers, ", "), kafkaPatience))
 	case err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition):
-		return nil, err
+		return c, nil, err
 	case cursor == nil:
-		return nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
+		return c, nil, fmt.Errorf("the log of chain %d has no record yet: is `navlog ingest` running?", c.Chain.ID)
 	}
-	return cursor, nil
+	return c, cursor, nil
 }
 
 type logShowCmd struct {
@@ -232,18 +237,17 @@ var errShown = errors.New("the record was shown")
 
 // Run shows all of one record.
 func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.load()
-	if err != nil {
-		return err
-	}
-	cursor, err := readCursor(ctx, c)
+	c, cursor, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
 	if cmd.Seq < 1 || cmd.Seq > cursor.Seq {
 		return cli.Usage.With(fmt.Errorf("there is no record %d: the log of chain %d goes from 1 to %d", cmd.Seq, c.Chain.ID, cursor.Seq))
 	}
+	steps := cmd.looking(s, cmd.Seq)
+	defer steps.End()
 	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{Seq: cmd.Seq - 1}, func(e chainlog.Entry) error {
+		steps.End()
 		l, err := lineOf(e)
 		if err != nil {
 			return err
@@ -286,17 +290,18 @@ type logStats struct {
 // Run reads all of the log: the reader refuses a hole and a record that is there
 // twice.
 func (cmd logStatsCmd) Run(ctx context.Context, s *cli.Streams) error {
-	c, err := cmd.load()
-	if err != nil {
-		return err
-	}
-	cursor, err := readCursor(ctx, c)
+	c, cursor, err := cmd.open(ctx)
 	if err != nil {
 		return err
 	}
 	st := logStats{ChainID: c.Chain.ID, LogID: hex.EncodeToString(cursor.LogId), FinalBlock: cursor.FinalBlock, Frozen: cursor.Frozen,
 		Types: map[string]uint64{}, Events: map[string]int64{}}
-	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, st.add, c.Kafka.Options()...)
+	steps := progress(cmd.Flags, s)
+	err = chainlog.ReadAfter(ctx, c.Chain.ID, chainlog.Position{}, func(e chainlog.Entry) error {
+		steps.Tell("log: records", e.Seq, max(e.Seq, cursor.Seq)) // more may have come since
+		return st.add(e)
+	}, c.Kafka.Options()...)
+	steps.End()
 	var hole *chainlog.HoleError
 	if errors.As(err, &hole) {
 		err = cli.Different.With(err)

@@ -28,7 +28,10 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 			return nil, err
 		}
 		if before, err = registry.Version(ctx, pool); err == nil {
+			steps := progress(cmd.Flags, s)
+			steps.Tell(fmt.Sprintf("PostgreSQL: tables from version %d on", before), 0, 0)
 			err = registry.Migrate(ctx, pool)
+			steps.End()
 		}
 		if err != nil {
 			pool.Close()

@@ -7,8 +7,16 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/registry"
 )
+
+// progress shows on standard error how far a command is. It is ended before the answer is
+// written, which may go to the same terminal.
+func progress(f cli.Flags, s *cli.Streams) *console.Steps {
+	screen := console.New(s.Err)
+	return screen.Steps(f.Logger(screen))
+}
 
 // registryFlags are common to the operator's commands, which all work on the
 // registry.

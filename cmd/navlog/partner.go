@@ -297,7 +297,9 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer)
+		steps := progress(cmd.Flags, s)
+		resealed, err := registry.Reseal(ctx, pool, cmd.operator(), sealer, func(done, of uint64) { steps.Tell("partners: secrets", done, of) })
+		steps.End()
 		if err != nil {
 			return err
 		}

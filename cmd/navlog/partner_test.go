@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -191,7 +192,7 @@ func TestPartnerCreatedTwiceAtOnce(t *testing.T) {
 		_, err := c.run("partner", "create", "Second")
 		done <- err
 	}()
-	eventually(t, func() error { // it wants the id of the first
+	wait.Until(t, func() error { // it wants the id of the first
 		var waits bool
 		err := postgres.QueryRow(ctx, "SELECT count(*) > 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
 		if err == nil && !waits {

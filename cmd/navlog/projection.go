@@ -106,9 +106,11 @@ type projectionRebuildCmd struct {
 func (cmd projectionRebuildCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rebuild", Detail: fmt.Sprintf("no switch %t, differences accepted %t", cmd.NoSwitch, cmd.AcceptDiff)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		bar := console.NewRebuild(console.New(s.Err))
-		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Progress: bar.Show, Notice: bar.Say})
-		bar.Keep()
+		screen := console.New(s.Err)
+		steps := screen.Steps(cmd.Logger(screen))
+		o.Progress = steps.Tell
+		rebuilt, err := o.Rebuild(ctx, projections.RebuildOptions{NoSwitch: cmd.NoSwitch, AcceptDiff: cmd.AcceptDiff, Notice: func(sentence string) { fmt.Fprintln(screen, sentence) }})
+		steps.End()
 		if rebuilt == nil {
 			return err
 		}
@@ -168,7 +170,11 @@ type projectionSwitchCmd struct {
 func (cmd projectionSwitchCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection switch", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		if err := o.Switch(ctx, cmd.ID); err != nil {
+		steps := progress(cmd.Flags, s)
+		o.Progress = steps.Tell
+		err := o.Switch(ctx, cmd.ID)
+		steps.End()
+		if err != nil {
 			return err
 		}
 		return cmd.did(s, cmd.ID, "live")
@@ -181,7 +187,10 @@ type projectionRollbackCmd struct{ projectionChangeFlags }
 func (cmd projectionRollbackCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection rollback", Detail: "the newest standby generation"}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
+		steps := progress(cmd.Flags, s)
+		o.Progress = steps.Tell
 		id, err := o.Rollback(ctx)
+		steps.End()
 		if err != nil {
 			return err
 		}
@@ -198,7 +207,11 @@ type projectionDropCmd struct {
 func (cmd projectionDropCmd) Run(ctx context.Context, s *cli.Streams) error {
 	d := registry.Deed{Command: "projection drop", Detail: fmt.Sprintf("generation %d", cmd.ID)}
 	return cmd.withAuditedOperator(ctx, d, func(o *projections.Operator) error {
-		if err := o.Drop(ctx, cmd.ID); err != nil {
+		steps := progress(cmd.Flags, s)
+		o.Progress = steps.Tell
+		err := o.Drop(ctx, cmd.ID)
+		steps.End()
+		if err != nil {
 			return err
 		}
 		return cmd.did(s, cmd.ID, "dropped")

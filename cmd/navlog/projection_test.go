@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -21,33 +20,12 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
-
-// patience is how long a test waits for a condition before it fails.
-const patience = 90 * time.Second
-
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("still not so: %v", err)
-		case <-tick.C:
-		}
-	}
-}
 
 // loadedKafka is how the environment says that Kafka is reached.
 func loadedKafka(t *testing.T) chainlog.Config {
@@ -147,8 +125,8 @@ func startProject(t *testing.T, c commands) string {
 	})
 	running.Start(t.Context(), "serve", serve.Run)
 	running.Start(t.Context(), "project", project.Run)
-	eventually(t, project.Ready)
-	eventually(t, serve.Ready)
+	wait.Until(t, project.Ready)
+	wait.Until(t, serve.Ready)
 	return "http://" + serve.Addr()
 }
 
@@ -211,7 +189,7 @@ func TestProjectionLife(t *testing.T) {
 	url := startProject(t, c) + "/api/v1/users"
 	answers := func(want string) {
 		t.Helper()
-		eventually(t, func() error {
+		wait.Until(t, func() error {
 			if got := generationOf(t, url); got != want {
 				return fmt.Errorf("generation %s answers, want %s", got, want)
 			}
@@ -241,7 +219,7 @@ func TestProjectionLife(t *testing.T) {
 	if _, err := c.run("projection", "drop", "2"); err == nil || !strings.Contains(err.Error(), "generation 2 is live and is not dropped") {
 		t.Errorf("drop of the live one: %v", err)
 	}
-	eventually(t, func() error { // serve must have said that it reads another one
+	wait.Until(t, func() error { // serve must have said that it reads another one
 		_, err := c.run("projection", "drop", "1")
 		return err
 	})

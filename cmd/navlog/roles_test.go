@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -148,9 +149,9 @@ func (c commands) startAsRoles(owner string) string {
 	})
 	running.Start(t.Context(), "project", project.Run)
 	running.Start(t.Context(), "serve", serve.Run)
-	eventually(t, project.Ready)
-	eventually(t, serve.Ready)
-	eventually(t, func() error { // both say what they do
+	wait.Until(t, project.Ready)
+	wait.Until(t, serve.Ready)
+	wait.Until(t, func() error { // both say what they do
 		out := c.mustRunAs(owner, "navlog_operator", "status", "--json")
 		var status struct{ Programs []statusRow }
 		if err := json.Unmarshal([]byte(out), &status); err != nil {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/statement"
@@ -54,7 +53,10 @@ func (cmd statementGetCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
+	steps := progress(cli.Flags{}, s)
+	steps.Tell("waiting for the statement", 0, 0)
 	text, err := api.Text(public.GetStatement(ctx, &client.GetStatementParams{From: cmd.From, To: cmd.To}))
+	steps.End()
 	if err != nil {
 		return err
 	}
@@ -182,11 +184,9 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	}
 	defer node.Close()
 	same := &comparison{want: d.Body}
-	screen := console.New(s.Err)
-	err = statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) {
-		screen.Track(float64(done)/float64(of), fmt.Sprintf("block %d of %d", done, of))
-	})
-	screen.Tracked()
+	steps := progress(cli.Flags{}, s)
+	err = statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+	steps.End()
 	var contradiction *statement.Contradiction
 	switch {
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):

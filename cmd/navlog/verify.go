@@ -11,6 +11,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/projections/verify"
 )
@@ -37,7 +38,9 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return errors.New("verify: --headers says how --receipts is done: give both")
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
-		options := verify.Options{Sample: cmd.Sample}
+		steps := progress(cmd.Flags, s)
+		defer steps.End()
+		options := verify.Options{Sample: cmd.Sample, Progress: steps.Tell}
 		switch {
 		case cmd.NoChain:
 		case len(c.Chain.RPC) == 0:
@@ -47,6 +50,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 			options.BatchBlocks = c.Chain.BatchBlocks
 		}
 		report, err := verify.Verify(ctx, c.Chain.ID, c.Kafka, c.ClickHouse, pool, options)
+		steps.End()
 		if err != nil {
 			return fmt.Errorf("verify: %w", err)
 		}
@@ -65,8 +69,12 @@ func (cmd verifyCmd) proveReceipts(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), cmd.Logger(s.Err))
-	report, err := i.ProveReceipts(ctx, ingest.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers})
+	screen := console.New(s.Err)
+	log := cmd.Logger(screen)
+	steps := screen.Steps(log)
+	i := ingest.New(c.Chain, c.Kafka, nil, prometheus.NewRegistry(), log)
+	report, err := i.ProveReceipts(ctx, ingest.ReceiptsOptions{Sample: cmd.Sample, Headers: cmd.Headers, Progress: steps.Tell})
+	steps.End()
 	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}

@@ -48,15 +48,19 @@ func (f orderFlags) order(ctx context.Context, s *cli.Streams, pool *pgxpool.Poo
 	if err != nil {
 		return err
 	}
-	o, err := f.await(ctx, db.New(pool), d.Partner, id)
+	steps := progress(f.Flags, s)
+	o, err := f.await(ctx, db.New(pool), d.Partner, id, func(sent int64) {
+		steps.Tell(fmt.Sprintf("waiting for a dispatcher to carry out command %d: sent", id), uint64(sent), 0)
+	})
+	steps.End()
 	if err != nil {
 		return err
 	}
 	return f.report(s, o, d.Detail)
 }
 
-// await waits until the command is done.
-func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64) (order, error) {
+// await waits until the command is done, and tells meanwhile how many deliveries were sent for it.
+func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64, tell func(sent int64)) (order, error) {
 	o := order{Command: id, PartnerID: partner}
 	ctx, cancel := context.WithTimeout(ctx, f.Wait)
 	defer cancel()
@@ -75,6 +79,7 @@ func (f orderFlags) await(ctx context.Context, q *db.Queries, partner, id int64)
 		if err != nil {
 			return o, fmt.Errorf("read command %d: %w", id, err)
 		}
+		tell(r.Deliveries)
 		if o.Done, o.Deliveries = r.DoneAt != nil, r.Deliveries; o.Done {
 			return o, nil
 		}

@@ -153,7 +153,9 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if err != nil {
 			return err
 		}
-		found, err := cmd.await(ctx, db.New(pool), asked)
+		steps := progress(cmd.Flags, s)
+		found, err := cmd.await(ctx, db.New(pool), asked, steps.Tell)
+		steps.End()
 		if err != nil {
 			return err
 		}
@@ -176,8 +178,8 @@ func firstOf(ids []int64) string {
 	return fmt.Sprint(ids)
 }
 
-// await waits until each was tried.
-func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64) (db.RetriedDeadRecordsRow, error) {
+// await waits until each was tried, and tells how many were.
+func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64, tell func(what string, done, of uint64)) (db.RetriedDeadRecordsRow, error) {
 	waiting, cancel := context.WithTimeout(ctx, cmd.Wait)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
@@ -190,6 +192,7 @@ func (cmd deadRetryCmd) await(ctx context.Context, q *db.Queries, ids []int64) (
 		if found.Waiting == 0 {
 			return found, nil
 		}
+		tell("waiting for a dispatcher: dead records", uint64(int64(len(ids))-found.Waiting), uint64(len(ids)))
 		select {
 		case <-waiting.Done():
 			return found, ctx.Err()

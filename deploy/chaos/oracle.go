@@ -49,7 +49,7 @@ func (w *world) judge() (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	f := &fold{world: w, verdict: &v, cursor: cursor, live: map[uint64]*event.Record{}, told: map[uint64]*span{}}
+	f := &fold{world: w, verdict: &v, cursor: cursor, live: map[uint64]*event.Record{}, told: map[uint64]*attributed{}}
 	for _, k := range records {
 		f.next(k.Value)
 	}
@@ -72,7 +72,7 @@ type fold struct {
 	seq    uint64
 	unit   []*event.Record
 	live   map[uint64]*event.Record
-	told   map[uint64]*span // of every record with a partner, by seq
+	told   map[uint64]*attributed // of every record with a partner, by seq
 }
 
 // next takes one record. What is wrong with it alone is said here, what is wrong with its unit when that ends.

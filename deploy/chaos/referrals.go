@@ -15,8 +15,8 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// A span is the life of a record that names a partner.
-type span struct {
+// attributed is the life of a record that names a partner.
+type attributed struct {
 	log     *event.Log
 	topic   string
 	partner uint32
@@ -40,7 +40,7 @@ func (f *fold) noteSpans(unit []*event.Record) {
 		}
 		if l := r.GetLog(); l != nil {
 			if topic, partner := attribution(f.config.ID, l); topic != "" {
-				f.told[r.GetSeq()] = &span{log: l, topic: topic, partner: partner}
+				f.told[r.GetSeq()] = &attributed{log: l, topic: topic, partner: partner}
 			}
 		}
 	}

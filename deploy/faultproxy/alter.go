@@ -126,7 +126,7 @@ type alteration = func(context.Context, *Proxy, *call, reply) (reply, string, er
 // is the limit.
 func overRange(code int, wording string) alteration {
 	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
-		blocks, err := p.span(ctx, c)
+		blocks, err := p.width(ctx, c)
 		if err != nil || blocks <= p.config.RangeLimit {
 			return truth, "", err
 		}
@@ -138,7 +138,7 @@ func overRange(code int, wording string) alteration {
 // overResults refuses ranges that hold more than the limit's logs.
 func overResults(code int, wording string) alteration {
 	return func(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
-		blocks, err := p.span(ctx, c)
+		blocks, err := p.width(ctx, c)
 		if err != nil || blocks <= 1 {
 			return truth, "", err
 		}
@@ -153,7 +153,7 @@ func overResults(code int, wording string) alteration {
 
 // blockOverLimit refuses a single block that has logs, as if it had too many.
 func blockOverLimit(ctx context.Context, p *Proxy, c *call, truth reply) (reply, string, error) {
-	blocks, err := p.span(ctx, c)
+	blocks, err := p.width(ctx, c)
 	if err != nil || blocks != 1 {
 		return truth, "", err
 	}

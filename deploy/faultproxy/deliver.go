@@ -38,7 +38,7 @@ func range413(ctx context.Context, p *Proxy, x *exchange) (string, sender, error
 	if x.batch {
 		return "", nil, nil
 	}
-	blocks, err := p.span(ctx, x.calls[0])
+	blocks, err := p.width(ctx, x.calls[0])
 	if err != nil || blocks <= p.config.RangeLimit {
 		return "", nil, err
 	}

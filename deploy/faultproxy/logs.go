@@ -38,8 +38,8 @@ func rawOf(logs []log) []json.RawMessage {
 	return raws
 }
 
-// span is the number of blocks that an eth_getLogs asks for.
-func (p *Proxy) span(ctx context.Context, c *call) (uint64, error) {
+// width is the number of blocks that an eth_getLogs asks for.
+func (p *Proxy) width(ctx context.Context, c *call) (uint64, error) {
 	var filter struct{ FromBlock, ToBlock, BlockHash string }
 	if len(c.Params) == 0 || json.Unmarshal(c.Params[0], &filter) != nil || filter.BlockHash != "" {
 		return 1, nil

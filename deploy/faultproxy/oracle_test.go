@@ -8,11 +8,11 @@ import (
 	"math/big"
 	"slices"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -107,20 +107,9 @@ func (r *rig) same(vault common.Address, got, want []*event.Log) {
 	}
 }
 
-func (r *rig) chainLogs(h *types.Header, vault common.Address) (logs []*event.Log) {
+func (r *rig) chainLogs(h *types.Header, vault common.Address) []*event.Log {
 	r.t.Helper()
-	hash := h.Hash()
-	answer, err := r.chain.FilterLogs(r.ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: []common.Address{vault}})
+	logs, err := scenario.Logs(r.ctx, r.chain, h, vault)
 	r.must(err)
-	for _, l := range answer {
-		var topics [][]byte
-		for _, t := range l.Topics {
-			topics = append(topics, t.Bytes())
-		}
-		logs = append(logs, &event.Log{
-			Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: h.Time,
-			TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
-		})
-	}
 	return logs
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/deploy/wait"
 )
 
 // A chain is continued as it was, block by block, over several orderly restarts and with its clock ahead of the
@@ -46,7 +48,7 @@ func TestAnvilKeepsEveryBlockWhenItsParentIsKilled(t *testing.T) {
 	sendLog(t, c)
 	before := readChain(t, c)
 	p.kill()
-	eventually(t, "anvil ends", func() error { return gone(p.Pid) })
+	wait.Until(t, func() error { return gone(p.Pid) })
 	wantChain(t, "after the parent was killed", readChain(t, dialAnvil(t, startAnvilFor(t, dir).URL)), before)
 }
 
@@ -58,7 +60,7 @@ func TestAnvilKilled(t *testing.T) {
 	c := dialAnvil(t, a.URL)
 	sendLog(t, c)
 	before := readChain(t, c)
-	eventually(t, "anvil writes its chain", func() error {
+	wait.Until(t, func() error {
 		var dump struct{ Blocks []json.RawMessage }
 		text, err := os.ReadFile(filepath.Join(dir, dumpFile))
 		if err == nil {
@@ -155,9 +157,9 @@ func sendLog(t *testing.T, c *rpc.Client) {
 	if err := json.Unmarshal(call(t, c, "eth_sendTransaction", map[string]string{"from": accounts[0], "data": code, "gas": "0x30000"}), &hash); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the transaction is mined", func() error {
+	wait.Until(t, func() error {
 		if receipt := call(t, c, "eth_getTransactionReceipt", hash); string(receipt) == "null" {
-			return context.DeadlineExceeded
+			return errors.New("the transaction is not mined")
 		}
 		return nil
 	})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/navlog/navlog/deploy/wait"
 )
 
 func needApacheKafka(t *testing.T) {
@@ -60,7 +62,7 @@ func TestApacheKafkaGoesWithItsParent(t *testing.T) {
 	needApacheKafka(t)
 	p := startParent(t, "apachekafka", t.TempDir())
 	p.kill()
-	eventually(t, "the broker ends", func() error { return gone(p.Pid) })
+	wait.Until(t, func() error { return gone(p.Pid) })
 }
 
 func TestApacheKafkaAvailable(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/navlog/navlog/deploy/wait"
 )
 
 func TestClickHouseKeepsData(t *testing.T) {
@@ -55,7 +57,7 @@ func TestClickHouseCloseEndsQueries(t *testing.T) {
 	go func() {
 		ended <- conn.Exec(t.Context(), "SELECT sleepEachRow(3) FROM numbers(1000) SETTINGS max_block_size = 1, function_sleep_max_microseconds_per_block = 0")
 	}()
-	eventually(t, "the query runs", func() error {
+	wait.Until(t, func() error {
 		var n uint64
 		err := openClickHouse(t, c, "default").QueryRow(t.Context(), "SELECT count() FROM system.processes WHERE query LIKE '%sleepEachRow%' AND is_initial_query").Scan(&n)
 		if err == nil && n < 2 { // this one is one of them
@@ -154,7 +156,7 @@ func TestClickHouseQueryUserReadsItsPrefix(t *testing.T) {
 func TestClickHouseGoesWithItsParent(t *testing.T) {
 	p := startParent(t, "clickhouse", t.TempDir())
 	p.kill()
-	eventually(t, "the engine ends", func() error { return gone(p.Pid) })
+	wait.Until(t, func() error { return gone(p.Pid) })
 }
 
 func TestClickHouseRefuses(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // roleEnv turns the test binary into a process that starts one engine and then does nothing, so that a test can kill
@@ -135,26 +134,6 @@ func startParent(t *testing.T, engine, dir string) *parent {
 func (p *parent) kill() {
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
-}
-
-// eventually waits until holds returns nil.
-func eventually(t *testing.T, what string, holds func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: %v", what, err)
-		case <-tick.C:
-		}
-	}
 }
 
 // gone returns nil when no process has the id.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/deploy/wait"
 )
 
 func TestPostgresKeepsData(t *testing.T) {
@@ -95,7 +97,7 @@ func TestPostgresGoesWithItsParent(t *testing.T) {
 	dir := engineDir(t)
 	p := startParent(t, "postgres", dir)
 	p.kill()
-	eventually(t, "the server ends", func() error { return gone(p.Pid) })
+	wait.Until(t, func() error { return gone(p.Pid) })
 	if _, err := os.Stat(filepath.Join(dir, "data", "postmaster.pid")); err == nil {
 		t.Error("it did not end in good order: postmaster.pid is still there")
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/navlog/navlog/deploy/wait"
 )
 
 // The folder goes when the process is gone that asked for it, and not before the engine inside.
@@ -21,11 +23,11 @@ func TestRemoveAtExit(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.kill()
-	eventually(t, "the folder goes", func() error {
+	wait.Until(t, func() error {
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("it is still there (%v)", err)
 		}
 		return nil
 	})
-	eventually(t, "anvil is gone", func() error { return gone(p.Pid) })
+	wait.Until(t, func() error { return gone(p.Pid) })
 }

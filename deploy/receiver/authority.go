@@ -36,18 +36,6 @@ type authority struct {
 	file        string // of the certificate
 }
 
-// Certificate gives a new certificate for 127.0.0.1 and the file with the authority, kept in dir, that a sender has to
-// trust.
-func Certificate(dir string) (certificate tls.Certificate, caFile string, err error) {
-	now := time.Now()
-	ca, err := openAuthority(dir, now)
-	if err != nil {
-		return tls.Certificate{}, "", err
-	}
-	certificate, err = ca.issue(now)
-	return certificate, ca.file, err
-}
-
 // openAuthority reads the authority in dir, or makes one where there is none or where it ends soon. A damaged file is an
 // error, not a reason to make another one: somebody may trust the old one.
 func openAuthority(dir string, now time.Time) (*authority, error) {

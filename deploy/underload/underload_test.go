@@ -21,6 +21,7 @@ import (
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/projections"
@@ -33,9 +34,6 @@ import (
 
 const chainID = 31337
 
-// patience is how long a test waits for a condition before it fails.
-const patience = 2 * time.Minute
-
 // system is ingest, project and serve on engines of the test, with a chain
 // that has a history.
 type system struct {
@@ -47,25 +45,6 @@ type system struct {
 	deployed *scenario.Contracts
 	project  *projections.Projections
 	api      string
-}
-
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := condition()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("still not so: %v", err)
-		case <-tick.C:
-		}
-	}
 }
 
 func must(t *testing.T, err error) {
@@ -125,8 +104,8 @@ func (s *system) programs(t *testing.T) {
 	noURL := func(context.Context, string) (string, error) { return "", errors.New("no URL is taken") }
 	serve := query.New(http, chainID, s.ch, s.pool, noURL, prometheus.NewRegistry(), log)
 	s.run(t, serve.Run)
-	eventually(t, s.project.Ready)
-	eventually(t, serve.Ready)
+	wait.Until(t, s.project.Ready)
+	wait.Until(t, serve.Ready)
 	s.api = "http://" + serve.Addr()
 }
 
@@ -296,13 +275,13 @@ func TestRebuildUnderLoad(t *testing.T) {
 
 	// A generation whose numbers are others.
 	spoilt := false
-	wrong := func(p projections.Progress) {
-		if p.AtEnd && p.Generation == 3 && !spoilt {
+	o.Progress = func(what string, done, of uint64) {
+		if what == "generation 3: building, records" && done == of && !spoilt {
 			spoilt = true
 			s.spoil(t, 3)
 		}
 	}
-	_, err = o.Rebuild(t.Context(), projections.RebuildOptions{Progress: wrong})
+	_, err = o.Rebuild(t.Context(), projections.RebuildOptions{})
 	if !errors.Is(err, projections.ErrDiffers) {
 		t.Fatalf("a spoilt generation was compared with %v", err)
 	}
@@ -328,7 +307,7 @@ func TestRebuildUnderLoad(t *testing.T) {
 func (s *system) answers(t *testing.T, l *load, generation string, more int) {
 	t.Helper()
 	want := l.answered(generation) + more
-	eventually(t, func() error {
+	wait.Until(t, func() error {
 		if n := l.answered(generation); n < want {
 			return fmt.Errorf("generation %s answered %d requests, want %d", generation, n, want)
 		}

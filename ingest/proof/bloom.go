@@ -13,10 +13,10 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// mark is the three bits that a value sets in a bloom.
-type mark [3]uint16
+// pattern is the three bits that a value sets in a bloom.
+type pattern [3]uint16
 
-func markOf(value []byte) (m mark) {
+func patternOf(value []byte) (m pattern) {
 	hash := crypto.Keccak256(value)
 	for i := range m {
 		m[i] = binary.BigEndian.Uint16(hash[2*i:]) & (8*types.BloomByteLength - 1)
@@ -24,7 +24,7 @@ func markOf(value []byte) (m mark) {
 	return m
 }
 
-func (m mark) in(b *types.Bloom) bool {
+func (m pattern) in(b *types.Bloom) bool {
 	for _, bit := range m {
 		if b[types.BloomByteLength-1-bit/8]&(1<<(bit%8)) == 0 {
 			return false
@@ -33,40 +33,40 @@ func (m mark) in(b *types.Bloom) bool {
 	return true
 }
 
-func (m mark) add(b *types.Bloom) {
+func (m pattern) add(b *types.Bloom) {
 	for _, bit := range m {
 		b[types.BloomByteLength-1-bit/8] |= 1 << (bit % 8)
 	}
 }
 
-// Marks remembers the marks of values that come again and again: addresses and
+// Patterns remembers the patterns of values that come again and again: addresses and
 // first topics.
-type Marks map[string]mark
+type Patterns map[string]pattern
 
-func (m Marks) of(value []byte) mark {
+func (m Patterns) of(value []byte) pattern {
 	have, known := m[string(value)]
 	if !known {
-		have = markOf(value)
+		have = patternOf(value)
 		m[string(value)] = have
 	}
 	return have
 }
 
 // Holds says that a bloom holds a log: its address, and its first topic.
-func (m Marks) Holds(b *types.Bloom, l *event.Log) bool {
+func (m Patterns) Holds(b *types.Bloom, l *event.Log) bool {
 	return m.of(l.Address).in(b) && (len(l.Topics) == 0 || m.of(l.Topics[0]).in(b))
 }
 
 // bloomOf is the bloom of a block that has these logs.
 func bloomOf(logs []*event.Log) (b types.Bloom) {
-	known := Marks{}
+	known := Patterns{}
 	for _, l := range logs {
 		known.of(l.Address).add(&b)
 		for i, topic := range l.Topics {
 			if i == 0 {
 				known.of(topic).add(&b)
 			} else {
-				markOf(topic).add(&b)
+				patternOf(topic).add(&b)
 			}
 		}
 	}
@@ -98,28 +98,28 @@ func Telling(b *types.Bloom) bool {
 // knows.
 type Watched struct {
 	Addresses []common.Address
-	ofAddress []mark
+	ofAddress []pattern
 }
 
 func Watch(addresses []common.Address) *Watched {
 	w := &Watched{Addresses: addresses}
 	for i := range addresses {
-		w.ofAddress = append(w.ofAddress, markOf(addresses[i][:]))
+		w.ofAddress = append(w.ofAddress, patternOf(addresses[i][:]))
 	}
 	return w
 }
 
 // knownEvents are the first topics of the events that navlog knows.
 var knownEvents = func() (events []struct {
-	topic common.Hash
-	mark  mark
+	topic   common.Hash
+	pattern pattern
 }) {
 	for _, kind := range contracts.Kinds() {
 		topic := kind.Topic()
 		events = append(events, struct {
-			topic common.Hash
-			mark  mark
-		}{topic, markOf(topic[:])})
+			topic   common.Hash
+			pattern pattern
+		}{topic, patternOf(topic[:])})
 	}
 	return events
 }()
@@ -152,7 +152,7 @@ func (w *Watched) Lacks(b *types.Bloom, logs []*event.Log) bool {
 		return false
 	}
 	for _, e := range knownEvents {
-		if e.mark.in(b) && !slices.ContainsFunc(logs, func(l *event.Log) bool { return len(l.Topics) > 0 && common.Hash(l.Topics[0]) == e.topic }) {
+		if e.pattern.in(b) && !slices.ContainsFunc(logs, func(l *event.Log) bool { return len(l.Topics) > 0 && common.Hash(l.Topics[0]) == e.topic }) {
 			return true
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-func TestMarks(t *testing.T) {
+func TestPatterns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(29, 29))
 	for range 200 {
 		var logs []*types.Log
@@ -46,8 +46,8 @@ func TestMarks(t *testing.T) {
 		for i := range value {
 			value[i] = byte(rng.Uint32())
 		}
-		if markOf(value).in(&want) != want.Test(value) {
-			t.Fatalf("the mark of %x is wrong", value)
+		if patternOf(value).in(&want) != want.Test(value) {
+			t.Fatalf("the pattern of %x is wrong", value)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (e *UnprovenError) Error() string {
 }
 
 // foreign refuses a log that a header's bloom does not hold.
-func (n *Node) foreign(h *Header, l *event.Log, known proof.Marks) error {
+func (n *Node) foreign(h *Header, l *event.Log, known proof.Patterns) error {
 	switch {
 	case known.Holds(&h.Bloom, l):
 		return nil
@@ -38,7 +38,7 @@ func (n *Node) foreign(h *Header, l *event.Log, known proof.Marks) error {
 
 // Native refuses logs of which a header's bloom does not hold every one.
 func (n *Node) Native(h *Header, logs []*event.Log) ([]*event.Log, error) {
-	known := proof.Marks{}
+	known := proof.Patterns{}
 	for _, l := range logs {
 		if err := n.foreign(h, l, known); err != nil {
 			return nil, err

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// A commit of parts without a block costs the header of its last block, so it
-	// waits for about as many parts as make that no matter, but not for ever: what
-	// was read and not committed is asked for again after a crash, and a read as of
-	// an old block goes by the time of the last recorded one.
+	// A commit of parts without a block costs one header, that of its last block. So it
+	// waits for many parts, until one header does not matter, but not for ever: what was
+	// read and not committed is read again after a crash, and a question as of an old block
+	// is answered by the time of the last block that has a record.
 	PartsAtOnce = 16
 	commitEvery = 20 * time.Second
 	// CommitBytes is about how much of nodes' answers one commit holds.
@@ -222,7 +222,7 @@ func (p *Pipeline) Seal(ctx context.Context, n *Node) (sealed []*Part, err error
 	}
 	before, _ := slices.BinarySearchFunc(open.Logs, h.Number, func(l *event.Log, number uint64) int { return cmp.Compare(l.BlockNumber, number) })
 	own := slices.Clip(open.Logs[before:])
-	if err := p.reader.agree(n, h, own); err != nil { // one of the two is of another chain
+	if err := p.reader.fit(n, h, own); err != nil { // one of the two is of another chain
 		p.forked = true
 		return nil, err
 	}

@@ -299,7 +299,7 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 		to = a.logs[len(a.logs)-1].BlockNumber
 	}
 	headers := j.headers[:to-j.at+1]
-	if err := n.agree(headers, a.logs, r.watched.Addresses); err != nil {
+	if err := n.fit(headers, a.logs, r.watched.Addresses); err != nil {
 		return nil, err
 	}
 	byBlock := split(headers, a.logs)
@@ -332,9 +332,9 @@ func (r *Reader) accept(ctx context.Context, n *Node, j *job, to uint64, a *answ
 	return p, nil
 }
 
-// agree checks logs against the headers of their blocks, and dates them.
-func (n *Node) agree(headers []*Header, logs []*event.Log, addresses []common.Address) error {
-	known := proof.Marks{}
+// fit checks logs against the headers of their blocks, and dates them.
+func (n *Node) fit(headers []*Header, logs []*event.Log, addresses []common.Address) error {
+	known := proof.Patterns{}
 	for i := 0; i < len(logs); {
 		h := headers[logs[i].BlockNumber-headers[0].Number]
 		next := i + 1
@@ -449,8 +449,8 @@ func (r *Reader) resolve(ctx context.Context, n *Node, headers []*Header, byBloc
 	return nil
 }
 
-// agree says that logs may be those of a block.
-func (r *Reader) agree(n *Node, h *Header, logs []*event.Log) error {
+// fit says that logs may be those of a block.
+func (r *Reader) fit(n *Node, h *Header, logs []*event.Log) error {
 	if err := n.belong(logs, h); err != nil || r.proof == proof.None {
 		return err
 	}
@@ -525,7 +525,7 @@ func (r *Reader) date(ctx context.Context, n *Node, p *Part) error {
 		return err
 	}
 	maps.Copy(headers, found)
-	known := proof.Marks{}
+	known := proof.Patterns{}
 	for i, g := range p.Logs {
 		h := headers[common.Hash(g.BlockHash)]
 		if h == nil && len(p.Blocks) > 0 && g.BlockNumber >= p.Blocks[0].Number {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stratum is a stretch of the chain, and what one range out of its middle has,
+// Stratum is a part of the chain, and what one range out of its middle has,
 // which stands for it.
 type Stratum struct {
 	From, To uint64
@@ -14,7 +14,7 @@ type Stratum struct {
 	Blocks, WithLogs uint64
 	Logs, Bytes      int // of the range's answer
 	Took             time.Duration
-	Width            float64 // blocks that a range of this stretch will have
+	Width            float64 // blocks that a range of this part will have
 }
 
 // Samples are what a reader finds out about a chain without reading all of it.
@@ -25,13 +25,15 @@ type Samples struct {
 	DatesLogs *bool
 }
 
-// Sample takes one range out of the middle of each of so many stretches of the
-// blocks from to to, at least one and as many as there are blocks.
-func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, stretches int) (*Samples, error) {
+// Sample takes one range out of the middle of each of so many parts of the
+// blocks from to to, at least one and as many as there are blocks. progress is called
+// before each with how many are taken.
+func (r *Reader) Sample(ctx context.Context, n *Node, from, to uint64, parts int, progress func(done, of uint64)) (*Samples, error) {
 	s := &Samples{}
 	blocks := to - from + 1
-	count := uint64(max(1, min(uint64(stretches), blocks)))
+	count := uint64(max(1, min(uint64(parts), blocks)))
 	for i := range count {
+		progress(i, count)
 		at := Stratum{From: from + blocks*i/count, To: from + blocks*(i+1)/count - 1}
 		middle := at.From + (at.To-at.From)/2
 		for taken := false; !taken || !n.limits.settled(r.most) && at.Blocks < at.To-middle+1; {
@@ -77,7 +79,7 @@ func (r *Reader) sampleAt(ctx context.Context, n *Node, from uint64, at *Stratum
 	return true, nil
 }
 
-// widthOf is how many blocks a range of a stretch will have.
+// widthOf is how many blocks a range of a stratum will have.
 func (r *Reader) widthOf(n *Node, s *Stratum) float64 {
 	l := n.limits
 	l.mu.Lock()

@@ -63,6 +63,7 @@ type chainCheck struct {
 	url      string
 	patience time.Duration
 	pace     *rate.Limiter
+	progress Progress
 	report   *Report
 	head     *event.Block
 	vaults   map[common.Address]*vaultBooks
@@ -94,7 +95,7 @@ const (
 // error, a difference is not.
 func againstChain(ctx context.Context, options Options, cursor *event.Cursor, records []*event.Record, report *Report) error {
 	c := &chainCheck{
-		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), report: report,
+		url: options.Node, patience: cmp.Or(options.patience, nodeTimeout), pace: rate.NewLimiter(rate.Inf, 1), progress: options.Progress, report: report,
 		vaults: map[common.Address]*vaultBooks{}, covered: map[common.Address]*event.Coverage{}, logs: map[common.Hash][]*event.Log{},
 		numbers: map[common.Hash]uint64{}, most: cmp.Or(options.BatchBlocks, wholeRange),
 	}
@@ -275,7 +276,8 @@ func inOrder(numbers map[common.Hash]uint64) []common.Hash {
 func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
-	for _, hash := range c.order {
+	for i, hash := range c.order {
+		c.progress.tell(check.Name, uint64(i), uint64(len(c.order)))
 		if sample > 1 && rand.Uint64N(sample) != 0 && hash != common.BytesToHash(c.head.GetHash()) {
 			continue
 		}
@@ -468,6 +470,7 @@ func (c *chainCheck) view(ctx context.Context, call func(*bind.CallOpts) error) 
 // compareQueue compares every request of a vault.
 func (c *chainCheck) compareQueue(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
+		c.progress.tell(check.Name, uint64(first), uint64(len(v.queue)))
 		var page []reference.ReferenceVaultRequest
 		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
 			page, err = vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))

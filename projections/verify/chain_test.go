@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math"
 	"math/big"
 	"net/http"
@@ -18,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/ethclient"
@@ -81,18 +81,12 @@ func (v *village) log(covered map[common.Address][2]uint64) (*event.Cursor, []*e
 		h, err := v.client.HeaderByNumber(v.t.Context(), new(big.Int).SetUint64(n))
 		must(v.t, err)
 		hash := h.Hash()
-		logs, err := v.client.FilterLogs(v.t.Context(), ethereum.FilterQuery{BlockHash: &hash})
+		logs, err := scenario.Logs(v.t.Context(), v.client, h, slices.Collect(maps.Keys(covered))...)
 		must(v.t, err)
 		for _, l := range logs {
-			if c, known := covered[l.Address]; !known || n < c[0] || n > c[1] {
-				continue
+			if c := covered[common.Address(l.Address)]; c[0] <= n && n <= c[1] {
+				add(&event.Record{Fact: &event.Record_Log{Log: l}}, false)
 			}
-			var topics [][]byte
-			for _, topic := range l.Topics {
-				topics = append(topics, topic.Bytes())
-			}
-			add(&event.Record{Fact: &event.Record_Log{Log: &event.Log{Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: n, BlockHash: hash.Bytes(),
-				BlockTime: h.Time, TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index)}}}, false)
 		}
 		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: hash.Bytes(), ParentHash: h.ParentHash.Bytes(), Time: h.Time}}}, true)
 	}
@@ -113,7 +107,11 @@ func (v *village) whole() map[common.Address][2]uint64 {
 func (v *village) compare(node string, cursor *event.Cursor, records []*event.Record) (*Report, error) {
 	v.t.Helper()
 	report := new(Report)
-	return report, againstChain(v.t.Context(), Options{Node: node, patience: patience}, cursor, records, report)
+	return report, againstChain(v.t.Context(), Options{Node: node, patience: patience, Progress: func(what string, done, of uint64) {
+		if !strings.HasPrefix(what, "chain: ") || done >= of {
+			v.t.Errorf("%s: told %d of %d before that one", what, done, of)
+		}
+	}}, cursor, records, report)
 }
 
 // The log is compared with the chain as far as it covers each vault: one that

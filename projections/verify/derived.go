@@ -41,18 +41,22 @@ const pieceRows = 2 << 20
 // defined compares a derived table with its definition in SQL over the facts: what
 // is live in the one and not in the other, and what is live twice, both ways in
 // one question. And it must have one live cursor row, and no fence elsewhere.
-func defined(ctx context.Context, conn driver.Conn, table string) (Check, error) {
+func defined(ctx context.Context, conn driver.Conn, table string, progress Progress) (Check, error) {
 	var rows uint64
 	if err := conn.QueryRow(ctx, question("count", "{table}", table)).Scan(&rows); err != nil {
 		return Check{}, fmt.Errorf("count the rows of %s: %w", table, err)
 	}
-	return inPieces(ctx, conn, table, 1+rows/pieceRows)
+	return inPieces(ctx, conn, table, 1+rows/pieceRows, progress)
 }
 
-func inPieces(ctx context.Context, conn driver.Conn, table string, pieces uint64) (Check, error) {
+func inPieces(ctx context.Context, conn driver.Conn, table string, pieces uint64, progress Progress) (Check, error) {
 	check := Check{Name: table + ": its definition"}
 	for piece := uint64(0); piece < pieces && check.Difference == ""; piece++ {
-		if err := comparePiece(ctx, conn, table, piece, pieces, &check); err != nil {
+		what := check.Name
+		if pieces > 1 {
+			what = fmt.Sprintf("%s, part %d of %d", what, piece+1, pieces)
+		}
+		if err := comparePiece(progress.Asked(ctx, what), conn, table, piece, pieces, &check); err != nil {
 			return check, err
 		}
 	}
@@ -126,7 +130,7 @@ func (v *verifier) againstOracle(ctx context.Context, tables []string) error {
 func (v *verifier) againstFold(ctx context.Context, tables []string, seq uint64, began time.Time) (done bool, err error) {
 	answers := make([]*liveRows, len(tables))
 	for i, table := range tables {
-		if answers[i], err = v.ask(ctx, table); err != nil {
+		if answers[i], err = v.ask(v.options.Progress.Asked(ctx, table+": the fold of the log"), table); err != nil {
 			return false, err
 		}
 		defer answers[i].rows.Close()

@@ -168,7 +168,7 @@ func passedVaults(ctx context.Context, conn driver.Conn, seq uint64) (vaults []c
 // thousand that differs one by one.
 func (v *verifier) said(ctx context.Context, table string) error {
 	check := Check{Name: table + ": all that the log says"}
-	found, err := v.printsOf(ctx, table)
+	found, err := v.printsOf(v.options.Progress.Asked(ctx, check.Name), table)
 	if err != nil {
 		return err
 	}
@@ -240,16 +240,17 @@ func following(seq uint64) uint64 {
 	return seq + 1
 }
 
-// rowsSpan is the seqs whose rows are told apart at once: one of 8 bytes each in
+// rowsAtOnce is the seqs whose rows are told apart at once: one of 8 bytes each in
 // a set of the engine's, which stays far below its limit.
-const rowsSpan = 16 << 20
+const rowsAtOnce = 16 << 20
 
 // unique checks that a table has one row for a seq at most, and the spine one for each.
 func (v *verifier) unique(ctx context.Context, table string) error {
 	check := Check{Name: table + ": rows unique"}
+	ctx = v.options.Progress.Asked(ctx, check.Name)
 	var rows, seqs uint64
-	for after := uint64(0); after < v.report.Seq; after += v.span {
-		to := min(after+v.span, v.report.Seq)
+	for after := uint64(0); after < v.report.Seq; after += v.atOnce {
+		to := min(after+v.atOnce, v.report.Seq)
 		var r, s uint64
 		if err := v.conn.QueryRow(readmodel.Parameters(ctx, numbers{"from": following(after), "to": to}), question("unique", "{table}", table)).Scan(&r, &s); err != nil {
 			return fmt.Errorf("count the rows of %s from seq %d to %d: %w", table, after+1, to, err)

@@ -61,9 +61,10 @@ func (p *Parity) String() string {
 
 // Compare compares two generations at the highest seq that the spines of both
 // have. Vaults that one of them passes over are left out of the facts of both: the
-// other one may hold them. Both may be written meanwhile.
-func Compare(ctx context.Context, live, fresh Side) (*Parity, error) {
-	c := &comparer{sides: [2]Side{live, fresh}, report: &Parity{Live: live.ID, New: fresh.ID, Seq: math.MaxUint64}}
+// other one may hold them. Both may be written meanwhile. progress hears what is compared;
+// nil for nobody.
+func Compare(ctx context.Context, live, fresh Side, progress Progress) (*Parity, error) {
+	c := &comparer{sides: [2]Side{live, fresh}, progress: progress, report: &Parity{Live: live.ID, New: fresh.ID, Seq: math.MaxUint64}}
 	for _, s := range c.sides {
 		seq, err := readmodel.LastSeq(ctx, s.Conn, readmodel.Spine)
 		if err != nil {
@@ -106,6 +107,8 @@ type comparer struct {
 	sides  [2]Side
 	both   string // the condition that a fact is of a vault that both have
 	report *Parity
+
+	progress Progress
 }
 
 func (c *comparer) fingerprints(ctx context.Context, table string, after, to uint64) (both [2]fingerprint, err error) {
@@ -124,11 +127,13 @@ func (c *comparer) fingerprints(ctx context.Context, table string, after, to uin
 
 // rows compares all rows of a table, and finds the first seq that differs.
 func (c *comparer) rows(ctx context.Context, table string) error {
+	check := Check{Name: table + ": rows"}
+	ctx = c.progress.Asked(ctx, check.Name)
 	both, err := c.fingerprints(ctx, table, 0, c.report.Seq)
 	if err != nil {
 		return err
 	}
-	check := Check{Name: table + ": rows", Compared: both[0].rows}
+	check.Compared = both[0].rows
 	if both[0] != both[1] {
 		first, err := c.bisect(ctx, table)
 		if err != nil {
@@ -166,6 +171,7 @@ func (c *comparer) bisect(ctx context.Context, table string) (uint64, error) {
 // lines compares the answers to a question, line by line.
 func (c *comparer) lines(ctx context.Context, name, ask string) error {
 	check := Check{Name: name}
+	ctx = c.progress.Asked(ctx, name)
 	var next [2]func() (string, error, bool)
 	for i, s := range c.sides {
 		n, stop := iter.Pull2(texts(ctx, s.Conn, question(ask, "{both}", c.both), numbers{"seq": c.report.Seq}))
@@ -206,7 +212,7 @@ func (c *comparer) derived(ctx context.Context, s Side) error {
 	for _, table := range readmodel.Derived {
 		check := Check{Name: table + ": not derived yet"}
 		if there[table] {
-			if check, err = defined(ctx, s.Conn, table); err != nil {
+			if check, err = defined(ctx, s.Conn, table, c.progress); err != nil {
 				return fmt.Errorf("generation %d: %w", s.ID, err)
 			}
 		}

@@ -24,7 +24,7 @@ func TestParityFindsDifferences(t *testing.T) {
 	sides := []Side{{1, one.conn}, {2, two.conn}}
 	compare := func(live, fresh Side) *Parity {
 		t.Helper()
-		p, err := Compare(t.Context(), live, fresh)
+		p, err := Compare(t.Context(), live, fresh, nil)
 		must(t, err)
 		return p
 	}
@@ -100,7 +100,7 @@ func TestParityTellsWhatWasBefore(t *testing.T) {
 	two := another(t, one.ch, 2)
 	two.build(t, s.Records)
 	two.change(t, "ALTER TABLE withdrawal_events UPDATE assets = 13 WHERE kind = 'claimed'")
-	p, err := Compare(t.Context(), Side{1, one.conn}, Side{2, two.conn})
+	p, err := Compare(t.Context(), Side{1, one.conn}, Side{2, two.conn}, nil)
 	must(t, err)
 	text := p.String()
 	for _, words := range []string{"first difference: seq ", "WithdrawalClaimed of block 4", "generation 1: withdrawal_events: seq ", "claimed, user ", "assets 12", "generation 2: ", "assets 13", "requested", "generation 1: deposits: seq "} {

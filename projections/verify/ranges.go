@@ -18,14 +18,14 @@ import (
 // wholeRange is how many blocks are asked for at once where nothing else is said.
 const wholeRange = 2000
 
-// span is blocks in a row in which the log covers the same vaults.
-type span struct {
+// blockRange is blocks in a row in which the log covers the same vaults.
+type blockRange struct {
 	from, to uint64
 	vaults   []common.Address
 }
 
-// spans gives all blocks in which the log covers a vault, in order.
-func (c *chainCheck) spans() (all []span) {
+// coverage gives all blocks in which the log covers a vault, in order.
+func (c *chainCheck) coverage() (all []blockRange) {
 	var edges []uint64
 	for _, v := range c.covered {
 		edges = append(edges, v.GetStartBlock(), v.GetCoveredTo()+1)
@@ -34,7 +34,7 @@ func (c *chainCheck) spans() (all []span) {
 	edges = slices.Compact(edges)
 	for i := 1; i < len(edges); i++ {
 		if vaults := c.covering(edges[i-1]); len(vaults) > 0 {
-			all = append(all, span{edges[i-1], edges[i] - 1, vaults})
+			all = append(all, blockRange{edges[i-1], edges[i] - 1, vaults})
 		}
 	}
 	return all
@@ -46,12 +46,20 @@ func (c *chainCheck) spans() (all []span) {
 func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: covered blocks by ranges"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
-	for _, s := range c.spans() {
+	all := c.coverage()
+	var passed, blocks uint64
+	for _, s := range all {
+		blocks += s.to - s.from + 1
+	}
+	for _, s := range all {
 		for from := s.from; from <= s.to; from += c.most {
+			piece := blockRange{from, min(s.to, from+c.most-1), s.vaults}
+			c.progress.tell(check.Name, passed, blocks)
+			passed += piece.to - piece.from + 1
 			if sample > 1 && rand.Uint64N(sample) != 0 {
 				continue
 			}
-			err := c.comparePieces(ctx, span{from, min(s.to, from+c.most-1), s.vaults}, &check)
+			err := c.comparePieces(ctx, piece, &check)
 			if err != nil || check.Difference != "" {
 				return err
 			}
@@ -63,9 +71,9 @@ func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 // comparePieces compares a range in pieces: half as many blocks after a piece that
 // the node does not give, and slowly more after one that it gives. Why it does not,
 // each provider says in other words; so only for a single block it is an error.
-func (c *chainCheck) comparePieces(ctx context.Context, s span, check *Check) error {
+func (c *chainCheck) comparePieces(ctx context.Context, s blockRange, check *Check) error {
 	for s.from <= s.to {
-		piece := span{s.from, min(s.to, s.from+c.width-1), s.vaults}
+		piece := blockRange{s.from, min(s.to, s.from+c.width-1), s.vaults}
 		blocks := piece.to - piece.from + 1
 		difference, err := c.compareRange(ctx, piece)
 		switch {
@@ -87,7 +95,7 @@ func (c *chainCheck) comparePieces(ctx context.Context, s span, check *Check) er
 // compareRange compares the logs of a range and gives the first difference, empty
 // for none. Where the answer is not what the log has, the block decides that is
 // asked for by its hash: an answer about many blocks may have been cut.
-func (c *chainCheck) compareRange(ctx context.Context, s span) (difference string, err error) {
+func (c *chainCheck) compareRange(ctx context.Context, s blockRange) (difference string, err error) {
 	numbers, said := c.known(s), map[common.Hash][]types.Log{}
 	logs, err := c.ofChain(ctx, ethereum.FilterQuery{FromBlock: new(big.Int).SetUint64(s.from), ToBlock: new(big.Int).SetUint64(s.to), Addresses: s.vaults})
 	if err != nil {
@@ -113,7 +121,7 @@ func (c *chainCheck) compareRange(ctx context.Context, s span) (difference strin
 }
 
 // known gives the numbers of the blocks of a range that the log knows of.
-func (c *chainCheck) known(s span) map[common.Hash]uint64 {
+func (c *chainCheck) known(s blockRange) map[common.Hash]uint64 {
 	numbers := map[common.Hash]uint64{}
 	first, _ := slices.BinarySearchFunc(c.order, s.from, func(hash common.Hash, number uint64) int { return cmp.Compare(c.numbers[hash], number) })
 	for _, hash := range c.order[first:] {

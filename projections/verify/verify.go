@@ -36,6 +36,8 @@ type Options struct {
 	// BatchBlocks is the largest range of blocks that the node is asked for at once;
 	// 0 for 2000. The node may refuse it, and is asked for less.
 	BatchBlocks uint64
+	// Progress hears what is compared, often; nil for nobody.
+	Progress Progress
 
 	patience time.Duration // for one answer of the node; 0 for nodeTimeout
 }
@@ -62,7 +64,7 @@ func Verify(ctx context.Context, chainID uint64, kafka chainlog.Config, ch readm
 	}
 	defer conn.Close()
 	whole := Check{Name: "tables: no row lost or doubled"}
-	err = Condemn(ctx, pool, live.ID, Audit(ctx, conn))
+	err = Condemn(ctx, pool, live.ID, Audit(options.Progress.Asked(ctx, whole.Name), conn))
 	if broken := new(BrokenError); errors.As(err, &broken) {
 		whole.Difference = err.Error()
 	} else if err != nil {
@@ -148,7 +150,7 @@ type verifier struct {
 	options Options
 	sample  sample
 	live    bool   // the generation must have its derived tables
-	span    uint64 // of seqs whose rows are told apart at once
+	atOnce  uint64 // seqs whose rows are told apart at once
 
 	fold   *oracle.Fold
 	at     chainlog.Position // of the fold's last record
@@ -157,7 +159,7 @@ type verifier struct {
 }
 
 func newVerifier(conn driver.Conn, log readLog, options Options) *verifier {
-	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), span: rowsSpan, fold: oracle.New()}
+	v := &verifier{conn: conn, log: log, report: new(Report), options: options, sample: newSample(options.Sample), atOnce: rowsAtOnce, fold: oracle.New()}
 	if options.Node == "" { // the chain's totals need every log
 		v.fold = oracle.Sampled(v.sample.keeps)
 	}
@@ -224,7 +226,7 @@ func (v *verifier) tables(ctx context.Context) (err error) {
 		}
 	}
 	for _, table := range derived {
-		check, err := defined(ctx, v.conn, table)
+		check, err := defined(ctx, v.conn, table, v.options.Progress)
 		if err != nil {
 			return err
 		}
@@ -255,6 +257,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 	}
 	check := &v.report.Checks[0]
 	err := v.log(ctx, v.at, to, func(e chainlog.Entry) error {
+		v.options.Progress.tell(check.Name, e.GetSeq(), to)
 		if err := v.fold.Apply(e.Record); err != nil {
 			return brokenLog{err}
 		}

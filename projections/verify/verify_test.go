@@ -157,10 +157,16 @@ func TestNotDerivedYet(t *testing.T) {
 	must(t, err)
 	wantError(t, r.Err(), "users: a live generation must have this table", "withdrawals: ", "`navlog projection rebuild`")
 	w.derive(t)
-	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{})
+	told := map[string][2]uint64{}
+	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{Progress: func(what string, done, of uint64) { told[what] = [2]uint64{done, of} }})
 	must(t, err)
 	if r.Err() != nil || r.Checks[0].Compared != s.Seq() {
 		t.Errorf("a live generation:\n%s", r)
+	}
+	for _, c := range r.Checks {
+		if last, is := told[c.Name]; !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
+			t.Errorf("of %q was told %v, %t, and %d things were compared", c.Name, last, is, c.Compared)
+		}
 	}
 	w.change(t, "ALTER TABLE navs DELETE WHERE 1")
 	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{})
@@ -347,7 +353,7 @@ func TestPassedOver(t *testing.T) {
 	fresh.build(t, s.Records)
 	fresh.derive(t)
 	fresh.equal(t, s.Records)
-	p, err := Compare(t.Context(), Side{1, g.conn}, Side{2, fresh.conn})
+	p, err := Compare(t.Context(), Side{1, g.conn}, Side{2, fresh.conn}, nil)
 	must(t, err)
 	if p.Err() != nil {
 		t.Errorf("a generation without a vault and one with it:\n%s", p)
@@ -409,7 +415,7 @@ func TestPieces(t *testing.T) {
 	r := g.equal(t, s.Records)
 	pieces := func(table string) Check {
 		t.Helper()
-		c, err := inPieces(t.Context(), g.conn, table, 5)
+		c, err := inPieces(t.Context(), g.conn, table, 5, nil)
 		must(t, err)
 		return c
 	}
@@ -444,7 +450,7 @@ func TestProofsOfRows(t *testing.T) {
 		if err := g.conn.QueryRow(little, "SELECT uniqExact(seq) FROM records").Scan(new(uint64)); err == nil {
 			t.Fatal("a set of all seqs fits into the memory, the test proves nothing")
 		}
-		v := verifier{conn: g.conn, report: &Report{Seq: last}, span: 100_000}
+		v := verifier{conn: g.conn, report: &Report{Seq: last}, atOnce: 100_000}
 		must(t, v.unique(little, "records"))
 		if err := v.report.Err(); (err != nil) != (c.name != "sound") {
 			t.Errorf("%s: the proof of rows says %v", c.name, err)

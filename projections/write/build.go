@@ -59,11 +59,11 @@ var concerning = map[string]map[string]string{
 	readmodel.PartnerTotals: {readmodel.Deposits: "partner > 0"},
 }
 
-// whole tells whether the derived tables have every unit of the spine that concerns
-// them, and removes them where one does not: a writer that was stopped before it
-// derived has come late, when another one had written on, and made them as of an
-// older seq. They are derived again, once that writer cannot take the new ones for
-// its own: what it knows of their cursors is too old then.
+// whole tells whether the derived tables have every unit of the spine that concerns them.
+// They may lack some: a writer that was paused in Derive goes on when another writer has
+// long written more, and makes them as of an older seq. Such tables are removed, to be
+// derived again. Before that it waits cursorAge: by then the late writer's cursors are
+// too old to be used, and it cannot take the new tables for its own.
 func (w *Writer) whole(ctx context.Context) (bool, error) {
 	for table, s := range w.derived {
 		for facts, of := range concerning[table] {

@@ -188,7 +188,7 @@ func (w *Writer) empty() *encoded {
 	return out
 }
 
-// keep takes room back, unless it is much more than the rows needed: then a replay
+// keep takes room back, unless it is much more than the rows needed: then building
 // is over, and its memory is given back.
 func (w *Writer) keep(e *encoded) {
 	spine := e.rows[readmodel.Spine]
@@ -356,11 +356,11 @@ func (w *Writer) insertAhead(ctx context.Context, e *encoded, units []decode.Uni
 	return group.Wait()
 }
 
-// concerned tells which units concern a derived table. It is a function of the log
-// alone: each of them moves the table's cursor, also where no row changes, so that
-// the token of an insert that comes late is used up. One that rewrites the past
-// concerns every table: what comes after it lies where other blocks were before, and
-// who still asks about those has to see it by the fence.
+// concerned gives the units that concern a derived table. Each of them moves the table's
+// cursor, also where no row changes: so the token of a late insert is used up, and which
+// units do follows from the log alone. A unit that rewrites the past concerns every table.
+// Its new blocks have the numbers of blocks that were there before, and whoever still asks
+// about the old ones must see by the mark that they are gone.
 func concerned(table string, units []decode.Unit) (out []decode.Unit) {
 	for _, u := range units {
 		concerned := u.Rewrites

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -49,20 +50,6 @@ func (k *keys) waiting() int {
 	return len(k.next.hashes)
 }
 
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.After(time.Minute); !holds(); {
-		select {
-		case <-tick.C:
-		case <-end:
-			t.Fatal("not within a minute: " + what)
-		}
-	}
-}
-
 // TestFloodOfUnknownKeysIsOneQuestion: while the registry is asked about one key, all
 // others wait, and one more question is about all of them.
 func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
@@ -86,7 +73,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	for range 3 {
 		lookUp(valid, 7)
 	}
-	eventually(t, "all wait", func() bool { return k.waiting() == flood+1 })
+	wait.For(t, "all wait", func() bool { return k.waiting() == flood+1 })
 	f.answer <- nil
 	second := <-f.asked
 	f.answer <- nil
@@ -111,7 +98,7 @@ func TestFloodOfUnknownKeysIsOneQuestion(t *testing.T) {
 	if entry, err := k.lookUp(t.Context(), valid); err != nil || entry == nil || entry.partner.RateLimit != 120 {
 		t.Errorf("%+v, %v", entry, err)
 	}
-	eventually(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
+	wait.For(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
 	if len(k.live) != 1 {
 		t.Errorf("%d keys are remembered", len(k.live))
 	}
@@ -154,5 +141,5 @@ func TestKeysAreForgotten(t *testing.T) {
 		t.Errorf("a client that went away: %v", err)
 	}
 	f.answer <- nil
-	eventually(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
+	wait.For(t, "nobody waits", func() bool { k.mu.Lock(); defer k.mu.Unlock(); return !k.asking })
 }

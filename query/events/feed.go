@@ -22,9 +22,9 @@ const (
 
 // Feed reads the log for streams. Near its end, where most of them are, a stretch is read
 // and written out once for all of them: 1,000 streams ask one question a block. A stream
-// that is further behind reads stretches of its own, of what it tells alone, until it is
-// there. Both begin where the stream is and are contiguous, so that there is neither a gap
-// nor a double where one follows the other, and no stream has to join any.
+// that is further behind reads stretches of its own, with only what its filter lets through,
+// until it is there. Every stretch begins at the seq where the stream is, whoever reads it:
+// so there is neither a gap nor a double where a stream goes over to the shared ones.
 type Feed struct {
 	mu   sync.Mutex
 	kept []*shared // the newest last

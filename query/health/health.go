@@ -254,9 +254,9 @@ var sqlLastNav string
 // navsWithin is how long /status waits for the times of the newest NAVs.
 const navsWithin = 2 * time.Second
 
-// lastNavs keeps what /status asks the read models, once for a snapshot: it needs no
-// slot, and is answered while ClickHouse is gone, by what was seen last. Whoever comes
-// while it is asked waits for the same answer, and nobody for another one's.
+// lastNavs keeps what /status asks the read models. They are asked once for each snapshot,
+// however many ask for /status, so that this needs no place among the requests; while
+// ClickHouse is gone, /status has what was seen last.
 type lastNavs struct {
 	read   func(context.Context, *pin.Snapshot) (map[common.Address]uint64, error)
 	asking singleflight.Group

@@ -5,17 +5,17 @@ package oracle
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/readtest"
 )
+
+var same = readtest.Same
 
 // Oracle answers about one state.
 type Oracle struct {
@@ -449,20 +449,4 @@ func (o *Oracle) partnerStats(id uint32, name string) object {
 		}
 	}
 	return object{"partnerId": id, "partnerName": name, "totalDeposits": count, "totalVolume": dec(volume), "uniqueUsers": len(users), "byVault": byVault}
-}
-
-// same compares an answer with what the oracle says, by their JSON.
-func same(t *testing.T, what string, got, want any) {
-	t.Helper()
-	g, err := json.MarshalIndent(got, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := json.MarshalIndent(want, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(g) != string(w) {
-		t.Fatalf("%s\n got %s\nwant %s", what, g, w)
-	}
 }

@@ -5,26 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 )
-
-// eventually polls until a condition holds.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within a minute: %s", what)
-		case <-tick.C:
-		}
-	}
-}
 
 // What project announces of the live generation is heard; after the connection
 // was lost it is heard again, and meanwhile known not to be.
@@ -50,14 +35,14 @@ func TestListener(t *testing.T) {
 			return false
 		}
 	}
-	eventually(t, "it listens", w.Listening)
-	eventually(t, "it hears", func() bool { return hears(w.g.ID) })
-	eventually(t, "another generation's word is not heard, nor one of before", func() bool { return !hears(w.g.ID + 1_000_000) })
+	wait.For(t, "it listens", w.Listening)
+	wait.For(t, "it hears", func() bool { return hears(w.g.ID) })
+	wait.For(t, "another generation's word is not heard, nor one of before", func() bool { return !hears(w.g.ID + 1_000_000) })
 	if _, err := pool.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it knows that it hears nothing", func() bool { return !w.Listening() })
-	eventually(t, "it hears again", func() bool { return w.Listening() && hears(w.g.ID) })
+	wait.For(t, "it knows that it hears nothing", func() bool { return !w.Listening() })
+	wait.For(t, "it hears again", func() bool { return w.Listening() && hears(w.g.ID) })
 	stop()
 	<-done
 }
@@ -75,11 +60,11 @@ func TestAnnouncedIsShown(t *testing.T) {
 	go func() { w.Follow(ctx); close(done) }()
 	go w.Listen(ctx)
 	defer func() { stop(); <-done }()
-	eventually(t, "it listens", w.Listening)
+	wait.For(t, "it listens", w.Listening)
 	for block := uint64(12); block < 16; block++ {
 		w.chain.Append(readtest.BlockRecord(block))
 		w.g.WriteSpine(w.chain)
-		eventually(t, "the block is shown", func() bool {
+		wait.For(t, "the block is shown", func() bool {
 			if err := registry.AnnounceWritten(ctx, pool, w.g.ID); err != nil {
 				t.Error(err)
 			}

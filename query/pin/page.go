@@ -7,12 +7,12 @@ const (
 	moreRows  = 8
 )
 
-// WholePage reads a page that ends with so many rows of a list of a derived table. Rows
-// that changed stand there in pairs that cancel each other, side by side, until a merge
-// takes them away. So read reads the page out of the first most rows, of which only the
-// last may lack its other one, and tells whether it is whole: one entry more than the
-// page has proves that. Where there is none, more rows are read, up to all of them, of
-// which count tells how many they are, asked at the same time.
+// WholePage reads a page, whose end is about rows rows from the beginning of the list. More
+// rows than entries have to be read, and nobody knows how many: what changed stands in a
+// derived table as two rows that cancel each other, side by side, until a merge takes them
+// away. So read makes the page out of the first most rows. It is whole when they held one
+// entry more than the page shows: a pair can be cut in two at their end alone. Otherwise
+// more rows are read, at most all that there are, which count tells at the same time.
 func WholePage(rows uint64, read func(most uint64) (whole bool, err error), count func() (rows uint64, err error)) error {
 	most, all, whole := rows+spareRows, uint64(0), false
 	err := Together(

@@ -130,8 +130,8 @@ func (p *Pin) SeeCursor(seq uint64, fence readmodel.Fence) {
 // log up to Seq says of Block. The error is ErrNotYet: what was made since it was last asked
 // must not be used.
 //
-// The fences are gone through in their order, for each of them proves its unit alone: where
-// it left Block as it was, what the next one says of the units before it is about that.
+// Each fence speaks of one rewriting unit, and names the one before it. So they are looked at
+// in the order of the log: where one left Block as it was, the next one may count on that.
 func (p *Pin) Settled() error {
 	if _, _, torn := p.torn(); torn {
 		return ErrNotYet
@@ -142,9 +142,10 @@ func (p *Pin) Settled() error {
 	return nil
 }
 
-// torn tells whether what the questions read is not what the log up to Seq says of
-// Block: then until is the seq from which on it is, and agreed the newest block about
-// which all tables agree with the log up to Seq, where there is one.
+// torn tells whether the questions may have read something else than what the log up to Seq
+// says of Block: of a unit after Seq, or of another belief. Then until is the seq that a
+// snapshot must have to be right, and agreed the newest block about which both beliefs say
+// the same.
 func (p *Pin) torn() (until, agreed uint64, torn bool) {
 	p.seen.Lock()
 	defer p.seen.Unlock()

@@ -157,10 +157,11 @@ func newestBlock(ctx context.Context, s *source, seq, block uint64) (blockRow, b
 	return liveBlock(ctx, s, sqlNewestBlocks, Args{"seq": seq, "block": block})
 }
 
-// liveBlock is the first live one of the blocks that a question gives, of which it looks
-// at more until it finds one. The records of a height lie together, and the newest of
-// them decides, for retractions come newest first: at most one is live, the last that
-// was added. Of the last height of a full look some may be missing.
+// liveBlock is the first live block among those that a question gives, in the question's
+// order: a few at first, and more until one is found. All records of one height stand
+// together. The newest of them decides: where it is no retraction, that block is live, and
+// no other one of the height is. The last height of an answer that was cut may lack
+// records, and is read again.
 func liveBlock(ctx context.Context, s *source, question string, args Args) (live blockRow, ok bool, err error) {
 	for few := uint64(fewBlocks); ; few *= 64 {
 		args["few"] = few

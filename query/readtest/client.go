@@ -144,3 +144,19 @@ func Decode(t testing.TB, b []byte) map[string]any {
 	}
 	return out
 }
+
+// Same compares an answer with what it should say, by their JSON.
+func Same(t testing.TB, what string, got, want any) {
+	t.Helper()
+	g, err := json.MarshalIndent(got, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := json.MarshalIndent(want, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(g) != string(w) {
+		t.Fatalf("%s\n got %s\nwant %s", what, g, w)
+	}
+}

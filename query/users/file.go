@@ -28,9 +28,9 @@ func beginning(descending bool) *user {
 	return &user{Key: below}
 }
 
-// file is all users in the order of the list by first seen, page after page: the lists by
-// totals are of the newest block alone, which does not stand still that long. How many
-// rows the list has is asked once: of what is left of it there are no more.
+// file is all users, page after page, always in the order of first seen: the lists by totals
+// hold the newest block alone, which does not stand still for as long as a file takes. The
+// rows of the list are counted once: no later page can have more.
 func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin) (*httpapi.Answer, error) {
 	from := beginning(o.descending)
 	n, err := count(ctx, p, lists[firstSeen], allVaults)

@@ -173,8 +173,9 @@ type Resealed struct {
 	Secrets  int    `json:"resealed"` // that were sealed with another key
 }
 
-// Reseal seals again whatever is not sealed with the newest key.
-func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer) (Resealed, error) {
+// Reseal seals again whatever is not sealed with the newest key. progress is called before
+// each partner with how many are done.
+func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Sealer, progress func(done, of uint64)) (Resealed, error) {
 	done := Resealed{KeyID: sealer.KeyIDs()[0]}
 	err := Change(ctx, pool, operator, func(q *db.Queries) (Deed, error) {
 		rows, err := q.LockSecrets(ctx)
@@ -182,7 +183,8 @@ func Reseal(ctx context.Context, pool *pgxpool.Pool, operator string, sealer *Se
 			return Deed{}, fmt.Errorf("read the sealed secrets: %w", err)
 		}
 		done.Partners = len(rows)
-		for _, r := range rows {
+		for i, r := range rows {
+			progress(uint64(i), uint64(len(rows)))
 			n, err := reseal(ctx, q, sealer, r)
 			if err != nil {
 				return Deed{}, err

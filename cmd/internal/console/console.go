@@ -1,5 +1,6 @@
 // Package console is standard error of a command that works for long: log lines,
-// and on a terminal a line of progress below them.
+// and on a terminal a line of progress below them. What works does not know of it: it
+// calls a function with what it is doing, and how much of how much is done.
 package console
 
 import (
@@ -19,12 +20,11 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 const (
-	// barEvery is the pause between two looks at a backfill on a terminal,
+	// barEvery is the pause between two looks at what goes on, on a terminal, and
 	// lineEvery the one in a log.
 	barEvery  = 250 * time.Millisecond
 	lineEvery = 5 * time.Second
@@ -50,10 +50,16 @@ type Console struct {
 // New makes the console of a stream.
 func New(out io.Writer) *Console {
 	c := &Console{out: out, every: lineEvery}
-	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+	if IsTerminal(out) {
 		c.terminal, c.every = true, barEvery
 	}
 	return c
+}
+
+// IsTerminal tells whether a person reads along.
+func IsTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
 
 // Write writes above the line of progress.
@@ -80,17 +86,6 @@ func (c *Console) show(part float64, text string) {
 	}
 	c.bar.SetCurrent(int64(part * barSteps))
 }
-
-// Track shows on a terminal how far something is, 0 to 1, with a text beside it. Scripts
-// are not told: what they wait for is the answer.
-func (c *Console) Track(part float64, text string) {
-	if c.terminal {
-		c.show(part, text)
-	}
-}
-
-// Tracked ends the line of Track.
-func (c *Console) Tracked() { c.end(true) }
 
 // beside is the text for which there is room beside the bar.
 func (c *Console) beside(s decor.Statistics) string {
@@ -192,55 +187,4 @@ func Left(eta *uint64) string {
 		return "?"
 	}
 	return (time.Duration(*eta) * time.Second).String()
-}
-
-// Rebuild shows a rebuild: as a line that moves on a terminal, else as a line
-// now and then.
-type Rebuild struct {
-	*Console
-	last time.Time
-	now  func() time.Time
-}
-
-// NewRebuild shows a rebuild on c.
-func NewRebuild(c *Console) *Rebuild { return &Rebuild{Console: c, now: time.Now} }
-
-// Show shows how far it is.
-func (b *Rebuild) Show(p projections.Progress) {
-	line := fmt.Sprintf("generation %d  seq %d  %.0f records/s  %s", p.Generation, p.Seq, p.Speed, remaining(p))
-	switch {
-	case b.terminal:
-		b.show(share(p), fmt.Sprintf("%3.0f %%  %s", 100*share(p), line))
-	case p.AtEnd || b.now().Sub(b.last) >= b.every:
-		b.Say(line)
-		b.last = b.now()
-	}
-}
-
-// Say prints a sentence on a line of its own.
-func (b *Rebuild) Say(sentence string) { fmt.Fprintln(b, sentence) }
-
-// Keep leaves the last line of progress where it is.
-func (b *Rebuild) Keep() { b.end(false) }
-
-// share is how much of the log is written, 0 to 1. The offsets that are left
-// are close to the records that are left.
-func share(p projections.Progress) float64 {
-	if p.AtEnd {
-		return 1
-	}
-	if p.Left <= 0 {
-		return 0
-	}
-	return float64(p.Seq) / (float64(p.Seq) + float64(p.Left))
-}
-
-func remaining(p projections.Progress) string {
-	switch {
-	case p.AtEnd:
-		return "at the end of the log"
-	case p.ETA > 0:
-		return "ETA " + p.ETA.Round(time.Second).String()
-	}
-	return "ETA unknown"
 }

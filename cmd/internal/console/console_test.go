@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/ingest"
-	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -141,33 +140,5 @@ func TestBackfillText(t *testing.T) {
 	calls := []registry.MethodCalls{{Method: "eth_getLogs", Calls: 2, Units: 150}, {Method: "eth_call", Calls: 1}}
 	if got, want := backfillText(b, &eta, calls), "backfill 20.0%  block 20 of 100  10 blocks/s  30 logs/s  8s left  3 calls, 150 units"; got != want {
 		t.Errorf("%q, want %q", got, want)
-	}
-}
-
-func TestRebuildIsShown(t *testing.T) {
-	half := projections.Progress{Generation: 3, Seq: 500, Left: 500, Speed: 100, ETA: 5 * time.Second}
-	end := projections.Progress{Generation: 3, Seq: 1000, Speed: 100, AtEnd: true}
-	terminal, plain := new(lockedBuffer), new(lockedBuffer)
-	b := NewRebuild(&Console{out: terminal, terminal: true})
-	b.Show(projections.Progress{Generation: 3})
-	appears(t, terminal, "[..................]   0 %  generation 3  seq 0  0 records/s")
-	b.Show(half)
-	appears(t, terminal, "[#########.........]  50 %  generation 3  seq 500  100 records/s")
-	b.Say("a sentence")
-	b.Show(end)
-	appears(t, terminal, "a sentence\n", "[##################] 100 %  generation 3  seq 1000  100 records/s")
-	b.Keep()
-	clock := time.Unix(1_700_000_000, 0)
-	b = NewRebuild(New(plain))
-	b.now = func() time.Time { return clock }
-	b.Show(half)
-	b.Show(half) // too soon
-	clock = clock.Add(lineEvery)
-	b.Show(half)
-	b.Show(end)
-	b.Keep()
-	line := "generation 3  seq 500  100 records/s  ETA 5s\n"
-	if want := line + line + "generation 3  seq 1000  100 records/s  at the end of the log\n"; plain.String() != want {
-		t.Errorf("a file gets %q, want %q", plain.String(), want)
 	}
 }

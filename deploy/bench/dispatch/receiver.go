@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -15,7 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
-	authority "github.com/navlog/navlog/deploy/receiver"
+	tlsreceiver "github.com/navlog/navlog/deploy/receiver"
 	"github.com/navlog/navlog/deploy/referrals"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -46,28 +43,13 @@ type expectation struct {
 	took     time.Duration // 0 until it has arrived
 }
 
-func startReceiver(dir string) (*receiver, error) {
-	certificate, caFile, err := authority.Certificate(dir)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w", err)
-	}
-	r := &receiver{
-		address: listener.Addr().String(), caFile: caFile, closing: make(chan struct{}),
-		secrets: map[int64]string{}, expected: map[uuid.UUID]*expectation{},
-	}
+func startReceiver(dir string) (_ *receiver, err error) {
+	r := &receiver{closing: make(chan struct{}), secrets: map[int64]string{}, expected: map[uuid.UUID]*expectation{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /live/{partner}", r.live)
 	mux.HandleFunc("POST /dead/{partner}", r.dead)
-	r.server = &http.Server{
-		Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
-	go r.server.ServeTLS(listener, "", "")
-	return r, nil
+	r.server, r.address, r.caFile, err = tlsreceiver.Serve(dir, mux)
+	return r, err
 }
 
 func (r *receiver) close() {

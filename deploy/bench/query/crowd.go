@@ -30,14 +30,11 @@ const (
 // crowd is what misbehaves: clients that take nothing of their answers, clients
 // that leave, and more clients than there is room for.
 func (w *world) crowd(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0)
+	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go w.live(ctx)
 	bars, err := w.slowReaders(ctx, s)
 	if err != nil {
 		return nil, err

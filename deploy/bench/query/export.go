@@ -24,14 +24,11 @@ const (
 
 // export takes whole lists as CSV, one after the other, as curl would, while the chain goes on.
 func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0, "NAVLOG_HTTP_WRITE_TIMEOUT=10m")
+	ctx, s, stop, err := w.serveLive(ctx, o.Navlog, "NAVLOG_HTTP_WRITE_TIMEOUT=10m")
 	if err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go w.live(ctx)
 	vault := api + "/vaults/" + workload.VaultAddress(0).Hex()
 	user := api + "/users/" + workload.Router.Hex()
 	lists := []string{

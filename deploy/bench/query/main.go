@@ -127,14 +127,11 @@ func (w *world) spent() (time.Duration, error) {
 
 // cold asks with the cache off.
 func (w *world) cold(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0)
+	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go w.live(ctx)
 	a, questions := newAsker("http://"+s.addr, w.keys), w.questions()
 	pace(ctx, a, questions, fifty, o.Each/6, asItIs) // what was never read is read once
 	newest := pace(ctx, a, questions, fifty, o.Each, asItIs)

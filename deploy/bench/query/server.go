@@ -39,6 +39,16 @@ func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more .
 	return start(ctx, cmd, addr, "/readyz")
 }
 
+// serveLive is serve with the cache off while the chain goes on. ctx and the chain end with stop.
+func (w *world) serveLive(ctx context.Context, binary string, more ...string) (_ context.Context, s *server, stop func(), err error) {
+	if s, err = w.serve(ctx, binary, 0, more...); err != nil {
+		return nil, nil, nil, err
+	}
+	ctx, end := context.WithCancel(ctx)
+	go w.live(ctx)
+	return ctx, s, func() { end(); s.stop() }, nil
+}
+
 // bare starts a handler that does nothing but write these bytes.
 func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	file := w.dir + "/bare.json"

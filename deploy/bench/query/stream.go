@@ -153,14 +153,11 @@ func processor(pid int) (time.Duration, error) {
 // people asks what the pages ask that no list is: a series of a year by day, and the first page of what makes a number of
 // many events, one at a time with the cache off, while the chain goes on.
 func (w *world) people(ctx context.Context, o options) ([]bench.Bar, error) {
-	s, err := w.serve(ctx, o.Navlog, 0)
+	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go w.live(ctx)
 	explain := func(of, field string) func(*rand.Rand) string {
 		return fixed(api + "/explain?" + url.Values{"of": {api + of}, "field": {field}}.Encode())
 	}

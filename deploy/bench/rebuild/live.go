@@ -25,8 +25,9 @@ type lively struct {
 	engine time.Duration
 }
 
-// live appends blocks, which stay in the cached log, each when the one before is in every table, which is when project says
-// so to those who answer from them and the spine has it. What the looks at the spine cost the engine is not counted.
+// live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block is there
+// when project announces it and the spine has it. Looking at the spine costs the engine something, which is taken off. The
+// blocks stay in the cached log.
 func (e *engines) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	ears, err := e.listen(ctx)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 // dispatcher can have under way.
 const writing = 150 * time.Millisecond
 
-// witness makes PostgreSQL note when a partner changes hands, whoever does it, and when a
-// success is committed: a deferred trigger is the last that a transaction does. The fence
-// is what tells hands apart: a dispatcher that could not renew, and takes a partner again
-// that nobody took meanwhile, has lost what it had not recorded like any other.
+// witness makes PostgreSQL note two times: when a success is recorded (a deferred trigger
+// runs at the end of the transaction), and when a partner changes hands, which is when the
+// fence of its lease changes. That counts also where the same dispatcher takes the partner
+// again after its lease ran out: what it had sent and not recorded may be sent again.
 const witness = `
 CREATE TABLE chaos_recorded (event_id uuid PRIMARY KEY, at timestamptz NOT NULL);
 CREATE FUNCTION chaos_recorded() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -119,9 +119,10 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 	return !arrived.After(w.to) && (!done || recorded.Add(writing).After(w.from))
 }
 
-// bound counts per partner the POSTs, none of them refused, that were under way when
-// the partner changed hands, and those that a robbed owner may have begun: of each
-// handover and each theft no more than a dispatcher can have under way.
+// bound gives for each partner how many events may have been sent twice at most. Those are
+// the accepted POSTs that were under way when the partner changed hands (a handover), or
+// that its owner may have begun when its lease had been taken away without its knowing (a
+// theft). Each handover and each theft counts for no more than a dispatcher sends at once.
 func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
 	type blow struct {
 		partner uint32

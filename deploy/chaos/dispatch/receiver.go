@@ -2,13 +2,10 @@ package main
 
 import (
 	"bytes"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,7 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
-	authority "github.com/navlog/navlog/deploy/receiver"
+	tlsreceiver "github.com/navlog/navlog/deploy/receiver"
 	"github.com/navlog/navlog/deploy/referrals"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -56,24 +53,12 @@ type post struct {
 	refused bool // answered with something else than 2xx, or not at all
 }
 
-func startReceiver(dir string) (*receiver, error) {
-	certificate, caFile, err := authority.Certificate(dir)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w", err)
-	}
-	r := &receiver{address: listener.Addr().String(), caFile: caFile, secrets: map[int64]string{}, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
+func startReceiver(dir string) (_ *receiver, err error) {
+	r := &receiver{secrets: map[int64]string{}, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
-	r.server = &http.Server{
-		Handler: mux, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
-	go r.server.ServeTLS(listener, "", "")
-	return r, nil
+	r.server, r.address, r.caFile, err = tlsreceiver.Serve(dir, mux)
+	return r, err
 }
 
 func (r *receiver) close() { _ = r.server.Close() }

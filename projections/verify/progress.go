@@ -1,0 +1,32 @@
+package verify
+
+import (
+	"context"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Progress hears what is being compared, and how much of it is done: records, rows that
+// ClickHouse has read, blocks, requests. of is 0 where nobody knows how much there is. It
+// is called often, by one goroutine at a time, and is to return at once.
+type Progress func(what string, done, of uint64)
+
+func (p Progress) tell(what string, done, of uint64) {
+	if p != nil {
+		p(what, done, of)
+	}
+}
+
+// Asked makes a context for questions to ClickHouse, which says at each of them how many
+// rows it has read, of how many.
+func (p Progress) Asked(ctx context.Context, what string) context.Context {
+	if p == nil {
+		return ctx
+	}
+	p(what, 0, 0)
+	var read, of uint64
+	return clickhouse.Context(ctx, clickhouse.WithProgress(func(more *clickhouse.Progress) {
+		read, of = read+more.Rows, of+more.TotalRows // the engine says what came to it since
+		p(what, read, max(read, of))
+	}))
+}
