@@ -50,9 +50,6 @@ interface Found {
   logs: number
 }
 
-/** Types of transactions whose receipts are known: legacy ones have no byte for it, as in go-ethereum. */
-const NEWEST_TYPE = 4
-
 /** Places of a header's fields. */
 const RECEIPTS_ROOT = 5
 const NUMBER = 8
@@ -67,9 +64,8 @@ export function prove(proof: Proof): Found {
   const receipt = bytes(proof.receipt)
   const end = walk(bytesOf(header[RECEIPTS_ROOT], "the receipts root of the header"), proof.transactionIndex, proof.path.map(bytes))
   if (hex(end) !== hex(receipt)) throw new Error("the receipt is not the one that the path leads to")
-  const kind = receipt[0] ?? 0
-  const typed = kind < 0x80
-  if (typed && (kind === 0 || kind > NEWEST_TYPE)) throw new Error(`the transaction is of type ${kind}, whose receipts are encoded in a way that is not known here`)
+  // The byte of a type comes before the list, whichever it is: that this is the receipt is proven by then.
+  const typed = (receipt[0] ?? 0) < 0xc0
   const logs = listOf(listOf(decode(typed ? receipt.subarray(1) : receipt), "the receipt")[3], "what the receipt has as its logs")
   const log = logs[proof.logInReceipt]
   if (log === undefined) throw new Error(`the receipt has ${logs.length} logs, and none at ${proof.logInReceipt}`)
