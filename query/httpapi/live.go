@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/navlog/navlog/query/pin"
@@ -15,6 +16,10 @@ const (
 	// heartbeat is the longest silence of one: proxies close what says nothing.
 	heartbeat = 15 * time.Second
 )
+
+// chunks are where pieces are put together. All streams are told of a block at once, and
+// only some of them are writing at a time.
+var chunks = sync.Pool{New: func() any { return new([]byte) }}
 
 // Live sends an answer that goes on until its client leaves, or the program ends.
 type Live struct {
@@ -51,19 +56,21 @@ func (l *Live) Work(ctx context.Context, work func(context.Context) error) error
 // Send sends pieces of the answer, each of which is whole for the client. A client that
 // takes none of StreamChunk within Patience is cut off: the error is for Get to return.
 func (l *Live) Send(pieces ...[]byte) error {
-	var chunk []byte
+	chunk := chunks.Get().(*[]byte)
+	defer chunks.Put(chunk)
+	*chunk = (*chunk)[:0]
 	for i, piece := range pieces {
-		chunk = append(chunk, piece...)
-		if len(chunk) < StreamChunk && i < len(pieces)-1 {
+		*chunk = append(*chunk, piece...)
+		if len(*chunk) < StreamChunk && i < len(pieces)-1 {
 			continue
 		}
-		if _, err := l.out.Write(chunk); err != nil {
+		if _, err := l.out.Write(*chunk); err != nil {
 			return err
 		}
 		if err := l.out.control.Flush(); err != nil {
 			return err
 		}
-		chunk = chunk[:0]
+		*chunk = (*chunk)[:0]
 	}
 	l.beat.Reset(l.server.Heartbeat)
 	return nil
