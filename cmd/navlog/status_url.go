@@ -18,21 +18,25 @@ import (
 // publicStatus is what /status of the API tells everybody; the contract is
 // schemas/openapi. What is not known is nil.
 type publicStatus struct {
-	ChainID      uint64            `json:"chainId"`
-	ChainState   string            `json:"chainState"`
-	FrozenReason *string           `json:"frozenReason"`
-	Generation   *int32            `json:"generation"`
-	Seq          *uint64           `json:"seq"`
-	IndexedBlock *string           `json:"indexedBlock"`
-	IndexedAt    *time.Time        `json:"indexedAt"`
-	HeadBlock    *string           `json:"headBlock"`
-	FinalBlock   *string           `json:"finalBlock"`
-	ProvenTo     *string           `json:"provenTo"`
-	LagBlocks    *uint64           `json:"lagBlocks"`
-	LagSeconds   *uint64           `json:"lagSeconds"`
-	ETASeconds   *uint64           `json:"etaSeconds"`
-	Programs     map[string]string `json:"programs"`
-	Vaults       []struct {
+	ChainID      uint64     `json:"chainId"`
+	ChainState   string     `json:"chainState"`
+	FrozenReason *string    `json:"frozenReason"`
+	Generation   *int32     `json:"generation"`
+	Seq          *uint64    `json:"seq"`
+	IndexedBlock *string    `json:"indexedBlock"`
+	IndexedAt    *time.Time `json:"indexedAt"`
+	HeadBlock    *string    `json:"headBlock"`
+	FinalBlock   *string    `json:"finalBlock"`
+	ProvenTo     *string    `json:"provenTo"`
+	LagBlocks    *uint64    `json:"lagBlocks"`
+	LagSeconds   *uint64    `json:"lagSeconds"`
+	ETASeconds   *uint64    `json:"etaSeconds"`
+	Endpoints    []struct {
+		Calls uint64 `json:"calls"`
+		Units uint64 `json:"units"`
+	} `json:"endpoints"`
+	Programs map[string]string `json:"programs"`
+	Vaults   []struct {
 		Address   string     `json:"address"`
 		Name      string     `json:"name"`
 		LastNavAt *time.Time `json:"lastNavAt"`
@@ -95,6 +99,12 @@ func (st publicStatus) print(out io.Writer) error {
 	}
 	if st.Generation != nil && st.Seq != nil {
 		fmt.Fprintf(w, "answers from\tgeneration %d, seq %d, block time %s\n", *st.Generation, *st.Seq, clock(st.IndexedAt))
+	}
+	if len(st.Endpoints) > 0 {
+		fmt.Fprintln(w, "\nENDPOINT\tCALLS\tUNITS")
+	}
+	for i, e := range st.Endpoints {
+		fmt.Fprintf(w, "%d\t%d\t%d\n", i+1, e.Calls, e.Units)
 	}
 	fmt.Fprintln(w, "\nPROGRAM\tSTATE")
 	for _, name := range slices.Sorted(maps.Keys(st.Programs)) {
