@@ -356,12 +356,12 @@ func differs(ours []digest, chain []*event.Log) string {
 	for i := range max(len(ours), len(chain)) {
 		switch {
 		case i >= len(ours):
-			return fmt.Sprintf("the log lacks log %d, of vault 0x%x", chain[i].LogIndex, chain[i].Address)
+			return fmt.Sprintf("the log lacks log %d, of vault %s", chain[i].LogIndex, common.Address(chain[i].Address))
 		case i >= len(chain):
 			return fmt.Sprintf("the log has a log %d, of vault %s, that the chain has not", ours[i].index, ours[i].address)
 		case ours[i] != digestOf(chain[i]):
-			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault 0x%x: an amount, a topic, a transaction or a time is another one",
-				ours[i].index, ours[i].address, chain[i].LogIndex, chain[i].Address)
+			return fmt.Sprintf("the log's log %d, of vault %s, is not the chain's log %d, of vault %s: an amount, a topic, a transaction or a time is another one",
+				ours[i].index, ours[i].address, chain[i].LogIndex, common.Address(chain[i].Address))
 		}
 	}
 	return ""

@@ -3,6 +3,7 @@ package query
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"os"
 	"strings"
@@ -81,6 +82,28 @@ func TestProofs(t *testing.T) {
 	plain := w.get(strings.Replace(path, "proof=true", "proof=false", 1)).Body.String()
 	if strings.Contains(plain, "proof\"") || n.Calls != 4 {
 		t.Errorf("without proofs: %d calls, %s", n.Calls, plain)
+	}
+}
+
+// TestProofsBesideAStateSync: the log of a Polygon state sync says that nothing proves it,
+// and the other one of its block is proven.
+func TestProofsBesideAStateSync(t *testing.T) {
+	n := readtest.NewNode(t)
+	w := newWorld(t, func(c *Config) { c.ProofRPC, c.ProofCallsPerSecond, c.CacheBytes = n.URL, 10_000, 0 })
+	deposit := func(id uint64) fact {
+		return fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, ID: id, Assets: 1, Shares: 1, Tx: tx(byte(id))}
+	}
+	w.chain.Append(readtest.VaultRecord(vaultA, "Alpha", 1))
+	w.chain.Append(n.SyncedBlock(t, 5, deposit(1), deposit(2))...)
+	w.publish()
+	events := w.get(explained("/api/v1/users/"+alice.Hex(), "/totalDeposited", "proof=true")).Data(t).(object)["events"].([]any)
+	same(t, "events", len(events), 2)
+	for _, one := range events {
+		e := one.(object)
+		why, synced := e["unproven"].(string)
+		if synced != (fmt.Sprint(e["logIndex"]) == "3") || synced != (e["proof"] == nil) || synced && !strings.Contains(why, "cannot be proven: log 3 is of the state sync") {
+			t.Errorf("log %v: unproven %q, proof %v", e["logIndex"], why, e["proof"])
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -89,7 +90,7 @@ func TestRun(t *testing.T) {
 	queries := db.New(w.pool)
 	ingestSays := func(state string) {
 		t.Helper()
-		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"lagBlocks":8,"lagSeconds":96,"etaSeconds":null,"instance":"private","reason":"block 9 is final","endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private"}]}`)
+		status := []byte(`{"state":"` + state + `","headBlock":20,"finalBlock":10,"provenTo":7,"lagBlocks":8,"lagSeconds":96,"etaSeconds":null,"instance":"private","reason":"block 9 is final","endpoints":[{"name":"https://a.example","state":"down","inUse":true,"latencyMs":1.5,"headBlock":20,"lastError":"private","calls":42,"units":1050},{"name":"https://b.example","state":"up","calls":7}]}`)
 		if err := queries.PutStatus(ctx, db.PutStatusParams{Program: "ingest", Instance: "a", Status: status}); err != nil {
 			t.Fatal(err)
 		}
@@ -115,6 +116,10 @@ func TestRun(t *testing.T) {
 		if status.Data[name] != want {
 			t.Errorf("/status: %s is %v, should be %v", name, status.Data[name], want)
 		}
+	}
+	asked := []any{map[string]any{"calls": 42.0, "units": 1050.0}, map[string]any{"calls": 7.0, "units": 0.0}}
+	if got := status.Data["endpoints"]; !reflect.DeepEqual(got, asked) {
+		t.Errorf("/status: of its two nodes it says %v, should say %v", got, asked)
 	}
 	if status.Data["frozenReason"] != nil {
 		t.Errorf("/status: frozenReason is %v", status.Data["frozenReason"])

@@ -48,6 +48,12 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 	if st.Generation != nil && st.Seq != nil {
 		fmt.Fprintf(w, "answers from\tgeneration %d, seq %d, block time %s\n", *st.Generation, *st.Seq, clock(st.IndexedAt))
 	}
+	if len(st.Endpoints) > 0 {
+		fmt.Fprintln(w, "\nENDPOINT\tCALLS\tUNITS")
+	}
+	for i, e := range st.Endpoints {
+		fmt.Fprintf(w, "%d\t%d\t%d\n", i+1, e.Calls, e.Units)
+	}
 	fmt.Fprintln(w, "\nPROGRAM\tSTATE")
 	for _, name := range slices.Sorted(maps.Keys(st.Programs)) {
 		fmt.Fprintf(w, "%s\t%s\n", name, st.Programs[name])

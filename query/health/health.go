@@ -167,9 +167,17 @@ type statusJSON struct {
 	LagBlocks    *uint64                  `json:"lagBlocks"`
 	LagSeconds   *uint64                  `json:"lagSeconds"`
 	ETASeconds   *uint64                  `json:"etaSeconds"`
+	Endpoints    []endpointJSON           `json:"endpoints"`
 	FirstSync    *registry.BuildingStatus `json:"firstSync"`
 	Programs     map[string]string        `json:"programs"`
 	Vaults       []vaultJSON              `json:"vaults"`
+}
+
+// endpointJSON is what one node was asked since ingest began. Which node that is nobody
+// learns here: it has its place in chain.rpc and no name.
+type endpointJSON struct {
+	Calls uint64 `json:"calls"`
+	Units uint64 `json:"units"`
 }
 
 type vaultJSON struct {
@@ -210,7 +218,7 @@ func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64) []vaultJSON {
 // `navlog status`.
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: h.Watcher.ChainState(), FirstSync: h.Watcher.FirstSync(),
-		Programs: map[string]string{}, Vaults: []vaultJSON{}}
+		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}}
 	h.describePrograms(&out)
 	if s := h.Watcher.Snapshot(); s != nil {
 		block := httpapi.Decimal(s.Block)
@@ -245,6 +253,9 @@ func describeIngest(report *registry.ProgramStatus, out *statusJSON) {
 	if report.ProvenTo > 0 {
 		proven := httpapi.Decimal(report.ProvenTo)
 		out.ProvenTo = &proven
+	}
+	for _, e := range report.Endpoints {
+		out.Endpoints = append(out.Endpoints, endpointJSON{e.Calls, e.Units})
 	}
 }
 

@@ -1,6 +1,7 @@
 package readtest
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math/big"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/trie"
 
 	"github.com/navlog/navlog/schemas/contracts"
@@ -43,6 +45,19 @@ func AsIs(_, result string) string { return result }
 // type, after one of somebody else. The record of the block comes last.
 func (n *Node) Block(t testing.TB, number uint64, facts ...Fact) []Fact {
 	t.Helper()
+	return n.block(t, number, 0, facts)
+}
+
+// SyncedBlock is Block on a Polygon chain: the last fact is in the receipt of a state
+// sync, which is in no root.
+func (n *Node) SyncedBlock(t testing.TB, number uint64, facts ...Fact) []Fact {
+	t.Helper()
+	return n.block(t, number, 1, facts)
+}
+
+// block makes a block whose last receipts, synced of them, are of a state sync.
+func (n *Node) block(t testing.TB, number uint64, synced int, facts []Fact) []Fact {
+	t.Helper()
 	receipts := types.Receipts{{TxHash: Tx(250), Logs: []*types.Log{{Address: Nobody, Topics: []common.Hash{}}, {Address: Nobody, Topics: []common.Hash{}}}}}
 	for i, f := range facts {
 		topics, data, err := contracts.Encode(emitted(t, f))
@@ -56,7 +71,12 @@ func (n *Node) Block(t testing.TB, number uint64, facts ...Fact) []Fact {
 	for _, r := range receipts {
 		r.Bloom = types.CreateBloom(r)
 	}
-	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(BlockTime(number)), Difficulty: new(big.Int), BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(receipts, trie.NewStackTrie(nil))}
+	rooted := receipts[:len(receipts)-synced]
+	h := &types.Header{Number: new(big.Int).SetUint64(number), Time: uint64(BlockTime(number)), Difficulty: new(big.Int), BaseFee: big.NewInt(7), ReceiptHash: types.DeriveSha(rooted, trie.NewStackTrie(nil))}
+	for _, r := range receipts[len(rooted):] {
+		key := binary.BigEndian.AppendUint64([]byte("matic-bor-receipt-"), number)
+		r.Type, r.TxHash = types.LegacyTxType, crypto.Keccak256Hash(key, h.Hash().Bytes())
+	}
 	n.Blocks[h.Hash()], n.Receipts[h.Hash()] = h, receipts
 	for i := range facts {
 		facts[i].Hash = h.Hash()

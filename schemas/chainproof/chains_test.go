@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -210,6 +211,39 @@ func TestReceiptsOfRegolith(t *testing.T) {
 				t.Errorf("receipt %d with another topic: %v", i, err)
 			}
 			l.Topics[len(l.Topics)-1][31] ^= 1
+		}
+	}
+}
+
+// Headers of OP Mainnet, recorded, hash to the hashes that the chain itself keeps of them, by
+// the fields that a node gives: see testdata/README.md.
+func TestHeadersOfOPMainnet(t *testing.T) {
+	text, err := os.ReadFile("testdata/op-mainnet-headers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var recorded []struct {
+		Hash   common.Hash
+		Header hexutil.Bytes
+	}
+	if err := json.Unmarshal(text, &recorded); err != nil || len(recorded) != 3 {
+		t.Fatalf("%d headers: %v", len(recorded), err)
+	}
+	for _, r := range recorded {
+		var given types.Header
+		if err := rlp.DecodeBytes(r.Header, &given); err != nil {
+			t.Fatal(err)
+		}
+		members := map[string]any{}
+		fields, err := json.Marshal(&given)
+		if err := errors.Join(err, json.Unmarshal(fields, &members)); err != nil {
+			t.Fatal(err)
+		}
+		members["hash"], members["totalDifficulty"], members["withdrawals"], members["uncles"] = r.Hash, "0x0", []any{}, []any{}
+		answer, _ := json.Marshal(members)
+		h, err := ReadHeader(answer)
+		if err != nil || h.Hash() != r.Hash {
+			t.Errorf("block %d hashes to %s instead of %s: %v", given.Number, h.Hash(), r.Hash, err)
 		}
 	}
 }

@@ -74,7 +74,8 @@ type encoding struct {
 //
 // Three chains' own clients say how, each in Receipts.EncodeIndex of its
 // core/types/receipt.go (op-geth at 7b56c731, Arbitrum's go-ethereum at 49b38a63, Polygon's
-// bor at 23d82ff2):
+// bor at 23d82ff2); the OP stack's 0x7d is in op-core/types/receipt_consensus.go of optimism
+// v1.19.6:
 //
 //   - Receipts of Arbitrum's and Polygon's types are Ethereum's, after the byte of the type;
 //     those of Arbitrum's old transactions have no such byte.

@@ -649,6 +649,15 @@ type DepositQueueAnswer struct {
 	Ok   bool           `json:"ok"`
 }
 
+// EndpointUse defines model for EndpointUse.
+type EndpointUse struct {
+	// Calls Each question of a batch is one.
+	Calls int `json:"calls"`
+
+	// Units What they come to at the prices that are configured for it; 0 where none are.
+	Units int `json:"units"`
+}
+
 // Error The answer to a request that has none. Programs rely on the code, never on the message.
 type Error struct {
 	Error struct {
@@ -865,6 +874,34 @@ type RegisteredAnswer struct {
 	Ok bool `json:"ok"`
 }
 
+// Reorganisations Those that began in one section of blocks.
+type Reorganisations struct {
+	// Count How many reorganisations.
+	Count int `json:"count"`
+
+	// FromBlock The lowest block that they took back.
+	FromBlock Decimal `json:"fromBlock"`
+
+	// Logs How many logs they took back, of those that `/api/v1/events` tells; one that came back and went again counts twice.
+	Logs int `json:"logs"`
+
+	// Seq The last record that took one back.
+	Seq Decimal `json:"seq"`
+
+	// ToBlock The highest one.
+	ToBlock Decimal `json:"toBlock"`
+}
+
+// ReorganisationsAnswer defines model for ReorganisationsAnswer.
+type ReorganisationsAnswer struct {
+	Data []Reorganisations `json:"data"`
+	Meta struct {
+		// Total How many reorganisations there are, those of the sections that are left out too.
+		Total int `json:"total"`
+	} `json:"meta"`
+	Ok bool `json:"ok"`
+}
+
 // Router defines model for Router.
 type Router struct {
 	ChainID Count `json:"chainId"`
@@ -1018,8 +1055,11 @@ type StatementKeysAnswerDataAlgorithm string
 type Status struct {
 	ChainID    Count            `json:"chainId"`
 	ChainState StatusChainState `json:"chainState"`
-	EtaSeconds *int             `json:"etaSeconds"`
-	FinalBlock *DecimalOrNull   `json:"finalBlock"`
+
+	// Endpoints What each node was asked since the indexer began, in the order of its configuration; empty where it does not say.
+	Endpoints  []EndpointUse  `json:"endpoints"`
+	EtaSeconds *int           `json:"etaSeconds"`
+	FinalBlock *DecimalOrNull `json:"finalBlock"`
 
 	// FirstSync How far the first read model is while it is built; null once there is one.
 	FirstSync *BuildingStatus `json:"firstSync"`
@@ -1407,6 +1447,9 @@ type VaultParameter = AddressIn
 // VaultAddress defines model for VaultAddress.
 type VaultAddress = AddressIn
 
+// Width defines model for Width.
+type Width = int64
+
 // ListEventsParams defines parameters for ListEvents.
 type ListEventsParams struct {
 	// Before The `meta.next` of an earlier answer with the same filters; opaque.
@@ -1601,6 +1644,15 @@ type ListQueuedWithdrawalsParams struct {
 
 // ListQueuedWithdrawalsParamsFormat defines parameters for ListQueuedWithdrawals.
 type ListQueuedWithdrawalsParamsFormat string
+
+// ListReorganisationsParams defines parameters for ListReorganisations.
+type ListReorganisationsParams struct {
+	// Width How many blocks are told together.
+	Width *Width `form:"width,omitempty" json:"width,omitempty"`
+
+	// AsOfBlock The state as of this block: from the first indexed block to the newest one.
+	AsOfBlock *AsOfBlock `form:"asOfBlock,omitempty" json:"asOfBlock,omitempty"`
+}
 
 // GetSettlementSummaryParams defines parameters for GetSettlementSummary.
 type GetSettlementSummaryParams struct {
@@ -2227,6 +2279,16 @@ type ClientInterface interface {
 	// Corresponds with GET /api/v1/queues/withdrawals (the `ListQueuedWithdrawals` operationId).
 	ListQueuedWithdrawals(ctx context.Context, params *ListQueuedWithdrawalsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListReorganisations Which blocks were taken back, newest first
+	//
+	// A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
+	// `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
+	// without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
+	// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+	//
+	// Corresponds with GET /api/v1/reorganisations (the `ListReorganisations` operationId).
+	ListReorganisations(ctx context.Context, params *ListReorganisationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetSettlementSummary What each vault has to sweep and to fund
 	//
 	// Corresponds with GET /api/v1/settlement/summary (the `GetSettlementSummary` operationId).
@@ -2639,6 +2701,26 @@ func (c *Client) ListUnsweptDeposits(ctx context.Context, params *ListUnsweptDep
 // Corresponds with GET /api/v1/queues/withdrawals (the `ListQueuedWithdrawals` operationId).
 func (c *Client) ListQueuedWithdrawals(ctx context.Context, params *ListQueuedWithdrawalsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListQueuedWithdrawalsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListReorganisations Which blocks were taken back, newest first
+//
+// A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
+// `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
+// without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
+// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+//
+// Corresponds with GET /api/v1/reorganisations (the `ListReorganisations` operationId).
+func (c *Client) ListReorganisations(ctx context.Context, params *ListReorganisationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListReorganisationsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4067,6 +4149,72 @@ func NewListQueuedWithdrawalsRequest(server string, params *ListQueuedWithdrawal
 		if params.Format != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.AsOfBlock != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOfBlock", *params.AsOfBlock, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListReorganisationsRequest constructs an http.Request for the ListReorganisations method
+func NewListReorganisationsRequest(server string, params *ListReorganisationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/api/v1/reorganisations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Width != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "width", *params.Width, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5857,6 +6005,18 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /api/v1/queues/withdrawals (the `ListQueuedWithdrawals` operationId).
 	ListQueuedWithdrawalsWithResponse(ctx context.Context, params *ListQueuedWithdrawalsParams, reqEditors ...RequestEditorFn) (*ListQueuedWithdrawalsResponse, error)
 
+	// ListReorganisationsWithResponse Which blocks were taken back, newest first
+	//
+	// A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
+	// `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
+	// without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
+	// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /api/v1/reorganisations (the `ListReorganisations` operationId).
+	ListReorganisationsWithResponse(ctx context.Context, params *ListReorganisationsParams, reqEditors ...RequestEditorFn) (*ListReorganisationsResponse, error)
+
 	// GetSettlementSummaryWithResponse What each vault has to sweep and to fund
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -6419,6 +6579,31 @@ func (r ListQueuedWithdrawalsResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r ListQueuedWithdrawalsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type ListReorganisationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ReorganisationsAnswer
+	// JSONDefault the response for an HTTP default `application/json` response
+	JSONDefault *Error
+}
+
+// Status returns HTTPResponse.Status
+func (r ListReorganisationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListReorganisationsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -7119,6 +7304,24 @@ func (c *ClientWithResponses) ListQueuedWithdrawalsWithResponse(ctx context.Cont
 		return nil, err
 	}
 	return ParseListQueuedWithdrawalsResponse(rsp)
+}
+
+// ListReorganisationsWithResponse Which blocks were taken back, newest first
+//
+// A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
+// `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
+// without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
+// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /api/v1/reorganisations (the `ListReorganisations` operationId).
+func (c *ClientWithResponses) ListReorganisationsWithResponse(ctx context.Context, params *ListReorganisationsParams, reqEditors ...RequestEditorFn) (*ListReorganisationsResponse, error) {
+	rsp, err := c.ListReorganisations(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListReorganisationsResponse(rsp)
 }
 
 // GetSettlementSummaryWithResponse What each vault has to sweep and to fund
@@ -7909,6 +8112,39 @@ func ParseListQueuedWithdrawalsResponse(rsp *http.Response) (*ListQueuedWithdraw
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest WithdrawalListAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Error
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSONDefault = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListReorganisationsResponse parses an HTTP response from a ListReorganisationsWithResponse call
+func ParseListReorganisationsResponse(rsp *http.Response) (*ListReorganisationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListReorganisationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ReorganisationsAnswer
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

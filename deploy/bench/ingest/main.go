@@ -6,6 +6,9 @@
 //	              ├─ navlog: ingest, project, serve, until the API tells of the last log
 //	              └─ Ponder: until its tables hold the last log
 //
+// Three parts beside that: what the node of a sparse chain is asked for, how far the API is behind a chain that does not
+// wait for it, and whether one amount that a node has changed among all of them is found by its receipts.
+//
 // Every run starts from empty engines, its clock when they answer. A run whose read models do not hold exactly the logs
 // of the chain ends the benchmark with an error instead of a figure.
 package main

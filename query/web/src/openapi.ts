@@ -1225,6 +1225,8 @@ export interface components {
             lagBlocks: number | null;
             lagSeconds: number | null;
             etaSeconds: number | null;
+            /** @description What each node was asked since the indexer began, in the order of its configuration; empty where it does not say. */
+            endpoints: components["schemas"]["EndpointUse"][];
             /** @description How far the first read model is while it is built; null once there is one. */
             firstSync: components["schemas"]["BuildingStatus"] | null;
             /** @description State by program. */
@@ -1232,6 +1234,12 @@ export interface components {
                 [key: string]: string;
             };
             vaults: components["schemas"]["VaultStatus"][];
+        };
+        EndpointUse: {
+            /** @description Each question of a batch is one. */
+            calls: number;
+            /** @description What they come to at the prices that are configured for it; 0 where none are. */
+            units: number;
         };
         /** @description How far a read model is that is being built. */
         BuildingStatus: {
