@@ -13,7 +13,7 @@ import (
 
 // The bounds that the figures are held to.
 const (
-	mostRatio      = 2.1 // navlog's time in times of plain HTTP's
+	mostRatio      = 1.6 // navlog's time in times of plain HTTP's
 	leastSpeedup   = 15  // navlog's rate in times of Ponder's
 	mostIngestPeak = 256 // MiB
 	mostHeadDelay  = 250 // ms, p99
