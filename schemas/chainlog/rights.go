@@ -110,24 +110,18 @@ func Rights(user string, chainID uint64) []Right {
 // has no rights yet. It asks and tries nothing, so of a group or a transactional id it
 // learns only whether they may be looked at, which comes with the right that is wanted.
 func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, untold []Right, err error) {
-	rights := Rights(user, chainID)
-	var names []string
-	for _, r := range rights {
-		if r.Kind == kmsg.ACLResourceTypeTopic && !slices.Contains(names, r.Name) {
-			names = append(names, r.Name)
-		}
-	}
-	topics, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("ask what may be done with topics: %w", Explain(err))
-	}
-	for _, r := range rights {
+	for _, r := range Rights(user, chainID) {
 		var may, known bool
 		switch r.Kind {
 		case kmsg.ACLResourceTypeTopic:
-			t := topics[r.Name]
-			known = errors.Is(t.Err, kerr.TopicAuthorizationFailed) || t.Err == nil && len(t.AuthorizedOperations) > 0
-			may = t.Err == nil && slices.Contains(t.AuthorizedOperations, r.Operation)
+			var topics kadm.TopicDetails // of one: a refused one is the whole answer
+			if topics, err = adm.ListTopics(kadm.WithAuthorizedOps(ctx), r.Name); err == nil {
+				err = topics[r.Name].Err
+			}
+			operations := topics[r.Name].AuthorizedOperations
+			may, known, err = looked(err, kerr.TopicAuthorizationFailed, kerr.UnknownTopicOrPartition)
+			known = known && (!may || len(operations) > 0)
+			may = may && slices.Contains(operations, r.Operation)
 		case kmsg.ACLResourceTypeGroup:
 			var groups kadm.DescribedGroups
 			if groups, err = adm.DescribeGroups(ctx, r.Name); err == nil {
