@@ -193,7 +193,7 @@ func TestDoctor(t *testing.T) {
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
 		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
-		"ok Kafka", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading `navlog serve` has the login that writes",
+		"ok Kafka", "warning Kafka, rights there is no login: whoever reaches the brokers may write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading `navlog serve` has the login that writes",
 		"ok disk of ClickHouse", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
 	} {
 		if !strings.Contains(words, want) {

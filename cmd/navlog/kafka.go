@@ -229,6 +229,6 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 		e.fine(check, "User:%s may do what %s does", c.SASL.User, strings.Join(may, ", "))
 	}
 	if len(untold) > 0 {
-		e.warn(check, "look again when `navlog ingest` has made the topics", "the broker does not tell what may be done with %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))
+		e.warn(check, "look again when `navlog ingest` has made the topics, and what is lacking is granted", "the broker does not tell what may be done with %s", strings.Join(slices.Sorted(maps.Keys(untold)), ", "))
 	}
 }

@@ -37,8 +37,9 @@ type composed struct {
 
 // A composedService is what compose.yaml says of a program that matters here.
 type composedService struct {
-	Command     []string          `yaml:"command"`
-	Environment map[string]string `yaml:"environment"`
+	Command     []string                `yaml:"command"`
+	Environment map[string]string       `yaml:"environment"`
+	Healthcheck struct{ Test []string } `yaml:"healthcheck"`
 }
 
 // The programs work with the rights that compose.yaml gives them on Kafka: a chain becomes a log, the log tables, and a
@@ -74,6 +75,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	api := freeAddress(t)
 	c.configure(chain.URL, contracts, api, caFile)
 
+	c.healthy()
 	if said, err := c.run("ingest"); err == nil || strings.Count(said, "give the user and the password that the brokers know") != 1 {
 		t.Errorf("ingest without a user on the broker: %v\n%s", err, said)
 	}
@@ -129,7 +131,50 @@ func TestProgramsOfCompose(t *testing.T) {
 			t.Errorf("%s: %v\n%s", command, err, said)
 		}
 	}
+	if said, err := c.run("operate", "audit"); err != nil || strings.Count(said, "kafka grant") != 4 {
+		t.Errorf("the audit of two grants: %v\n%s", err, said)
+	}
 	c.withoutARight(contracts.ChainID)
+}
+
+// healthy runs the health check of the broker, and has Kafka's own tool take the commands that navlog prints.
+func (c *composed) healthy() {
+	t := c.t
+	t.Helper()
+	b, err := os.ReadFile("../docker/kafka/admin.properties")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "admin.properties")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(b), ":/run/secrets:", ":"+c.kafka.Secrets+":")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("127.0.0.1:9094", c.kafka.Admin, "/etc/navlog/admin.properties", file)
+	check := c.services["kafka"].Healthcheck.Test
+	if len(check) < 2 || check[1] != "/opt/kafka/bin/kafka-broker-api-versions.sh" {
+		t.Fatalf("the broker's health check is %q", check)
+	}
+	args := strings.Fields(here.Replace(strings.Join(check[2:], " ")))
+	if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.BrokerApiVersionsCommand", args...); err != nil {
+		t.Errorf("the broker is not healthy: %v\n%s", err, out)
+	}
+	commands, err := c.run("operate", "kafka", "rights", "--commands", "--login", "dispatch=sa-3")
+	if err != nil {
+		t.Fatalf("kafka rights: %v\n%s", err, commands)
+	}
+	for line := range strings.Lines(commands) {
+		words := strings.Fields(line)
+		if !strings.Contains(line, "User:sa-3 ") {
+			continue // one user is enough: the tool takes seconds
+		}
+		if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.AclCommand", append(slices.Clone(args), words[1:]...)...); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+	found, err := c.kafka.AdminAs(t, "admin").DescribeACLs(t.Context(), kadm.NewACLs().AnyResource().Allow("User:sa-3").AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternLiteral))
+	if err != nil || len(found) != 1 || len(found[0].Described) != 2 {
+		t.Errorf("kafka-acls gave %v (%v)", found, err)
+	}
 }
 
 // withoutARight takes something from each of two users, and gives it back.
@@ -142,11 +187,11 @@ func (c *composed) withoutARight(chainID uint64) {
 	if err != nil || len(deleted) != 4 {
 		t.Fatalf("%v: %v", deleted, err)
 	}
-	lacks := fmt.Sprintf("lacks Read on topic %s, DescribeConfigs on topic %s, which operator needs", cursor, cursor)
+	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // and what cannot be looked at does not tell the rest
 	var said string
 	eventually(t.Context(), t, patience, func(context.Context) bool {
 		said, err = c.run("operate", "doctor")
-		return err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`")
+		return err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor)
 	}, func() string { return said })
 	if said, err := c.run("operate", "doctor", "--kafka-user", "dispatch"); err == nil || !strings.Contains(said, "which dispatch needs") {
 		t.Errorf("the operator may do what dispatch does: %s", said)

@@ -27,6 +27,7 @@ type ApacheKafka struct {
 	// Admin is host:port of the door for the superuser of a broker with rights.
 	Admin string
 
+	jvm  jvm
 	proc *process
 }
 
@@ -90,7 +91,7 @@ func startApacheKafka(ctx context.Context, dir string, g *Guarded) (*ApacheKafka
 		return nil, err
 	}
 	j := jvm{java: java, lib: lib, dir: dir}
-	k := &ApacheKafka{}
+	k := &ApacheKafka{jvm: j}
 	if err := j.prepare(ctx, k, g); err != nil {
 		lock.Close()
 		return nil, err
@@ -120,6 +121,12 @@ func (k *ApacheKafka) Close() error { return k.proc.stop() }
 // Kill ends the broker by SIGKILL and waits until it is gone.
 func (k *ApacheKafka) Kill() { k.proc.kill() }
 
+// Tool runs one of Kafka's own tools, by its class, and gives all that it says. They end with 0 also where the broker
+// refuses them.
+func (k *ApacheKafka) Tool(ctx context.Context, class string, args ...string) ([]byte, error) {
+	return exec.CommandContext(ctx, k.jvm.java, k.jvm.args(class, args...)...).CombinedOutput()
+}
+
 // answers is nil once the broker has told its controller, which is itself, that it is there.
 func answers(ctx context.Context, options []kgo.Opt) error {
 	client, err := kgo.NewClient(options...)
@@ -141,7 +148,7 @@ func (j jvm) properties() string { return filepath.Join(j.dir, "server.propertie
 
 func (j jvm) args(class string, args ...string) []string {
 	return append([]string{
-		"-Xmx512m", "-XX:TieredStopAtLevel=1", // it lives for seconds: quick to start beats quick to run
+		"-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", // it lives for seconds: quick to start beats quick to run
 		"-Dlog4j2.configurationFile=" + filepath.Join(j.dir, "log4j2.properties"),
 		"-cp", filepath.Join(j.lib, "*"), class,
 	}, args...)

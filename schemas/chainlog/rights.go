@@ -65,6 +65,11 @@ func (r Right) OperationName() string {
 	return name.String()
 }
 
+// showing tells whether who has it may look at the resource too.
+func (r Right) showing() bool {
+	return r.Operation == kmsg.ACLOperationRead || r.Operation == kmsg.ACLOperationWrite || r.Operation == kmsg.ACLOperationDescribe
+}
+
 // Rights are all that a user does with Kafka for a chain, and no more: without one of
 // them something of it does not work, which a test proves for each. Describe comes with
 // Read and with Write.
@@ -107,27 +112,24 @@ func Rights(user string, chainID uint64) []Right {
 
 // Lacking are the rights of a user that whoever adm is logged in as has not, as far as
 // the broker tells. untold are those that it does not tell of: a topic that is not there
-// has no rights yet. It asks and tries nothing, so of a group or a transactional id it
+// has no rights yet, and of one that may not be looked at the others are not told. It asks and tries nothing, so of a group or a transactional id it
 // learns only whether they may be looked at, which comes with the right that is wanted.
 func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, untold []Right, err error) {
-	rights := Rights(user, chainID)
-	var names []string
-	for _, r := range rights {
-		if r.Kind == kmsg.ACLResourceTypeTopic && !slices.Contains(names, r.Name) {
-			names = append(names, r.Name)
-		}
-	}
-	topics, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
-	if err != nil {
-		return nil, nil, fmt.Errorf("ask what may be done with topics: %w", Explain(err))
-	}
-	for _, r := range rights {
+	for _, r := range Rights(user, chainID) {
 		var may, known bool
 		switch r.Kind {
 		case kmsg.ACLResourceTypeTopic:
-			t := topics[r.Name]
-			known = errors.Is(t.Err, kerr.TopicAuthorizationFailed) || t.Err == nil && len(t.AuthorizedOperations) > 0
-			may = t.Err == nil && slices.Contains(t.AuthorizedOperations, r.Operation)
+			var topics kadm.TopicDetails // of one: a refused one is the whole answer
+			if topics, err = adm.ListTopics(kadm.WithAuthorizedOps(ctx), r.Name); err == nil {
+				err = topics[r.Name].Err
+			}
+			operations := topics[r.Name].AuthorizedOperations
+			may, known, err = looked(err, kerr.TopicAuthorizationFailed, kerr.UnknownTopicOrPartition)
+			if may {
+				known, may = len(operations) > 0, slices.Contains(operations, r.Operation)
+			} else { // and nothing more is told of what may not even be looked at
+				known = known && r.showing()
+			}
 		case kmsg.ACLResourceTypeGroup:
 			var groups kadm.DescribedGroups
 			if groups, err = adm.DescribeGroups(ctx, r.Name); err == nil {

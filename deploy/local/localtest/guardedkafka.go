@@ -44,7 +44,7 @@ func StartGuardedKafka(t testing.TB, docker string) *GuardedKafka {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*startWait) // two programs in Java
 	defer cancel()
 	login := k.Config(t, "admin").Options()
 	k.ApacheKafka, err = local.StartGuardedApacheKafka(ctx, t.TempDir(), local.Guarded{Properties: string(properties), Secrets: k.Secrets, Login: login[len(login)-1]})

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config/configtest"
+)
+
+// The rights are told in three forms, without asking anybody. That they are the right ones
+// is for the tests of chainlog.
+func TestKafkaRights(t *testing.T) {
+	t.Setenv("NAVLOG_POSTGRES_URL", "postgres://"+closedAddress(t)+"/navlog")
+	c := commands{t, configtest.Write(t, configtest.Sound)}
+	var rows []rightRow
+	c.json(&rows, "kafka", "rights", "--login", "dispatch=sa-3;project=sa-2")
+	for _, want := range []rightRow{
+		{"ingest", "navlog_ingest", "transactional id", "navlog-ingest-31337", "Write"}, {"ingest", "navlog_ingest", "topic", "chain.31337.cursor", "DescribeConfigs"},
+		{"project", "sa-2", "topic", "chain.31337.log", "Read"}, {"dispatch", "sa-3", "topic", "chain.31337.referral.deposits", "Read"},
+	} {
+		if !slices.Contains(rows, want) {
+			t.Errorf("%+v is not among %+v", want, rows)
+		}
+	}
+	if slices.ContainsFunc(rows, func(r rightRow) bool { return r.Operation == "Write" && r.User != "ingest" || r.Operation == "Delete" }) {
+		t.Errorf("somebody else writes: %+v", rows)
+	}
+	out := c.mustRun("kafka", "rights", "--commands")
+	for _, want := range []string{
+		"$KAFKA_ACLS --add --allow-principal User:navlog_ingest --topic chain.31337.log --operation Create --operation DescribeConfigs --operation Write --operation Read\n",
+		"$KAFKA_ACLS --add --allow-principal User:navlog_ingest --transactional-id navlog-ingest-31337 --operation Write\n",
+		"$KAFKA_ACLS --add --allow-principal User:navlog_dispatch --topic chain.31337.referral.withdrawals --operation Read\n",
+	} {
+		if strings.Count(out, want) != 1 {
+			t.Errorf("%q is not once in\n%s", want, out)
+		}
+	}
+	if table := c.mustRun("kafka", "rights"); strings.Count(table, "\n") != len(rows)+1 || !strings.Contains(table, "User:navlog_operator") {
+		t.Errorf("the table:\n%s", table)
+	}
+}
+
+// A user that is none is refused.
+func TestDoctorOfNobody(t *testing.T) {
+	c := commands{t, configtest.Write(t, configtest.Sound)}
+	if _, err := c.run("doctor", "--kafka-user", "serve"); cli.CodeOf(err) != cli.Usage {
+		t.Errorf("a user that is none: %v", err)
+	}
+}
+
+// What cannot be granted is refused before anything is asked of a broker.
+func TestKafkaGrantMistakes(t *testing.T) {
+	t.Setenv("NAVLOG_KAFKA_BROKERS", closedAddress(t))
+	c := commands{t, configtest.Write(t, configtest.Sound)}
+	passwords := t.TempDir()
+	for _, user := range []string{"ingest", "project", "dispatch"} {
+		if err := os.WriteFile(filepath.Join(passwords, "kafka_"+user), []byte("hunter2"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, wrong := range []struct {
+		args []string
+		code cli.Code
+		says string
+	}{
+		{[]string{"--login", "serve=sa-9"}, cli.Usage, `--login names "serve", and the users are ingest, project, dispatch, operator`},
+		{[]string{"--passwords", passwords}, cli.Configuration, "read the password of Kafka's user navlog_operator"},
+	} {
+		_, err := c.run(append([]string{"kafka", "grant"}, wrong.args...)...)
+		if cli.CodeOf(err) != wrong.code || !strings.Contains(err.Error(), wrong.says) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v: %v", wrong.args, err)
+		}
+	}
+}
