@@ -291,12 +291,12 @@ test("the newest events follow the log: what is mined appears, and what is reorg
 })
 
 test("the time machine has a mark for each reorganisation of the chain", async () => {
-  await reorganise(2)
+  await takeBackAnEvent()
   const { page, wrong, close } = await open("/")
   const asked = () => page.evaluate(() => performance.getEntriesByType("resource").map((entry) => entry.name).filter((name) => name.includes("/reorganisations")).at(-1))
   await until("marks of what the API says", async () => {
     const { data } = await api((await asked()).slice(ready.api.length))
-    const titles = await page.locator("#machine ~ svg.marks rect title").evaluateAll((all) => all.map((title) => title.textContent))
+    const titles = await page.locator("#machine ~ svg.marks line title").evaluateAll((all) => all.map((title) => title.textContent))
     return data.length > 0 && titles.length === data.length && data.every(({ fromBlock, count }, i) => titles[i].startsWith(`${count} reorganisation`) && titles[i].replaceAll(",", "").includes(`block`) && titles[i].replaceAll(",", "").includes(` ${fromBlock}`))
   })
   await page.screenshot({ path: `${process.env.SHOTS}/marks.png` })
