@@ -54,6 +54,20 @@ async function reorganise(depth) {
   await until("block after the reorganisation", async () => Number(await indexed()) > from)
 }
 
+/**
+ * Takes back the block of the newest event, when it is one of the newest blocks. It is one reorganisation and not many of
+ * what may have no event: anvil now and then loses a block for good that it mines while it reorganises.
+ */
+async function takeBackAnEvent() {
+  await until("event in one of the newest blocks", async () => {
+    const [event] = (await api("/api/v1/events?pageSize=1")).data
+    const above = Number(await rpc("eth_blockNumber")) - Number(event.blockNumber)
+    if (above > 3) return false
+    await reorganise(above + 1)
+    return (await api(`/api/v1/events?retracted=true&tx=${event.txHash}`)).data.some((one) => one.seq === event.seq && one.state === "retracted")
+  })
+}
+
 /** Opens a page and keeps what went wrong with it. */
 async function open(path, { viewport = wide, colorScheme = "light" } = {}) {
   const context = await browser.newContext({ viewport, colorScheme })
@@ -212,6 +226,17 @@ test("what a number is made of is verified in the browser, and a lie of the API 
   await page.screenshot({ path: `${process.env.SHOTS}/proof-verified.png` })
   await drawer.getByRole("link", { name: "Leave the proofs out" }).click()
   await drawer.locator(".badge.good").first().waitFor({ state: "detached" })
+  // A number of several events is verified page by page, as many at a time as the address bar says.
+  const vault = (await api(`/api/v1/users/${user.address}?asOfBlock=${block}`)).data.holdings.deposits[0].vaultAddress
+  const paged = await open(`/vault/${vault}?asOfBlock=${block}&explain=/api/v1/vaults/${vault}&field=/stats/userCount&verify=1&explainPage=1`)
+  const users = (await api(`/api/v1/vaults/${vault}?asOfBlock=${block}`)).data.stats.userCount
+  for (let at = 1; at <= Math.min(users, 3); at++) {
+    if (at > 1) await paged.page.getByRole("dialog").getByRole("link", { name: "Next page" }).click()
+    if (users > 1) await paged.page.getByRole("dialog").getByText(`Page ${at} of ${users}`).waitFor()
+    await paged.page.getByRole("dialog").getByText("Every event of this page is verified.").waitFor()
+  }
+  wrong.push(...paged.wrong)
+  await paged.close()
   // The same page of a server that has put another amount into its answer.
   await page.route(/explain\?.*proof=true/, async (route) => {
     const answer = await route.fetch()
@@ -228,10 +253,7 @@ test("what a number is made of is verified in the browser, and a lie of the API 
 })
 
 test("the explorer lists the log as the API does, and marks what was reorganised away", async () => {
-  await until("a log that was taken back", async () => {
-    await reorganise(3)
-    return (await api("/api/v1/events?retracted=true&pageSize=100")).data.some((event) => event.state === "retracted")
-  })
+  await takeBackAnEvent()
   const { page, wrong, close } = await open("/events?retracted=true&kind=DepositAccepted")
   await page.locator("tbody tr").first().waitFor()
   const { page: marked, close: closeMarked, wrong: wrongMarked } = await open("/events?retracted=true")
@@ -239,6 +261,46 @@ test("the explorer lists the log as the API does, and marks what was reorganised
   await marked.screenshot({ path: `${process.env.SHOTS}/reorganised.png` })
   assert.deepEqual([...wrong, ...wrongMarked], [])
   await closeMarked()
+  await close()
+})
+
+test("the newest events follow the log: what is mined appears, and what is reorganised away meanwhile is marked", async () => {
+  const { page, wrong, close } = await open("/events")
+  await page.getByText("Follows the log").waitFor()
+  await page.evaluate(() => (window.sameDocument = true))
+  const rows = () => page.locator("tbody tr").evaluateAll((all) => all.map((row) => [row.lastElementChild.textContent.replaceAll(",", ""), row.classList.contains("retracted")]))
+  const first = (await rows()).map(([seq]) => Number(seq))
+  await until("new event at the top", async () => Number((await rows())[0][0]) > Math.max(...first))
+  assert.ok((await rows()).length > first.length, "the older ones are still there")
+  await takeBackAnEvent()
+  await until("mark of what is reorganised away", async () => (await rows()).some(([, gone]) => gone))
+  await page.screenshot({ path: `${process.env.SHOTS}/events-follow.png` })
+  // Whatever came and went meanwhile: each row is what the log says of its seq now.
+  await until("same as in the log", async () => {
+    const log = new Map((await api("/api/v1/events?retracted=true&pageSize=100")).data.map((event) => [event.seq, event.state === "retracted"]))
+    const now = await rows()
+    return now.some(([, gone]) => gone) && now.filter(([seq]) => log.has(seq)).length > 0 && now.every(([seq, gone]) => !log.has(seq) || log.get(seq) === gone)
+  })
+  assert.equal(await page.evaluate(() => window.sameDocument), true, "the page was loaded again")
+  // The past does not move.
+  const past = await open(`/events?asOfBlock=${(await api("/status")).data.finalBlock}`)
+  assert.equal(await past.page.getByText("Follows the log").count(), 0)
+  assert.deepEqual([...wrong, ...past.wrong], [])
+  await past.close()
+  await close()
+})
+
+test("the time machine has a mark for each reorganisation of the chain", async () => {
+  await takeBackAnEvent()
+  const { page, wrong, close } = await open("/")
+  const asked = () => page.evaluate(() => performance.getEntriesByType("resource").map((entry) => entry.name).filter((name) => name.includes("/reorganisations")).at(-1))
+  await until("marks of what the API says", async () => {
+    const { data } = await api((await asked()).slice(ready.api.length))
+    const titles = await page.locator("#machine ~ svg.marks line title").evaluateAll((all) => all.map((title) => title.textContent))
+    return data.length > 0 && titles.length === data.length && data.every(({ fromBlock, count }, i) => titles[i].startsWith(`${count} reorganisation`) && titles[i].replaceAll(",", "").includes(`block`) && titles[i].replaceAll(",", "").includes(` ${fromBlock}`))
+  })
+  await page.screenshot({ path: `${process.env.SHOTS}/marks.png` })
+  assert.deepEqual(wrong, [])
   await close()
 })
 

@@ -70,11 +70,14 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
         />
         {marks.length > 0 && (
           <svg class="marks" viewBox="0 0 1000 4" preserveAspectRatio="none" role="img" aria-label={`Marks: ${marks.map((mark) => mark.title).slice(0, TOLD).join("; ")}${marks.length > TOLD ? "; and others" : ""}`}>
-            {marks.map((mark) => (
-              <rect key={mark.block} x={(Number(BigInt(mark.block) - BigInt(first)) / span) * 1000 - 1} y="0" width="2" height="4">
-                <title>{mark.title}</title>
-              </rect>
-            ))}
+            {marks.map((mark) => {
+              const x = (Number(BigInt(mark.block) - BigInt(first)) / span) * 1000
+              return (
+                <line key={mark.block} x1={x} x2={x} y1="0" y2="4">
+                  <title>{mark.title}</title>
+                </line>
+              )
+            })}
           </svg>
         )}
       </span>
