@@ -4652,8 +4652,8 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/html": string;
                     "application/json": components["schemas"]["StatusAnswer"];
+                    "text/html": string;
                 };
             };
             304: components["responses"]["NotModified"];
