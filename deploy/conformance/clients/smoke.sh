@@ -24,8 +24,13 @@ echo '{"type":"module"}' >"$work/package.json"
 cp "$here/smoke.ts" "$work/"
 (cd "$work" && "$tools/.bin/tsc" --strict --skipLibCheck --target es2022 --module nodenext --types node smoke.ts)
 
-# What is final does not change while they ask.
-block=$(curl -sf "$api/status" | node -p 'const s = JSON.parse(require("fs").readFileSync(0)).data; s.finalBlock ?? s.indexedBlock')
+# What is final does not change while they ask. A page has three users, and there is to be more than one.
+for _ in $(seq 120); do
+  block=$(curl -sf "$api/status" | node -p 'const s = JSON.parse(require("fs").readFileSync(0)).data; Math.min(s.finalBlock ?? Infinity, s.indexedBlock)')
+  users=$(curl -sf "$api/api/v1/users?asOfBlock=$block" | node -p 'JSON.parse(require("fs").readFileSync(0)).meta.total')
+  [ "$users" -gt 3 ] && break
+  sleep 0.5
+done
 "$work/go" "$api" "$key" "$block" >"$work/go.line"
 "$python/python" "$work/smoke.py" "$api" "$key" "$block" >"$work/python.line"
 node "$work/smoke.js" "$api" "$key" "$block" >"$work/typescript.line"

@@ -4,7 +4,7 @@ import type { paths } from "./navlog.js"
 
 const [address, key, at] = process.argv.slice(2) as [string, string, string]
 const block = Number(at)
-const api = createClient<paths>({ baseUrl: address })
+const api = createClient<paths, "application/json">({ baseUrl: address })
 
 function expect<T>(answer: { data?: T; error?: unknown }): T {
   if (answer.data === undefined) throw new Error(JSON.stringify(answer.error))
@@ -37,7 +37,8 @@ const [, then] = await deposited(Math.floor((first + block) / 2))
 const [users, now] = await deposited(block)
 const partner = expect(await stats(key)).data
 const { error } = await stats("nk_test_of_nobody")
-if (error === undefined || typeof error === "string") throw new Error(`a key of nobody is answered with ${error}`)
+// 431 alone is no JSON.
+if (error === undefined || !("error" in error)) throw new Error(`a key of nobody is answered with ${error}`)
 console.log(
   JSON.stringify({
     chainId: status.chainId,

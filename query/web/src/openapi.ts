@@ -4775,8 +4775,8 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/html": string;
                     "application/json": components["schemas"]["StatusAnswer"];
+                    "text/html": string;
                 };
             };
             304: components["responses"]["NotModified"];
