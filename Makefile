@@ -35,6 +35,7 @@ engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) 
 # too. What the lock file names is checked against it; package.json pins exact
 # versions for the rest.
 $(ENGINES): deploy/local/package.json deploy/local/package-lock.json
+	@echo "fetching the engines, about 650 MB on the disk; this is done once"
 	cd deploy/local && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 

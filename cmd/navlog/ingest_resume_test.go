@@ -11,8 +11,6 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/cmd/internal/config"
-	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
@@ -132,36 +130,12 @@ func TestIngestResume(t *testing.T) {
 	}
 }
 
-// startIngest runs ingest and project as `navlog-dev up` does.
+// startIngest runs ingest and project.
 func startIngest(t *testing.T, c commands) *ingest.Ingest {
 	t.Helper()
-	loaded, err := config.Load(c.file, os.Environ())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := loaded.ClickHouse.Open("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { // after the programs have ended
-		if err := conn.Exec(context.Background(), "DROP DATABASE IF EXISTS "+loaded.ClickHouse.Database(1)); err != nil {
-			t.Error(err)
-		}
-		conn.Close()
-	})
-	d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Pool.Close)
-	i, running := d.Ingest(), wiring.NewServices(d.Log)
-	t.Cleanup(func() {
-		if err := running.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	_, d, running := programs(t, c)
+	i, project := d.Ingest(), d.Project()
 	running.Start(t.Context(), "ingest", i.Run)
-	project := d.Project()
 	running.Start(t.Context(), "project", project.Run)
 	wait.Until(t, project.Ready)
 	return i

@@ -88,8 +88,9 @@ func writeLog(t *testing.T, kafka chainlog.Config, blocks uint64) {
 	}
 }
 
-// startProject runs project and serve as `navlog-dev up` does, and gives the API's URL.
-func startProject(t *testing.T, c commands) string {
+// programs are those of one process, as `navlog-dev up` runs them: they end with the test, and
+// then their generations go.
+func programs(t *testing.T, c commands) (config.Config, *wiring.Deps, *wiring.Services) {
 	t.Helper()
 	loaded, err := config.Load(c.file, os.Environ())
 	if err != nil {
@@ -107,22 +108,30 @@ func startProject(t *testing.T, c commands) string {
 		}
 		conn.Close()
 	})
-	writeLog(t, loaded.Kafka, 40)
 	d, err := wiring.New(t.Context(), loaded, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.Pool.Close)
-	serve, err := d.Serve()
-	if err != nil {
-		t.Fatal(err)
-	}
-	project, running := d.Project(), wiring.NewServices(d.Log)
+	running := wiring.NewServices(d.Log)
 	t.Cleanup(func() {
 		if err := running.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
+	return loaded, d, running
+}
+
+// startProject runs project and serve on a short log, and gives the API's URL.
+func startProject(t *testing.T, c commands) string {
+	t.Helper()
+	loaded, d, running := programs(t, c)
+	writeLog(t, loaded.Kafka, 40)
+	serve, err := d.Serve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	project := d.Project()
 	running.Start(t.Context(), "serve", serve.Run)
 	running.Start(t.Context(), "project", project.Run)
 	wait.Until(t, project.Ready)

@@ -265,18 +265,30 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 const FoldVersion = 4
 
 // Schema names the set of tables that this binary reads and writes: a hash of
-// their definitions and of the version of the fold that fills them, kept in the
-// registry with each generation.
+// their definitions, without comments, and of the version of the fold that fills them,
+// kept in the registry with each generation.
 func Schema() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "fold %d\n", FoldVersion)
 	for _, table := range All {
-		h.Write([]byte(ddl(table)))
+		h.Write([]byte(uncommented(ddl(table))))
 	}
 	for _, table := range Derived {
-		h.Write([]byte(Definition(table)))
+		h.Write([]byte(uncommented(Definition(table))))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:6])
+}
+
+// uncommented is SQL without the lines that are comments: what is explained better is no
+// other table, and nobody should have to rebuild for it.
+func uncommented(sql string) string {
+	var b strings.Builder
+	for line := range strings.Lines(sql) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "--") {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
 
 // Definition is the question that gives the rows of a derived table as of a seq

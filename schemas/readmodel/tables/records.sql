@@ -1,11 +1,12 @@
 -- The spine: every record of the log, one row each, so that count() = uniqExact(seq) = max(seq) proves that nothing is
 -- missing and nothing is doubled. It is the commit point: the rows of a unit go into all other tables first and into this
 -- one last, so that its newest seq is the state that may be served. Block records say how far the chain is indexed and
--- what time it is there (hash is theirs); payload is the whole protobuf record where no other table holds what it says:
--- vault, decision, WithdrawalsSettled, and logs that cannot be counted (quarantined). The newest logs, whatever they say,
--- are read backwards in its order; vault, user (zero where a log has none) and tx say which of them are asked for, and
--- the index where few of them are. The index of seq is for who follows the log, a stretch at a time. passed: the record is of a vault that joined after this
--- generation was derived; no other table has it, and the next generation will.
+-- what time it is there. hash is that of the block: of a block record its own, of a log that of the block it is in.
+-- payload is the whole protobuf record where no other table holds what it says: vault, decision, WithdrawalsSettled, and
+-- logs that cannot be counted (quarantined). Lists of events are read in the order of this table, newest first; vault,
+-- user (zero where a log has none) and tx choose among them, and the index named finds the few parts that have a user or
+-- a transaction. The index numbered is for streams, which follow the log by seq. passed: the record is of a vault that
+-- joined after this generation was derived; no other table has it, and the next generation will.
 CREATE TABLE records (
   seq UInt64 CODEC(Delta, LZ4),
   sign Int8,
