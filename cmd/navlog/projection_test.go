@@ -96,6 +96,7 @@ func programs(t *testing.T, c commands) (config.Config, *wiring.Deps, *wiring.Se
 	if err != nil {
 		t.Fatal(err)
 	}
+	loaded.HTTP.FileTimeout = loaded.HTTP.WriteTimeout // for so long a generation is kept after a switch
 	conn, err := loaded.ClickHouse.Open("")
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ const (
 
 // export takes whole lists as CSV, one after the other, as curl would, while the chain goes on.
 func (w *world) export(ctx context.Context, o options) ([]bench.Bar, error) {
-	ctx, s, stop, err := w.serveLive(ctx, o.Navlog, "NAVLOG_HTTP_WRITE_TIMEOUT=10m")
+	ctx, s, stop, err := w.serveLive(ctx, o.Navlog)
 	if err != nil {
 		return nil, err
 	}
