@@ -222,8 +222,9 @@ func TestFirstSync(t *testing.T) {
 		}
 	}
 	w.get("/api/v1/vaults/"+nobody.Hex()+"/nav").Failed(t, 404, "NOT_FOUND")
+	same(t, "reorganisations, which the spine has", len(w.get("/api/v1/reorganisations").Data(t).([]any)), 1)
 	for _, path := range w.paths() {
-		if strings.HasSuffix(path, "/vaults") || strings.HasSuffix(path, "/nav") || strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.Contains(path, "/router") {
+		if strings.HasSuffix(path, "/vaults") || strings.HasSuffix(path, "/nav") || strings.Contains(path, "/webhooks") || strings.Contains(path, "/events") || strings.HasSuffix(path, "/reorganisations") || strings.Contains(path, "/router") {
 			continue
 		}
 		r := w.get(path, "x-api-key", key)
