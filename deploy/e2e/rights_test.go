@@ -45,6 +45,9 @@ type composedService struct {
 // The programs work with the rights that compose.yaml gives them on Kafka: a chain becomes a log, the log tables, and a
 // referral a webhook, and what operators run beside them works too. The doctor says what a user lacks.
 func TestProgramsOfCompose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the programs are other processes")
+	}
 	c := &composed{t: t, kafka: localtest.StartGuardedKafka(t, "../docker")}
 	var shipped struct {
 		Services map[string]composedService `yaml:"services"`

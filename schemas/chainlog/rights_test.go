@@ -161,6 +161,9 @@ func (g *guarded) deed(user string) error {
 
 // One broker, which takes seconds to start, for all that is to be known of rights.
 func TestRights(t *testing.T) {
+	if testing.Short() {
+		t.Skip("what a broker lets a user do has no goroutines of ours in it")
+	}
 	shared := newGuarded(t)
 	for _, part := range []struct {
 		name string
