@@ -2,13 +2,14 @@ package verify
 
 import (
 	"context"
+	"sync"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
 
 // Progress hears what is being compared, and how much of it is done: records, rows that
 // ClickHouse has read, blocks, requests. of is 0 where nobody knows how much there is. It
-// is called often, by one goroutine at a time, and is to return at once.
+// is called often, by several goroutines, and is to return at once.
 type Progress func(what string, done, of uint64)
 
 func (p Progress) tell(what string, done, of uint64) {
@@ -24,8 +25,11 @@ func (p Progress) Asked(ctx context.Context, what string) context.Context {
 		return ctx
 	}
 	p(what, 0, 0)
+	var mu sync.Mutex // the driver tells of each question by a goroutine of its own, which may outlive the answer
 	var read, of uint64
 	return clickhouse.Context(ctx, clickhouse.WithProgress(func(more *clickhouse.Progress) {
+		mu.Lock()
+		defer mu.Unlock()
 		read, of = read+more.Rows, of+more.TotalRows // the engine says what came to it since
 		p(what, read, max(read, of))
 	}))

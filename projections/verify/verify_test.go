@@ -135,6 +135,23 @@ func TestAheadOfTheSpine(t *testing.T) {
 	}
 }
 
+// hearing is a progress, and what was told last of something.
+func hearing() (told func(what string) (last [2]uint64, is bool), progress Progress) {
+	var mu sync.Mutex
+	all := map[string][2]uint64{}
+	told = func(what string) (last [2]uint64, is bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		last, is = all[what]
+		return last, is
+	}
+	return told, func(what string, done, of uint64) {
+		mu.Lock()
+		defer mu.Unlock()
+		all[what] = [2]uint64{done, of}
+	}
+}
+
 // TestNotDerivedYet: tables that are not there are no fault while a generation is
 // built, and one when it is live.
 func TestNotDerivedYet(t *testing.T) {
@@ -157,14 +174,14 @@ func TestNotDerivedYet(t *testing.T) {
 	must(t, err)
 	wantError(t, r.Err(), "users: a live generation must have this table", "withdrawals: ", "`navlog projection rebuild`")
 	w.derive(t)
-	told := map[string][2]uint64{}
-	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{Progress: func(what string, done, of uint64) { told[what] = [2]uint64{done, of} }})
+	told, progress := hearing()
+	r, err = Verify(t.Context(), chainID, w.kafka, w.ch, w.pool, Options{Progress: progress})
 	must(t, err)
 	if r.Err() != nil || r.Checks[0].Compared != s.Seq() {
 		t.Errorf("a live generation:\n%s", r)
 	}
 	for _, c := range r.Checks {
-		if last, is := told[c.Name]; !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
+		if last, is := told(c.Name); !is || c.Compared > 0 && (last[0] == 0 || last[1] < last[0]) {
 			t.Errorf("of %q was told %v, %t, and %d things were compared", c.Name, last, is, c.Compared)
 		}
 	}
