@@ -25,23 +25,31 @@ type attributed struct {
 	told    int
 }
 
-// noteSpans follows the records with a partner through a unit.
+// noteSpans follows the records with a partner through a unit. What a unit appends may lie below the head: the history of
+// a vault that joins late, whose logs have had their confirmations when they come.
 func (f *fold) noteSpans(unit []*event.Record) {
-	var head uint64
+	takenBack := map[uint64]bool{}
 	for _, r := range unit {
-		if original := r.GetRetracts(); original != 0 {
-			if s := f.told[original]; s != nil {
-				s.dead = true
-			}
-			continue
+		original := r.GetRetracts()
+		takenBack[original] = original != 0
+		if s := f.told[original]; s != nil {
+			s.dead = true
 		}
-		if b := r.GetBlock(); b != nil {
-			head = max(head, b.GetNumber())
-		}
-		if l := r.GetLog(); l != nil {
+		if l := r.GetLog(); l != nil && original == 0 {
 			if topic, partner := attribution(f.config.ID, l); topic != "" {
 				f.told[r.GetSeq()] = &attributed{log: l, topic: topic, partner: partner}
 			}
+		}
+	}
+	var head uint64
+	for _, r := range unit {
+		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 {
+			head = max(head, b.GetNumber())
+		}
+	}
+	for seq, r := range f.live { // of the units before, and of this one but for its end
+		if b := r.GetBlock(); b != nil && !takenBack[seq] {
+			head = max(head, b.GetNumber())
 		}
 	}
 	for _, s := range f.told {
