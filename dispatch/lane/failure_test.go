@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -125,5 +126,20 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 func TestPrintable(t *testing.T) {
 	if got := printable("a\x00b\xffc" + strings.Repeat("é", 300)); !strings.HasPrefix(got, "a?b?cé") || len(got) > 500 || !utf8.ValidString(got) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestDisconnected: what the network says besides is told apart by whether there was a connection.
+func TestDisconnected(t *testing.T) {
+	to := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 443}
+	for err, want := range map[*net.OpError]string{
+		{Op: "dial", Addr: to, Err: syscall.EHOSTUNREACH}: "192.0.2.7:443 cannot be reached",
+		{Op: "read", Addr: to, Err: syscall.ETIMEDOUT}:    "192.0.2.7:443 lost the connection",
+		{Op: "dial", Addr: to, Err: syscall.ECONNREFUSED}: "192.0.2.7:443 refused the connection",
+		{Op: "write", Addr: to, Err: syscall.EPIPE}:       "192.0.2.7:443 reset the connection",
+	} {
+		if got := reason(err); got != want {
+			t.Errorf("of %v is said %q, want %q", err, got, want)
+		}
 	}
 }
