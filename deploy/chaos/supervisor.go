@@ -20,7 +20,7 @@ type supervisor struct {
 	deaths []Death
 	fatal  error
 	last   *process // the newest, for what it says
-	all    sync.WaitGroup
+	all    []*process
 }
 
 // restartPause keeps a process that cannot start from eating the machine.
@@ -61,8 +61,7 @@ func (s *supervisor) spawn(d Death) (*process, error) {
 		return nil, err
 	}
 	s.last = p
-	s.all.Add(1)
-	go func() { defer s.all.Done(); <-p.done }()
+	s.all = append(s.all, p)
 	if d.Wait > 0 {
 		timer := time.AfterFunc(d.Wait, func() { p.once.Do(func() { close(p.struck) }); p.signal(syscall.SIGKILL) })
 		go func() { <-p.done; timer.Stop() }()
@@ -112,6 +111,14 @@ func (s *supervisor) release() *process {
 	p := s.now
 	s.now, s.wanted = nil, false
 	return p
+}
+
+// end ends every process that was ever started: a script may end while one stands by that nobody runs any more.
+func (s *supervisor) end() {
+	s.release()
+	for _, p := range s.all {
+		p.kill()
+	}
 }
 
 // stop ends the running process, in good order or not, and starts no other one.

@@ -160,8 +160,7 @@ func (w *world) startProxies() error {
 // close ends everything that the world has started.
 func (w *world) close() {
 	if w.sup != nil {
-		_ = w.sup.stop(false)
-		w.sup.all.Wait()
+		w.sup.end()
 	}
 	if w.broker != nil {
 		_ = w.broker.Close()
