@@ -56,12 +56,6 @@ func NewOperator(chainID uint64, kafka chainlog.Config, ch readmodel.Config, poo
 // Close ends its connections to ClickHouse.
 func (o *Operator) Close() error { return o.conn.Close() }
 
-func (o *Operator) tell(what string, done, of uint64) {
-	if o.Progress != nil {
-		o.Progress(what, done, of)
-	}
-}
-
 // prove audits a generation, and marks one bad that lost or doubled a row, whatever
 // it is used for: better no answer than a wrong one. The projector audits when it
 // opens a generation and then every hour beside the writer. It gives a
@@ -185,7 +179,7 @@ func (o *Operator) reaches(ctx context.Context, g *Generation, want uint64) erro
 		if err != nil || seq >= want {
 			return err
 		}
-		o.tell(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
+		o.Progress.Tell(fmt.Sprintf("generation %d: what the live one has", g.ID), seq, want)
 		if time.Since(began) > catchUp {
 			return fmt.Errorf("generation %d is at seq %d and the live one at %d: nothing was switched; is it written (`navlog status`), by a `navlog project` of schema %s?", g.ID, seq, want, g.Schema)
 		}
@@ -267,7 +261,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 	}
 	// Its writer sees the list and gives the lease back. Nobody writes, or makes
 	// the tables anew, while this command has it.
-	o.tell(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
+	o.Progress.Tell(fmt.Sprintf("generation %d: waiting for its lease", id), 0, 0)
 	limited, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	lease, err := write.Acquire(limited, o.pool, id, func() {})
@@ -275,7 +269,7 @@ func (o *Operator) Drop(ctx context.Context, id int32) error {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left because a projector still holds it; run this again: %w", id, g.Database, err)
 	}
 	defer lease.Release()
-	o.tell(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
+	o.Progress.Tell(fmt.Sprintf("generation %d: dropping %s", id, g.Database), 0, 0)
 	if err := o.clickhouse.Drop(ctx, o.conn, g.Database); err != nil {
 		return fmt.Errorf("generation %d is dropped, and its database %s is left; run this again: %w", id, g.Database, err)
 	}

@@ -319,7 +319,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 				}
 				atEnd = target != nil && *g.Seq >= *target && s.Derived
 			}
-			o.tell(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
+			o.Progress.Tell(building(id), *g.Seq, endOf(*g.Seq, s.Lag, atEnd))
 			if atEnd {
 				return g, live, nil
 			}

@@ -134,10 +134,11 @@ func (c Config) Validate() error {
 			fault("http.%s is %s and must be 100ms to %.0fm", timeout.name, timeout.value, timeout.longest.Minutes())
 		}
 	}
-	for name, sending := range map[string]time.Duration{"writeTimeout": c.WriteTimeout, "fileTimeout": c.FileTimeout} {
-		if sending <= c.RequestTimeout {
-			fault("http.%s is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", name, sending, c.RequestTimeout)
-		}
+	if c.WriteTimeout <= c.RequestTimeout {
+		fault("http.writeTimeout is %s and must be longer than http.requestTimeout, %s: a slow answer could not be sent", c.WriteTimeout, c.RequestTimeout)
+	}
+	if c.FileTimeout <= c.RequestTimeout {
+		fault("http.fileTimeout is %s and must be longer than http.requestTimeout, %s: a file could not be sent", c.FileTimeout, c.RequestTimeout)
 	}
 	return errors.Join(faults...)
 }

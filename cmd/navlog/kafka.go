@@ -94,17 +94,17 @@ func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
 
 // printACLCommands writes one command for what a user may do with one resource.
 func printACLCommands(out io.Writer, rows []rightRow) error {
-	for i := 0; i < len(rows); {
-		r, operations := rows[i], ""
+	for len(rows) > 0 {
+		r, operations := rows[0], ""
 		var rest []rightRow
-		for _, other := range rows[i:] {
+		for _, other := range rows {
 			if other.User == r.User && other.Resource == r.Resource && other.Name == r.Name {
 				operations += " --operation " + other.Operation
 			} else {
 				rest = append(rest, other)
 			}
 		}
-		rows = append(rows[:i:i], rest...)
+		rows = rest
 		if _, err := fmt.Fprintf(out, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations); err != nil {
 			return err
 		}
@@ -222,10 +222,9 @@ func (e *examination) kafkaRights(ctx context.Context, adm *kadm.Client) {
 		}
 		lacks = append(lacks, fmt.Sprintf("User:%s lacks %s, which %s needs", c.SASL.User, strings.Join(words, ", "), user))
 	}
-	switch {
-	case len(may) == 0:
+	if len(may) == 0 {
 		e.fail(cli.Failed, check, advice, "%s", strings.Join(lacks, "; "))
-	default:
+	} else {
 		e.fine(check, "User:%s may do what %s does", c.SASL.User, strings.Join(may, ", "))
 	}
 	if len(untold) > 0 {

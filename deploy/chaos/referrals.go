@@ -25,9 +25,9 @@ type attributed struct {
 	told    int
 }
 
-// noteSpans follows the records with a partner through a unit. What a unit appends may lie below the head: the history of
+// noteAttributed follows the records with a partner through a unit. What a unit appends may lie below the head: the history of
 // a vault that joins late, whose logs have had their confirmations when they come.
-func (f *fold) noteSpans(unit []*event.Record) {
+func (f *fold) noteAttributed(unit []*event.Record) {
 	takenBack := map[uint64]bool{}
 	for _, r := range unit {
 		original := r.GetRetracts()

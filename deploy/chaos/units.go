@@ -34,7 +34,7 @@ func (f *fold) checkUnit(unit []*event.Record) {
 	}
 	f.checkRetractions(lost, added)
 	f.checkFacts(added, len(lost) > 0)
-	f.noteSpans(unit)
+	f.noteAttributed(unit)
 }
 
 // checkRetractions: newest first; exactly what is above the ancestor; and only where the chain really differs.

@@ -277,7 +277,7 @@ func (c *chainCheck) compareLogs(ctx context.Context, sample uint64) error {
 	check := Check{Name: "chain: logs by block hash"}
 	defer func() { c.report.Checks = append(c.report.Checks, check) }()
 	for i, hash := range c.order {
-		c.progress.tell(check.Name, uint64(i), uint64(len(c.order)))
+		c.progress.Tell(check.Name, uint64(i), uint64(len(c.order)))
 		if sample > 1 && rand.Uint64N(sample) != 0 && hash != common.BytesToHash(c.head.GetHash()) {
 			continue
 		}
@@ -470,7 +470,7 @@ func (c *chainCheck) view(ctx context.Context, call func(*bind.CallOpts) error) 
 // compareQueue compares every request of a vault.
 func (c *chainCheck) compareQueue(ctx context.Context, vault *reference.ReferenceVaultCaller, address common.Address, v *vaultBooks, check *Check) error {
 	for first := 0; first < len(v.queue); first += requestPage {
-		c.progress.tell(check.Name, uint64(first), uint64(len(v.queue)))
+		c.progress.Tell(check.Name, uint64(first), uint64(len(v.queue)))
 		var page []reference.ReferenceVaultRequest
 		err := c.view(ctx, func(at *bind.CallOpts) (err error) {
 			page, err = vault.Requests(at, big.NewInt(int64(first)), big.NewInt(requestPage))

@@ -12,7 +12,8 @@ import (
 // is called often, by several goroutines, and is to return at once.
 type Progress func(what string, done, of uint64)
 
-func (p Progress) tell(what string, done, of uint64) {
+// Tell tells it, where somebody hears.
+func (p Progress) Tell(what string, done, of uint64) {
 	if p != nil {
 		p(what, done, of)
 	}

@@ -54,7 +54,7 @@ func (c *chainCheck) compareRanges(ctx context.Context, sample uint64) error {
 	for _, s := range all {
 		for from := s.from; from <= s.to; from += c.most {
 			piece := blockRange{from, min(s.to, from+c.most-1), s.vaults}
-			c.progress.tell(check.Name, passed, blocks)
+			c.progress.Tell(check.Name, passed, blocks)
 			passed += piece.to - piece.from + 1
 			if sample > 1 && rand.Uint64N(sample) != 0 {
 				continue

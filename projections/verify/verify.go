@@ -257,7 +257,7 @@ func (v *verifier) follow(ctx context.Context, to uint64) error {
 	}
 	check := &v.report.Checks[0]
 	err := v.log(ctx, v.at, to, func(e chainlog.Entry) error {
-		v.options.Progress.tell(check.Name, e.GetSeq(), to)
+		v.options.Progress.Tell(check.Name, e.GetSeq(), to)
 		if err := v.fold.Apply(e.Record); err != nil {
 			return brokenLog{err}
 		}

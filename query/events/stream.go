@@ -107,8 +107,8 @@ type stretch struct {
 
 // frame is one event as it is sent, and what filters ask of it.
 type frame struct {
-	unit        bool // the end of one, which is told to all
-	kind        string
+	unit        bool   // the end of one, which is told to all
+	kind        uint64 // as the spine numbers it
 	vault, user common.Address
 	text        []byte
 }
@@ -123,8 +123,8 @@ func (st *stretch) pieces(told *only) (out [][]byte) {
 	return out
 }
 
-func (o *only) lets(kind string, vault, user common.Address) bool {
-	return slices.Contains(o.kinds, inSpineByName(kind)) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
+func (o *only) lets(kind uint64, vault, user common.Address) bool {
+	return slices.Contains(o.kinds, kind) && (o.vault == nil || *o.vault == vault) && (o.user == nil || *o.user == user && user != common.Address{})
 }
 
 // inSpineByName is inSpine of a kind by its name.
@@ -169,7 +169,7 @@ func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*
 	for i := range rows {
 		r := &rows[i]
 		if r.Told && told != nil {
-			r.Told = told.lets(r.Kind, httpapi.ToAddress(r.Vault), httpapi.ToAddress(r.User))
+			r.Told = told.lets(inSpineByName(r.Kind), httpapi.ToAddress(r.Vault), httpapi.ToAddress(r.User))
 		}
 		if r.Told {
 			logs = append(logs, r.row)
@@ -197,7 +197,7 @@ func read(ctx context.Context, s *pin.Snapshot, after, to uint64, told *only) (*
 			if err != nil {
 				return nil, err
 			}
-			out.frames = append(out.frames, frame{kind: r.Kind, vault: httpapi.ToAddress(r.Vault), user: httpapi.ToAddress(r.User), text: text})
+			out.frames = append(out.frames, frame{kind: inSpineByName(r.Kind), vault: httpapi.ToAddress(r.Vault), user: httpapi.ToAddress(r.User), text: text})
 		}
 		if r.Boundary {
 			unit := unitJSON{Seq: httpapi.Decimal(r.Seq), Generation: s.Generation}

@@ -1,6 +1,6 @@
--- The first log of a user, in all vaults or one, which is a deposit or a withdrawal request, and says when. Of the rows
--- at a place the newest one says whether there is a live log, and one that takes back comes next after what it takes back. The projection by
--- user does not know the times of requests: that of the first one is read by its name.
+-- The first log of a user, in all vaults or one, which is a deposit or a withdrawal request, and says when. Of the rows at
+-- a place the newest one says whether there is a live log, and one that takes back comes next after what it takes back. The
+-- projection by user does not know the times of requests: that of the first one is read by its name.
 SELECT seq, toInt8(1) AS sign, block, log_index, event, vault, id, toInt256(ts) AS change
 FROM (
   SELECT seq, block, log_index, 'DepositAccepted' AS event, vault, deposit_id AS id, ts

@@ -112,8 +112,9 @@ func Rights(user string, chainID uint64) []Right {
 
 // Lacking are the rights of a user that whoever adm is logged in as has not, as far as
 // the broker tells. untold are those that it does not tell of: a topic that is not there
-// has no rights yet, and of one that may not be looked at the others are not told. It asks and tries nothing, so of a group or a transactional id it
-// learns only whether they may be looked at, which comes with the right that is wanted.
+// has no rights yet, and of one that may not be looked at the others are not told. It tries
+// nothing, so of a group or a transactional id it learns only whether they may be looked
+// at, which comes with the right that is wanted.
 func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64) (lacking, untold []Right, err error) {
 	for _, r := range Rights(user, chainID) {
 		var may, known bool

@@ -68,7 +68,8 @@ type bounded struct {
 	patient bool
 }
 
-// Do sends a request, and again where it is patient and asked to. Its errors are Unreachable.
+// Do sends a request, and again where it is patient and asked to. Its errors are Unreachable,
+// but for the end of the request's context.
 func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	request.Header.Set("User-Agent", "navlog/"+cli.BuildVersion())
 	for try := 1; ; try++ {
