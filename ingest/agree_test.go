@@ -58,7 +58,6 @@ func TestAgreementAtTheHead(t *testing.T) {
 		}, "waits for a second endpoint"},
 	} {
 		agree := func(t *testing.T, liarFirst bool) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.config.Finality = Finality{Depth: 500} // everything is read at the head
 			r.config.Agreement = 2

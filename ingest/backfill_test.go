@@ -22,7 +22,6 @@ import (
 func TestFinalBlocksOfTwoChains(t *testing.T) {
 	for name, late := range map[string]bool{"at the head": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(40)
 			if late {

@@ -26,7 +26,6 @@ func TestKillAtEveryStep(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		for _, at := range steps {
 			t.Run(string(at), func(t *testing.T) {
-				t.Parallel()
 				r := newRig(t, brokers)
 				r.config.Confirmations = 2
 				r.steps(12)

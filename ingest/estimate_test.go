@@ -44,7 +44,6 @@ func TestEstimateIsWhatABackfillCosts(t *testing.T) {
 		most  uint64
 	}{"the node dates its logs": {true, 0}, "it does not": {false, 0}, "it limits ranges": {true, 3000}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			h := newHistory(t, c.dated)
 			h.most = c.most
 			e, err := h.estimate(func(c *Config) { c.Prices = map[string]uint64{"eth_getLogs": 75} })

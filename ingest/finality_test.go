@@ -26,7 +26,6 @@ func TestNoFinalizedTag(t *testing.T) {
 		"a tag not served": finalized(nil, errors.New("block tag is unsupported")),
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(10)
 			r.config.RPC = rpc.Endpoints(r.liar(answer).URL)
@@ -70,7 +69,6 @@ func TestNothingIsFinalFarFromTheStart(t *testing.T) {
 func TestFinalizedFailsForAWhile(t *testing.T) {
 	for name, fault := range map[string]error{"an error of the node": errors.New("request rate exceeded"), "no answer": errHangUp} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(25)
 			failing := r.liar(finalized(nil, fault))

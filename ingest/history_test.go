@@ -50,6 +50,7 @@ type history struct {
 }
 
 func newHistory(t *testing.T, dated bool) *history {
+	t.Parallel()
 	h := &history{t: t, chainID: 31_337 + chainIDs.Add(1), tip: 1_001_024, final: 1_000_960, every: 1000, dated: dated, interval: 12 * time.Second, calls: map[string]int{}}
 	server := httptest.NewServer(http.HandlerFunc(h.serve))
 	t.Cleanup(server.Close)
@@ -331,7 +332,6 @@ func (h *history) caughtUp(p *process) {
 func TestCallsOfASparseHistory(t *testing.T) {
 	for name, dated := range map[string]bool{"the node dates its logs": true, "it does not": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			h := newHistory(t, dated)
 			r := h.rig()
 			p := r.start()
@@ -366,7 +366,6 @@ func TestCallsOfASparseHistory(t *testing.T) {
 // An ingest that dies in the middle of a history, at whatever step of a commit,
 // goes on where the log ends.
 func TestDeathsInASparseHistory(t *testing.T) {
-	t.Parallel()
 	h := newHistory(t, true)
 	h.most = 2_000
 	r := h.rig()
@@ -416,7 +415,6 @@ func TestEndsOfCommits(t *testing.T) {
 		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			h := newHistory(t, true)
 			h.final = 1_000_000 // so the last commit of the history ends with it
 			r := h.rig()
@@ -440,7 +438,6 @@ func TestEndsOfCommits(t *testing.T) {
 
 // A vault that comes later reads its history beside the head, at the same price.
 func TestCallsOfALateVault(t *testing.T) {
-	t.Parallel()
 	h := newHistory(t, true)
 	r := h.rig()
 	late := r.config.Vaults[0]

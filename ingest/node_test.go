@@ -184,7 +184,6 @@ func TestImplausibleLogs(t *testing.T) {
 		"logs out of order":      {change("logIndex", "0x0"), "out of order"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.config.Finality = Finality{Depth: 500}
 			r.steps(12)

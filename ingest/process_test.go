@@ -129,7 +129,6 @@ func TestStoppedProcessIsFenced(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		for _, at := range []step{beforeProduce, afterFlush, afterCursor, afterEnd} {
 			t.Run(string(at), func(t *testing.T) {
-				t.Parallel()
 				r := newRig(t, brokers)
 				r.steps(15)
 				old := r.process(at, 2)

@@ -67,7 +67,6 @@ func TestChainsOfEachKind(t *testing.T) {
 			if testing.Short() && c.final > 5000 {
 				t.Skip("a window of many blocks, each asked for alone")
 			}
-			t.Parallel()
 			h := newHistory(t, false)
 			h.kind, h.interval = c.kind, c.interval
 			h.tip, h.every = 30_000, 100

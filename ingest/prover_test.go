@@ -24,7 +24,6 @@ func shortHistory(t *testing.T) *history {
 // Without a pass that proves them, the blocks below the window are believed, and
 // the status says so.
 func TestBelievedBlocksAreNotProven(t *testing.T) {
-	t.Parallel()
 	h := shortHistory(t)
 	r := h.rig()
 	r.config.Vaults[0].StartBlock = 10
@@ -38,13 +37,16 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 		t.Errorf("blocks up to %d were believed, want %d", believed, want)
 	}
 	p.halt()
+}
 
-	full := shortHistory(t)
-	r = full.rig()
+// With full proof nothing is believed.
+func TestFullProofBelievesNothing(t *testing.T) {
+	h := shortHistory(t)
+	r := h.rig()
 	r.config.Proof = proof.Full
-	p = r.start()
-	full.caughtUp(p)
-	if got := p.Status().ProvenTo; got != full.tip {
+	p := r.start()
+	h.caughtUp(p)
+	if got := p.Status().ProvenTo; got != h.tip {
 		t.Errorf("with full proof the status says that blocks up to %d are proven", got)
 	}
 }
@@ -52,7 +54,6 @@ func TestBelievedBlocksAreNotProven(t *testing.T) {
 // The pass compares every header once, whatever dies meanwhile, and then the
 // log is proven up to its end.
 func TestBelievedBlocksAreProvenLater(t *testing.T) {
-	t.Parallel()
 	h := shortHistory(t)
 	r := h.rig()
 	r.config.Prove = 5_000
@@ -110,7 +111,6 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 		}, "the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			h := shortHistory(t)
 			h.spoil = func(method string, params []json.RawMessage, result any) any {
 				logs, ok := result.([]map[string]any)
@@ -145,7 +145,6 @@ func (h *history) oldHeaders() int {
 // What reorganisations, and the resumption of a freeze, take back and put in its
 // place is not taken for a fault.
 func TestProofBesideReorganisations(t *testing.T) {
-	t.Parallel()
 	r := newRig(t, kfake)
 	r.config.Finality, r.config.Window, r.config.BatchBlocks, r.config.Prove = Finality{Depth: 4}, 8, 7, 10_000
 	r.steps(60)

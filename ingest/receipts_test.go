@@ -84,7 +84,6 @@ func changing(l *event.Log, receipts bool) lie {
 
 // A log that is what the chain has is proven, block by block, by receipts and headers.
 func TestReceiptsAreProven(t *testing.T) {
-	t.Parallel()
 	r := withFinalLogs(t)
 	p := r.start()
 	p.caughtUp()
@@ -126,7 +125,6 @@ func TestReceiptsAreProven(t *testing.T) {
 // The node that gave the logs told another amount, in one log among many. Blooms do
 // not see it; receipts do.
 func TestChangedAmountIsFound(t *testing.T) {
-	t.Parallel()
 	r := withFinalLogs(t)
 	honestly := r.start()
 	honestly.caughtUp()
@@ -166,7 +164,6 @@ func TestChangedAmountIsFound(t *testing.T) {
 // so, the other logs of its block are compared all the same, and neither the log nor the
 // node is called wrong.
 func TestStateSyncIsUnprovable(t *testing.T) {
-	t.Parallel()
 	r := withFinalLogs(t)
 	honestly := r.start()
 	honestly.caughtUp()
@@ -248,7 +245,6 @@ func TestStateSyncIsUnprovable(t *testing.T) {
 
 // What a chain or a node cannot give is said, and nothing is called wrong for it.
 func TestUnprovableBlocks(t *testing.T) {
-	t.Parallel()
 	r := withFinalLogs(t)
 	p := r.start()
 	p.caughtUp()

@@ -100,7 +100,6 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 func TestReferralsThroughDeaths(t *testing.T) {
 	for _, at := range steps {
 		t.Run(string(at), func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(15)
 			depositor := r.depositor()
@@ -148,7 +147,6 @@ func TestReferralsThroughDeaths(t *testing.T) {
 func TestNobodyIsToldOfADeadBranch(t *testing.T) {
 	for name, depth := range map[string]uint64{"followed": 4, "frozen": 12} { // 8 blocks are not final
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(20)
 			depositor := r.depositor()

@@ -144,7 +144,6 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 		"block, then its parent": func(method string, _ []json.RawMessage) bool { return method == "eth_getBlockByHash" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(20)
 			between := r.liar(honest)

@@ -132,7 +132,6 @@ func TestResume(t *testing.T) {
 		"below every record": {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r, p := frozen(t, kfake, c.depth, c.prepare)
 			before, _ := r.log()
 			ancestor, records := r.expected()
@@ -246,7 +245,6 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		for _, at := range steps {
 			t.Run(string(at), func(t *testing.T) {
-				t.Parallel()
 				r, p := frozen(t, brokers, func(uint64) uint64 { return 14 }, func(*rig) {})
 				p.halt()
 				for n := range 2 {

@@ -54,6 +54,7 @@ var partners = []uint32{7, 42}
 // onEachBroker runs a test against the embedded broker and Apache Kafka; with
 // -short, as under the race detector, against the embedded one.
 func onEachBroker(t *testing.T, test func(t *testing.T, brokers func(testing.TB) []string)) {
+	t.Parallel()
 	t.Run("kfake", func(t *testing.T) { test(t, localtest.Kafka) })
 	if !testing.Short() {
 		t.Run("apache", func(t *testing.T) { test(t, localtest.ApacheKafka) })
@@ -85,9 +86,11 @@ func (p *process) metric(name string) (sum float64) {
 }
 
 // newRig starts a chain on which the block that is eight below the head is
-// final, with three vaults and nothing in them.
+// final, with three vaults and nothing in them. Its test runs beside others: it
+// has a chain and topics to itself, and waits most of the time.
 func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	t.Helper()
+	t.Parallel()
 	id := 31_337 + chainIDs.Add(1)
 	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -85,7 +85,6 @@ func (r *rig) socketOf() string { return strings.Replace(r.url, "http://", "ws:/
 func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 	for name, overHTTP := range map[string]bool{"beside HTTP": true, "over the socket alone": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			r.steps(5)
 			r.config.PollInterval = time.Minute

@@ -110,7 +110,6 @@ func TestVaultIsReplaced(t *testing.T) {
 func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 	for name, late := range map[string]bool{"left out": false, "late": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			r := newRig(t, kfake)
 			all := r.config.Vaults
 			r.steps(20)
