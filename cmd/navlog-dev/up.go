@@ -64,7 +64,7 @@ type up struct {
 	log      *slog.Logger
 	config   config.Config
 	services *wiring.Services
-	engines  engines
+	engines  opened
 	ready    readyDocument
 	// wroteReady says that the ready file is the one of this run.
 	wroteReady bool

@@ -24,8 +24,8 @@ const devChainID = 31337
 // after seconds.
 const devSlotsInEpoch = 4
 
-// engines are closed in the reverse order of their start.
-type engines struct {
+// opened is what was started: it is closed in the reverse order.
+type opened struct {
 	mu   sync.Mutex
 	open []engine
 }
@@ -35,22 +35,22 @@ type engine struct {
 	close func() error
 }
 
-func (e *engines) add(name string, close func() error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.open = append(e.open, engine{name, close})
+func (o *opened) add(name string, close func() error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = append(o.open, engine{name, close})
 }
 
-func (e *engines) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (o *opened) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	var faults []error
-	for _, one := range slices.Backward(e.open) {
+	for _, one := range slices.Backward(o.open) {
 		if err := one.close(); err != nil {
 			faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
 		}
 	}
-	e.open = nil
+	o.open = nil
 	return errors.Join(faults...)
 }
 
