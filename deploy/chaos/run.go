@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 // Options of a run.
@@ -53,12 +53,12 @@ func Run(ctx context.Context, o Options, out io.Writer) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := local.RemoveAtExit(root); err != nil {
+	if err := engines.RemoveAtExit(root); err != nil {
 		return false, err
 	}
 	var brokers []string
 	if o.Kafka == "apache" {
-		kafka, err := local.StartApacheKafka(ctx, filepath.Join(root, "apachekafka"))
+		kafka, err := engines.StartApacheKafka(ctx, filepath.Join(root, "apachekafka"))
 		if err != nil {
 			return false, err
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/deploy/local"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -44,12 +44,12 @@ type world struct {
 	plan      Plan
 	ctx       context.Context
 	dir       string
-	anvil     *local.Anvil
+	anvil     *engines.Anvil
 	chain     *rpc.Client
 	contracts *scenario.Contracts
 	traffic   *scenario.Scenario
 	draws     int64 // of traffic
-	broker    *local.Kafka
+	broker    *engines.Kafka
 	proxies   []*faultproxy.Proxy
 	urls      []string // of the proxies
 	kafka     chainlog.Config
@@ -76,7 +76,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 		}
 	}()
 	id := firstChainID + plan.Seed
-	w.anvil, err = local.StartAnvil(ctx, filepath.Join(dir, "anvil"), local.AnvilOptions{ChainID: id, SlotsInEpoch: plan.SlotsInEpoch, Timestamp: genesisTime})
+	w.anvil, err = engines.StartAnvil(ctx, filepath.Join(dir, "anvil"), engines.AnvilOptions{ChainID: id, SlotsInEpoch: plan.SlotsInEpoch, Timestamp: genesisTime})
 	if err != nil {
 		return w, err
 	}
@@ -94,7 +94,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	w.floor = uint64(deployed.Number)
 	w.kafka.Brokers = brokers
 	if len(brokers) == 0 {
-		if w.broker, err = local.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
+		if w.broker, err = engines.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
 			return w, err
 		}
 		w.kafka.Brokers = []string{w.broker.Addr}

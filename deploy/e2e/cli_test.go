@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 )
 
@@ -144,7 +144,7 @@ func TestUpSaysThatItsDataIsDamaged(t *testing.T) {
 }
 
 func TestIngestSaysThatAVaultHasNoCode(t *testing.T) {
-	anvil := localtest.Anvil(t, local.AnvilOptions{})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
 	deployed, err := scenario.Deploy(t.Context(), anvil.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -154,16 +154,16 @@ func TestIngestSaysThatAVaultHasNoCode(t *testing.T) {
 chain: {id: %d, rpc: [%q], vaults: [{address: %q, startBlock: %d}, {address: %q, startBlock: 1}]}
 kafka: {brokers: [%q]}
 postgres: {url: %q}
-`, deployed.ChainID, anvil.URL, deployed.Vaults[0].Address, deployed.Vaults[0].StartBlock, nowhere, localtest.Kafka(t)[0], localtest.Postgres(t)))
+`, deployed.ChainID, anvil.URL, deployed.Vaults[0].Address, deployed.Vaults[0].StartBlock, nowhere, enginetest.Kafka(t)[0], enginetest.Postgres(t)))
 	fails(t, nil, []string{"ingest", "--config", file}, nowhere, "no code")
 }
 
 func TestIngestSaysThatTheChainIsAnother(t *testing.T) {
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: 7})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: 7})
 	file := settings(t, fmt.Sprintf(`
 chain: {id: 8, rpc: [%q], vaults: [{address: "0x1000000000000000000000000000000000000001", startBlock: 1}]}
 kafka: {brokers: [%q]}
 postgres: {url: %q}
-`, anvil.URL, localtest.Kafka(t)[0], localtest.Postgres(t)))
+`, anvil.URL, enginetest.Kafka(t)[0], enginetest.Postgres(t)))
 	fails(t, nil, []string{"ingest", "--config", file}, "7", "8")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 )
 
@@ -27,7 +27,7 @@ func TestEndToEnd(t *testing.T) {
 	t.Run("Apache Kafka", func(t *testing.T) {
 		t.Parallel()
 		args := []string{}
-		for _, broker := range localtest.ApacheKafka(t) {
+		for _, broker := range enginetest.ApacheKafka(t) {
 			args = append(args, "--kafka", broker)
 		}
 		story(t, false, args...)

@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -356,7 +356,7 @@ func TestSpansNeverEndBeforeTheyBegin(t *testing.T) {
 
 // TestOracleAgreesWithTheContracts folds a real chain and asks the contracts for the same figures, as of several blocks.
 func TestOracleAgreesWithTheContracts(t *testing.T) {
-	anvil := localtest.Anvil(t, local.AnvilOptions{})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
 	ctx := t.Context()
 	deployed, err := scenario.Deploy(ctx, anvil.URL)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 const (
@@ -59,7 +59,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := local.RemoveAtExit(dir); err != nil {
+	if err := engines.RemoveAtExit(dir); err != nil {
 		return "", err
 	}
 	if out, err := exec.Command("go", "build", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev").CombinedOutput(); err != nil {
@@ -79,7 +79,7 @@ func openTempDir(t *testing.T) string {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := local.RemoveAtExit(dir); err != nil {
+	if err := engines.RemoveAtExit(dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -20,8 +20,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 )
 
@@ -29,7 +29,7 @@ import (
 // gives it, of which addresses and folders are changed for those of this machine.
 type composed struct {
 	t        *testing.T
-	kafka    *localtest.GuardedKafka
+	kafka    *enginetest.GuardedKafka
 	file     string // configuration of all
 	settings []string
 	services map[string]composedService
@@ -48,7 +48,7 @@ func TestProgramsOfCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the programs are other processes")
 	}
-	c := &composed{t: t, kafka: localtest.StartGuardedKafka(t, "../docker")}
+	c := &composed{t: t, kafka: enginetest.StartGuardedKafka(t, "../docker")}
 	var shipped struct {
 		Services map[string]composedService `yaml:"services"`
 	}
@@ -60,7 +60,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.services = shipped.Services
-	chain, err := local.StartAnvil(t.Context(), t.TempDir(), local.AnvilOptions{SlotsInEpoch: 1, Fleeting: true})
+	chain, err := engines.StartAnvil(t.Context(), t.TempDir(), engines.AnvilOptions{SlotsInEpoch: 1, Fleeting: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,8 +220,8 @@ func (c *composed) configure(rpc string, contracts *scenario.Contracts, api, caF
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"chain":      map[string]any{"id": contracts.ChainID, "rpc": []string{rpc}, "vaults": vaults, "pollInterval": "100ms"},
-		"clickhouse": map[string]any{"addr": localtest.ClickHouse(c.t), "prefix": fmt.Sprintf("composed%d", os.Getpid())},
-		"postgres":   map[string]any{"url": localtest.Postgres(c.t)},
+		"clickhouse": map[string]any{"addr": enginetest.ClickHouse(c.t), "prefix": fmt.Sprintf("composed%d", os.Getpid())},
+		"postgres":   map[string]any{"url": enginetest.Postgres(c.t)},
 		"http":       map[string]any{"router": contracts.Router.Hex(), "listen": api},
 		"webhooks":   map[string]any{"caFile": caFile},
 		"guard":      map[string]any{"allowNetworks": []string{"127.0.0.0/8"}},

@@ -18,9 +18,9 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/proof"
@@ -55,7 +55,7 @@ var chainIDs atomic.Uint64
 func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	t.Helper()
 	id := 41_337 + chainIDs.Add(1)
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, url: anvil.URL}
@@ -80,7 +80,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	t.Cleanup(server.Close)
 
 	r.kafka = chainlog.DefaultConfig()
-	r.kafka.Brokers = localtest.Kafka(t)
+	r.kafka.Brokers = enginetest.Kafka(t)
 	r.config = ingest.DefaultConfig()
 	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(server.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 var (
@@ -44,7 +44,7 @@ func TestRandomHistories(t *testing.T) {
 		first = uint64(time.Now().UnixNano())
 	}
 	free := make(chan *lane, *lanes)
-	brokers := localtest.Kafka(t)
+	brokers := enginetest.Kafka(t)
 	for n := range min(*lanes, *plays) {
 		free <- newLane(t, n, brokers)
 	}

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/e2e"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -32,7 +32,7 @@ type lane struct {
 // newLane makes the n-th lane on engines that all lanes share.
 func newLane(t *testing.T, n int, brokers []string) *lane {
 	t.Helper()
-	l := &lane{clickHouse: localtest.ClickHouse(t), kafka: chainlog.DefaultConfig()}
+	l := &lane{clickHouse: enginetest.ClickHouse(t), kafka: chainlog.DefaultConfig()}
 	l.kafka.Brokers = brokers
 	var err error
 	l.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID(fmt.Sprint("lane-", n)), kgo.RecordPartitioner(kgo.ManualPartitioner())}, l.kafka.Options()...)...)
@@ -41,7 +41,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	}
 	t.Cleanup(l.producer.Close)
 	pg := registry.DefaultConfig()
-	pg.URL = localtest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	if l.pool, err = registry.Open(t.Context(), pg); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -31,8 +31,8 @@ type World struct {
 	Dir  string
 	Pool *pgxpool.Pool
 
-	kafka    *local.Kafka
-	postgres *local.Postgres
+	kafka    *engines.Kafka
+	postgres *engines.Postgres
 	port     int
 	client   *kgo.Client
 	sealer   *registry.Sealer
@@ -58,7 +58,7 @@ func (w *World) start(ctx context.Context) (err error) {
 	if w.sealer, err = registry.NewSealer(sealKey); err != nil {
 		return err
 	}
-	if w.kafka, err = local.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
+	if w.kafka, err = engines.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
 		return err
 	}
 	if err := w.makeTopics(ctx); err != nil {
@@ -102,7 +102,7 @@ func (w *World) RemakeTopic(ctx context.Context, topic string) error {
 
 // StartPostgres starts the server, or starts it again where it was.
 func (w *World) StartPostgres(ctx context.Context) (err error) {
-	if w.postgres, err = local.StartPostgres(ctx, filepath.Join(w.Dir, "postgres"), w.port); err != nil {
+	if w.postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres"), w.port); err != nil {
 		return err
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(w.postgres.URL, "postgres://"), "@127.0.0.1:")

@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 func head(t *testing.T, c *chain) *types.Header {
@@ -32,7 +32,7 @@ func ok(t *testing.T, err error) {
 }
 
 func TestMineAndTime(t *testing.T) {
-	url := localtest.Anvil(t, local.AnvilOptions{}).URL
+	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
 	ctx, c := testContext(t), connected(t, url)
 	before := head(t, c)
 	ok(t, Mine(ctx, url, 7))
@@ -47,7 +47,7 @@ func TestMineAndTime(t *testing.T) {
 }
 
 func TestSnapshotAndRevert(t *testing.T) {
-	url := localtest.Anvil(t, local.AnvilOptions{}).URL
+	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
 	ctx, c := testContext(t), connected(t, url)
 	ok(t, Mine(ctx, url, 2))
 	before := head(t, c)
@@ -64,7 +64,7 @@ func TestSnapshotAndRevert(t *testing.T) {
 }
 
 func TestMiningModes(t *testing.T) {
-	url := localtest.Anvil(t, local.AnvilOptions{}).URL
+	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
 	ctx, c := testContext(t), connected(t, url)
 	start := head(t, c).Number.Uint64()
 	ok(t, SetAutomine(ctx, url, false))
@@ -92,7 +92,7 @@ func TestMiningModes(t *testing.T) {
 
 // TestReorg replaces four blocks and keeps one of their transactions, in another block.
 func TestReorg(t *testing.T) {
-	url := localtest.Anvil(t, local.AnvilOptions{}).URL
+	url := enginetest.Anvil(t, engines.AnvilOptions{}).URL
 	ctx, c := testContext(t), connected(t, url)
 	ok(t, Mine(ctx, url, 3))
 	ancestor := head(t, c)

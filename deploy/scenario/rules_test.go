@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
@@ -32,7 +32,7 @@ type stage struct {
 // newStage deploys, and gives alice and bob a million assets each that the vault and the router may take.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	ctx, url, deployed := fresh(t, local.AnvilOptions{})
+	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	s := &stage{T: t, ctx: ctx, c: connected(t, url), routerAt: deployed.Router, alice: newAccount("alice"), bob: newAccount("bob")}
 	var err error
 	if s.v, err = bindVault(ctx, s.c, deployed.Vaults[0]); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/contracts"
 )
 
@@ -25,7 +25,7 @@ var partners = []uint32{7, 42}
 func TestSixtyStepsShowEveryEvent(t *testing.T) {
 	for seed := range int64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			ctx, url, deployed := fresh(t, local.AnvilOptions{})
+			ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 			if err := New(url, deployed, seed, partners, quiet).Steps(ctx, 60); err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestSixtyStepsShowEveryEvent(t *testing.T) {
 // TestTheSeedDecides: the same seed on the same chain gives the same events, another seed does not.
 func TestTheSeedDecides(t *testing.T) {
 	events := func(seed int64) string {
-		ctx, url, deployed := fresh(t, local.AnvilOptions{})
+		ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 		if err := New(url, deployed, seed, partners, quiet).Steps(ctx, 40); err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestTheSeedDecides(t *testing.T) {
 
 // TestGoesOn: a restart and a reorganisation are nothing to a scenario that reads the chain.
 func TestGoesOn(t *testing.T) {
-	ctx, url, deployed := fresh(t, local.AnvilOptions{})
+	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	first := New(url, deployed, 1, partners, quiet)
 	if err := first.Steps(ctx, 35); err != nil {
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestGoesOn(t *testing.T) {
 }
 
 func TestRunOnEveryWayOfMining(t *testing.T) {
-	for name, options := range map[string]local.AnvilOptions{
+	for name, options := range map[string]engines.AnvilOptions{
 		"a block per transaction": {},
 		"a block per second":      {BlockTime: time.Second},
 		"on demand":               {NoMining: true},
@@ -168,7 +168,7 @@ func TestRunOnEveryWayOfMining(t *testing.T) {
 }
 
 func TestRunGivesUpOnADeadChain(t *testing.T) {
-	anvil := localtest.Anvil(t, local.AnvilOptions{})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
 	ctx := testContext(t)
 	deployed, err := Deploy(ctx, anvil.URL)
 	if err != nil {
@@ -185,7 +185,7 @@ func TestRunGivesUpOnADeadChain(t *testing.T) {
 }
 
 func TestWithoutPartnersNothingIsAttributed(t *testing.T) {
-	ctx, url, deployed := fresh(t, local.AnvilOptions{})
+	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	if err := New(url, deployed, 1, nil, quiet).Steps(ctx, 40); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestWithoutPartnersNothingIsAttributed(t *testing.T) {
 }
 
 func TestScenarioSaysWhatIsWrong(t *testing.T) {
-	ctx, url, deployed := fresh(t, local.AnvilOptions{})
+	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	wrong := func(change func(*Contracts)) *Contracts {
 		c := *deployed
 		c.Vaults = slices.Clone(c.Vaults)
@@ -236,7 +236,7 @@ func TestScenarioSaysWhatIsWrong(t *testing.T) {
 
 // TestAFailedStepIsNamed takes the oracle's role away under the scenario.
 func TestAFailedStepIsNamed(t *testing.T) {
-	ctx, url, deployed := fresh(t, local.AnvilOptions{})
+	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	c := connected(t, url)
 	for _, v := range deployed.Vaults {
 		bound, err := bindVault(ctx, c, v)
@@ -254,7 +254,7 @@ func TestAFailedStepIsNamed(t *testing.T) {
 }
 
 func TestTransactionsThatFail(t *testing.T) {
-	ctx, url, deployed := fresh(t, local.AnvilOptions{})
+	ctx, url, deployed := fresh(t, engines.AnvilOptions{})
 	c := connected(t, url)
 	v, err := bindVault(ctx, c, deployed.Vaults[0])
 	if err != nil {
@@ -316,9 +316,9 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func fresh(t *testing.T, options local.AnvilOptions) (context.Context, string, *Contracts) {
+func fresh(t *testing.T, options engines.AnvilOptions) (context.Context, string, *Contracts) {
 	t.Helper()
-	url := localtest.Anvil(t, options).URL
+	url := enginetest.Anvil(t, options).URL
 	ctx := testContext(t)
 	deployed, err := Deploy(ctx, url)
 	if err != nil {

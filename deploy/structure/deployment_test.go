@@ -433,7 +433,7 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored := strings.Split(string(b), "\n")
-	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/local/kafka/lib", "/deploy/docker/.env", "/deploy/docker/secrets"} {
+	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/engines/kafka/lib", "/deploy/docker/.env", "/deploy/docker/secrets"} {
 		if !slices.Contains(ignored, path) {
 			t.Errorf(".dockerignore lacks %s, so the builder gets it", path)
 		}

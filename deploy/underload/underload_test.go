@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/ingest"
@@ -57,8 +57,8 @@ func must(t *testing.T, err error) {
 func newSystem(t *testing.T) *system {
 	t.Helper()
 	s := &system{kafka: chainlog.DefaultConfig(), ch: readmodel.DefaultConfig()}
-	s.kafka.Brokers = localtest.Kafka(t)
-	s.ch.Addr, s.ch.Prefix = localtest.ClickHouse(t), fmt.Sprintf("u%d", os.Getpid())
+	s.kafka.Brokers = enginetest.Kafka(t)
+	s.ch.Addr, s.ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("u%d", os.Getpid())
 	conn, err := s.ch.Open("")
 	must(t, err)
 	t.Cleanup(func() { // after the programs have ended
@@ -70,12 +70,12 @@ func newSystem(t *testing.T) *system {
 		conn.Close()
 	})
 	pg := registry.DefaultConfig()
-	pg.URL = localtest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	s.pool, err = registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(s.pool.Close)
 
-	anvil := localtest.Anvil(t, local.AnvilOptions{SlotsInEpoch: 1, States: 100_000})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{SlotsInEpoch: 1, States: 100_000})
 	s.node = anvil.URL
 	s.deployed, err = scenario.Deploy(t.Context(), s.node)
 	must(t, err)

@@ -25,8 +25,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -45,7 +45,7 @@ type village struct {
 
 func newVillage(t *testing.T) *village {
 	t.Helper()
-	v := &village{t: t, url: localtest.Anvil(t, local.AnvilOptions{States: 10_000}).URL}
+	v := &village{t: t, url: enginetest.Anvil(t, engines.AnvilOptions{States: 10_000}).URL}
 	deployed, err := scenario.Deploy(t.Context(), v.url)
 	must(t, err)
 	must(t, scenario.New(v.url, deployed, 1, []uint32{7}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 60))

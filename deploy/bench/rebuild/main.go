@@ -39,7 +39,7 @@ import (
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -71,11 +71,11 @@ func main() {
 // stack is the engines of one run. The log outlives them.
 type stack struct {
 	dir        string
-	kafka      *local.Kafka
+	kafka      *engines.Kafka
 	log        *workload.Log
 	pool       *pgxpool.Pool
-	clickHouse *local.ClickHouse
-	postgres   *local.Postgres
+	clickHouse *engines.ClickHouse
+	postgres   *engines.Postgres
 	config     string
 	ch         readmodel.Config
 	conn       driver.Conn
@@ -87,19 +87,19 @@ func (b *benchmark) start(ctx context.Context) (e *stack, err error) {
 	}
 	e = new(stack)
 	// Another chain is another log.
-	if e.kafka, err = local.StartKafka(ctx, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
+	if e.kafka, err = engines.StartKafka(ctx, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
 		return nil, err
 	}
 	bench.Say("making the log of %d events and %d users", b.Events, b.Users)
 	e.log, err = workload.OpenLog(ctx, kafkaConfig(e.kafka.Addr), workload.Options{Events: b.Events, Users: b.Users, LiveLogs: liveLogs})
 	if err == nil {
-		e.dir, err = local.RunDir(b.Data, false)
+		e.dir, err = engines.RunDir(b.Data, false)
 	}
 	if err == nil {
-		e.clickHouse, err = local.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
+		e.clickHouse, err = engines.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
 	}
 	if err == nil {
-		e.postgres, err = local.StartPostgres(ctx, filepath.Join(e.dir, "postgres"), 0)
+		e.postgres, err = engines.StartPostgres(ctx, filepath.Join(e.dir, "postgres"), 0)
 	}
 	if err == nil {
 		e.pool, err = registry.Open(ctx, registry.Config{URL: e.postgres.URL, MaxConns: 4})

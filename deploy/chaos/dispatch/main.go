@@ -60,7 +60,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/referrals"
 )
 
@@ -99,7 +99,7 @@ func (c *chaos) run(ctx context.Context) (sum tally, err error) {
 	if c.Seeds < 1 || c.Events < 2*partners {
 		return sum, fmt.Errorf("--seeds is %d and must be 1 or more, --events %d and must be %d or more", c.Seeds, c.Events, 2*partners)
 	}
-	dir, err := local.RunDir(c.Data, true)
+	dir, err := engines.RunDir(c.Data, true)
 	if err != nil {
 		return sum, err
 	}
@@ -123,5 +123,5 @@ func (c *chaos) run(ctx context.Context) (sum tally, err error) {
 		}
 		fmt.Fprintf(os.Stderr, "seed %d: events=%d lost=%d extra=%d in_flight_bound=%d in %.1f s\n", seed, one.events, one.lost, one.extra, one.bound, time.Since(started).Seconds())
 	}
-	return sum, local.RemoveAtExit(dir)
+	return sum, engines.RemoveAtExit(dir)
 }
