@@ -14,9 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -194,7 +194,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 		}
 	}
 	// The newest one's transaction comes again, in another block, as the first log there.
-	r.reorg(6, scenario.Kept{Hash: common.Hash(newest.GetLog().GetTxHash()), Block: 2})
+	r.reorg(6, devchain.Kept{Hash: common.Hash(newest.GetLog().GetTxHash()), Block: 2})
 	p.until("freeze", func(st Status) bool { return st.State == Frozen })
 
 	eventID := func(x told) string {

@@ -20,9 +20,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
@@ -39,8 +39,8 @@ type rig struct {
 	ctx       context.Context
 	url       string
 	chain     *ethclient.Client
-	contracts *scenario.Contracts
-	traffic   *scenario.Scenario
+	contracts *devchain.Contracts
+	traffic   *devchain.Scenario
 	kafka     chainlog.Config
 	config    Config
 	// partsAtOnce, where it is not 0, is how many ranges of old blocks lie between
@@ -98,7 +98,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.chain.Close)
-	if r.contracts, err = scenario.Deploy(ctx, anvil.URL); err != nil {
+	if r.contracts, err = devchain.Deploy(ctx, anvil.URL); err != nil {
 		t.Fatal(err)
 	}
 	r.kafka = chainlog.DefaultConfig()
@@ -114,7 +114,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 }
 
 func (r *rig) newTraffic(seed int64) {
-	r.traffic = scenario.New(r.url, r.contracts, seed, partners, slog.New(slog.DiscardHandler))
+	r.traffic = devchain.New(r.url, r.contracts, seed, partners, slog.New(slog.DiscardHandler))
 }
 
 // steps makes n things happen on the chain.
@@ -127,13 +127,13 @@ func (r *rig) steps(n int) {
 
 func (r *rig) mine(n uint64) {
 	r.t.Helper()
-	r.must(scenario.Mine(r.ctx, r.url, n))
+	r.must(devchain.Mine(r.ctx, r.url, n))
 }
 
 // reorg replaces the newest depth blocks, some of whose transactions come again.
-func (r *rig) reorg(depth uint64, kept ...scenario.Kept) {
+func (r *rig) reorg(depth uint64, kept ...devchain.Kept) {
 	r.t.Helper()
-	r.must(scenario.Reorg(r.ctx, r.url, depth, kept...))
+	r.must(devchain.Reorg(r.ctx, r.url, depth, kept...))
 	r.newTraffic(int64(depth))
 }
 
@@ -333,7 +333,7 @@ func mustMarshal(t *testing.T, m proto.Message) []byte {
 // deployAgain puts the same contracts at the same addresses of a fresh chain.
 func (r *rig) deployAgain() {
 	r.t.Helper()
-	again, err := scenario.Deploy(r.ctx, r.url)
+	again, err := devchain.Deploy(r.ctx, r.url)
 	r.must(err)
 	if again.Vaults[0].Address != r.contracts.Vaults[0].Address {
 		r.t.Fatalf("the contracts are at other addresses on a fresh chain")

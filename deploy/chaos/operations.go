@@ -11,8 +11,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 )
 
@@ -114,7 +114,7 @@ func (w *world) reorg(o Op) error {
 	if err != nil {
 		return err
 	}
-	if err := scenario.Reorg(w.ctx, w.anvil.URL, depth, kept...); err != nil {
+	if err := devchain.Reorg(w.ctx, w.anvil.URL, depth, kept...); err != nil {
 		return err
 	}
 	w.count("reorganisation")
@@ -127,7 +127,7 @@ func (w *world) reorg(o Op) error {
 
 // kept chooses transactions of the blocks that will be lost, each sender's first ones, which come again in the same
 // block of the branch or one later.
-func (w *world) kept(from, to uint64, o Op) (kept []scenario.Kept, err error) {
+func (w *world) kept(from, to uint64, o Op) (kept []devchain.Kept, err error) {
 	if o.Keep == 0 {
 		return nil, nil
 	}
@@ -152,7 +152,7 @@ func (w *world) kept(from, to uint64, o Op) (kept []scenario.Kept, err error) {
 				continue
 			}
 			share--
-			kept = append(kept, scenario.Kept{Hash: tx.Hash, Block: min(n-from+later, to-from)})
+			kept = append(kept, devchain.Kept{Hash: tx.Hash, Block: min(n-from+later, to-from)})
 		}
 	}
 	return kept, nil
@@ -160,7 +160,7 @@ func (w *world) kept(from, to uint64, o Op) (kept []scenario.Kept, err error) {
 
 // branch calls extend on a branch that is taken back afterwards.
 func (w *world) branch(extend func() error) error {
-	snapshot, err := scenario.Snapshot(w.ctx, w.anvil.URL)
+	snapshot, err := devchain.Snapshot(w.ctx, w.anvil.URL)
 	if err != nil {
 		return err
 	}
@@ -170,7 +170,7 @@ func (w *world) branch(extend func() error) error {
 	if err := w.witness.note(w.ctx); err != nil {
 		return err
 	}
-	return scenario.Revert(w.ctx, w.anvil.URL, snapshot)
+	return devchain.Revert(w.ctx, w.anvil.URL, snapshot)
 }
 
 // rewind makes the chain shorter than it was, and then longer.

@@ -16,9 +16,9 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -46,8 +46,8 @@ type world struct {
 	dir       string
 	anvil     *engines.Anvil
 	chain     *rpc.Client
-	contracts *scenario.Contracts
-	traffic   *scenario.Scenario
+	contracts *devchain.Contracts
+	traffic   *devchain.Scenario
 	draws     int64 // of traffic
 	broker    *engines.Kafka
 	proxies   []*faultproxy.Proxy
@@ -84,7 +84,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 		return w, fmt.Errorf("connect to the chain: %w", err)
 	}
 	w.witness.chain = w.chain
-	if w.contracts, err = scenario.Deploy(ctx, w.anvil.URL); err != nil {
+	if w.contracts, err = devchain.Deploy(ctx, w.anvil.URL); err != nil {
 		return w, err
 	}
 	deployed, err := w.block("latest")
@@ -122,7 +122,7 @@ func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *
 	return w, nil
 }
 
-func (w *world) vault(v scenario.Vault) ingest.VaultConfig {
+func (w *world) vault(v devchain.Vault) ingest.VaultConfig {
 	c := ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock}
 	if w.plan.EarlyStart {
 		c.StartBlock = 0
@@ -189,7 +189,7 @@ func (w *world) reconfigure(change func(*ingest.Config)) {
 // newTraffic makes traffic that knows nothing of a branch that was left.
 func (w *world) newTraffic() {
 	w.draws++
-	w.traffic = scenario.New(w.anvil.URL, w.contracts, int64(w.plan.Seed)*1000+w.draws, partners, slog.New(slog.DiscardHandler))
+	w.traffic = devchain.New(w.anvil.URL, w.contracts, int64(w.plan.Seed)*1000+w.draws, partners, slog.New(slog.DiscardHandler))
 }
 
 type header struct {

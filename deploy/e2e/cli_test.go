@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 )
 
 // hidden is a password, which nobody may ever read.
@@ -145,7 +145,7 @@ func TestUpSaysThatItsDataIsDamaged(t *testing.T) {
 
 func TestIngestSaysThatAVaultHasNoCode(t *testing.T) {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
-	deployed, err := scenario.Deploy(t.Context(), anvil.URL)
+	deployed, err := devchain.Deploy(t.Context(), anvil.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Package e2e tests the whole of navlog from outside: the real binary with real engines on one end, the HTTP API and a
 // partner's webhooks on the other, and in between nothing that this package knows about.
 //
-//	       deploy/scenario makes traffic
+//	       deploy/devchain makes traffic
 //	                    │
 //	                    ▼
 //	              ┌── anvil ──┐

@@ -15,8 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -62,7 +62,7 @@ func story(t *testing.T, pasts bool, args ...string) {
 // traffic spreads over two days, so that dates as bounds of lists mean something.
 func traffic(t *testing.T, w *world) {
 	w.steps(t, 45)
-	if err := scenario.IncreaseTime(t.Context(), w.RPC, 26*time.Hour); err != nil {
+	if err := devchain.IncreaseTime(t.Context(), w.RPC, 26*time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	w.steps(t, 40)
@@ -157,7 +157,7 @@ func (h *history) since(depth uint64) []fact {
 func emptied(t *testing.T, w *world) {
 	for _, depth := range []uint64{3, 1, 6, 2, 4} {
 		before := w.branch(t, func(h *history) bool { return len(h.since(depth)) > 0 })
-		if err := scenario.Reorg(t.Context(), w.RPC, depth); err != nil {
+		if err := devchain.Reorg(t.Context(), w.RPC, depth); err != nil {
 			t.Fatal(err)
 		}
 		after := w.read(t)
@@ -177,11 +177,11 @@ func keptTransactions(t *testing.T, w *world) {
 	const depth = 5
 	before := w.branch(t, func(h *history) bool { return len(h.since(depth))-len(h.since(2)) >= 2 })
 	kept := w.transactions(t, before.head()-depth+1, before.head()-1)
-	moves := make([]scenario.Kept, len(kept))
+	moves := make([]devchain.Kept, len(kept))
 	for i, hash := range kept {
-		moves[i] = scenario.Kept{Hash: hash, Block: 3}
+		moves[i] = devchain.Kept{Hash: hash, Block: 3}
 	}
-	if err := scenario.Reorg(t.Context(), w.RPC, depth, moves...); err != nil {
+	if err := devchain.Reorg(t.Context(), w.RPC, depth, moves...); err != nil {
 		t.Fatal(err)
 	}
 	after := w.read(t)
@@ -223,18 +223,18 @@ func (w *world) transactions(t *testing.T, from, to uint64) (hashes []common.Has
 
 // backAndAnotherWay takes the chain back below what navlog has indexed, and lets it grow differently.
 func backAndAnotherWay(t *testing.T, w *world) {
-	id, err := scenario.Snapshot(t.Context(), w.RPC)
+	id, err := devchain.Snapshot(t.Context(), w.RPC)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old := w.branch(t, func(h *history) bool { return len(h.since(3)) > 0 })
-	if err := scenario.Revert(t.Context(), w.RPC, id); err != nil {
+	if err := devchain.Revert(t.Context(), w.RPC, id); err != nil {
 		t.Fatal(err)
 	}
 	if h := w.read(t); h.head() >= old.head() {
 		t.Fatalf("the chain went back from block %d to block %d", old.head(), h.head())
 	}
-	if err := scenario.IncreaseTime(t.Context(), w.RPC, time.Hour); err != nil {
+	if err := devchain.IncreaseTime(t.Context(), w.RPC, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	w.steps(t, 3)

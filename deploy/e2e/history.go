@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
@@ -56,7 +56,7 @@ type fact struct {
 func (h *history) head() uint64 { return uint64(len(h.times) - 1) }
 
 // readHistory reads the chain, which must not move meanwhile.
-func readHistory(ctx context.Context, rpcURL string, deployed *scenario.Contracts) (*history, error) {
+func readHistory(ctx context.Context, rpcURL string, deployed *devchain.Contracts) (*history, error) {
 	client, err := ethclient.DialContext(ctx, rpcURL)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the chain: %w", err)
@@ -80,7 +80,7 @@ func readHistory(ctx context.Context, rpcURL string, deployed *scenario.Contract
 	return h, nil
 }
 
-func (h *history) read(ctx context.Context, client *ethclient.Client, deployed *scenario.Contracts, head uint64) error {
+func (h *history) read(ctx context.Context, client *ethclient.Client, deployed *devchain.Contracts, head uint64) error {
 	id, err := client.ChainID(ctx)
 	if err != nil {
 		return fmt.Errorf("read the chain id: %w", err)

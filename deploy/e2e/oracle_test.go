@@ -12,9 +12,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
@@ -358,11 +358,11 @@ func TestSpansNeverEndBeforeTheyBegin(t *testing.T) {
 func TestOracleAgreesWithTheContracts(t *testing.T) {
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
 	ctx := t.Context()
-	deployed, err := scenario.Deploy(ctx, anvil.URL)
+	deployed, err := devchain.Deploy(ctx, anvil.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := scenario.New(anvil.URL, deployed, 3, []uint32{1, 2, 7}, slog.New(slog.DiscardHandler)).Steps(ctx, 70); err != nil {
+	if err := devchain.New(anvil.URL, deployed, 3, []uint32{1, 2, 7}, slog.New(slog.DiscardHandler)).Steps(ctx, 70); err != nil {
 		t.Fatal(err)
 	}
 	h, err := readHistory(ctx, anvil.URL, deployed)

@@ -20,9 +20,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 )
 
 // A composed is navlog on a broker as compose.yaml has it: each program comes to it with the settings that compose.yaml
@@ -65,7 +65,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(chain.Kill)
-	contracts, err := scenario.Deploy(t.Context(), chain.URL)
+	contracts, err := devchain.Deploy(t.Context(), chain.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +102,10 @@ func TestProgramsOfCompose(t *testing.T) {
 	w := &world{run: &run{stack: stack{API: base}}, client: &Client{base: base, http: &http.Client{Timeout: patience}}}
 	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": receiver.server.URL + "/hooks/7"}})
 
-	if err := scenario.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
+	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
 		t.Fatal(err)
 	}
-	if err := scenario.Mine(t.Context(), chain.URL, 10); err != nil {
+	if err := devchain.Mine(t.Context(), chain.URL, 10); err != nil {
 		t.Fatal(err)
 	}
 	h, err := readHistory(t.Context(), chain.URL, contracts)
@@ -212,7 +212,7 @@ func (c *composed) withoutARight(chainID uint64) {
 }
 
 // configure writes the configuration that all have.
-func (c *composed) configure(rpc string, contracts *scenario.Contracts, api, caFile string) {
+func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caFile string) {
 	c.t.Helper()
 	var vaults []map[string]any
 	for _, v := range contracts.Vaults {

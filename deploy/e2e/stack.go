@@ -1,6 +1,6 @@
 package e2e
 
-import "github.com/navlog/navlog/deploy/scenario"
+import "github.com/navlog/navlog/deploy/devchain"
 
 // A stack is the JSON document that `navlog-dev up` writes when everything answers.
 type stack struct {
@@ -10,7 +10,7 @@ type stack struct {
 	ClickHouse     string             `json:"clickhouse"`
 	ClickHouseHTTP string             `json:"clickhouseHttp"`
 	Postgres       string             `json:"postgres"`
-	Contracts      scenario.Contracts `json:"contracts"`
+	Contracts      devchain.Contracts `json:"contracts"`
 	Partners       []Partner          `json:"partners"`
 	Receiver       string             `json:"receiver"`
 }

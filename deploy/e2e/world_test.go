@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 )
 
 // strangerID is a partner whom the chain knows and navlog does not: its events reach nobody.
@@ -28,7 +28,7 @@ type world struct {
 	receiver *receiver
 	settings []string
 	client   *Client
-	traffic  *scenario.Scenario
+	traffic  *devchain.Scenario
 	// pasts says that earlier states are compared too, compared that everything was asked once.
 	pasts, compared bool
 	// killed says that events may have come twice.
@@ -69,7 +69,7 @@ func (w *world) start(t *testing.T) {
 	if len(w.Partners) != 2 || len(w.Contracts.Vaults) == 0 {
 		t.Fatalf("the ready file holds %d partners and %d vaults", len(w.Partners), len(w.Contracts.Vaults))
 	}
-	w.traffic = scenario.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
+	w.traffic = devchain.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
 }
 
 // register gives each partner the URL of the receiver, after trying what must be refused and a URL that is overwritten.
@@ -138,7 +138,7 @@ func (w *world) steps(t *testing.T, n int) {
 
 func (w *world) mine(t *testing.T, blocks uint64) {
 	t.Helper()
-	if err := scenario.Mine(t.Context(), w.RPC, blocks); err != nil {
+	if err := devchain.Mine(t.Context(), w.RPC, blocks); err != nil {
 		t.Fatal(err)
 	}
 }

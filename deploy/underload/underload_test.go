@@ -18,9 +18,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/deploy/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -41,8 +41,8 @@ type system struct {
 	ch       readmodel.Config
 	pool     *pgxpool.Pool
 	node     string
-	scenario *scenario.Scenario
-	deployed *scenario.Contracts
+	scenario *devchain.Scenario
+	deployed *devchain.Contracts
 	project  *projections.Projections
 	api      string
 }
@@ -77,9 +77,9 @@ func newSystem(t *testing.T) *system {
 
 	anvil := enginetest.Anvil(t, engines.AnvilOptions{SlotsInEpoch: 1, States: 100_000})
 	s.node = anvil.URL
-	s.deployed, err = scenario.Deploy(t.Context(), s.node)
+	s.deployed, err = devchain.Deploy(t.Context(), s.node)
 	must(t, err)
-	s.scenario = scenario.New(s.node, s.deployed, 1, []uint32{1, 2}, slog.New(slog.DiscardHandler))
+	s.scenario = devchain.New(s.node, s.deployed, 1, []uint32{1, 2}, slog.New(slog.DiscardHandler))
 	must(t, s.scenario.Steps(t.Context(), 80))
 	s.programs(t)
 	return s

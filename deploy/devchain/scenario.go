@@ -1,4 +1,4 @@
-// Package scenario makes life on a development chain: Deploy puts the reference contracts there, and a Scenario keeps
+// Package devchain makes life on a development chain: Deploy puts the reference contracts there, and a Scenario keeps
 // depositing, valuing, sweeping, requesting, settling, claiming, cancelling and expiring for ever.
 //
 // The chain is its only memory. Every step reads from the vaults what can be done, so a scenario goes on where another one
@@ -8,7 +8,7 @@
 //
 // It needs anvil: its accounts are derived from public names and get their gas from anvil_setBalance. Never use it on a
 // chain that anybody cares for.
-package scenario
+package devchain
 
 import (
 	"context"
