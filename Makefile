@@ -72,7 +72,7 @@ test: engines kafka samples test-web $(TOOLS)/gotestsum ## Run all tests, on rea
 
 # -short leaves out what the race detector would only slow down, and each test says why; make test runs all of it. The
 # seeds of the fuzz tests are such too: one after the other.
-RACE := ./ingest/... ./dispatch/... ./projections/... ./query/... ./cmd/... ./schemas/... ./deploy/faultproxy ./deploy/receiver ./deploy/child ./deploy/referrals
+RACE := ./ingest/... ./dispatch/... ./projections/... ./query/... ./cmd/... ./schemas/... ./deploy/faultproxy ./deploy/testkit/...
 .PHONY: race
 race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests under the race detector (needs a C compiler)
 	@mkdir -p build

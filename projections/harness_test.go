@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/projections/verify"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 )

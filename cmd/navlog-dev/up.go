@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/devchain"
-	"github.com/navlog/navlog/deploy/receiver"
+	"github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/contracts"

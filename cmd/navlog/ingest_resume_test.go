@@ -14,7 +14,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )

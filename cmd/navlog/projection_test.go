@@ -20,7 +20,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"

@@ -15,7 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 )
 

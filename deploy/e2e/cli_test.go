@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // hidden is a password, which nobody may ever read.

@@ -14,9 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
-	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 func TestEndToEnd(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 const (

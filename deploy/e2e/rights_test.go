@@ -19,10 +19,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // A composed is navlog on a broker as compose.yaml has it: each program comes to it with the settings that compose.yaml

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // A chain is continued as it was, block by block, over several orderly restarts and with its clock ahead of the

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 func needApacheKafka(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 func TestClickHouseKeepsData(t *testing.T) {

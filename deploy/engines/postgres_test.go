@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 func TestPostgresKeepsData(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 // parts of the benchmark, in the order in which they run.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // sparseResult is the backfill of a chain with few logs.

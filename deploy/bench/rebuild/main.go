@@ -38,8 +38,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/child"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"

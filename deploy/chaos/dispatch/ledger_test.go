@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 // What counts as under way, with a partner that changes hands at second 10 and is

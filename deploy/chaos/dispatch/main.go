@@ -61,7 +61,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/engines"
-	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 // chaos is what the command line says.

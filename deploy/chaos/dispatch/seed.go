@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 const (
