@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/navlog/navlog/deploy/e2e"
-	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/check/histories"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/readmodel"
 )

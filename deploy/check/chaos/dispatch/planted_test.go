@@ -15,7 +15,7 @@ import (
 func build(t *testing.T, file, before, after string) string {
 	t.Helper()
 	dir := t.TempDir()
-	original, err := filepath.Abs(filepath.Join("../../..", file))
+	original, err := filepath.Abs(filepath.Join("../../../..", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func build(t *testing.T, file, before, after string) string {
 		}
 	}
 	command := exec.Command("go", "build", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"), "./cmd/navlog")
-	command.Dir = "../../.."
+	command.Dir = "../../../.."
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("build navlog: %v\n%s", err, out)
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/navlog/navlog/deploy/e2e"
+	"github.com/navlog/navlog/deploy/check/e2e"
 )
 
 const (

@@ -1,6 +1,6 @@
 // Command ingest (of package chaos) tries ingest with random chains, faults and deaths:
 //
-//	go run ./deploy/chaos/ingest --seeds 20 --first 1 --kafka embedded
+//	go run ./deploy/check/chaos/ingest --seeds 20 --first 1 --kafka embedded
 //
 // It ends with one line, `seeds=N cases=M lost=0 doubled=0`, and with exit code 1 where a seed failed. A case is one
 // thing that was done to ingest: a fault, a death, a reorganisation.
@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/navlog/navlog/deploy/chaos"
+	"github.com/navlog/navlog/deploy/check/chaos"
 )
 
 func main() {

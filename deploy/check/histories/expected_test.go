@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/e2e"
-	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/check/histories"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"

@@ -46,7 +46,7 @@ type service struct {
 
 func loadCompose(t *testing.T) compose {
 	t.Helper()
-	b, err := os.ReadFile("../docker/compose.yaml")
+	b, err := os.ReadFile("../../docker/compose.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func mounted(t *testing.T, s service) (texts []string) {
 	t.Helper()
 	for _, v := range s.Volumes {
 		if file, _, _ := strings.Cut(v, ":"); strings.HasPrefix(file, "./") {
-			b, err := os.ReadFile("../docker/" + file)
+			b, err := os.ReadFile("../../docker/" + file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -265,7 +265,7 @@ func TestComposeUsersOfKafka(t *testing.T) {
 func inDocker(t *testing.T, dir, script, path string) (string, error) {
 	t.Helper()
 	for _, name := range []string{script, "compose.yaml"} {
-		b, err := os.ReadFile("../docker/" + name)
+		b, err := os.ReadFile("../../docker/" + name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -394,10 +394,10 @@ func TestComposeBehindAProxy(t *testing.T) {
 // that than it may take, before it is killed.
 func TestComposeLetsProgramsEnd(t *testing.T) {
 	longest := map[string]time.Duration{
-		"ingest":   seconds(t, "../../ingest/commit.go", "commitTimeout"),
-		"project":  seconds(t, "../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../projections/write/swap.go", "cursorAge"),
+		"ingest":   seconds(t, "../../../ingest/commit.go", "commitTimeout"),
+		"project":  seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../../projections/write/swap.go", "cursorAge"),
 		"serve":    query.DefaultConfig().ShutdownTimeout,
-		"dispatch": seconds(t, "../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../dispatch/ledger.go", "writeTimeout"),
+		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),
 	}
 	c := loadCompose(t)
 	for name, takes := range longest {
@@ -428,7 +428,7 @@ func seconds(t *testing.T, file, name string) time.Duration {
 // What is on the machine beside the sources stays there, above all keys. The
 // version that the binary prints comes from .git.
 func TestBuilderGetsSourcesOnly(t *testing.T) {
-	b, err := os.ReadFile("../../.dockerignore")
+	b, err := os.ReadFile("../../../.dockerignore")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -446,7 +446,7 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 // The image is built in one stage and run in another, in which there is nothing
 // but the binary and what it needs, and no user with rights.
 func TestDockerfile(t *testing.T) {
-	b, err := os.ReadFile("../docker/Dockerfile")
+	b, err := os.ReadFile("../../docker/Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}

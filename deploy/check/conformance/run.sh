@@ -9,7 +9,7 @@
 # EXAMPLES is the number of random requests for each operation, 10 by default.
 set -euo pipefail
 cd "$(dirname "$0")"
-root=$(cd ../.. && pwd)
+root=$(cd ../../.. && pwd)
 work=$root/build/conformance
 tools=$work/tools
 rm -rf "$work/data" "$work/ready.json"

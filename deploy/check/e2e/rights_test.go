@@ -48,11 +48,11 @@ func TestProgramsOfCompose(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the programs are other processes")
 	}
-	c := &composed{t: t, kafka: enginetest.StartGuardedKafka(t, "../docker")}
+	c := &composed{t: t, kafka: enginetest.StartGuardedKafka(t, "../../docker")}
 	var shipped struct {
 		Services map[string]composedService `yaml:"services"`
 	}
-	b, err := os.ReadFile("../docker/compose.yaml")
+	b, err := os.ReadFile("../../docker/compose.yaml")
 	if err == nil {
 		err = yaml.Unmarshal(b, &shipped)
 	}
@@ -144,7 +144,7 @@ func TestProgramsOfCompose(t *testing.T) {
 func (c *composed) healthy() {
 	t := c.t
 	t.Helper()
-	b, err := os.ReadFile("../docker/kafka/admin.properties")
+	b, err := os.ReadFile("../../docker/kafka/admin.properties")
 	if err != nil {
 		t.Fatal(err)
 	}

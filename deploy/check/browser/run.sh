@@ -6,7 +6,7 @@
 # CHROMIUM is the browser, by default the one that is installed.
 set -euo pipefail
 cd "$(dirname "$0")"
-root=$(cd ../.. && pwd)
+root=$(cd ../../.. && pwd)
 work=$root/build/browser
 export CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
 [ -n "$CHROMIUM" ] || { echo "make browser needs Chromium: install it (Debian: apt-get install chromium), or say in CHROMIUM where it is"; exit 1; }

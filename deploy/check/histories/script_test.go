@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/deploy/check/histories"
 	"github.com/navlog/navlog/schemas/event"
 )
 

@@ -16,7 +16,7 @@ import (
 // pattern has a typing error says nothing: so each room of a program must have one,
 // and so must each program and its tests.
 func TestEveryRoomHasARule(t *testing.T) {
-	b, err := os.ReadFile("../../.golangci.yaml")
+	b, err := os.ReadFile("../../../.golangci.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +58,12 @@ func TestEveryRoomHasARule(t *testing.T) {
 				}
 			}
 		}
-		files, err := filepath.Glob("../../" + program + "/*/*.go")
+		files, err := filepath.Glob("../../../" + program + "/*/*.go")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, file := range files {
-			room := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), filepath.Clean("../..")+string(filepath.Separator)))
+			room := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(file), filepath.Clean("../../..")+string(filepath.Separator)))
 			if rooms++; !has("${base-path}/"+room+"/*.go", program) {
 				t.Errorf("no rule says which rooms of its program %s may import: add one to .golangci.yaml", room)
 			}
