@@ -1,4 +1,22 @@
-// Command ingest (of package chaos) tries ingest with random chains, faults and deaths:
+// Command ingest is `make chaos-ingest`: it tries to make ingest lose a log or double one, and says whether it did.
+//
+// A seed decides what happens (see PlanOf); what is left to chance is which of two things that happen at the same time
+// comes first:
+//
+//	script ──────▶ anvil: traffic, empty blocks, reorganisations, branches that come back
+//	                 │
+//	           fault proxies, one per endpoint, each with faults, rates and draws of its own
+//	                 │
+//	              ingest, a process of its own ──▶ Kafka (embedded or Apache)
+//	                 │                                │
+//	deaths ──▶ SIGKILL at a step of a transaction     │
+//	           or at some moment; SIGSTOP and a rival │
+//	                                                  ▼
+//	anvil, by block hash, past the proxies ──────▶ oracle
+//
+// Whoever dies is started again. When the script is over the proxies become honest and ingest must reach the head by
+// itself; then the oracle compares. It shares no code with ingest: it folds the raw records of the topics, and reads the
+// chain from block receipts and logs by block hash, every branch before it is left.
 //
 //	go run ./deploy/check/chaos/ingest --seeds 20 --first 1 --kafka embedded
 //
@@ -13,12 +31,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-
-	"github.com/navlog/navlog/deploy/check/chaos"
 )
 
 func main() {
-	chaos.Child()
+	Child()
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
 		os.Exit(1)
@@ -26,7 +42,7 @@ func main() {
 }
 
 func run() error {
-	var o chaos.Options
+	var o Options
 	flag.IntVar(&o.Seeds, "seeds", 20, "how many seeds to try")
 	flag.Uint64Var(&o.First, "first", 1, "the first seed; the others follow it")
 	flag.StringVar(&o.Kafka, "kafka", "embedded", "embedded, or apache for Apache Kafka itself")
@@ -43,7 +59,7 @@ func run() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	ok, err := chaos.Run(ctx, o, os.Stdout)
+	ok, err := Run(ctx, o, os.Stdout)
 	if err == nil && !ok {
 		os.Exit(1)
 	}
