@@ -13,7 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/deploy/check/e2e"
-	"github.com/navlog/navlog/deploy/check/histories"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/navlog/navlog/deploy/check/e2e"
-	"github.com/navlog/navlog/deploy/check/histories"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/readmodel"
 )

@@ -4,9 +4,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/check/histories"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/event"
 )
+
+// units of a history.
+const units = 30
 
 // TestScriptsAreLogs: a random history is what ingest may write. Each unit has a cursor that says what the log holds,
 // retractions come newest first and take back what is live, and no vault is ahead of the head.

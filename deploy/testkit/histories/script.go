@@ -1,3 +1,5 @@
+// Package histories makes histories of a chain as ingest would log them: a Script says what happens, block by block, and
+// Random writes one of which everything follows from its draws. The tests of projections and check/histories play them.
 package histories
 
 import (
