@@ -3,6 +3,7 @@
 package structure
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -69,7 +70,71 @@ func TestEveryRoomHasARule(t *testing.T) {
 			}
 		}
 	}
+	for _, room := range roomsOfDeploy(t) {
+		denied := "deploy" // the rest of it
+		if room == "check" {
+			denied = "deploy/bench" // a check may use all that is neither a check nor a benchmark
+		}
+		if !has("${base-path}/deploy/"+room+"/**.go", denied) {
+			t.Errorf("no rule says which rooms of deploy %s may import: add one to .golangci.yaml", room)
+		}
+	}
 	if rooms < 20 {
 		t.Errorf("only %d files are in rooms: they were not looked at", rooms)
 	}
 }
+
+// roomsOfDeploy are the folders of deploy with Go in them.
+func roomsOfDeploy(t *testing.T) (rooms []string) {
+	t.Helper()
+	root := os.DirFS("../..")
+	err := fs.WalkDir(root, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "node_modules" {
+			return fs.SkipDir
+		}
+		if room, below, _ := strings.Cut(path, "/"); strings.HasSuffix(below, ".go") && !slices.Contains(rooms, room) {
+			rooms = append(rooms, room)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rooms) < 5 {
+		t.Fatalf("deploy has the rooms %v only: they were not looked at", rooms)
+	}
+	return rooms
+}
+
+// A newcomer finds a room by README's table: each folder has its line there.
+func TestReadmeNamesEveryFolder(t *testing.T) {
+	b, err := os.ReadFile("../../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines string
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "| `") {
+			folders, _, _ := strings.Cut(line[1:], "|")
+			lines += folders
+		}
+	}
+	for _, below := range []string{"", "deploy/"} {
+		entries, err := os.ReadDir("../../../" + below)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entries {
+			name := entry.Name()
+			if !entry.IsDir() || strings.HasPrefix(name, ".") || slices.Contains(unkept, name) {
+				continue
+			}
+			if !strings.Contains(lines, "`"+below+name+"`") && !strings.Contains(lines, "`"+below+name+"/") {
+				t.Errorf("README's table of folders has no line for %s%s", below, name)
+			}
+		}
+	}
+}
+
+// unkept is what make leaves at the root (.gitignore).
+var unkept = []string{"bin", "build", "data", "dist"}
