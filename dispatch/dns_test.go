@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -50,7 +50,7 @@ func TestDNSGames(t *testing.T) {
 	f := newFixture(t)
 	public := f.at(publicAddr, nil)
 	moved, internal := f.at(movedAddr, public), f.at(internalAddr, public)
-	names := localtest.NameServer(t)
+	names := enginetest.NameServer(t)
 	names.Say(publicAddr)
 	url := "https://" + testName + ":" + public.port() + "/hook"
 	f.partner(7, url)
@@ -181,7 +181,7 @@ func TestHostSpellings(t *testing.T) {
 // is in the program's log, for the operator.
 func TestFailureInTheLogs(t *testing.T) {
 	f := newFixture(t)
-	names := localtest.NameServer(t)
+	names := enginetest.NameServer(t)
 	names.Close()
 	f.partner(7, "https://"+testName+"/hook?token="+urlToken)
 	f.start(func(d *Dispatch) {
@@ -199,7 +199,7 @@ func TestFailureInTheLogs(t *testing.T) {
 }
 
 // asking is a guard that lets loopback pass and looks names up at a name server.
-func (f *fixture) asking(names *localtest.Names) *guard.Guard {
+func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
 	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
 	f.check(err)

@@ -46,7 +46,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -86,12 +86,12 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	t.Parallel()
-	return newFixtureOn(t, localtest.Kafka(t))
+	return newFixtureOn(t, enginetest.Kafka(t))
 }
 
 func newFixtureOn(t *testing.T, brokers []string) *fixture {
 	t.Helper()
-	return newFixtureIn(t, brokers, localtest.Postgres(t))
+	return newFixtureIn(t, brokers, enginetest.Postgres(t))
 }
 
 func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -91,8 +91,8 @@ func TestEarlierEventsAreOfTheFollowedLog(t *testing.T) {
 // Two chains on one Kafka cluster never meet: each dispatcher reads its own chain's
 // topics, and nothing of the other's is dead to it.
 func TestTwoChainsOnOneCluster(t *testing.T) {
-	brokers := localtest.Kafka(t)
-	one, two := newFixtureIn(t, brokers, localtest.Postgres(t)), newFixtureIn(t, brokers, localtest.Postgres(t))
+	brokers := enginetest.Kafka(t)
+	one, two := newFixtureIn(t, brokers, enginetest.Postgres(t)), newFixtureIn(t, brokers, enginetest.Postgres(t))
 	const secondChain = 1
 	if err := chainlog.EnsureTopics(t.Context(), two.admin(), secondChain, two.kafka.Topology()); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -13,7 +13,7 @@ import (
 // hands after each transaction. Every event is told, retries and replays included.
 func TestBehindPgBouncer(t *testing.T) {
 	f := newFixture(t)
-	url := localtest.PgBouncer(t, f.url)
+	url := enginetest.PgBouncer(t, f.url)
 	r := f.receiver(func(w http.ResponseWriter, n, ofEvent int) {
 		if ofEvent == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)

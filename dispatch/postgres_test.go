@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -128,13 +128,13 @@ func TestPostgresTroubleKilled(t *testing.T) {
 		err = os.Chmod(dir, 0o755)
 	}
 	if err == nil {
-		err = local.RemoveAtExit(dir)
+		err = engines.RemoveAtExit(dir)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(dir, "postgres")
-	server, err := local.StartPostgres(t.Context(), dir, 0)
+	server, err := engines.StartPostgres(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f := newFixtureIn(t, localtest.Kafka(t), server.URL)
+	f := newFixtureIn(t, enginetest.Kafka(t), server.URL)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	d := f.start(func(d *Dispatch) { d.config.LeaseSeconds = 300 }) // so that nothing is sent again
@@ -171,7 +171,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 		if !f.until(func() bool { return testutil.ToFloat64(d.metrics.writeRetries) > before+8 && d.Ready() != nil }) {
 			t.Fatal("results are written without a server")
 		}
-		server, err = local.StartPostgres(t.Context(), dir, port)
+		server, err = engines.StartPostgres(t.Context(), dir, port)
 		f.check(err)
 		if !f.until(func() bool { return f.pool.Ping(f.Context()) == nil }) {
 			t.Fatal("the server does not come back")

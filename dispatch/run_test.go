@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kversion"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -129,7 +129,7 @@ func TestApacheKafka(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the embedded broker races as well, and starts sooner")
 	}
-	f := newFixtureOn(t, localtest.ApacheKafka(t))
+	f := newFixtureOn(t, enginetest.ApacheKafka(t))
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	stop := f.run(f.dispatcher(nil))

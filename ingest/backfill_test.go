@@ -9,9 +9,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
@@ -32,8 +32,8 @@ func TestFinalBlocksOfTwoChains(t *testing.T) {
 				p.halt()
 				r.config.Vaults = all
 			}
-			fork := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
-			r.must(scenario.Mine(r.ctx, fork.URL, r.height()))
+			fork := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+			r.must(devchain.Mine(r.ctx, fork.URL, r.height()))
 			beyond := r.config.Vaults[0].StartBlock + 10
 			of := func(first string) string { // the node that answers questions about blocks from first on
 				var number uint64

@@ -18,7 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
@@ -284,7 +284,7 @@ func (h *history) rig() *rig {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	h.t.Cleanup(cancel)
 	r := &rig{t: h.t, ctx: ctx, url: h.url, kafka: chainlog.DefaultConfig(), config: h.config()}
-	r.kafka.Brokers = localtest.Kafka(h.t)
+	r.kafka.Brokers = enginetest.Kafka(h.t)
 	return r
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
@@ -235,7 +235,7 @@ func at[T any](list []T, i int) any {
 
 func (r *rig) chainLogs(h *types.Header, vaults ...common.Address) []*event.Log {
 	r.t.Helper()
-	logs, err := scenario.Logs(r.ctx, r.chain, h, vaults...)
+	logs, err := devchain.Logs(r.ctx, r.chain, h, vaults...)
 	r.must(err)
 	return logs
 }

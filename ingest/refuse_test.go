@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts/reference"
@@ -69,7 +69,7 @@ func indexed(t *testing.T) *rig {
 func TestAnotherChainIsRefused(t *testing.T) {
 	r := indexed(t)
 	node := r.config.RPC
-	fresh := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+	fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
 	other := *r
 	other.url = fresh.URL
 	other.deployAgain() // the vaults exist there too: it is the genesis that is wrong

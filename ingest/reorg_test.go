@@ -14,7 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 	"github.com/navlog/navlog/schemas/event"
@@ -89,7 +89,7 @@ func TestSameTransactionInAnotherBlock(t *testing.T) {
 		p.caughtUp()
 		depth++
 	}
-	r.reorg(depth, scenario.Kept{Hash: common.Hash(lost.GetTxHash()), Block: 1})
+	r.reorg(depth, devchain.Kept{Hash: common.Hash(lost.GetTxHash()), Block: 1})
 	p.caughtUp()
 	r.verify()
 	again, _ := r.log()
@@ -158,7 +158,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 				var once atomic.Bool
 				between.tell(func(method string, params []json.RawMessage, _ func() json.RawMessage) (any, error, bool) {
 					if when(method, params) && once.CompareAndSwap(false, true) {
-						if err := scenario.Reorg(r.ctx, r.url, 1+(round+1)%4); err != nil {
+						if err := devchain.Reorg(r.ctx, r.url, 1+(round+1)%4); err != nil {
 							t.Error(err)
 						}
 						happened.Add(1)
@@ -184,7 +184,7 @@ func TestReorganisationDuringAFetch(t *testing.T) {
 func TestShorterChain(t *testing.T) {
 	r := newRig(t, kfake)
 	r.steps(15)
-	snapshot, err := scenario.Snapshot(r.ctx, r.url)
+	snapshot, err := devchain.Snapshot(r.ctx, r.url)
 	r.must(err)
 	r.steps(3)
 	watched := r.liar(honest)
@@ -192,7 +192,7 @@ func TestShorterChain(t *testing.T) {
 	p := r.start()
 	p.caughtUp()
 	seq := p.Status().Seq
-	r.must(scenario.Revert(r.ctx, r.url, snapshot))
+	r.must(devchain.Revert(r.ctx, r.url, snapshot))
 	p.until("complaint about the lower head", func(st Status) bool { return strings.Contains(st.Reason, "below the log's block") })
 	watched.lookedAt(p)
 	if now := p.Status(); now.Seq != seq || now.State != Following {
@@ -293,17 +293,17 @@ func TestBlockComesBack(t *testing.T) {
 		return h
 	}
 	snapshot := func() string {
-		id, err := scenario.Snapshot(r.ctx, r.url)
+		id, err := devchain.Snapshot(r.ctx, r.url)
 		r.must(err)
 		return id
 	}
 
 	before := snapshot()
 	first := block(1)
-	r.must(scenario.Revert(r.ctx, r.url, before))
+	r.must(devchain.Revert(r.ctx, r.url, before))
 	before = snapshot()
 	block(2)
-	r.must(scenario.Revert(r.ctx, r.url, before))
+	r.must(devchain.Revert(r.ctx, r.url, before))
 	if back := block(1); back.Hash() != first.Hash() {
 		t.Fatalf("the chain did not come back to this block, but to that one:\n%+v\n%+v", first, back)
 	}

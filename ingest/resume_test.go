@@ -14,9 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -193,7 +193,7 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 		}
 	}
 	// The newest one's transaction comes again, in another block, as the first log there.
-	r.reorg(6, scenario.Kept{Hash: common.Hash(newest.GetLog().GetTxHash()), Block: 2})
+	r.reorg(6, devchain.Kept{Hash: common.Hash(newest.GetLog().GetTxHash()), Block: 2})
 	p.until("freeze", func(st Status) bool { return st.State == Frozen })
 
 	eventID := func(x told) string {
@@ -339,7 +339,7 @@ func TestResumeIsRefused(t *testing.T) {
 		refused(t, r, "take the wrong one out of chain.rpc")
 	})
 	t.Run("another chain", func(t *testing.T) {
-		fresh := localtest.Anvil(t, local.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
+		fresh := enginetest.Anvil(t, engines.AnvilOptions{ChainID: r.config.ID, Timestamp: 1_600_000_000})
 		r.config.RPC = rpc.Endpoints(fresh.URL)
 		refused(t, r, "genesis")
 	})

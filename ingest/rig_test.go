@@ -20,9 +20,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
@@ -39,8 +39,8 @@ type rig struct {
 	ctx       context.Context
 	url       string
 	chain     *ethclient.Client
-	contracts *scenario.Contracts
-	traffic   *scenario.Scenario
+	contracts *devchain.Contracts
+	traffic   *devchain.Scenario
 	kafka     chainlog.Config
 	config    Config
 	// partsAtOnce, where it is not 0, is how many ranges of old blocks lie between
@@ -55,14 +55,14 @@ var partners = []uint32{7, 42}
 // -short, as under the race detector, against the embedded one.
 func onEachBroker(t *testing.T, test func(t *testing.T, brokers func(testing.TB) []string)) {
 	t.Parallel()
-	t.Run("kfake", func(t *testing.T) { test(t, localtest.Kafka) })
+	t.Run("kfake", func(t *testing.T) { test(t, enginetest.Kafka) })
 	if !testing.Short() {
-		t.Run("apache", func(t *testing.T) { test(t, localtest.ApacheKafka) })
+		t.Run("apache", func(t *testing.T) { test(t, enginetest.ApacheKafka) })
 	}
 }
 
 // kfake is the embedded broker, for tests that need not be run on both.
-var kfake = localtest.Kafka
+var kfake = enginetest.Kafka
 
 // counterValue reads a counter or gauge.
 func counterValue(t *testing.T, c prometheus.Collector) float64 {
@@ -92,7 +92,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 	t.Helper()
 	t.Parallel()
 	id := 31_337 + chainIDs.Add(1)
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4})
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, url: anvil.URL}
@@ -101,7 +101,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.chain.Close)
-	if r.contracts, err = scenario.Deploy(ctx, anvil.URL); err != nil {
+	if r.contracts, err = devchain.Deploy(ctx, anvil.URL); err != nil {
 		t.Fatal(err)
 	}
 	r.kafka = chainlog.DefaultConfig()
@@ -117,7 +117,7 @@ func newRig(t *testing.T, brokers func(testing.TB) []string) *rig {
 }
 
 func (r *rig) newTraffic(seed int64) {
-	r.traffic = scenario.New(r.url, r.contracts, seed, partners, slog.New(slog.DiscardHandler))
+	r.traffic = devchain.New(r.url, r.contracts, seed, partners, slog.New(slog.DiscardHandler))
 }
 
 // steps makes n things happen on the chain.
@@ -130,13 +130,13 @@ func (r *rig) steps(n int) {
 
 func (r *rig) mine(n uint64) {
 	r.t.Helper()
-	r.must(scenario.Mine(r.ctx, r.url, n))
+	r.must(devchain.Mine(r.ctx, r.url, n))
 }
 
 // reorg replaces the newest depth blocks, some of whose transactions come again.
-func (r *rig) reorg(depth uint64, kept ...scenario.Kept) {
+func (r *rig) reorg(depth uint64, kept ...devchain.Kept) {
 	r.t.Helper()
-	r.must(scenario.Reorg(r.ctx, r.url, depth, kept...))
+	r.must(devchain.Reorg(r.ctx, r.url, depth, kept...))
 	r.newTraffic(int64(depth))
 }
 
@@ -336,7 +336,7 @@ func mustMarshal(t *testing.T, m proto.Message) []byte {
 // deployAgain puts the same contracts at the same addresses of a fresh chain.
 func (r *rig) deployAgain() {
 	r.t.Helper()
-	again, err := scenario.Deploy(r.ctx, r.url)
+	again, err := devchain.Deploy(r.ctx, r.url)
 	r.must(err)
 	if again.Vaults[0].Address != r.contracts.Vaults[0].Address {
 		r.t.Fatalf("the contracts are at other addresses on a fresh chain")

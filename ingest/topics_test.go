@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -14,7 +14,7 @@ import (
 func TestSingleReplicaIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	kafka := chainlog.DefaultConfig()
-	kafka.Brokers = localtest.Kafka(t)
+	kafka.Brokers = enginetest.Kafka(t)
 	for id, warned := range map[uint64]bool{5: true, developmentChain: false} {
 		c := validConfig()
 		c.ID = id

@@ -13,7 +13,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
@@ -146,7 +146,7 @@ func TestReorganisationBelowAnAbsentVault(t *testing.T) {
 				p.until("late vault", func(st Status) bool { return len(st.LateVaults) == 1 && st.LateVaults[0].Reason != "" })
 			}
 			before := len(r.topic(chainlog.LogTopic(r.config.ID)))
-			r.reorg(5, scenario.Kept{Hash: deposits[0], Block: 1}, scenario.Kept{Hash: deposits[1], Block: 2}, scenario.Kept{Hash: deposits[2], Block: 4})
+			r.reorg(5, devchain.Kept{Hash: deposits[0], Block: 1}, devchain.Kept{Hash: deposits[1], Block: 2}, devchain.Kept{Hash: deposits[2], Block: 4})
 			if late {
 				p.caughtUp()
 			} else {

@@ -18,8 +18,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/projections/verify"
@@ -72,7 +72,7 @@ type written struct {
 
 func newGeneration(t testing.TB) *written {
 	t.Helper()
-	c := clickhouseAt(t, localtest.ClickHouse(t))
+	c := clickhouseAt(t, enginetest.ClickHouse(t))
 	g := &written{ch: c, database: c.Database(1)}
 	must(t, c.Create(t.Context(), open(t, c), g.database))
 	var err error
@@ -104,7 +104,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldAt(t, localtest.ClickHouse(t))
+	return newWorldAt(t, enginetest.ClickHouse(t))
 }
 
 func newWorldAt(t *testing.T, clickhouse string) *world {
@@ -112,7 +112,7 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 	w := &world{kafka: chainlog.DefaultConfig(), ch: clickhouseAt(t, clickhouse)}
 	w.conn = open(t, w.ch)
 	pg := registry.DefaultConfig()
-	pg.URL = localtest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	var err error
 	if w.pool, err = registry.Open(t.Context(), pg); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 // newLog gives the world a Kafka with an empty log.
 func (w *world) newLog(t *testing.T) {
 	t.Helper()
-	w.kafka.Brokers, w.records = localtest.Kafka(t), nil
+	w.kafka.Brokers, w.records = enginetest.Kafka(t), nil
 	var err error
 	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -33,7 +33,7 @@ func TestClickHouseKilled(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
-	engine, err := local.StartClickHouse(ctx, dir, 0)
+	engine, err := engines.StartClickHouse(ctx, dir, 0)
 	must(t, err)
 	t.Cleanup(func() {
 		if err := engine.Close(); err != nil {
@@ -66,7 +66,7 @@ func TestClickHouseKilled(t *testing.T) {
 		if got := p.Status().Seq; got == s.Seq() {
 			t.Fatalf("the log was at its end before kill %d: it was not in mid-stream", i+1)
 		}
-		engine, err = local.StartClickHouse(ctx, dir, port)
+		engine, err = engines.StartClickHouse(ctx, dir, port)
 		must(t, err)
 	}
 	reaches(t, p, s.Seq())

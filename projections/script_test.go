@@ -5,11 +5,11 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// The histories of the tests are those of deploy/histories, under short names.
+// The histories of the tests are those of deploy/testkit/histories, under short names.
 type (
 	script = histories.Script
 	said   = histories.Said

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -37,12 +37,12 @@ func TestEnginesGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	dir := sharedDir(t)
-	postgres, err := local.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+	postgres, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer postgres.Kill()
-	clickHouse, err := local.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0)
+	clickHouse, err := engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,8 +170,8 @@ func TestNoSnapshot(t *testing.T) {
 // TestFirstSync: while the first generation is built, vaults and NAVs are answered out of
 // what is there, and everything else says how far it is.
 func TestFirstSync(t *testing.T) {
-	g := readtest.Building(t, localtest.ClickHouse(t))
-	w := newWorldOf(t, g, localtest.Postgres(t))
+	g := readtest.Building(t, enginetest.ClickHouse(t))
+	w := newWorldOf(t, g, enginetest.Postgres(t))
 	w.register(g, registry.Building)
 	key := w.partner(7, "Seven")
 	project := func(building string) {
@@ -333,7 +333,7 @@ func TestGenerationSwitch(t *testing.T) {
 	total := func() any { return w.get("/api/v1/users").JSON(t)["meta"].(object)["total"] }
 	same(t, "users", total(), 3)
 	old := w.g
-	w.g, w.chain = readtest.New(t, localtest.ClickHouse(t)), readtest.NewLog(testChain)
+	w.g, w.chain = readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(testChain)
 	w.register(w.g, registry.Building)
 	w.chain.Append(readtest.BlockRecord(4))
 	w.publish()
@@ -363,7 +363,7 @@ func TestLeavingGenerations(t *testing.T) {
 		}
 	}
 	want("[]")
-	was, next := w.g, readtest.New(t, localtest.ClickHouse(t))
+	was, next := w.g, readtest.New(t, enginetest.ClickHouse(t))
 	w.register(next, registry.Standby)
 	next.Write(readtest.SmallChain())
 	w.exec(`UPDATE generation SET state = 'standby'; UPDATE generation SET state = 'live' WHERE id = %d`, next.ID)

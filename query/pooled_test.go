@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -18,11 +18,11 @@ import (
 // transaction. Partner routes answer many at once, limits hold, and new rows are served
 // though no announcement comes through.
 func TestBehindPgBouncer(t *testing.T) {
-	postgres := localtest.Postgres(t)
-	w := newWorldOn(t, localtest.ClickHouse(t), postgres)
+	postgres := enginetest.Postgres(t)
+	w := newWorldOn(t, enginetest.ClickHouse(t), postgres)
 	w.chain = readtest.SmallChain()
 	w.publish()
-	pool, err := registry.Open(t.Context(), registry.Config{URL: localtest.PgBouncer(t, postgres), MaxConns: 8, Pooled: true})
+	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.PgBouncer(t, postgres), MaxConns: 8, Pooled: true})
 	if err != nil {
 		t.Fatal(err)
 	}

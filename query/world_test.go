@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/webhooks"
@@ -101,7 +101,7 @@ func newFixture(t testing.TB, change ...func(*Config)) *world {
 
 func newWorld(t testing.TB, change ...func(*Config)) *world {
 	t.Helper()
-	return newWorldOn(t, localtest.ClickHouse(t), localtest.Postgres(t), change...)
+	return newWorldOn(t, enginetest.ClickHouse(t), enginetest.Postgres(t), change...)
 }
 
 func newWorldOn(t testing.TB, clickHouse, postgres string, change ...func(*Config)) *world {

@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/cmd/internal/wiring"
-	"github.com/navlog/navlog/deploy/receiver"
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -52,7 +52,7 @@ type readyDocument struct {
 	ClickHouseHTTP string                `json:"clickhouseHttp,omitempty"`
 	Postgres       string                `json:"postgres"`
 	Receiver       string                `json:"receiver"`
-	Contracts      *scenario.Contracts   `json:"contracts,omitempty"`
+	Contracts      *devchain.Contracts   `json:"contracts,omitempty"`
 	Partners       []registry.NewPartner `json:"partners"`
 }
 
@@ -64,7 +64,7 @@ type up struct {
 	log      *slog.Logger
 	config   config.Config
 	services *wiring.Services
-	engines  engines
+	engines  opened
 	ready    readyDocument
 	// wroteReady says that the ready file is the one of this run.
 	wroteReady bool
@@ -140,7 +140,7 @@ func (u *up) start(ctx context.Context) error {
 	}
 	u.printWelcome(created)
 	if !u.cmd.NoScenario && u.ready.Contracts != nil {
-		traffic := scenario.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed, []uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
+		traffic := devchain.New(u.ready.RPC, u.ready.Contracts, u.cmd.Seed, []uint32{uint32(u.ready.Partners[0].ID), uint32(u.ready.Partners[1].ID)}, u.log.With("program", "scenario"))
 		u.services.Start(ctx, "scenario", func(ctx context.Context) error { return traffic.Run(ctx, u.cmd.Interval) })
 	}
 	return nil
@@ -153,11 +153,11 @@ func (u *up) ensureContracts(ctx context.Context) error {
 		return nil
 	}
 	file := filepath.Join(u.cmd.Data, "contracts.json")
-	deployed := new(scenario.Contracts)
+	deployed := new(devchain.Contracts)
 	switch err := readJSON(file, deployed); {
 	case errors.Is(err, os.ErrNotExist):
 		u.log.Info("deploying the reference contracts")
-		if deployed, err = scenario.Deploy(ctx, u.ready.RPC); err != nil {
+		if deployed, err = devchain.Deploy(ctx, u.ready.RPC); err != nil {
 			return fmt.Errorf("deploy the reference contracts at %s: %w; is --rpc right, the node up, and a development chain?", contracts.EndpointName(u.ready.RPC), err)
 		}
 		if err := writeJSON(file, deployed); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/ingest/rpc"
 )
 
@@ -24,8 +24,8 @@ const devChainID = 31337
 // after seconds.
 const devSlotsInEpoch = 4
 
-// engines are closed in the reverse order of their start.
-type engines struct {
+// opened is what was started: it is closed in the reverse order.
+type opened struct {
 	mu   sync.Mutex
 	open []engine
 }
@@ -35,22 +35,22 @@ type engine struct {
 	close func() error
 }
 
-func (e *engines) add(name string, close func() error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.open = append(e.open, engine{name, close})
+func (o *opened) add(name string, close func() error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.open = append(o.open, engine{name, close})
 }
 
-func (e *engines) close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (o *opened) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	var faults []error
-	for _, one := range slices.Backward(e.open) {
+	for _, one := range slices.Backward(o.open) {
 		if err := one.close(); err != nil {
 			faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
 		}
 	}
-	e.open = nil
+	o.open = nil
 	return errors.Join(faults...)
 }
 
@@ -86,7 +86,7 @@ func (u *up) startKafka(ctx context.Context) error {
 		u.config.Kafka.Brokers = u.cmd.Kafka
 	}
 	if len(u.config.Kafka.Brokers) == 0 {
-		k, err := local.StartKafka(ctx, filepath.Join(u.cmd.Data, "kafka"))
+		k, err := engines.StartKafka(ctx, filepath.Join(u.cmd.Data, "kafka"))
 		if err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ func (u *up) startClickHouse(ctx context.Context) error {
 		if err := own.Validate(); err != nil {
 			return fmt.Errorf("the configuration has mistakes:\n%w", err)
 		}
-		c, err := local.StartClickHouseFor(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0, u.config.ClickHouse.Prefix)
+		c, err := engines.StartClickHouseFor(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0, u.config.ClickHouse.Prefix)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (u *up) startPostgres(ctx context.Context) error {
 		u.config.Postgres.URL = u.cmd.Postgres
 	}
 	if u.config.Postgres.URL == "" {
-		p, err := local.StartPostgres(ctx, filepath.Join(u.cmd.Data, "postgres"), 0)
+		p, err := engines.StartPostgres(ctx, filepath.Join(u.cmd.Data, "postgres"), 0)
 		if err != nil {
 			return err
 		}
@@ -142,11 +142,11 @@ func (u *up) startChain(ctx context.Context) error {
 		u.config.Chain.RPC = rpc.Endpoints(u.cmd.RPC)
 	}
 	if len(u.config.Chain.RPC) == 0 {
-		options := local.AnvilOptions{ChainID: devChainID, SlotsInEpoch: devSlotsInEpoch}
+		options := engines.AnvilOptions{ChainID: devChainID, SlotsInEpoch: devSlotsInEpoch}
 		if !u.cmd.NoScenario {
 			options.BlockTime = max(time.Second, u.cmd.Interval.Round(time.Second)) // anvil counts whole seconds
 		}
-		a, err := local.StartAnvil(ctx, filepath.Join(u.cmd.Data, "chain"), options)
+		a, err := engines.StartAnvil(ctx, filepath.Join(u.cmd.Data, "chain"), options)
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 )
 
 // A run that fails, as for the port of one that is up, leaves the ready file of
@@ -62,7 +62,7 @@ func TestUpKeepsKeysSecret(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "deploy the reference contracts at http://"+host) {
 		t.Fatalf("without a node the contracts are deployed: %v", err)
 	}
-	traffic := scenario.New(u.ready.RPC, &scenario.Contracts{Vaults: make([]scenario.Vault, 1)}, 1, nil, u.log)
+	traffic := devchain.New(u.ready.RPC, &devchain.Contracts{Vaults: make([]devchain.Vault, 1)}, 1, nil, u.log)
 	fault := traffic.Run(context.Background(), time.Millisecond)
 	if fault == nil {
 		t.Fatal("without a node the scenario runs")

@@ -15,8 +15,8 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 // closedAddress is one of this machine where nobody listens.
@@ -180,8 +180,8 @@ func TestStatusIsWatched(t *testing.T) {
 // wrong and what to do.
 func TestDoctor(t *testing.T) {
 	c := newCommands(t)
-	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(localtest.Kafka(t), ","))
-	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", localtest.ClickHouse(t))
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, `{"jsonrpc":"2.0","id":1,"result":"0x7"}`)
 	}))
@@ -208,7 +208,7 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("with another secret key: %v\n%s", err, out)
 	}
 	t.Setenv("NAVLOG_CHAIN_RPC", node.URL+",http://"+closedAddress(t)+"/v1/hunter2")
-	own, err := local.StartClickHouse(t.Context(), t.TempDir(), 0) // the embedded engine ends when a stranger logs in
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0) // the embedded engine ends when a stranger logs in
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,7 +275,7 @@ func TestVersionsOfClickHouse(t *testing.T) {
 // The log is shown without any other engine than Kafka.
 func TestLogCommands(t *testing.T) {
 	t.Setenv("NAVLOG_CONFIG", configtest.Write(t, configtest.Sound))
-	brokers := localtest.Kafka(t)
+	brokers := enginetest.Kafka(t)
 	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(brokers, ","))
 	show := func(args ...string) (string, error) {
 		var out bytes.Buffer

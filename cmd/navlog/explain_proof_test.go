@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
@@ -38,7 +38,7 @@ func newAProvenAPI(t *testing.T) (*anAPI, *readtest.Node) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(l)
 	return serveAnAPI(t, readtest.Serve(t, g,
 		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},

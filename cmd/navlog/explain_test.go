@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/partner"
@@ -34,7 +34,7 @@ type anAPI struct {
 
 func newAnAPI(t *testing.T) *anAPI {
 	t.Helper()
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	return serveAnAPI(t, readtest.Serve(t, g,
 		httpapi.Route{Path: "/api/v1/vaults", Get: vaults.List},

@@ -11,10 +11,10 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/scenario"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -25,21 +25,21 @@ import (
 func TestIngestResume(t *testing.T) {
 	const id = 31_399
 	c := newCommands(t)
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
-	contracts, err := scenario.Deploy(t.Context(), anvil.URL)
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
+	contracts, err := devchain.Deploy(t.Context(), anvil.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
 	steps := func(seed int64, n int) {
 		t.Helper()
-		if err := scenario.New(anvil.URL, contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler)).Steps(t.Context(), n); err != nil {
+		if err := devchain.New(anvil.URL, contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler)).Steps(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}
 	steps(1, 40)
 	for name, value := range map[string]string{
 		"CHAIN_ID": fmt.Sprint(id), "CHAIN_RPC": anvil.URL, "CHAIN_CONFIRMATIONS": "1", "CHAIN_POLL_INTERVAL": "50ms",
-		"KAFKA_BROKERS": strings.Join(localtest.Kafka(t), ","), "CLICKHOUSE_ADDR": localtest.ClickHouse(t), "CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
+		"KAFKA_BROKERS": strings.Join(enginetest.Kafka(t), ","), "CLICKHOUSE_ADDR": enginetest.ClickHouse(t), "CLICKHOUSE_PREFIX": fmt.Sprintf("resume%d", os.Getpid()),
 	} {
 		t.Setenv("NAVLOG_"+name, value)
 	}
@@ -65,7 +65,7 @@ func TestIngestResume(t *testing.T) {
 	if _, err := c.run("ingest", "resume", "--accept-reorg"); err == nil || !strings.Contains(err.Error(), "chain.31399.log is not frozen") {
 		t.Errorf("resume of a log that is not frozen: %v", err)
 	}
-	if err := scenario.Reorg(t.Context(), anvil.URL, 30); err != nil {
+	if err := devchain.Reorg(t.Context(), anvil.URL, 30); err != nil {
 		t.Fatal(err)
 	}
 	reached("freeze", func(st ingest.Status) bool { return st.State == ingest.Frozen })

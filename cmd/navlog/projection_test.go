@@ -19,8 +19,8 @@ import (
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -191,8 +191,8 @@ func generationOf(t *testing.T, url string) string {
 // the API is asked all the time: no request fails, and answers follow.
 func TestProjectionLife(t *testing.T) {
 	c := newCommands(t)
-	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(localtest.Kafka(t), ","))
-	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", localtest.ClickHouse(t))
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
 	t.Setenv("NAVLOG_CLICKHOUSE_PREFIX", fmt.Sprintf("cmd%d", os.Getpid()))
 	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:0")
 	t.Setenv("NAVLOG_HTTP_PUBLIC_RATE_LIMIT", "0")

@@ -14,8 +14,8 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/cmd/internal/wiring"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/wait"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -56,8 +56,8 @@ func TestProgramsWorkAsTheirRoles(t *testing.T) {
 		}
 	}
 
-	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(localtest.Kafka(t), ","))
-	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", localtest.ClickHouse(t))
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", enginetest.ClickHouse(t))
 	t.Setenv("NAVLOG_CLICKHOUSE_PREFIX", fmt.Sprintf("roles%d", os.Getpid()))
 	t.Setenv("NAVLOG_HTTP_LISTEN", "127.0.0.1:0")
 	api := c.startAsRoles(owner)

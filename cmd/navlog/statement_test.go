@@ -94,7 +94,7 @@ func TestStatementGet(t *testing.T) {
 }
 
 // What is not what was signed, or not by whom, ends with the code of a difference, and a
-// node that is away with its own. What a chain says is compared in deploy/e2e.
+// node that is away with its own. What a chain says is compared in deploy/check/e2e.
 func TestStatementVerify(t *testing.T) {
 	whole := aStatement(t)
 	keys := base64.StdEncoding.EncodeToString(statementKey.Public().(ed25519.PublicKey))

@@ -18,10 +18,10 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/faultproxy"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/scenario"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -40,8 +40,8 @@ type rig struct {
 	ctx       context.Context
 	url       string // of the chain itself
 	chain     *ethclient.Client
-	contracts *scenario.Contracts
-	traffic   *scenario.Scenario
+	contracts *devchain.Contracts
+	traffic   *devchain.Scenario
 	proxy     *faultproxy.Proxy
 	kafka     chainlog.Config
 	config    ingest.Config
@@ -55,7 +55,7 @@ var chainIDs atomic.Uint64
 func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	t.Helper()
 	id := 41_337 + chainIDs.Add(1)
-	anvil := localtest.Anvil(t, local.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{ChainID: id, SlotsInEpoch: 4}) // the block 8 below the head is final
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	r := &rig{t: t, ctx: ctx, url: anvil.URL}
@@ -63,7 +63,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	r.chain, err = ethclient.DialContext(ctx, anvil.URL)
 	r.must(err)
 	t.Cleanup(r.chain.Close)
-	r.contracts, err = scenario.Deploy(ctx, anvil.URL)
+	r.contracts, err = devchain.Deploy(ctx, anvil.URL)
 	r.must(err)
 	r.newTraffic(int64(seed))
 
@@ -80,7 +80,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 	t.Cleanup(server.Close)
 
 	r.kafka = chainlog.DefaultConfig()
-	r.kafka.Brokers = localtest.Kafka(t)
+	r.kafka.Brokers = enginetest.Kafka(t)
 	r.config = ingest.DefaultConfig()
 	r.config.ID, r.config.RPC, r.config.PollInterval = id, rpc.Endpoints(server.URL), 20*time.Millisecond
 	for _, v := range r.contracts.Vaults {
@@ -90,7 +90,7 @@ func newRig(t *testing.T, seed uint64, faults ...faultproxy.Fault) *rig {
 }
 
 func (r *rig) newTraffic(seed int64) {
-	r.traffic = scenario.New(r.url, r.contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler))
+	r.traffic = devchain.New(r.url, r.contracts, seed, []uint32{7, 42}, slog.New(slog.DiscardHandler))
 }
 
 func (r *rig) steps(n int) {
@@ -206,7 +206,7 @@ func (r *rig) life(stages int) {
 	for stage := range stages {
 		x.caughtUp()
 		if stage%2 == 1 {
-			r.must(scenario.Reorg(r.ctx, r.url, uint64(1+stage%4)))
+			r.must(devchain.Reorg(r.ctx, r.url, uint64(1+stage%4)))
 			r.newTraffic(int64(stage))
 		}
 		r.steps(4)

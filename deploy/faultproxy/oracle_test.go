@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 )
@@ -109,7 +109,7 @@ func (r *rig) same(vault common.Address, got, want []*event.Log) {
 
 func (r *rig) chainLogs(h *types.Header, vault common.Address) []*event.Log {
 	r.t.Helper()
-	logs, err := scenario.Logs(r.ctx, r.chain, h, vault)
+	logs, err := devchain.Logs(r.ctx, r.chain, h, vault)
 	r.must(err)
 	return logs
 }

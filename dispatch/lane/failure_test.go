@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -43,7 +43,7 @@ func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
 }
 
 // asking is a guard that lets loopback pass and looks names up at a name server.
-func (f *fixture) asking(names *localtest.Names) *guard.Guard {
+func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
 	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
 	f.check(err)
@@ -58,10 +58,10 @@ func reset(conn *net.TCPConn) { _ = conn.SetLinger(0) }
 // are.
 func TestFailuresNameOnlyThePartner(t *testing.T) {
 	f := newFixture(t)
-	names := localtest.NameServer(t) // that knows no name
-	inside := localtest.NameServer(t)
+	names := enginetest.NameServer(t) // that knows no name
+	inside := enginetest.NameServer(t)
 	inside.Say("10.0.0.1")
-	none := localtest.NameServer(t)
+	none := enginetest.NameServer(t)
 	none.Close()
 	trusted := f.receiver(func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
@@ -86,7 +86,7 @@ func TestFailuresNameOnlyThePartner(t *testing.T) {
 	silent := f.raw(func(conn *net.TCPConn) { _, _ = io.Copy(io.Discard, conn) })
 
 	for what, c := range map[string]struct {
-		nameServer    *localtest.Names
+		nameServer    *enginetest.Names
 		host          string
 		roots         *x509.CertPool
 		outcome, want string

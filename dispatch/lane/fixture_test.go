@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -42,7 +42,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) withPostgres() *fixture {
 	f.Helper()
 	c := registry.DefaultConfig()
-	c.URL = localtest.Postgres(f.T)
+	c.URL = enginetest.Postgres(f.T)
 	pool, err := registry.Open(f.Context(), c)
 	f.check(err)
 	f.Cleanup(pool.Close)
@@ -63,7 +63,7 @@ func (f *fixture) lane7() *Lane {
 	f.Helper()
 	l := New(&Shared{
 		Owner: uuid.New(), Lease: time.Minute, Concurrency: 4, Slots: make(chan struct{}, 4), Timing: Specified(),
-		Guard: f.asking(localtest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+		Guard: f.asking(enginetest.NameServer(f.T)), Queries: f.queries, Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
 		Endpoint: func(context.Context, int64) (Endpoint, bool, error) {
 			return Endpoint{Version: 1, URL: "https://receiver.invalid/hook", Secret: testSecret}, true, nil
 		},

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -17,7 +17,7 @@ import (
 // packers on real hosts: net/http takes no proxy to loopback.
 func TestTransport(t *testing.T) {
 	f := newFixture(t)
-	p := newPoster(f.asking(localtest.NameServer(t)), nil, 4, time.Second)
+	p := newPoster(f.asking(enginetest.NameServer(t)), nil, 4, time.Second)
 	if p.transport.Proxy != nil {
 		t.Error("a proxy would hide the address from the guard")
 	}
@@ -56,7 +56,7 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		}
 		closed <- err
 	}()
-	p = newPoster(f.asking(localtest.NameServer(t)), nil, 4, time.Second)
+	p = newPoster(f.asking(enginetest.NameServer(t)), nil, 4, time.Second)
 	if r := p.post(t.Context(), Endpoint{URL: "https://" + listener.Addr().String(), Secret: testSecret}, message{}); r.Outcome != outcomeTimeout {
 		t.Errorf("a receiver that says nothing: %s, %s", r.Outcome, r.Err)
 	}

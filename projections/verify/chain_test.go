@@ -25,9 +25,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
-	"github.com/navlog/navlog/deploy/scenario"
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
@@ -39,16 +39,16 @@ type village struct {
 	t      *testing.T
 	url    string
 	client *ethclient.Client
-	vaults []scenario.Vault
+	vaults []devchain.Vault
 	height uint64
 }
 
 func newVillage(t *testing.T) *village {
 	t.Helper()
-	v := &village{t: t, url: localtest.Anvil(t, local.AnvilOptions{States: 10_000}).URL}
-	deployed, err := scenario.Deploy(t.Context(), v.url)
+	v := &village{t: t, url: enginetest.Anvil(t, engines.AnvilOptions{States: 10_000}).URL}
+	deployed, err := devchain.Deploy(t.Context(), v.url)
 	must(t, err)
-	must(t, scenario.New(v.url, deployed, 1, []uint32{7}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 60))
+	must(t, devchain.New(v.url, deployed, 1, []uint32{7}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 60))
 	v.vaults = deployed.Vaults
 	v.client, err = ethclient.DialContext(t.Context(), v.url)
 	must(t, err)
@@ -81,7 +81,7 @@ func (v *village) log(covered map[common.Address][2]uint64) (*event.Cursor, []*e
 		h, err := v.client.HeaderByNumber(v.t.Context(), new(big.Int).SetUint64(n))
 		must(v.t, err)
 		hash := h.Hash()
-		logs, err := scenario.Logs(v.t.Context(), v.client, h, slices.Collect(maps.Keys(covered))...)
+		logs, err := devchain.Logs(v.t.Context(), v.client, h, slices.Collect(maps.Keys(covered))...)
 		must(v.t, err)
 		for _, l := range logs {
 			if c := covered[common.Address(l.Address)]; c[0] <= n && n <= c[1] {
@@ -284,7 +284,7 @@ func TestChainThatWasReorganised(t *testing.T) {
 	t.Parallel()
 	v := newVillage(t)
 	cursor, records := v.log(v.whole())
-	must(t, scenario.Reorg(t.Context(), v.url, 3))
+	must(t, devchain.Reorg(t.Context(), v.url, 3))
 	report, err := v.compare(v.url, cursor, records)
 	must(t, err)
 	for i, number := range []uint64{v.height - 2, v.height, v.height, v.height} {

@@ -19,8 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/histories"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -79,7 +79,7 @@ type generation struct {
 func newGeneration(t testing.TB) *generation {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
-	ch.Addr, ch.Prefix = localtest.ClickHouse(t), fmt.Sprintf("v%d_%d", os.Getpid(), prefixes.Add(1))
+	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("v%d_%d", os.Getpid(), prefixes.Add(1))
 	return another(t, ch, 1)
 }
 
@@ -340,12 +340,12 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{generation: newGeneration(t), kafka: chainlog.DefaultConfig()}
 	pg := registry.DefaultConfig()
-	pg.URL = localtest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	var err error
 	w.pool, err = registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(w.pool.Close)
-	w.kafka.Brokers = localtest.Kafka(t)
+	w.kafka.Brokers = enginetest.Kafka(t)
 	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	must(t, err)
 	t.Cleanup(w.producer.Close)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 )
 
 // TestParityFindsDifferences: each table is compared, in both directions, and the

@@ -16,7 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/histories"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"

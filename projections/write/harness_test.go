@@ -17,8 +17,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/histories"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/oracle"
 	"github.com/navlog/navlog/projections/verify"
@@ -89,7 +89,7 @@ type generation struct {
 func newGeneration(t testing.TB) *generation {
 	t.Helper()
 	ch := readmodel.DefaultConfig()
-	ch.Addr, ch.Prefix = localtest.ClickHouse(t), fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
+	ch.Addr, ch.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("w%d_%d", os.Getpid(), prefixes.Add(1))
 	g := &generation{ch: ch, database: ch.Database(1)}
 	server, err := ch.Open("")
 	must(t, err)

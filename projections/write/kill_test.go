@@ -14,8 +14,8 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/navlog/navlog/deploy/histories"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
 	"github.com/navlog/navlog/projections/verify"
 	"github.com/navlog/navlog/schemas/event"
@@ -165,7 +165,7 @@ func TestLostNewestPart(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	engine, err := local.StartClickHouse(ctx, dir, 0)
+	engine, err := engines.StartClickHouse(ctx, dir, 0)
 	must(t, err)
 	t.Cleanup(func() { must(t, engine.Close()) })
 	ch := readmodel.DefaultConfig()
@@ -195,7 +195,7 @@ func TestLostNewestPart(t *testing.T) {
 		g.conn.Close()
 		must(t, engine.Close())
 		must(t, os.RemoveAll(newest))
-		engine, err = local.StartClickHouse(ctx, dir, 0)
+		engine, err = engines.StartClickHouse(ctx, dir, 0)
 		must(t, err)
 		g.ch.Addr = engine.Addr
 		g.conn, err = g.ch.Open(g.database)

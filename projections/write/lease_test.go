@@ -7,14 +7,14 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
 func newPool(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pg := registry.DefaultConfig()
-	pg.URL = localtest.Postgres(t)
+	pg.URL = enginetest.Postgres(t)
 	pool, err := registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(pool.Close)

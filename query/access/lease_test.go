@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -18,7 +18,7 @@ import (
 // registered is a registry with partner 7, and a time.
 func registered(t *testing.T) (*pgxpool.Pool, time.Time) {
 	t.Helper()
-	pool, err := registry.Open(t.Context(), registry.Config{URL: localtest.Postgres(t), MaxConns: 4})
+	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/unswept"
 )
@@ -19,7 +19,7 @@ func TestHeavyKeys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many rows, and one question after the other")
 	}
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	const count = 50_000
 	for part := range 2 { // several parts are merged while they are read
 		g.Exec(fmt.Sprintf(`INSERT INTO deposits (seq, sign, writer, vault, deposit_id, user, sender, partner, assets, shares, block, ts, tx, log_index)

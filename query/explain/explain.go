@@ -12,7 +12,7 @@
 // number is explained by facts alone, of which every answer is exact whatever is written
 // meanwhile; the number itself may stand in a table that is derived from them. That both
 // are equal is therefore worth to be asserted, and is, for every number, by the tests of
-// query and by deploy/histories.
+// query and by deploy/check/histories.
 //
 // With proof=true each log carries what proves that it is in its block (proof.go), out of
 // what a node says: that is held against the hash that the log has of the block first.

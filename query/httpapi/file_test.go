@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
@@ -22,7 +22,7 @@ import (
 // TestFileCutOff: a question that fails after the first rows ends the connection, so that
 // no client takes what it has for the whole.
 func TestFileCutOff(t *testing.T) {
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}
 	parts := 0
@@ -73,7 +73,7 @@ func TestFileCutOff(t *testing.T) {
 
 // TestFileTimeout: a file may take longer than any other answer, and not longer than its own limit.
 func TestFileTimeout(t *testing.T) {
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	const others, long = 100 * time.Millisecond, 300 * time.Millisecond
 	name := []files.Column[string]{files.Text("name", func(s *string) string { return *s })}

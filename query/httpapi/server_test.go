@@ -19,7 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/readtest"
@@ -37,7 +37,7 @@ func block(r *httpapi.Request) (*httpapi.Answer, error) {
 // serve serves some routes, by so many slots, over the small chain.
 func serve(t *testing.T, concurrency int, routes ...httpapi.Route) *readtest.Client {
 	t.Helper()
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
 	return readtest.ServeBy(t, httpapi.New(concurrency, 1<<20, prometheus.NewRegistry()), g, routes...)
 }
@@ -306,7 +306,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 // connection, and neither does the look at the newest state.
 func TestConnectionsForAllAtOnce(t *testing.T) {
 	const concurrency = 3
-	conn, err := readtest.Config(localtest.ClickHouse(t)).OpenReader("", httpapi.Conns(concurrency))
+	conn, err := readtest.Config(enginetest.ClickHouse(t)).OpenReader("", httpapi.Conns(concurrency))
 	if err != nil {
 		t.Fatal(err)
 	}

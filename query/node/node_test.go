@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 // emitsOneLog is the code of a contract that emits a log while it is made.
@@ -22,7 +22,7 @@ const emitsOneLog = "0x60006000a000"
 // TestBlockOfARealNode: logs of transactions of the types that a development chain makes
 // are proven, several in one block.
 func TestBlockOfARealNode(t *testing.T) {
-	a := localtest.Anvil(t, local.AnvilOptions{NoMining: true})
+	a := enginetest.Anvil(t, engines.AnvilOptions{NoMining: true})
 	c, err := rpc.DialContext(t.Context(), a.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/deposits"
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/explain"
@@ -63,7 +63,7 @@ type asked struct {
 
 func serve(t *testing.T, l *readtest.Log) *asked {
 	t.Helper()
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(l)
 	return &asked{readtest.Serve(t, g, routes...), t, g, l}
 }

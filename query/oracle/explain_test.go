@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/e2e"
+	"github.com/navlog/navlog/deploy/check/e2e"
 	"github.com/navlog/navlog/query/readtest"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
 )
@@ -233,7 +233,7 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		"/api/v1/events":          false,
 		"/api/v1/queues/deposits": false,
 	} {
-		g := readtest.New(t, localtest.ClickHouse(t))
+		g := readtest.New(t, enginetest.ClickHouse(t))
 		g.Write(before)
 		wrapped := slices.Clone(routes)
 		then := func() {}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/readtest"
 )
 
@@ -393,7 +393,7 @@ func TestSeriesIsTheTotals(t *testing.T) {
 	}
 	s := newStory(8)
 	crowd(s, func() {})
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(s.Log)
 	a := &asked{readtest.Serve(t, g, routes...), t, g, s.Log}
 	sums := map[string]*big.Int{}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/events"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
@@ -121,7 +121,7 @@ func sameTold(t *testing.T, got, want told) {
 // streamed is a generation that streams are of, over a socket.
 func streamed(t *testing.T, l *readtest.Log) (*readtest.Client, *readtest.Generation, string) {
 	t.Helper()
-	g := readtest.Building(t, localtest.ClickHouse(t))
+	g := readtest.Building(t, enginetest.ClickHouse(t))
 	g.WriteFacts(l)
 	g.WriteSpine(l)
 	c, url := streamOf(t, g)
@@ -170,7 +170,7 @@ func TestStreamOverASwitch(t *testing.T) {
 	c, g, url := streamed(t, first)
 	f := listen(t, url+"?after=0", "")
 	f.hears(storyOf(first, g.ID, nil))
-	next := readtest.Building(t, localtest.ClickHouse(t))
+	next := readtest.Building(t, enginetest.ClickHouse(t))
 	next.WriteFacts(whole)
 	next.WriteSpine(whole)
 	c.Watcher.Only(next.ID)
@@ -269,7 +269,7 @@ func (g *gate) run() {
 // goes on when there is.
 func TestStreamWhileTheEngineIsAway(t *testing.T) {
 	l := readtest.SmallChain()
-	g := readtest.Building(t, localtest.ClickHouse(t))
+	g := readtest.Building(t, enginetest.ClickHouse(t))
 	g.WriteFacts(l)
 	g.WriteSpine(l)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

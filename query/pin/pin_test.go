@@ -13,7 +13,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/event"
@@ -34,7 +34,7 @@ type world struct {
 // blocks above 9: units is where it ends.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	g := readtest.New(t, localtest.ClickHouse(t))
+	g := readtest.New(t, enginetest.ClickHouse(t))
 	w := &world{t: t, g: g, chain: readtest.NewLog(readtest.ChainID), Watcher: pin.New(readtest.ChainID, 16, time.Minute, g.Config, nil, quiet(t))}
 	w.LookTimeout = time.Minute
 	w.Only(g.ID)
@@ -451,7 +451,7 @@ func TestQuestionsComeFirst(t *testing.T) {
 // registered is a watcher with a registry.
 func registered(t *testing.T) (*world, *pgxpool.Pool) {
 	t.Helper()
-	pool, err := registry.Open(t.Context(), registry.Config{URL: localtest.Postgres(t), MaxConns: 4})
+	pool, err := registry.Open(t.Context(), registry.Config{URL: enginetest.Postgres(t), MaxConns: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,7 +495,7 @@ func TestWhichGeneration(t *testing.T) {
 	look("no generation is live: `navlog project` makes the first one")
 	generation(t, pool, w.g.ID-1_000_000, "older", registry.Building)
 	look("no generation is live")
-	building := readtest.Building(t, localtest.ClickHouse(t))
+	building := readtest.Building(t, enginetest.ClickHouse(t))
 	generation(t, pool, building.ID, readmodel.Schema(), registry.Building)
 	look("holds no indexed block yet")
 	chain := readtest.SmallChain()

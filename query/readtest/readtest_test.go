@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/readtest"
@@ -15,7 +15,7 @@ import (
 // TestGeneration: after each write the derived tables are what their definitions say,
 // their cursors stand at the spine's end, and a reorganisation shows in the fence.
 func TestGeneration(t *testing.T) {
-	g, l := readtest.New(t, localtest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.NewLog(readtest.ChainID)
 	whole := readtest.SmallChain()
 	check := func(fence readmodel.Fence) {
 		t.Helper()
@@ -48,7 +48,7 @@ func TestGeneration(t *testing.T) {
 
 // TestServe: a route is asked about the newest block and a past one.
 func TestServe(t *testing.T) {
-	g, l := readtest.New(t, localtest.ClickHouse(t)), readtest.SmallChain()
+	g, l := readtest.New(t, enginetest.ClickHouse(t)), readtest.SmallChain()
 	g.Write(l)
 	c := readtest.Serve(t, g, httpapi.Route{Path: "/api/v1/settlement/summary", Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
 		return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -27,13 +27,13 @@ const (
 
 // A guarded is a broker as compose.yaml has it, whose users have their rights for a chain.
 type guarded struct {
-	*localtest.GuardedKafka
+	*enginetest.GuardedKafka
 	t     *testing.T
 	admin *kadm.Client
 }
 
 func newGuarded(t *testing.T) *guarded {
-	k := localtest.StartGuardedKafka(t, "../../deploy/docker")
+	k := enginetest.StartGuardedKafka(t, "../../deploy/docker")
 	g := &guarded{k, t, k.AdminAs(t, "admin")}
 	passwords, logins := map[string]string{}, map[string]string{}
 	for _, user := range chainlog.Users {

@@ -16,8 +16,8 @@ import (
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/holiman/uint256"
 
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/chainproof"
 )
 
@@ -39,7 +39,7 @@ func TestBlockOfEachType(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			anvil := localtest.Anvil(t, local.AnvilOptions{NoMining: true, Optimism: c.optimism, Fleeting: true})
+			anvil := enginetest.Anvil(t, engines.AnvilOptions{NoMining: true, Optimism: c.optimism, Fleeting: true})
 			n := &typed{t: t, ctx: ctx}
 			var err error
 			if n.Client, err = ethclient.DialContext(ctx, anvil.URL); err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -22,7 +22,7 @@ var prefixes atomic.Int64
 // config is one with databases of the test's own.
 func config(t *testing.T) readmodel.Config {
 	c := readmodel.DefaultConfig()
-	c.Addr, c.Prefix = localtest.ClickHouse(t), fmt.Sprintf("rm%d_%d", os.Getpid(), prefixes.Add(1))
+	c.Addr, c.Prefix = enginetest.ClickHouse(t), fmt.Sprintf("rm%d_%d", os.Getpid(), prefixes.Add(1))
 	return c
 }
 

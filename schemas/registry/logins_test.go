@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 )
 
 // psql runs a file as psql does, as far as deploy/docker/postgres-logins.sql goes: \set of
@@ -74,7 +74,7 @@ func TestLoginsOfCompose(t *testing.T) {
 		"from before": func(pool *pgxpool.Pool) error { return Migrate(ctx, pool) },
 	} {
 		t.Run(what, func(t *testing.T) {
-			at := localtest.Postgres(t)
+			at := enginetest.Postgres(t)
 			superuser, err := Connect(ctx, Config{URL: at, MaxConns: 2})
 			if err != nil {
 				t.Fatal(err)

@@ -8,15 +8,15 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // TestBehindPgBouncer: with postgres.pooled many ask at once through a few sessions that
 // change hands after each transaction; what needs a session is refused.
 func TestBehindPgBouncer(t *testing.T) {
-	server := localtest.Postgres(t)
-	pooled := Config{URL: localtest.PgBouncer(t, server), MaxConns: 8, Pooled: true}
+	server := enginetest.Postgres(t)
+	pooled := Config{URL: enginetest.PgBouncer(t, server), MaxConns: 8, Pooled: true}
 	if _, err := Open(t.Context(), pooled); err == nil || !strings.Contains(err.Error(), "navlog migrate") {
 		t.Errorf("tables that are missing: %v", err)
 	}

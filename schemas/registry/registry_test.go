@@ -18,7 +18,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -55,7 +55,7 @@ func TestValidateReportsEveryMistakeAndNoPassword(t *testing.T) {
 
 func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 	const addr = "127.0.0.1:1" // nobody listens there
-	right, err := url.Parse(localtest.Postgres(t))
+	right, err := url.Parse(enginetest.Postgres(t))
 	if err != nil {
 		t.Fatal("parse the test's URL")
 	}
@@ -89,7 +89,7 @@ func TestOpenTellsWhatIsWrongAndNoPassword(t *testing.T) {
 // A password that is apart from the URL need not be escaped in one.
 func TestPasswordApartFromURL(t *testing.T) {
 	const password = "pa/ss#wo?rd@=:%2F"
-	owner := open(t, localtest.Postgres(t))
+	owner := open(t, enginetest.Postgres(t))
 	role := owner.Config().ConnConfig.Database // as unique as the test's database
 	if _, err := owner.Exec(t.Context(), fmt.Sprintf("CREATE ROLE %s SUPERUSER LOGIN PASSWORD '%s'", role, password)); err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestPasswordApartFromURL(t *testing.T) {
 // TestMigrations run once, however many programs open the registry at once, and
 // refuse what the tables refuse.
 func TestMigrations(t *testing.T) {
-	url := localtest.Postgres(t)
+	url := enginetest.Postgres(t)
 	var group sync.WaitGroup
 	errs := make([]error, 4)
 	for i := range errs {
@@ -166,7 +166,7 @@ func TestMigrations(t *testing.T) {
 // Failures from before attempts named their partner are found after the migration,
 // which can be taken back and made again.
 func TestEarlierFailuresAreFound(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), localtest.Postgres(t))
+	pool, err := pgxpool.New(t.Context(), enginetest.Postgres(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestEarlierFailuresAreFound(t *testing.T) {
 }
 
 func TestOneLiveGeneration(t *testing.T) {
-	queries, ctx := db.New(open(t, localtest.Postgres(t))), context.Background()
+	queries, ctx := db.New(open(t, enginetest.Postgres(t))), context.Background()
 	create := func(id int32, state string) error {
 		return queries.CreateGeneration(ctx, db.CreateGenerationParams{ID: id, LogID: make([]byte, 16), Schema: "s", State: state})
 	}
@@ -234,7 +234,7 @@ func TestOneLiveGeneration(t *testing.T) {
 }
 
 func TestPartnerByKey(t *testing.T) {
-	pool := open(t, localtest.Postgres(t))
+	pool := open(t, enginetest.Postgres(t))
 	queries, ctx := db.New(pool), context.Background()
 	id, err := queries.CreatePartner(ctx, "One")
 	if err != nil {
@@ -279,7 +279,7 @@ func TestPartnerByKey(t *testing.T) {
 }
 
 func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
-	queries, ctx := db.New(open(t, localtest.Postgres(t))), context.Background()
+	queries, ctx := db.New(open(t, enginetest.Postgres(t))), context.Background()
 	id, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 4294967295, Name: "Last"})
 	if err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
 // A rotation that has not ended is followed by no other, which would discard the
 // secret that the partner was given; a replacement at once ends it.
 func TestRotationsDoNotOverlap(t *testing.T) {
-	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	queries := db.New(pool)
 	if _, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 7, Name: "Seven"}); err != nil {
 		t.Fatal(err)
@@ -341,7 +341,7 @@ func TestRotationsDoNotOverlap(t *testing.T) {
 }
 
 func TestDeliveryQueries(t *testing.T) {
-	pool := open(t, localtest.Postgres(t))
+	pool := open(t, enginetest.Postgres(t))
 	queries, ctx := db.New(pool), context.Background()
 	if _, err := queries.LastSuccess(ctx, 7); err == nil {
 		t.Error("a success before the first delivery")
@@ -414,7 +414,7 @@ func (e *explained) explain(ctx context.Context, sql string, args []any) {
 // has, are found without its log, which is kept for ever: for one with many of
 // either kind, and for one with none beside those of others.
 func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
-	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	for _, statement := range []string{
 		`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
 			SELECT gen_random_uuid(), 7 + n % 2, (n + 1) / 2, 't', '', CASE WHEN n % 2 = 0 THEN 'delivered' ELSE 'failed' END, timestamptz '2024-01-01' + n * interval '1 second'
@@ -458,7 +458,7 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 // their backlogs were parked, when the planner still takes all of it for pending.
 func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
 	const partners, backlog = 40, 1000
-	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	for _, statement := range []string{
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
 			SELECT gen_random_uuid(), p, n, 't', decode(repeat('ab', 350), 'hex'), 'pending' FROM generate_series(1, %d) p, generate_series(1, %d) n`, partners, backlog),
@@ -484,7 +484,7 @@ func TestPartnersToSendAreFoundByTheIndex(t *testing.T) {
 }
 
 func TestReportWritesUntilTheEnd(t *testing.T) {
-	pool := open(t, localtest.Postgres(t))
+	pool := open(t, enginetest.Postgres(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
@@ -518,7 +518,7 @@ func TestReportWritesUntilTheEnd(t *testing.T) {
 
 // Who starts to report removes the rows of what has long gone, and no others.
 func TestReportForgetsWhatHasGone(t *testing.T) {
-	pool := open(t, localtest.Postgres(t))
+	pool := open(t, enginetest.Postgres(t))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if _, err := pool.Exec(ctx, `INSERT INTO program_status (program, instance, at, status) VALUES
@@ -557,7 +557,7 @@ func TestReportForgetsWhatHasGone(t *testing.T) {
 // Announcements reach whoever listens, until the connection ends; then that is
 // said, without the password.
 func TestAnnounceWritten(t *testing.T) {
-	pool := open(t, localtest.Postgres(t))
+	pool := open(t, enginetest.Postgres(t))
 	ready, heard, ended := make(chan struct{}), make(chan int32, 8), make(chan error, 1)
 	go func() {
 		ended <- ListenWritten(t.Context(), pool, func() { close(ready) }, func(generation int32) { heard <- generation })
@@ -589,7 +589,7 @@ func TestAnnounceWritten(t *testing.T) {
 // Writing what came of a POST looks at the newest attempts of its event alone: it
 // costs the same for the first attempt and for the twenty thousandth.
 func TestResultIsWrittenWithoutTheLog(t *testing.T) {
-	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	few, many := uuid.New(), uuid.New()
 	for _, statement := range []string{
 		fmt.Sprintf(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ('%s', 7, 1, 't', '', 'pending'), ('%s', 7, 2, 't', '', 'pending')`, few, many),

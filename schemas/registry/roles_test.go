@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -27,7 +27,7 @@ func as(t *testing.T, url, role string) *pgxpool.Pool {
 // nothing of what is others': above all, what answers the internet can neither read
 // a secret nor say that something was delivered.
 func TestRolesCanDoTheirWorkAndNothingElse(t *testing.T) {
-	url, ctx := localtest.Postgres(t), context.Background()
+	url, ctx := enginetest.Postgres(t), context.Background()
 	owner := open(t, url)
 	for range 2 { // again, as after each migration
 		if err := GrantRoles(ctx, owner); err != nil {
@@ -189,7 +189,7 @@ func eventuallyRow(t *testing.T, pool *pgxpool.Pool, sql string, args ...any) bo
 
 // Who is left to `navlog migrate` changes no table, and says what is to be done.
 func TestMigrationsAreLeftToOthers(t *testing.T) {
-	url, ctx := localtest.Postgres(t), context.Background()
+	url, ctx := enginetest.Postgres(t), context.Background()
 	for what, try := range map[string]func() (*pgxpool.Pool, error){
 		"a reader":                      func() (*pgxpool.Pool, error) { return OpenAsItIs(ctx, Config{URL: url, MaxConns: 2}) },
 		"a program with skipMigrations": func() (*pgxpool.Pool, error) { return Open(ctx, Config{URL: url, MaxConns: 2, SkipMigrations: true}) },

@@ -25,8 +25,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/local"
-	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 // parts of the benchmark, in the order in which they run.
@@ -69,7 +69,7 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
 		return nil, fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
 	}
-	dir, err := local.RunDir(b.Data, b.Keep)
+	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}

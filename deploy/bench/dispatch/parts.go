@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/referrals"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
 // rate: all events are in the topic when the dispatcher starts; it delivers as

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/uuid"
 
-	tlsreceiver "github.com/navlog/navlog/deploy/receiver"
-	"github.com/navlog/navlog/deploy/referrals"
+	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
 	"github.com/navlog/navlog/schemas/webhook"
 )
 

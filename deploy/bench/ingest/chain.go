@@ -15,7 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rpc"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 //go:generate node contract/compile.mjs
@@ -43,7 +43,7 @@ const (
 
 // A chain is an anvil with one vault that emits what it is told to.
 type chain struct {
-	*local.Anvil
+	*engines.Anvil
 	vault common.Address
 	start uint64 // block that created the vault
 	tip   uint64
@@ -75,7 +75,7 @@ func newChain(ctx context.Context, dir string, users int, fleeting bool) (*chain
 
 // open starts the node on dir, where it continues what is there.
 func (c *chain) open(ctx context.Context, dir string, fleeting bool) (err error) {
-	c.Anvil, err = local.StartAnvil(ctx, dir, local.AnvilOptions{
+	c.Anvil, err = engines.StartAnvil(ctx, dir, engines.AnvilOptions{
 		ChainID: chainID, NoMining: true, SlotsInEpoch: slotsInEpoch, Timestamp: genesis, Fleeting: fleeting,
 	})
 	if err != nil {

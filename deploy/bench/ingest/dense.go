@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 // A stack is a set of embedded engines with empty data, and the configuration of a navlog that uses them.
@@ -20,9 +20,9 @@ type stack struct {
 	dir  string
 	keep bool
 
-	kafka      *local.Kafka
-	clickHouse *local.ClickHouse
-	postgres   *local.Postgres
+	kafka      *engines.Kafka
+	clickHouse *engines.ClickHouse
+	postgres   *engines.Postgres
 
 	config string // path of navlog.yaml
 	api    string // http://host:port of `navlog serve`
@@ -31,22 +31,22 @@ type stack struct {
 
 // startStack starts the engines below a new folder of data and returns when all of them answer.
 func startStack(ctx context.Context, b *benchmark) (*stack, error) {
-	dir, err := local.RunDir(b.Data, b.Keep)
+	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
 	s := &stack{dir: dir, keep: b.Keep}
 	group, starting := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		s.kafka, err = local.StartKafka(starting, filepath.Join(dir, "kafka"))
+		s.kafka, err = engines.StartKafka(starting, filepath.Join(dir, "kafka"))
 		return err
 	})
 	group.Go(func() (err error) {
-		s.clickHouse, err = local.StartClickHouse(starting, filepath.Join(dir, "clickhouse"), 0)
+		s.clickHouse, err = engines.StartClickHouse(starting, filepath.Join(dir, "clickhouse"), 0)
 		return err
 	})
 	group.Go(func() (err error) {
-		s.postgres, err = local.StartPostgres(starting, filepath.Join(dir, "postgres"), 0)
+		s.postgres, err = engines.StartPostgres(starting, filepath.Join(dir, "postgres"), 0)
 		return err
 	})
 	if err := group.Wait(); err != nil {

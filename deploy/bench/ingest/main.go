@@ -28,7 +28,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 // parts of the benchmark, in the order in which they run.
@@ -153,7 +153,7 @@ func (b *benchmark) wants(part string) bool { return slices.Contains(b.Only, par
 
 // chain starts an empty one. Its files, of which anvil writes few, go with the process.
 func (b *benchmark) chain(ctx context.Context) (*chain, error) {
-	dir, err := local.RunDir(b.Data, b.Keep)
+	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}

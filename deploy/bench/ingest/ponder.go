@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 // ponderResult is what the competitor took for the same chain, or a prefix of it.
@@ -48,12 +48,12 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	if out, err := exec.CommandContext(ctx, "npm", "--prefix", ponderDir, "install", "--no-save", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error").CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("fetch Ponder from npm: %w: %.300s", err, out)
 	}
-	dir, err := local.RunDir(b.Data, b.Keep)
+	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	db, err := local.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+	db, err := engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
 	if err != nil {
 		return nil, err
 	}

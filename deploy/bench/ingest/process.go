@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // A process is one program of navlog, or a competitor.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/navlog/navlog/deploy/bench"
-	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // sparseResult is the backfill of a chain with few logs.
@@ -28,7 +28,7 @@ type sparseResult struct {
 // sparse measures the backfill of b.SparseBlocks blocks of which each b.SparseEvery-th has one log.
 func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	bench.Say("building a chain of %d blocks with a log in each %d", b.SparseBlocks, b.SparseEvery)
-	dir, err := local.RunDir(b.Data, b.Keep)
+	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ import (
 // after block has a log, and stretched in the file that anvil wrote at its end: empty blocks go between the others, all
 // are numbered, timed and hashed anew, and the transactions, whose hashes do not depend on their block, stay as they are.
 const (
-	dumpFile  = "dump.json"  // what local.StartAnvil's chain writes
+	dumpFile  = "dump.json"  // what engines.StartAnvil's chain writes
 	stateFile = "state.json" // what it continues from
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/child"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // server is a process that answers HTTP.

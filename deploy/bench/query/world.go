@@ -20,7 +20,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -34,9 +34,9 @@ const deliveryCount = 1_000_000
 // world is the engines with the data set in them, and the projector at work.
 type world struct {
 	dir        string
-	clickHouse *local.ClickHouse
-	postgres   *local.Postgres
-	kafka      *local.Kafka
+	clickHouse *engines.ClickHouse
+	postgres   *engines.Postgres
+	kafka      *engines.Kafka
 	conn       driver.Conn
 	pool       *pgxpool.Pool
 	chain      *workload.Log
@@ -71,13 +71,13 @@ func open(ctx context.Context, dir string, events, users int, log *slog.Logger) 
 		return w, err
 	}
 	var err error
-	if w.postgres, err = local.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0); err != nil {
+	if w.postgres, err = engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0); err != nil {
 		return w, err
 	}
-	if w.clickHouse, err = local.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0); err != nil {
+	if w.clickHouse, err = engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0); err != nil {
 		return w, err
 	}
-	if w.kafka, err = local.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
+	if w.kafka, err = engines.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
 		return w, err
 	}
 	if w.conn, err = w.readModel().Open(""); err != nil {

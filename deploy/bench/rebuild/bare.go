@@ -19,7 +19,7 @@ var plain = slices.Concat(readmodel.Facts, []string{readmodel.Spine})
 // bare inserts the facts of generation 2 up to last into the same tables of a
 // database of its own, all tables at once, a chunk of records after the other,
 // and gives the time that the inserts took.
-func (e *engines) bare(ctx context.Context, b *benchmark, last uint64) (took time.Duration, rows uint64, err error) {
+func (e *stack) bare(ctx context.Context, b *benchmark, last uint64) (took time.Duration, rows uint64, err error) {
 	const database = "bare"
 	if err := e.ch.Create(ctx, e.conn, database); err != nil {
 		return 0, 0, err
@@ -46,7 +46,7 @@ func (e *engines) bare(ctx context.Context, b *benchmark, last uint64) (took tim
 }
 
 // chunk inserts the rows of the records after one seq up to another.
-func (e *engines) chunk(ctx context.Context, database string, after, to uint64) (time.Duration, error) {
+func (e *stack) chunk(ctx context.Context, database string, after, to uint64) (time.Duration, error) {
 	answers := map[string]driver.Rows{}
 	for _, table := range plain {
 		ask := fmt.Sprintf("SELECT * FROM %s.%s WHERE seq > %d AND seq <= %d ORDER BY seq SETTINGS max_block_size = 10000000, max_threads = 1", e.ch.Database(2), table, after, to)
@@ -74,7 +74,7 @@ func (e *engines) chunk(ctx context.Context, database string, after, to uint64) 
 	return time.Since(began), errors.Join(faults...)
 }
 
-func (e *engines) send(ctx context.Context, table string, rows driver.Rows) error {
+func (e *stack) send(ctx context.Context, table string, rows driver.Rows) error {
 	defer rows.Close()
 	batch, err := e.conn.PrepareBatch(ctx, "INSERT INTO "+table)
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 // the table records out of a topic. It is given what the projector works out,
 // rows in RowBinary, one in a message, and has neither to decode logs nor to
 // fold, nor to write the other tables; so the ratio flatters it.
-func (e *engines) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
+func (e *stack) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
 	var there uint64
 	if err := e.conn.QueryRow(ctx, "SELECT count() FROM system.table_engines WHERE name = 'Kafka'").Scan(&there); err != nil {
 		return fmt.Errorf("look for ClickHouse's Kafka engine: %w", err)
@@ -72,7 +72,7 @@ func forgetTopic(ctx context.Context, adm *kadm.Client) error {
 }
 
 // writeRows puts the first rows of generation 2's records into the topic.
-func (e *engines) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
+func (e *stack) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
 	answer, err := e.conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.records ORDER BY seq LIMIT %d", e.ch.Database(2), most))
 	if err != nil {
 		return 0, fmt.Errorf("read the rows of records: %w", err)
@@ -98,7 +98,7 @@ func (e *engines) writeRows(ctx context.Context, client *kgo.Client, most int) (
 
 // feed makes the tables, lets the engine read the topic, and gives the time from
 // then until all rows are in the table.
-func (e *engines) feed(ctx context.Context, rows int) (time.Duration, error) {
+func (e *stack) feed(ctx context.Context, rows int) (time.Duration, error) {
 	if err := e.ch.Create(ctx, e.conn, fedDatabase); err != nil {
 		return 0, err
 	}

@@ -28,7 +28,7 @@ type lively struct {
 // live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block is there
 // when project announces it and the spine has it. Looking at the spine costs the engine something, which is taken off. The
 // blocks stay in the cached log.
-func (e *engines) live(ctx context.Context, b *benchmark) (l lively, err error) {
+func (e *stack) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	ears, err := e.listen(ctx)
 	if err != nil {
 		return l, err
@@ -73,7 +73,7 @@ func (e *engines) live(ctx context.Context, b *benchmark) (l lively, err error) 
 }
 
 // costOfALook is the engine's processor time for the question how far the generation is.
-func (e *engines) costOfALook(ctx context.Context) (time.Duration, error) {
+func (e *stack) costOfALook(ctx context.Context) (time.Duration, error) {
 	before, err := cpu(e.clickHouse.Pid)
 	if err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ type hearing struct {
 	ended chan error
 }
 
-func (e *engines) listen(ctx context.Context) (*hearing, error) {
+func (e *stack) listen(ctx context.Context) (*hearing, error) {
 	h := &hearing{words: make(chan struct{}, 1), ended: make(chan error, 1)}
 	ready := make(chan struct{})
 	go func() {
@@ -129,7 +129,7 @@ func (h *hearing) next(ctx context.Context) error {
 }
 
 // untouched checks that each live block is there once.
-func (e *engines) untouched(ctx context.Context, last uint64) error {
+func (e *stack) untouched(ctx context.Context, last uint64) error {
 	var rows, seqs uint64
 	if err := e.conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".records").Scan(&rows, &seqs); err != nil {
 		return err

@@ -38,8 +38,8 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/child"
-	"github.com/navlog/navlog/deploy/local"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -68,38 +68,38 @@ func main() {
 	}
 }
 
-// engines of one run. The log outlives them.
-type engines struct {
+// stack is the engines of one run. The log outlives them.
+type stack struct {
 	dir        string
-	kafka      *local.Kafka
+	kafka      *engines.Kafka
 	log        *workload.Log
 	pool       *pgxpool.Pool
-	clickHouse *local.ClickHouse
-	postgres   *local.Postgres
+	clickHouse *engines.ClickHouse
+	postgres   *engines.Postgres
 	config     string
 	ch         readmodel.Config
 	conn       driver.Conn
 }
 
-func (b *benchmark) start(ctx context.Context) (e *engines, err error) {
+func (b *benchmark) start(ctx context.Context) (e *stack, err error) {
 	if err := os.MkdirAll(b.Data, 0o755); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
-	e = new(engines)
+	e = new(stack)
 	// Another chain is another log.
-	if e.kafka, err = local.StartKafka(ctx, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
+	if e.kafka, err = engines.StartKafka(ctx, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
 		return nil, err
 	}
 	bench.Say("making the log of %d events and %d users", b.Events, b.Users)
 	e.log, err = workload.OpenLog(ctx, kafkaConfig(e.kafka.Addr), workload.Options{Events: b.Events, Users: b.Users, LiveLogs: liveLogs})
 	if err == nil {
-		e.dir, err = local.RunDir(b.Data, false)
+		e.dir, err = engines.RunDir(b.Data, false)
 	}
 	if err == nil {
-		e.clickHouse, err = local.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
+		e.clickHouse, err = engines.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
 	}
 	if err == nil {
-		e.postgres, err = local.StartPostgres(ctx, filepath.Join(e.dir, "postgres"), 0)
+		e.postgres, err = engines.StartPostgres(ctx, filepath.Join(e.dir, "postgres"), 0)
 	}
 	if err == nil {
 		e.pool, err = registry.Open(ctx, registry.Config{URL: e.postgres.URL, MaxConns: 4})
@@ -114,7 +114,7 @@ func (b *benchmark) start(ctx context.Context) (e *engines, err error) {
 }
 
 // configure writes navlog.yaml and connects.
-func (e *engines) configure() error {
+func (e *stack) configure() error {
 	port, err := freePort()
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func freePort() (string, error) {
 	return l.Addr().String(), nil
 }
 
-func (e *engines) stop() error {
+func (e *stack) stop() error {
 	var faults []error
 	if e.log != nil {
 		e.log.Close()
@@ -228,7 +228,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 func rate(events uint64, took time.Duration) float64 { return float64(events) / took.Seconds() }
 
 // project starts navlog project, which writes what it says to a file beside the engines, and gives its process id.
-func (b *benchmark) project(e *engines) (pid int, stop func(), err error) {
+func (b *benchmark) project(e *stack) (pid int, stop func(), err error) {
 	said, err := os.Create(filepath.Join(b.Data, "project.log"))
 	if err != nil {
 		return 0, nil, err
@@ -246,7 +246,7 @@ func (b *benchmark) project(e *engines) (pid int, stop func(), err error) {
 }
 
 // command runs one of the operator's commands of navlog.
-func (b *benchmark) command(ctx context.Context, e *engines, args ...string) error {
+func (b *benchmark) command(ctx context.Context, e *stack, args ...string) error {
 	cmd := exec.CommandContext(ctx, b.Navlog, append(args, "--config", e.config)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = child.Environment(), os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -256,7 +256,7 @@ func (b *benchmark) command(ctx context.Context, e *engines, args ...string) err
 }
 
 // firstBuild tells how long navlog project takes for its first generation, until it is live.
-func (b *benchmark) firstBuild(ctx context.Context, e *engines, spent *meter, last, logs uint64) error {
+func (b *benchmark) firstBuild(ctx context.Context, e *stack, spent *meter, last, logs uint64) error {
 	bench.Say("building the first generation of %d records", last)
 	began := time.Now()
 	if err := e.reaches(ctx, 1, last); err != nil {
@@ -277,7 +277,7 @@ func (b *benchmark) firstBuild(ctx context.Context, e *engines, spent *meter, la
 
 // rebuild times a second generation beside the first, up to the switch and the end of the merges, and gives the
 // microseconds that the engine spent on an event.
-func (b *benchmark) rebuild(ctx context.Context, e *engines, spent *meter, logs uint64) (took time.Duration, micros float64, err error) {
+func (b *benchmark) rebuild(ctx context.Context, e *stack, spent *meter, logs uint64) (took time.Duration, micros float64, err error) {
 	bench.Say("rebuilding beside it")
 	if _, err := spent.read(); err != nil { // from here on
 		return 0, 0, err
@@ -301,7 +301,7 @@ func (b *benchmark) rebuild(ctx context.Context, e *engines, spent *meter, logs 
 }
 
 // liveBlocks times blocks at the head with the standby generation and, which it gives, without.
-func (b *benchmark) liveBlocks(ctx context.Context, e *engines) (alone lively, err error) {
+func (b *benchmark) liveBlocks(ctx context.Context, e *stack) (alone lively, err error) {
 	bench.Say("timing live blocks")
 	beside, err := e.live(ctx, b)
 	if err != nil {
@@ -333,7 +333,7 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // merged waits until the tables of a generation lie as they do a while after they were built, and tells how long merges
 // went on.
-func (e *engines) merged(ctx context.Context, id int32) (time.Duration, error) {
+func (e *stack) merged(ctx context.Context, id int32) (time.Duration, error) {
 	for m := new(bench.Merging); ; {
 		done, err := m.Done(ctx, e.conn, e.ch.Database(id))
 		if err != nil {
@@ -351,7 +351,7 @@ func (e *engines) merged(ctx context.Context, id int32) (time.Duration, error) {
 }
 
 // reaches waits until a generation is the live one and has a seq.
-func (e *engines) reaches(ctx context.Context, id int32, seq uint64) error {
+func (e *stack) reaches(ctx context.Context, id int32, seq uint64) error {
 	began := time.Now()
 	for {
 		live, err := db.New(e.pool).LiveGeneration(ctx)
@@ -374,6 +374,6 @@ func (e *engines) reaches(ctx context.Context, id int32, seq uint64) error {
 }
 
 // position is how far a generation is: its spine gets a unit after all other tables.
-func (e *engines) position(ctx context.Context, id int32) (uint64, error) {
+func (e *stack) position(ctx context.Context, id int32) (uint64, error) {
 	return readmodel.LastSeq(ctx, e.conn, e.ch.Database(id)+"."+readmodel.Spine)
 }

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# A real browser looks at the pages of a live system, while its chain is reorganised:
+# every page in light and dark, wide and on a phone, with axe, and the ways through
+# them, held against the API. Screenshots are left in build/browser.
+#
+# CHROMIUM is the browser, by default the one that is installed.
+set -euo pipefail
+cd "$(dirname "$0")"
+root=$(cd ../../.. && pwd)
+work=$root/build/browser
+export CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+[ -n "$CHROMIUM" ] || { echo "make browser needs Chromium: install it (Debian: apt-get install chromium), or say in CHROMIUM where it is"; exit 1; }
+rm -rf "$work"
+mkdir -p "$work"
+if [ ! -e node_modules/.ready ] || [ package.json -nt node_modules/.ready ]; then
+  npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+  touch node_modules/.ready
+fi
+
+# A page asks for several things at once, and the tests ask beside it.
+NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 \
+  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
+up=$!
+trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null || true; rm -rf "$work/data"' EXIT
+for _ in $(seq 240); do
+  [ -e "$work/ready.json" ] && break
+  kill -0 "$up" 2>/dev/null || { tail -20 "$work/up.log"; exit 1; }
+  sleep 0.5
+done
+READY=$work/ready.json SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/testkit/referrals"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+func second(n float64) time.Time {
+	return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
+}
+
+// posts are refused POSTs at these seconds; a negative one was accepted.
+func posts(at ...float64) []post {
+	var all []post
+	for _, n := range at {
+		if n < 0 {
+			all = append(all, post{at: second(-n)})
+		} else {
+			all = append(all, post{at: second(n), refused: true})
+		}
+	}
+	return all
+}
+
+// What the schedule says of POSTs of a partner that changes hands at second 50.
+func TestSchedule(t *testing.T) {
+	for what, c := range map[string]struct {
+		posts []post
+		want  string // "" for nothing
+	}{
+		"accepted at once":             {posts(-1), ""},
+		"refused once":                 {posts(1, -2), ""},
+		"all refused":                  {posts(1, 2, 7.1, 22.2), ""},
+		"a fourth retry":               {posts(1, 2, 7.1, 22.2, 40), "no more than 1 + 3"},
+		"too soon":                     {posts(1, 1.9), "1s are promised"},
+		"the second too soon":          {posts(1, 2, 6.9), "5s are promised"},
+		"the third too soon":           {posts(1, 2, 7.1, 21), "15s are promised"},
+		"twice":                        {posts(-1, -1.001), "although it was accepted"},
+		"again after a handover":       {posts(49, 51), ""},
+		"accepted again after it":      {posts(-49, -51), ""},
+		"one more for the handover":    {posts(49, 50, 51, 56, 71), ""},
+		"two more for one handover":    {posts(49, 50, 51, 56, 71, 90), "was refused 6 times"},
+		"a handover before everything": {posts(51, 52, 57, 72, 73), "no more than 1 + 3"},
+	} {
+		l := &ledger{recorded: map[uuid.UUID]time.Time{}, handovers: map[uint32][]window{7: {{second(50), second(50)}}}}
+		_, err := l.schedule(map[uuid.UUID]story{uuid.New(): {referral: referrals.Referral{Partner: 7}, posts: c.posts}}, 99)
+		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", what, err, c.want)
+		}
+	}
+}
+
+// Where an event may be at the end, and where it is lost. Partner 8 is down, and 9
+// has no URL.
+func TestLost(t *testing.T) {
+	four := posts(1, 2, 7, 22)
+	for what, c := range map[string]struct {
+		partner uint32
+		now     *standing // nil: PostgreSQL does not know it
+		story   story
+		opened  bool
+		ok      bool
+	}{
+		"delivered":                        {7, &standing{registry.Delivered, 1}, story{accepted: true, posts: posts(-1)}, false, true},
+		"delivered, and none came":         {7, &standing{registry.Delivered, 1}, story{}, false, false},
+		"pending":                          {7, &standing{registry.Pending, 1}, story{posts: posts(1)}, false, false},
+		"unknown":                          {7, nil, story{}, false, false},
+		"parked":                           {8, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, true, true},
+		"parked, and no breaker is open":   {8, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, false, false},
+		"parked, and its receiver is well": {7, &standing{registry.Parked, 2}, story{posts: posts(1, 2)}, true, false},
+		"given up":                         {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four}, false, true},
+		"given up by one that is down":     {8, &standing{registry.Failed, 4}, story{posts: four}, true, true},
+		"given up too early":               {7, &standing{registry.Failed, 3}, story{stubborn: true, posts: four[:3]}, false, false},
+		"given up unsent":                  {7, &standing{registry.Failed, 4}, story{stubborn: true, posts: four[:3]}, false, false},
+		"given up, but it was accepted":    {7, &standing{registry.Failed, 4}, story{stubborn: true, accepted: true, posts: four}, false, false},
+		"given up, but it was not refused": {7, &standing{registry.Failed, 4}, story{posts: four}, false, false},
+		"no endpoint":                      {9, &standing{registry.NoEndpoint, 0}, story{}, false, true},
+		"no endpoint, but there is one":    {7, &standing{registry.NoEndpoint, 0}, story{}, false, false},
+		"sent to nobody":                   {9, &standing{registry.NoEndpoint, 0}, story{posts: posts(1)}, false, false},
+	} {
+		id := uuid.New()
+		l := &ledger{states: map[uuid.UUID]standing{}, opened: map[uint32]bool{c.partner: c.opened}}
+		if c.now != nil {
+			l.states[id] = *c.now
+		}
+		c.story.referral.Partner = c.partner
+		if lost := l.lost(map[uuid.UUID]story{id: c.story}, 8, 9); (len(lost) == 0) != c.ok {
+			t.Errorf("%s: %v", what, lost)
+		}
+	}
+}

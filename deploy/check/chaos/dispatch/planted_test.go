@@ -1,0 +1,79 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// build makes navlog with the text before in one of its files replaced by after.
+func build(t *testing.T, file, before, after string) string {
+	t.Helper()
+	dir := t.TempDir()
+	original, err := filepath.Abs(filepath.Join("../../../..", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(source), before); n != 1 {
+		t.Fatalf("%s holds %q %d times, so that the fault cannot be planted", file, before, n)
+	}
+	changed, overlaid := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{changed: []byte(strings.Replace(string(source), before, after, 1)), overlaid: overlay} {
+		if err := os.WriteFile(name, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command := exec.Command("go", "build", "-overlay", overlaid, "-o", filepath.Join(dir, "navlog"), "./cmd/navlog")
+	command.Dir = "../../../.."
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build navlog: %v\n%s", err, out)
+	}
+	return filepath.Join(dir, "navlog")
+}
+
+// The oracle is worth what it finds: a dispatcher that makes a fourth retry, and one
+// that posts everything twice, turn a seed red. (That ours does not, make
+// chaos-dispatch shows.)
+func TestPlantedFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds navlog twice and runs a seed with each")
+	}
+	for _, c := range []struct {
+		what, file, before, after string
+		// One of them is found, and which depends on whether the first event that gets a fourth retry belongs to a
+		// partner that changed hands meanwhile: that excuses one POST more, and not two.
+		want []string
+	}{
+		{"a fourth retry", "dispatch/lane/timing.go", "5 * time.Second, 15 * time.Second}", "5 * time.Second, 15 * time.Second, time.Second}", []string{"no more than 1 + 3 are promised", "times, and its partner changed hands"}},
+		{"every POST twice", "dispatch/lane/attempt.go", "	a.Result = p.post(", "	p.post(context.WithoutCancel(ctx), a.Endpoint, m)\n	a.Result = p.post(", []string{"posts came too often", "came again although it was accepted"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()                                     // they wait, most of the time
+			data, err := os.MkdirTemp("", "navlog-planted-") // t.TempDir lets no other user pass, and PostgreSQL may run as one
+			if err == nil {
+				err = os.Chmod(data, 0o755)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(data) })
+			run := chaos{Data: data, Navlog: build(t, c.file, c.before, c.after), Seeds: 1, First: 1, Events: 70, Settle: 90 * time.Second}
+			if sum, err := run.run(t.Context()); err == nil || !slices.ContainsFunc(c.want, func(w string) bool { return strings.Contains(err.Error(), w) }) {
+				t.Errorf("the fault is not found: %+v, %v", sum, err)
+			}
+		})
+	}
+}

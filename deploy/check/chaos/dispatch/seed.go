@@ -1,0 +1,281 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/testkit/referrals"
+)
+
+const (
+	well        = 5        // partners whose receiver is there
+	partners    = well + 2 // and one whose is down, and one that has no URL
+	concurrency = 4        // POSTs to one partner at a time: the default
+	batches     = 12
+	lease       = 3 * time.Second
+)
+
+// run is one seed.
+type run struct {
+	*chaos
+	random      *rand.Rand
+	base        int64 // the first partner's id
+	dispatchers [2]*referrals.Dispatcher
+	appended    []referrals.Referral
+	thefts      []theft
+}
+
+// down is the partner whose receiver refuses everything, mute the one without a URL.
+func (r *run) down() uint32 { return uint32(r.base) + well }
+func (r *run) mute() uint32 { return uint32(r.base) + well + 1 }
+
+// seed appends events while things happen to everybody, then a few while nothing
+// does, and waits until each is delivered or has a reason to wait.
+func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
+	r := &run{chaos: c, random: rand.New(rand.NewPCG(seed, 0))}
+	defer func() { err = errors.Join(err, r.stop()) }()
+	r.base = int64(seed-c.First)*partners + 1
+	for id := r.base; id < r.base+partners; id++ {
+		url := c.receiver.url(id)
+		if uint32(id) == r.mute() {
+			url = ""
+		}
+		secret, err := c.world.Partner(ctx, id, url)
+		if err != nil {
+			return t, err
+		}
+		c.receiver.know(id, secret)
+	}
+	c.receiver.fell(r.down())
+	for i := range r.dispatchers {
+		if err := r.start(i); err != nil {
+			return t, err
+		}
+	}
+	c.receiver.begin()
+	for batch := range batches {
+		if err := r.append(ctx, batch*c.Events/batches, (batch+1)*c.Events/batches); err != nil {
+			return t, err
+		}
+		if err := r.pause(ctx, 400*time.Millisecond); err != nil {
+			return t, err
+		}
+		if err := r.strike(ctx); err != nil {
+			return t, err
+		}
+	}
+	// Leases of those that were killed run out, and what comes then is left alone.
+	if err := r.wait(ctx, lease+time.Second); err != nil {
+		return t, err
+	}
+	if err := r.append(ctx, c.Events, c.Events+well); err != nil {
+		return t, err
+	}
+	t.events = len(r.appended)
+	if err := errors.Join(r.settle(ctx), r.stop()); err != nil { // what is under way counts, too
+		return t, err
+	}
+	return r.judge(ctx, t)
+}
+
+// judge compares what came with what was appended, and with what was done.
+func (r *run) judge(ctx context.Context, t tally) (tally, error) {
+	l, err := r.ledger(ctx)
+	if err != nil {
+		return t, err
+	}
+	stories := r.receiver.stories()
+	lost := l.lost(stories, r.down(), r.mute())
+	t.lost = len(lost)
+	bound := l.bound(stories)
+	for partner, n := range extra(stories) {
+		t.extra, t.bound = t.extra+n, t.bound+bound[partner]
+	}
+	judged, final := r.final(l, stories)
+	faults := append(lost, r.receiver.wrong(), sequences(stories, r.down(), r.mute()), final)
+	if final == nil && judged == 0 {
+		faults = append(faults, errors.New("something happened to every event that was refused, so that no waits were judged"))
+	}
+	// Later seeds know nothing of what waits here.
+	return t, errors.Join(append(faults, r.exec(ctx, fmt.Sprintf("UPDATE partner SET disabled = true WHERE id = %d", r.down())))...)
+}
+
+// final is what no waiting mends: a POST that came too often, too early or once too
+// many. What excuses one is known before it comes. It also tells of how many events
+// the waits were judged.
+func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err error) {
+	var faults []error
+	bound := l.bound(stories)
+	for partner, n := range extra(stories) {
+		if n > bound[partner] {
+			faults = append(faults, fmt.Errorf("partner %d: %d posts came too often, and only %d were under way when it changed hands:%s", partner, n, bound[partner], l.repeats(partner, stories)))
+		}
+	}
+	judged, err = l.schedule(stories, r.down())
+	return judged, errors.Join(append(faults, err)...)
+}
+
+func (r *run) start(i int) (err error) {
+	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.caFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
+	return err
+}
+
+// stop stops the dispatchers that run.
+func (r *run) stop() (err error) {
+	for i, d := range r.dispatchers {
+		if d != nil {
+			err = errors.Join(err, d.Stop())
+		}
+		r.dispatchers[i] = nil
+	}
+	return err
+}
+
+// append writes events, for all partners in turn, deposits and withdrawals. One in
+// fifty is refused for ever, and so are those after the last, one of each partner
+// that is well.
+func (r *run) append(ctx context.Context, from, to int) error {
+	var events []referrals.Referral
+	for n := from; n < to; n++ {
+		last := n >= r.Events
+		partner := uint32(r.base) + uint32(n%partners)
+		if last {
+			partner = uint32(r.base) + uint32(n-r.Events)
+		}
+		kind := referrals.Withdrawal
+		if n%2 == 0 {
+			kind = referrals.Deposit
+		}
+		e, err := kind(partner, n)
+		if err != nil {
+			return err
+		}
+		r.receiver.expect(e, last || n%50 == 49)
+		events = append(events, e)
+	}
+	r.appended = append(r.appended, events...)
+	return r.world.Produce(ctx, events...)
+}
+
+// pause waits for up to longest.
+func (r *run) pause(ctx context.Context, longest time.Duration) error {
+	return r.wait(ctx, time.Duration(r.random.Int64N(int64(longest))))
+}
+
+func (r *run) wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// strike does one thing, or nothing.
+func (r *run) strike(ctx context.Context) error {
+	switch n := r.random.IntN(100); {
+	case n < 40: // a dispatcher dies, and starts again after a while
+		i := r.random.IntN(len(r.dispatchers))
+		r.dispatchers[i].Kill()
+		if err := r.pause(ctx, 300*time.Millisecond); err != nil {
+			return err
+		}
+		return r.start(i)
+	case n < 52:
+		return r.killPostgres(ctx)
+	case n < 64: // every partner is taken away from its dispatcher
+		from := time.Now()
+		err := r.exec(ctx, "UPDATE lease SET owner = gen_random_uuid(), fence = fence + 1, until = now()")
+		r.thefts = append(r.thefts, stolen(from, time.Now()))
+		return err
+	case n < 76: // the topics are read again, from zero
+		// A DELETE locks row by row, in an order of its own: it would deadlock with who moves them.
+		return r.exec(ctx, "DO $$ BEGIN LOCK TABLE position IN EXCLUSIVE MODE; DELETE FROM position; END $$")
+	case n < 80: // a topic is made anew, and everything in it appended again
+		topic := r.appended[r.random.IntN(len(r.appended))].Topic
+		if err := r.world.RemakeTopic(ctx, topic); err != nil {
+			return err
+		}
+		return r.world.Produce(ctx, slices.DeleteFunc(slices.Clone(r.appended), func(e referrals.Referral) bool { return e.Topic != topic })...)
+	}
+	return nil
+}
+
+func (r *run) exec(ctx context.Context, sql string) error {
+	_, err := r.world.Pool.Exec(ctx, sql)
+	return err
+}
+
+// killPostgres ends it in the middle of whatever it does. What it answers after
+// its death is for the dispatchers to bear; this process waits for it.
+func (r *run) killPostgres(ctx context.Context) error {
+	died := time.Now()
+	r.world.KillPostgres()
+	defer func() {
+		for i, theft := range r.thefts {
+			r.thefts[i] = theft.outlived(died, time.Now())
+		}
+	}()
+	if err := r.pause(ctx, 300*time.Millisecond); err != nil {
+		return err
+	}
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		err := r.world.StartPostgres(ctx)
+		for err == nil && r.exec(ctx, "SELECT 1") != nil && time.Now().Before(deadline) {
+			// the pool finds out about each dead connection by using it
+		}
+		if err == nil {
+			return r.revive()
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+		if err := r.pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}
+
+// revive starts dispatchers again that ended because there was no PostgreSQL when
+// they began, as whoever supervises them would. One that ends at any other time is
+// a fault, which stop reports.
+func (r *run) revive() error {
+	for i, d := range r.dispatchers {
+		select {
+		case <-d.Ended():
+			if err := r.start(i); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// settle waits until every event is where it is to end, something is wrong for good,
+// or too long.
+func (r *run) settle(ctx context.Context) error {
+	for deadline := time.Now().Add(r.Settle); ; {
+		stories := r.receiver.stories() // before the ledger: what excuses a POST is there before it comes
+		l, err := r.ledger(ctx)
+		if err != nil {
+			return err
+		}
+		if len(l.lost(stories, r.down(), r.mute())) == 0 || time.Now().After(deadline) {
+			return nil
+		}
+		if _, wrong := r.final(l, stories); wrong != nil {
+			return nil // judge says what
+		}
+		if err := r.pause(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,67 @@
+// Command ingest is `make chaos-ingest`: it tries to make ingest lose a log or double one, and says whether it did.
+//
+// A seed decides what happens (see PlanOf); what is left to chance is which of two things that happen at the same time
+// comes first:
+//
+//	script ──────▶ anvil: traffic, empty blocks, reorganisations, branches that come back
+//	                 │
+//	           fault proxies, one per endpoint, each with faults, rates and draws of its own
+//	                 │
+//	              ingest, a process of its own ──▶ Kafka (embedded or Apache)
+//	                 │                                │
+//	deaths ──▶ SIGKILL at a step of a transaction     │
+//	           or at some moment; SIGSTOP and a rival │
+//	                                                  ▼
+//	anvil, by block hash, past the proxies ──────▶ oracle
+//
+// Whoever dies is started again. When the script is over the proxies become honest and ingest must reach the head by
+// itself; then the oracle compares. It shares no code with ingest: it folds the raw records of the topics, and reads the
+// chain from block receipts and logs by block hash, every branch before it is left.
+//
+//	go run ./deploy/check/chaos/ingest --seeds 20 --first 1 --kafka embedded
+//
+// It ends with one line, `seeds=N cases=M lost=0 doubled=0`, and with exit code 1 where a seed failed. A case is one
+// thing that was done to ingest: a fault, a death, a reorganisation.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	Child()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	var o Options
+	flag.IntVar(&o.Seeds, "seeds", 20, "how many seeds to try")
+	flag.Uint64Var(&o.First, "first", 1, "the first seed; the others follow it")
+	flag.StringVar(&o.Kafka, "kafka", "embedded", "embedded, or apache for Apache Kafka itself")
+	flag.IntVar(&o.Workers, "workers", 2, "seeds at the same time")
+	flag.BoolVar(&o.JSON, "json", false, "write JSON, one object a line")
+	flag.Parse()
+	switch {
+	case flag.NArg() > 0:
+		return fmt.Errorf("there are arguments that it does not know: %q", flag.Args())
+	case o.Seeds < 1 || o.Workers < 1:
+		return fmt.Errorf("--seeds is %d and --workers %d: both must be 1 or more", o.Seeds, o.Workers)
+	case o.Kafka != "embedded" && o.Kafka != "apache":
+		return fmt.Errorf("--kafka is %q and must be embedded or apache", o.Kafka)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := Run(ctx, o, os.Stdout)
+	if err == nil && !ok {
+		os.Exit(1)
+	}
+	return err
+}

@@ -1,0 +1,433 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/ingest"
+)
+
+// do takes one line of the script.
+func (w *world) do(o Op) error {
+	switch o.Name {
+	case opTraffic:
+		return w.steps(o.N)
+	case opMine:
+		return w.mine(o.N)
+	case opSettle:
+		return w.settle()
+	case opReorg:
+		return w.reorg(o)
+	case opAgain:
+		if err := w.reorg(o); err != nil {
+			return err
+		}
+		return w.reorg(Op{N: o.N, Keep: 1 - o.Keep, Flag: o.Flag})
+	case opRewind:
+		return w.rewind(o)
+	case opComeback:
+		return w.comeback(o)
+	case opKill:
+		return w.restart(false)
+	case opOffline:
+		return w.offline(o)
+	case opRival:
+		return w.rival(o)
+	case opPair:
+		return w.pair()
+	case opBroker:
+		return w.restartBroker()
+	case opVault:
+		w.count("vault added")
+		late := w.contracts.Vaults[len(w.contracts.Vaults)-1]
+		w.reconfigure(func(c *ingest.Config) { c.Vaults = append(c.Vaults, w.vault(late)) })
+		return w.restart(true)
+	case opConfirm:
+		return w.confirmations(uint64(o.N))
+	case opFinality:
+		w.count("finality changed")
+		w.reconfigure(func(c *ingest.Config) { c.Finality = ingest.Finality{Depth: uint64(o.N)} })
+		if err := w.moved(); err != nil {
+			return err
+		}
+		return w.restart(true)
+	case opRate:
+		for _, p := range w.proxies {
+			if err := p.SetRate(float64(o.N) / 100); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("the script has an operation %q, which there is not", o.Name)
+}
+
+func (w *world) restart(orderly bool) error {
+	if !orderly {
+		w.count("SIGKILL at some moment")
+	}
+	if err := w.sup.stop(orderly); err != nil {
+		return err
+	}
+	w.sup.start()
+	return nil
+}
+
+func (w *world) confirmations(n uint64) error {
+	w.count("confirmations changed")
+	if n > 0 && (w.least == 0 || n < w.least) {
+		w.least = n
+	}
+	w.reconfigure(func(c *ingest.Config) { c.Confirmations = ingest.Confirmations(n) })
+	return w.restart(true)
+}
+
+// reorg replaces blocks. The chain stays as high as it was.
+func (w *world) reorg(o Op) error {
+	if o.Flag {
+		if err := w.settle(); err != nil {
+			return err
+		}
+	}
+	head, err := w.block("latest")
+	if err != nil {
+		return err
+	}
+	n := uint64(head.Number)
+	depth := min(uint64(o.N), n-min(n, w.floor))
+	if depth == 0 {
+		return nil
+	}
+	if err := w.witness.note(w.ctx); err != nil {
+		return err
+	}
+	kept, err := w.kept(n-depth+1, n, o)
+	if err != nil {
+		return err
+	}
+	if err := devchain.Reorg(w.ctx, w.anvil.URL, depth, kept...); err != nil {
+		return err
+	}
+	w.count("reorganisation")
+	if len(kept) > 0 {
+		w.count("reorganisation with the same transactions")
+	}
+	w.newTraffic()
+	return w.moved()
+}
+
+// kept chooses transactions of the blocks that will be lost, each sender's first ones, which come again in the same
+// block of the branch or one later.
+func (w *world) kept(from, to uint64, o Op) (kept []devchain.Kept, err error) {
+	if o.Keep == 0 {
+		return nil, nil
+	}
+	var later uint64
+	if to > from {
+		later = w.plan.Seed % 2
+	}
+	share, seen := 0.0, map[common.Address]bool{} // senders whose next transaction is lost
+	for n := from; n <= to; n++ {
+		var b struct {
+			Transactions []struct {
+				Hash common.Hash
+				From common.Address
+			}
+		}
+		if err := w.chain.CallContext(w.ctx, &b, "eth_getBlockByNumber", hexutil.Uint64(n), true); err != nil {
+			return nil, fmt.Errorf("read block %d: %w", n, err)
+		}
+		for _, tx := range b.Transactions {
+			if share += o.Keep; share < 1 || seen[tx.From] {
+				seen[tx.From] = true
+				continue
+			}
+			share--
+			kept = append(kept, devchain.Kept{Hash: tx.Hash, Block: min(n-from+later, to-from)})
+		}
+	}
+	return kept, nil
+}
+
+// branch calls extend on a branch that is taken back afterwards.
+func (w *world) branch(extend func() error) error {
+	snapshot, err := devchain.Snapshot(w.ctx, w.anvil.URL)
+	if err != nil {
+		return err
+	}
+	if err := extend(); err != nil {
+		return err
+	}
+	if err := w.witness.note(w.ctx); err != nil {
+		return err
+	}
+	return devchain.Revert(w.ctx, w.anvil.URL, snapshot)
+}
+
+// rewind makes the chain shorter than it was, and then longer.
+func (w *world) rewind(o Op) error {
+	w.count("shorter chain")
+	err := w.branch(func() error {
+		for range o.N {
+			if err := w.mine(1); err != nil {
+				return err
+			}
+		}
+		if o.Flag {
+			return w.settle()
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.newTraffic()
+	if err := w.steps(1); err != nil {
+		return err
+	}
+	return w.outgrow()
+}
+
+// comeback makes a branch A, another one, and A again, with the same blocks.
+func (w *world) comeback(o Op) error {
+	w.count("A -> B -> A")
+	d := depositor{world: w}
+	if err := d.prepare(); err != nil {
+		return err
+	}
+	grow := func(amount int64, then func() error) func() error {
+		return func() error {
+			for i := range o.N {
+				if err := d.deposit(amount + int64(i)); err != nil {
+					return err
+				}
+			}
+			if err := w.moved(); err != nil {
+				return err
+			}
+			if o.Flag {
+				if err := w.settle(); err != nil {
+					return err
+				}
+			}
+			return then()
+		}
+	}
+	var first, second header
+	remember := func(h *header) func() error {
+		return func() (err error) { *h, err = w.block("latest"); return err }
+	}
+	if err := w.branch(grow(1, remember(&first))); err != nil {
+		return err
+	}
+	if err := w.branch(grow(1000, func() error { return nil })); err != nil {
+		return err
+	}
+	if err := grow(1, remember(&second))(); err != nil {
+		return err
+	}
+	if first.Hash != second.Hash {
+		return fmt.Errorf("the chain did not come back to block %s, but to %s", first.Hash, second.Hash)
+	}
+	w.newTraffic()
+	return nil
+}
+
+// offline reorganises the chain while ingest is down.
+func (w *world) offline(o Op) error {
+	w.count("offline reorganisation")
+	if err := w.sup.stop(o.Flag); err != nil {
+		return err
+	}
+	if err := w.reorg(Op{N: o.N, Keep: o.Keep}); err != nil {
+		return err
+	}
+	if err := w.steps(1 + o.N%4); err != nil {
+		return err
+	}
+	w.sup.start()
+	return nil
+}
+
+// rival stops an ingest by SIGSTOP in the middle of a transaction, lets another one take over, and wakes the first one,
+// which must notice.
+func (w *world) rival(o Op) error {
+	if err := w.sup.stop(false); err != nil {
+		return err
+	}
+	old, err := w.sup.spawn(Death{Step: o.Step, Nth: 1 + int(w.plan.Seed%2), Stop: true})
+	if err != nil {
+		return err
+	}
+	defer old.kill()
+	if err := w.steps(2); err != nil {
+		return err
+	}
+	select {
+	case <-old.struck:
+	case <-old.done: // no endpoint answered it
+		w.sup.start()
+		return nil
+	case <-time.After(indulgence): // it has not come so far: it would be a newer ingest than its rival
+		old.kill()
+		w.sup.start()
+		return nil
+	}
+	w.count("SIGSTOP and a rival")
+	before := w.cursor().GetInstanceId()
+	w.sup.start()
+	took, err := w.eventually(patience, func() (bool, error) {
+		c := w.cursor()
+		return c != nil && !bytes.Equal(c.GetInstanceId(), before), nil
+	})
+	if err != nil {
+		return err
+	}
+	if !took {
+		return fmt.Errorf("a second ingest has not taken over within %s", patience)
+	}
+	if err := w.steps(1); err != nil {
+		return err
+	}
+	if err := w.outgrow(); err != nil {
+		return err
+	}
+	return w.fenced(old)
+}
+
+// learnsWithin is how long a process that was replaced may not know it. Kafka tells it in its
+// next transaction, and before that it needs answers of endpoints that fail, of two at a time
+// where they have to agree.
+const learnsWithin = 5 * patience
+
+// fenced wakes a process that was replaced and waits until it knows it: it ends, or it
+// stands by, and is ended.
+func (w *world) fenced(p *process) error {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for deadline := time.After(learnsWithin); ; {
+		p.signal(syscall.SIGCONT) // again and again: it may come to the step where it stops itself only now
+		select {
+		case <-p.done:
+			if p.code() != exitFenced {
+				return fmt.Errorf("an ingest that was replaced ended with %s; it says:\n%s", p.cmd.ProcessState, p.says)
+			}
+			return nil
+		case <-p.says.replaced:
+			p.kill()
+			return nil
+		case <-deadline:
+			return fmt.Errorf("an ingest that was replaced still runs after %s; it says:\n%s", learnsWithin, p.says)
+		case <-tick.C:
+		}
+	}
+}
+
+// pair starts two at the same time: one of them stays the writer.
+func (w *world) pair() error {
+	if err := w.sup.stop(false); err != nil {
+		return err
+	}
+	var two [2]*process
+	for i := range two {
+		p, err := w.sup.spawn(Death{})
+		if err != nil {
+			two[0].kill()
+			return err
+		}
+		two[i] = p
+	}
+	var stays *process
+	defer func() {
+		for _, p := range two {
+			if p != stays {
+				p.kill()
+			}
+		}
+	}()
+	w.count("two at once")
+	ended := func() (bool, error) {
+		for i, p := range two {
+			select {
+			case <-p.done:
+				stays = two[1-i]
+				return true, nil
+			default:
+			}
+			if other := two[1-i]; p.says.standsBy() || p.says.waits() && !other.says.waits() {
+				p.kill()
+				stays = other
+				return true, nil
+			}
+		}
+		return false, nil
+	}
+	const blocks = 10 // whenever it is that one of them ends
+	for range blocks {
+		if err := w.steps(1); err != nil {
+			return err
+		}
+		if stays != nil {
+			continue
+		}
+		// Only who has something to write learns that it was replaced.
+		if _, err := w.eventually(200*time.Millisecond, ended); err != nil {
+			return err
+		}
+	}
+	for wait := time.Second; stays == nil && wait < patience; wait *= 2 {
+		if err := w.mine(1); err != nil {
+			return err
+		}
+		if _, err := w.eventually(wait, ended); err != nil {
+			return err
+		}
+	}
+	if stays == nil {
+		return errors.New("two ingests run and none of them is fenced")
+	}
+	return w.left(two[0], two[1], stays)
+}
+
+// left goes on with the one of two that is left. The other one was fenced, or gave up at its start.
+func (w *world) left(a, b, stays *process) error {
+	gone := a
+	if stays == a {
+		gone = b
+	}
+	if code := gone.code(); code != exitFenced && code != exitFailed && !gone.says.standsBy() && !gone.says.waits() {
+		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
+	}
+	w.sup.adopt(stays)
+	return nil
+}
+
+// restartBroker starts the embedded broker again on what it has written.
+func (w *world) restartBroker() error {
+	if w.broker == nil {
+		return nil
+	}
+	w.count("broker restart")
+	if err := w.broker.Close(); err != nil {
+		return err
+	}
+	var port int
+	if _, err := fmt.Sscanf(w.broker.Addr, "127.0.0.1:%d", &port); err != nil {
+		return fmt.Errorf("read the port of %s: %w", w.broker.Addr, err)
+	}
+	again, err := engines.StartKafka(w.ctx, filepath.Join(w.dir, "kafka"), engines.KafkaPort(port))
+	if err != nil {
+		return err
+	}
+	w.broker = again
+	return nil
+}

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A verdict is what the oracle found. Without a first difference there is none.
+type verdict struct {
+	Records int    // in the log, retractions included
+	Logs    int    // live ones
+	Lost    int    // logs or referrals that should be there
+	Doubled int    // and such as should not
+	First   string // what differs first, "" for nothing
+}
+
+func (v *verdict) differs(format string, a ...any) {
+	if v.First == "" {
+		v.First = fmt.Sprintf(format, a...)
+	}
+}
+
+// judge compares the topics with the chain.
+func (w *world) judge() (v verdict, err error) {
+	blocks, err := w.witness.canonical(w.ctx)
+	if err != nil {
+		return v, err
+	}
+	if err := w.witness.note(w.ctx); err != nil {
+		return v, err
+	}
+	if err := chainlog.Settle(w.ctx, w.config.ID, w.kafka.Options()...); err != nil {
+		return v, err
+	}
+	cursor, err := newestCursor(w.ctx, w.kafka.Brokers, w.config.ID)
+	if err != nil {
+		return v, err
+	}
+	records, err := committed(w.ctx, w.kafka.Brokers, chainlog.LogTopic(w.config.ID))
+	if err != nil {
+		return v, err
+	}
+	f := &fold{world: w, verdict: &v, cursor: cursor, live: map[uint64]*event.Record{}, told: map[uint64]*attributed{}}
+	for _, k := range records {
+		f.next(k.Value)
+	}
+	f.end(blocks)
+	for _, topic := range []string{chainlog.ReferralDeposits(w.config.ID), chainlog.ReferralWithdrawals(w.config.ID)} {
+		records, err := committed(w.ctx, w.kafka.Brokers, topic)
+		if err != nil {
+			return v, err
+		}
+		f.referrals(topic, records)
+	}
+	return v, nil
+}
+
+// A fold is the log, read from its beginning.
+type fold struct {
+	*world
+	*verdict
+	cursor *event.Cursor
+	seq    uint64
+	unit   []*event.Record
+	live   map[uint64]*event.Record
+	told   map[uint64]*attributed // of every record with a partner, by seq
+}
+
+// next takes one record. What is wrong with it alone is said here, what is wrong with its unit when that ends.
+func (f *fold) next(value []byte) {
+	r := new(event.Record)
+	if err := proto.Unmarshal(value, r); err != nil {
+		f.differs("record %d of the log is none: %v", f.seq+1, err)
+		return
+	}
+	f.Records++
+	f.seq++
+	if r.GetSeq() != f.seq {
+		f.differs("seq %d comes where %d belongs", r.GetSeq(), f.seq)
+		f.seq = r.GetSeq()
+	}
+	switch origin := r.GetOrigin(); {
+	case r.GetChainId() != f.config.ID:
+		f.differs("record %d is of chain %d", f.seq, r.GetChainId())
+	case (origin != nil) != (f.seq == 1):
+		f.differs("record %d has the origin %v", f.seq, origin)
+	case origin != nil && !bytes.Equal(origin.GetLogId(), f.cursor.GetLogId()):
+		f.differs("the log is %x and the cursor's log %x", origin.GetLogId(), f.cursor.GetLogId())
+	}
+	f.unit = append(f.unit, r)
+	if r.GetBoundary() {
+		f.checkUnit(f.unit)
+		f.unit = nil
+	}
+	original := r.GetRetracts()
+	if original == 0 {
+		f.live[f.seq] = r
+		return
+	}
+	was := f.live[original]
+	if was == nil {
+		f.differs("record %d retracts record %d, which is not live", f.seq, original)
+		return
+	}
+	if !proto.Equal(&event.Record{Fact: was.GetFact()}, &event.Record{Fact: r.GetFact()}) {
+		f.differs("record %d retracts record %d with another fact", f.seq, original)
+	}
+	delete(f.live, original)
+}
+
+// blockOf gives the block that a record belongs to.
+func blockOf(r *event.Record) (number uint64, hash []byte, ok bool) {
+	switch fact := r.GetFact().(type) {
+	case *event.Record_Log:
+		return fact.Log.GetBlockNumber(), fact.Log.GetBlockHash(), true
+	case *event.Record_Block:
+		return fact.Block.GetNumber(), fact.Block.GetHash(), true
+	}
+	return 0, nil, false
+}
+
+// end compares what is live with the chain.
+func (f *fold) end(blocks []*fact) {
+	if len(f.unit) > 0 {
+		f.differs("the log ends with record %d in the middle of a unit", f.seq)
+	}
+	if f.cursor.GetSeq() != f.seq {
+		f.differs("the cursor is at seq %d and the log ends with %d", f.cursor.GetSeq(), f.seq)
+	}
+	live := slices.SortedFunc(maps.Values(f.live), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+	f.liveBlocks(live, blocks)
+	vaults := map[common.Address]int{}
+	for _, r := range live {
+		if v := r.GetVault(); v != nil {
+			vaults[common.Address(v.GetAddress())]++
+		}
+	}
+	for _, v := range f.config.Vaults {
+		address := common.HexToAddress(v.Address)
+		if vaults[address] != 1 {
+			f.differs("vault %s has %d live records of its own", address, vaults[address])
+		}
+		var want, got []*event.Log
+		for _, b := range blocks {
+			want = append(want, b.of(address)...)
+		}
+		for _, r := range live {
+			if l := r.GetLog(); l != nil && common.Address(l.GetAddress()) == address {
+				got = append(got, l)
+			}
+		}
+		f.Logs += len(got)
+		f.same(address, got, want)
+	}
+	for _, r := range live {
+		if l := r.GetLog(); l != nil && vaults[common.Address(l.GetAddress())] == 0 {
+			f.Doubled++
+			f.differs("record %d is a log of %x, which is no vault", r.GetSeq(), l.GetAddress())
+		}
+	}
+}
+
+// same compares the live logs of a vault with those of the chain: the same ones in the same order.
+func (f *fold) same(vault common.Address, got, want []*event.Log) {
+	balance := map[string]int{}
+	for _, l := range want {
+		balance[name(l)]++
+	}
+	for _, l := range got {
+		balance[name(l)]--
+	}
+	for _, n := range balance {
+		f.Lost, f.Doubled = f.Lost+max(0, n), f.Doubled+max(0, -n)
+	}
+	for i := range max(len(got), len(want)) {
+		if i < len(got) && i < len(want) && proto.Equal(got[i], want[i]) {
+			continue
+		}
+		at := func(logs []*event.Log) string {
+			if i < len(logs) {
+				return name(logs[i])
+			}
+			return "nothing"
+		}
+		f.differs("vault %s has %d live logs and the chain %d; at %d the log has %s, the chain %s", vault, len(got), len(want), i, at(got), at(want))
+	}
+}
+
+func name(l *event.Log) string {
+	return fmt.Sprintf("log %d of block %d (0x%x)", l.GetLogIndex(), l.GetBlockNumber(), l.GetBlockHash())
+}
+
+// liveBlocks: every live block is the chain's, the newest one is the head, and every block that is not final is there.
+func (f *fold) liveBlocks(live []*event.Record, blocks []*fact) {
+	there := map[uint64]bool{}
+	var newest uint64
+	for _, r := range live {
+		b := r.GetBlock()
+		if b == nil {
+			continue
+		}
+		n := b.GetNumber()
+		if n >= uint64(len(blocks)) || !sameBlock(b, blocks[n]) {
+			f.differs("record %d is block %d (0x%x), which is not in the chain", r.GetSeq(), n, b.GetHash())
+		}
+		there[n], newest = true, max(newest, n)
+	}
+	head := blocks[len(blocks)-1]
+	if newest != head.number || !sameBlock(f.cursor.GetHead(), head) {
+		f.differs("the newest live block is %d and the cursor's %d, the head of the chain is %d", newest, f.cursor.GetHead().GetNumber(), head.number)
+	}
+	for n := f.cursor.GetFinalBlock() + 1; n <= newest; n++ {
+		if !there[n] {
+			f.differs("block %d is not final and has no live record", n)
+		}
+	}
+	for _, v := range f.cursor.GetVaults() {
+		if v.GetCoveredTo() != head.number {
+			f.differs("the cursor covers vault %x up to block %d of %d", v.GetAddress(), v.GetCoveredTo(), head.number)
+		}
+	}
+}
+
+func sameBlock(b *event.Block, f *fact) bool {
+	return b.GetNumber() == f.number && bytes.Equal(b.GetHash(), f.hash[:]) && bytes.Equal(b.GetParentHash(), f.parent[:]) && b.GetTime() == f.time
+}

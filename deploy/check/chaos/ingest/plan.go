@@ -1,0 +1,280 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/ingest/proof"
+)
+
+// A Plan is everything that a seed decides.
+type Plan struct {
+	Seed           uint64
+	SlotsInEpoch   int    // of the chain: its finalized block is two epochs below the head
+	Finality       uint64 // depth; 0 is the tag
+	Confirmations  uint64 // 0 is final
+	BatchBlocks    uint64
+	RangesInFlight int
+	Window         uint64
+	Proof          proof.Level
+	Agreement      int
+	Poll           time.Duration
+	Standby        time.Duration // of a silent writer before another one takes over; 0: at once
+	Late           bool          // the last vault is configured only later
+	EarlyStart     bool          // start blocks are 0 and not the vaults' own
+	Endpoints      []Endpoint
+	Before         int // steps of traffic before the first start
+	Script         []Op
+	Deaths         []Death // of the processes, in the order of their starts
+	FreshEnd       bool    // the last phase begins with a new process
+}
+
+// An Endpoint is one fault proxy in front of the chain.
+type Endpoint struct {
+	Seed        uint64
+	Faults      []faultproxy.Fault
+	Rate        float64
+	Behind      uint64
+	RangeLimit  uint64
+	ResultLimit int
+}
+
+// A Death is how one process of ingest ends; the zero value is not at all.
+type Death struct {
+	Step string        // it kills itself at this step...
+	Nth  int           // ...when it comes there for the n-th time
+	Stop bool          // it stops itself instead, by SIGSTOP
+	Wait time.Duration // or, without a step, it is killed after this time
+}
+
+func (d Death) String() string {
+	switch {
+	case d == Death{}:
+		return "none"
+	case d.Stop:
+		return fmt.Sprintf("SIGSTOP %s #%d", d.Step, d.Nth)
+	case d.Step != "":
+		return fmt.Sprintf("SIGKILL %s #%d", d.Step, d.Nth)
+	}
+	return fmt.Sprintf("SIGKILL after %s", d.Wait)
+}
+
+// An Op is one line of the script.
+type Op struct {
+	Name string
+	N    int     // how many, how deep
+	Step string  // of a rival: where the process stops that it replaces
+	Keep float64 // of a reorganisation: the share of its transactions that come again
+	Flag bool
+}
+
+// The operations. What Flag means is said with each.
+const (
+	opTraffic  = "traffic"       // N steps of the scenario
+	opMine     = "mine"          // N empty blocks
+	opReorg    = "reorg"         // N blocks, at most down to the final one; Flag: first what went before is indexed
+	opAgain    = "reorg-again"   // a reorganisation of N blocks, then one of the branch that it made
+	opRewind   = "rewind"        // a branch of N blocks, taken back, and a longer one; Flag: it was indexed
+	opComeback = "a-b-a"         // A, another branch, and A again, N blocks each; Flag: each is indexed
+	opSettle   = "settle"        // ingest gets the time to reach the head
+	opKill     = "kill"          // SIGKILL now
+	opOffline  = "offline"       // ingest is down while N blocks are reorganised; Flag: it ended in good order
+	opRival    = "rival"         // a second ingest while the first one is stopped by SIGSTOP at Step
+	opPair     = "pair"          // two that start together
+	opBroker   = "broker"        // the embedded broker is started again
+	opVault    = "vault"         // the late vault is configured
+	opConfirm  = "confirmations" // N instead of what it was, 0 is final
+	opFinality = "finality"      // depth N instead of what it was
+	opRate     = "rate"          // faults come with N per cent
+)
+
+func (o Op) String() string {
+	text := o.Name
+	if o.N > 0 || o.Name == opConfirm {
+		text += fmt.Sprintf(" %d", o.N)
+	}
+	if o.Step != "" {
+		text += " at " + o.Step
+	}
+	if o.Keep > 0 {
+		text += fmt.Sprintf(" keep %.0f%%", o.Keep*100)
+	}
+	if o.Flag {
+		text += " +"
+	}
+	return text
+}
+
+// Steps of a transaction at which a process can die, as its broker sees them. A transaction with records has two
+// produce requests at least: the records, and the cursor.
+const (
+	stepProduce  = "produce"  // records are sent, or the cursor
+	stepProduced = "produced" // the broker has them
+	stepEnd      = "end"      // the end of the transaction is sent
+	stepEnded    = "ended"    // the broker has it
+)
+
+var steps = []string{stepProduce, stepProduced, stepEnd, stepEnded}
+
+// wholeWindow is a window that no chain of a plan outgrows.
+const wholeWindow = 1024
+
+// survivable are the faults that ingest promises to see through at a level of proof. Below full proof a range of final
+// blocks is believed when it has logs of all vaults and events that the blooms name: some of them may be missing. Further
+// below the head than the window it is believed without the blooms; a stale backend is not so far behind.
+func survivable(level proof.Level, window uint64) []faultproxy.Fault {
+	switch {
+	case level == proof.Full:
+		return faultproxy.All()
+	case window == wholeWindow:
+		return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs)
+	}
+	return faultproxy.Except(faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.EmptyLogs, faultproxy.WrongHash)
+}
+
+// PlanOf makes the plan of a seed.
+func PlanOf(seed uint64) Plan {
+	d := dice{rand.New(rand.NewPCG(seed, 0x6e61766c6f67))}
+	p := Plan{
+		Seed:           seed,
+		SlotsInEpoch:   pick(d, 4, 4, 8),
+		Finality:       pick[uint64](d, 0, 0, 0, 6, 12, 400),
+		Confirmations:  pick[uint64](d, 0, 0, 1, 2, 5),
+		BatchBlocks:    pick[uint64](d, 1, 7, 40, 2000),
+		RangesInFlight: pick(d, 1, 4),
+		Proof:          pick(d, proof.Head, proof.Full),
+		Poll:           pick[time.Duration](d, 10, 20, 50) * time.Millisecond,
+		Late:           d.one(3),
+		EarlyStart:     d.one(3),
+		Before:         8 + d.IntN(30),
+		FreshEnd:       d.one(2),
+		Standby:        time.Duration(seed%2) * 300 * time.Millisecond,
+	}
+	p.Window = pick[uint64](d, 32, 64, wholeWindow)
+	p.Window = max(p.Window, p.Finality)
+	for range pick(d, 1, 2) {
+		p.Endpoints = append(p.Endpoints, d.endpoint(survivable(p.Proof, p.Window)))
+	}
+	p.Agreement = pick(d, 1, len(p.Endpoints))
+	for range 4 + d.IntN(5) {
+		p.Deaths = append(p.Deaths, d.death())
+	}
+	p.Script = d.script(&p)
+	return p
+}
+
+type dice struct{ *rand.Rand }
+
+// one is true one time in n.
+func (d dice) one(n int) bool { return d.IntN(n) == 0 }
+
+func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+// endpoint draws what one endpoint does wrong: any kind of thing now and then, or only logs and ranges and those often,
+// for questions about logs are few.
+func (d dice) endpoint(faults []faultproxy.Fault) Endpoint {
+	e := Endpoint{
+		Seed: d.Uint64(), Rate: pick(d, 0.01, 0.03, 0.1), Behind: pick[uint64](d, 1, 3, 20),
+		RangeLimit: pick[uint64](d, 1, 3, 10), ResultLimit: pick(d, 2, 5, 20),
+	}
+	if d.one(2) {
+		e.Rate = pick(d, 0.1, 0.3, 0.5)
+		faults = slices.DeleteFunc(slices.Clone(faults), func(f faultproxy.Fault) bool { return !slices.Contains(aboutLogs, f) })
+	}
+	share := pick(d, 3, 6, 10)
+	for _, f := range faults {
+		if d.IntN(10) < share {
+			e.Faults = append(e.Faults, f)
+		}
+	}
+	return e
+}
+
+var aboutLogs = []faultproxy.Fault{
+	faultproxy.Stale, faultproxy.EmptyLogs, faultproxy.PartialLogs, faultproxy.TruncatedLogs, faultproxy.WrongHash,
+	faultproxy.RangeResults, faultproxy.ResponseSize, faultproxy.RangeWide, faultproxy.RangeLimited, faultproxy.RangeMaximum,
+	faultproxy.LimitExceeded, faultproxy.QueryTimeout, faultproxy.Range413, faultproxy.BlockOverLimit,
+}
+
+func (d dice) death() Death {
+	if d.one(4) {
+		return Death{Wait: time.Duration(30+d.IntN(700)) * time.Millisecond}
+	}
+	return Death{Step: pick(d, steps...), Nth: 1 + d.IntN(4)}
+}
+
+// script draws the operations. A reorganisation, one of a reorganisation and a branch that comes back are always there.
+func (d dice) script(p *Plan) []Op {
+	ops := []Op{d.op(opReorg), d.op(opAgain), d.op(opComeback)}
+	for range 3 + d.IntN(3) {
+		ops = append(ops, d.op(pick(d, opReorg, opRewind, opKill, opOffline, opOffline, opRival, opPair, opBroker, opConfirm, opFinality, opRate, opMine)))
+	}
+	if p.Late {
+		ops = append(ops, Op{Name: opVault})
+	}
+	d.Shuffle(len(ops), func(i, j int) { ops[i], ops[j] = ops[j], ops[i] })
+	var script []Op
+	for _, o := range ops {
+		script = append(script, d.op(opTraffic))
+		if d.one(4) {
+			script = append(script, d.op(opMine))
+		}
+		if d.one(2) {
+			script = append(script, Op{Name: opSettle})
+		}
+		script = append(script, o)
+	}
+	return script
+}
+
+func (d dice) op(name string) Op {
+	o := Op{Name: name}
+	switch name {
+	case opTraffic:
+		o.N = 1 + d.IntN(4)
+	case opMine:
+		o.N = 1 + d.IntN(9)
+	case opReorg, opAgain:
+		o.N, o.Keep, o.Flag = pick(d, 1, 1, 2, 3, 5, 8, 30), pick(d, 0, 0.5, 1), d.one(2)
+	case opRewind, opComeback:
+		o.N, o.Flag = 1+d.IntN(3), !d.one(3)
+	case opOffline:
+		o.N, o.Keep, o.Flag = pick(d, 1, 2, 5, 30), pick(d, 0, 0.7), d.one(2)
+	case opRival:
+		o.Step = pick(d, steps...)
+	case opConfirm:
+		o.N = pick(d, 0, 1, 2, 5)
+	case opFinality:
+		o.N = pick(d, 3, 6, 12)
+	case opRate:
+		o.N = pick(d, 0, 1, 5, 15)
+	}
+	return o
+}
+
+// String is the whole plan, for who wants to see why a seed failed.
+func (p Plan) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "finality depth %d (0: tag, epochs of %d), confirmations %d (0: final), batch %d, %d in flight, window %d, proof %s, agreement %d, poll %s, standby %s, late vault %v, early start %v, %d steps before, fresh end %v\n",
+		p.Finality, p.SlotsInEpoch, p.Confirmations, p.BatchBlocks, p.RangesInFlight, p.Window, p.Proof, p.Agreement, p.Poll, p.Standby, p.Late, p.EarlyStart, p.Before, p.FreshEnd)
+	for i, e := range p.Endpoints {
+		fmt.Fprintf(&b, "endpoint %d: rate %v, behind %d, ranges of %d blocks, %d results, faults %v\n", i+1, e.Rate, e.Behind, e.RangeLimit, e.ResultLimit, e.Faults)
+	}
+	fmt.Fprintf(&b, "deaths: %s\nscript: %s", join(p.Deaths), join(p.Script))
+	return b.String()
+}
+
+func join[T fmt.Stringer](list []T) string {
+	texts := slices.Collect(func(yield func(string) bool) {
+		for _, x := range list {
+			if !yield(x.String()) {
+				return
+			}
+		}
+	})
+	return strings.Join(texts, ", ")
+}

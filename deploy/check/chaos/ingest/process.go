@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+// childEnv, where set, turns the process into an ingest. Its value is a childSpec as JSON.
+const childEnv = "NAVLOG_CHAOS_CHILD"
+
+type childSpec struct {
+	Config ingest.Config // but for its endpoints, which JSON does not give back
+	RPC    []string
+	Kafka  chainlog.Config
+	Death  Death
+}
+
+// How an ingest ends that nobody kills.
+const (
+	exitDone    = 0
+	exitFailed  = 1 // a supervisor would start it again
+	exitFenced  = 3
+	exitRefused = 4
+)
+
+// Child runs an ingest and never returns, where this process was started for that. It must be called first in main.
+func Child() {
+	text, ok := os.LookupEnv(childEnv)
+	if !ok {
+		return
+	}
+	var spec childSpec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		fmt.Fprintln(os.Stderr, "read the task:", err)
+		os.Exit(exitRefused)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { // the parent closes it to stop this process, and when it dies itself
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	spec.Config.RPC = rpc.Endpoints(spec.RPC...)
+	if spec.Death.Step != "" {
+		spec.Kafka.Hooks = []kgo.Hook{&executioner{death: spec.Death}}
+	}
+	i := ingest.New(spec.Config, spec.Kafka, nil, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	err := i.Run(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "ingest ends:", err)
+	}
+	var refused *ingest.RefusedError
+	if wrong := i.Status().Disproven; wrong != "" { // no fault of a plan makes the log wrong
+		fmt.Fprintln(os.Stderr, "ingest has disproven its own log:", wrong)
+		os.Exit(exitRefused)
+	}
+	switch {
+	case err == nil:
+		os.Exit(exitDone)
+	case errors.Is(err, ingest.ErrFenced):
+		os.Exit(exitFenced)
+	case errors.As(err, &refused):
+		os.Exit(exitRefused)
+	}
+	os.Exit(exitFailed)
+}
+
+// executioner ends the process when it has said something to the broker, or heard, for the n-th time. Only a
+// transactional client says these things.
+type executioner struct {
+	death Death
+	count atomic.Int64
+}
+
+// OnBrokerWrite implements kgo.HookBrokerWrite.
+func (e *executioner) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	switch {
+	case err != nil:
+	case key == int16(kmsg.Produce):
+		e.reached(stepProduce)
+	case key == int16(kmsg.EndTxn):
+		e.reached(stepEnd)
+	}
+}
+
+// OnBrokerRead implements kgo.HookBrokerRead.
+func (e *executioner) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	switch {
+	case err != nil:
+	case key == int16(kmsg.Produce):
+		e.reached(stepProduced)
+	case key == int16(kmsg.EndTxn):
+		e.reached(stepEnded)
+	}
+}
+
+func (e *executioner) reached(step string) {
+	if step != e.death.Step || e.count.Add(1) != int64(e.death.Nth) {
+		return
+	}
+	fmt.Println(e.death) // so that the parent knows that it was this
+	signal := syscall.SIGKILL
+	if e.death.Stop {
+		signal = syscall.SIGSTOP
+	}
+	_ = syscall.Kill(os.Getpid(), signal)
+}
+
+// A process is one running ingest.
+type process struct {
+	cmd    *exec.Cmd
+	death  Death
+	stdin  io.Closer
+	struck chan struct{} // closed when its death has begun
+	done   chan struct{}
+	says   *tail
+	once   sync.Once
+}
+
+func startProcess(spec childSpec) (*process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this executable: %w", err)
+	}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{cmd: exec.Command(exe), death: spec.Death, struck: make(chan struct{}), done: make(chan struct{}), says: newTail()}
+	p.cmd.Env = append(os.Environ(), childEnv+"="+string(text))
+	p.cmd.Stdout, p.cmd.Stderr = (*struckWriter)(p), p.says
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start ingest: %w", err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// struckWriter is where a process writes its last words.
+type struckWriter process
+
+func (w *struckWriter) Write(b []byte) (int, error) {
+	w.once.Do(func() { close(w.struck) })
+	return len(b), nil
+}
+
+func (p *process) signal(s syscall.Signal) { _ = p.cmd.Process.Signal(s) }
+
+// kill ends it at once, where it is not nil.
+func (p *process) kill() {
+	if p != nil {
+		p.signal(syscall.SIGKILL)
+		<-p.done
+	}
+}
+
+// code is how it ended, -1 for a signal.
+func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
+
+// tail keeps the end of what is written to it, and sees whether it says that another ingest took over.
+type tail struct {
+	mu       sync.Mutex
+	text     []byte
+	once     sync.Once
+	replaced chan struct{} // closed then
+}
+
+func newTail() *tail { return &tail{replaced: make(chan struct{})} }
+
+// standsBy says that the process has lost the log to another one, and waits.
+func (t *tail) standsBy() bool {
+	select {
+	case <-t.replaced:
+		return true
+	default:
+		return false
+	}
+}
+
+// waits says that the process found another one at its start, and waits still.
+func (t *tail) waits() bool {
+	said := t.String()
+	return strings.LastIndex(said, "this one stands by") > strings.LastIndex(said, "this one takes over")
+}
+
+const tailBytes = 4000
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if bytes.Contains(b, []byte("another ingest took over")) {
+		t.once.Do(func() { close(t.replaced) })
+	}
+	t.text = append(t.text, b...)
+	t.text = t.text[max(0, len(t.text)-tailBytes):]
+	return len(b), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(t.text)
+}

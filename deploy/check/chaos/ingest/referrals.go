@@ -1,0 +1,129 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// attributed is the life of a record that names a partner.
+type attributed struct {
+	log     *event.Log
+	topic   string
+	partner uint32
+	head    uint64 // the highest head of the log while the record was live
+	dead    bool
+	told    int
+}
+
+// noteAttributed follows the records with a partner through a unit. What a unit appends may lie below the head: the history of
+// a vault that joins late, whose logs have had their confirmations when they come.
+func (f *fold) noteAttributed(unit []*event.Record) {
+	takenBack := map[uint64]bool{}
+	for _, r := range unit {
+		original := r.GetRetracts()
+		takenBack[original] = original != 0
+		if s := f.told[original]; s != nil {
+			s.dead = true
+		}
+		if l := r.GetLog(); l != nil && original == 0 {
+			if topic, partner := attribution(f.config.ID, l); topic != "" {
+				f.told[r.GetSeq()] = &attributed{log: l, topic: topic, partner: partner}
+			}
+		}
+	}
+	var head uint64
+	for _, r := range unit {
+		if b := r.GetBlock(); b != nil && r.GetRetracts() == 0 {
+			head = max(head, b.GetNumber())
+		}
+	}
+	for seq, r := range f.live { // of the units before, and of this one but for its end
+		if b := r.GetBlock(); b != nil && !takenBack[seq] {
+			head = max(head, b.GetNumber())
+		}
+	}
+	for _, s := range f.told {
+		if !s.dead {
+			s.head = max(s.head, head)
+		}
+	}
+}
+
+// attribution decodes with the contract's bindings.
+func attribution(chainID uint64, l *event.Log) (topic string, partner uint32) {
+	filterer, err := reference.NewReferenceVaultFilterer(common.Address(l.GetAddress()), nil)
+	if err != nil {
+		return "", 0
+	}
+	raw := types.Log{Address: common.Address(l.GetAddress()), Data: l.GetData()}
+	for _, t := range l.GetTopics() {
+		raw.Topics = append(raw.Topics, common.Hash(t))
+	}
+	if e, err := filterer.ParseDepositAccepted(raw); err == nil && e.PartnerId != 0 {
+		return chainlog.ReferralDeposits(chainID), e.PartnerId
+	}
+	if e, err := filterer.ParseWithdrawalRequested(raw); err == nil && e.PartnerId != 0 {
+		return chainlog.ReferralWithdrawals(chainID), e.PartnerId
+	}
+	return "", 0
+}
+
+// referrals judges one of the referral topics: what is due is there once, what was taken back at most once and only if
+// it had the confirmations; a partner hears of the logs of a vault in their order, and of all where no vault joins late.
+func (f *fold) referrals(topic string, records []*kgo.Record) {
+	newest := map[string]uint64{}
+	for _, k := range records {
+		r := new(event.Referral)
+		if err := proto.Unmarshal(k.Value, r); err != nil {
+			f.differs("offset %d of %s is no referral: %v", k.Offset, topic, err)
+			continue
+		}
+		if r.GetChainId() != f.config.ID || !bytes.Equal(r.GetLogId(), f.cursor.GetLogId()) {
+			continue // another seed's, on a shared broker
+		}
+		s := f.told[r.GetSeq()]
+		if s == nil || s.topic != topic || s.partner != r.GetPartnerId() || !proto.Equal(s.log, r.GetLog()) {
+			f.Doubled++
+			f.differs("offset %d of %s repeats record %d, which is no such referral", k.Offset, topic, r.GetSeq())
+			continue
+		}
+		if key := strconv.FormatUint(uint64(s.partner), 10); string(k.Key) != key {
+			f.differs("offset %d of %s has the key %q and not %s", k.Offset, topic, k.Key, key)
+		}
+		if s.told++; s.told > 1 {
+			f.Doubled++
+			f.differs("%s tells %s twice (record %d)", topic, name(s.log), r.GetSeq())
+		}
+		order := fmt.Sprint(s.partner)
+		if f.plan.Late {
+			order += fmt.Sprintf(" %x", s.log.GetAddress())
+		}
+		if r.GetSeq() < newest[order] {
+			f.differs("%s tells partner %d record %d after record %d", topic, s.partner, r.GetSeq(), newest[order])
+		}
+		newest[order] = max(newest[order], r.GetSeq())
+		if n := s.log.GetBlockNumber(); s.dead && (f.least == 0 || s.head+1 < n+f.least) {
+			f.Doubled++
+			f.differs("%s tells %s, which was taken back before it had %d confirmations: the head was at most %d", topic, name(s.log), f.least, s.head)
+		}
+	}
+	for seq, s := range f.told {
+		if s.topic == topic && !s.dead && s.told == 0 && s.log.GetBlockNumber() <= f.cursor.GetReferralBlock() {
+			f.Lost++
+			f.differs("%s does not tell %s (record %d) although referrals up to block %d are told", topic, name(s.log), seq, f.cursor.GetReferralBlock())
+		}
+		if s.topic == topic && !s.dead && s.told > 0 && s.log.GetBlockNumber() > f.cursor.GetReferralBlock() {
+			f.differs("%s tells %s (record %d) although referrals are told only up to block %d", topic, name(s.log), seq, f.cursor.GetReferralBlock())
+		}
+	}
+}

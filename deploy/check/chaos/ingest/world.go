@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+const (
+	// patience is how long anything may take that must happen.
+	patience = 60 * time.Second
+	// indulgence is how long the script waits for what only makes a seed more interesting.
+	indulgence = 3 * time.Second
+	glance     = 20 * time.Millisecond
+	// genesisTime of the chains, in Unix seconds: before the wall clock, as a chain's is.
+	genesisTime = 1_750_000_000
+	// firstChainID is that of seed 0.
+	firstChainID = 5_000_000
+)
+
+// partners that the traffic is attributed to.
+var partners = []uint32{7, 42, 4_000_000_000}
+
+// A world is what a seed is tried in.
+type world struct {
+	plan      Plan
+	ctx       context.Context
+	dir       string
+	anvil     *engines.Anvil
+	chain     *rpc.Client
+	contracts *devchain.Contracts
+	traffic   *devchain.Scenario
+	draws     int64 // of traffic
+	broker    *engines.Kafka
+	proxies   []*faultproxy.Proxy
+	urls      []string // of the proxies
+	kafka     chainlog.Config
+	sup       *supervisor
+	witness   witness
+
+	floor uint64 // no block up to here may be reorganised: it deploys the contracts, or ingest may hold it for final or have forgotten it
+	top   uint64 // the highest head that there was
+	least uint64 // the fewest confirmations that were ever enough; 0: only final blocks
+
+	mu         sync.Mutex
+	config     ingest.Config
+	counts     map[string]int
+	injections []string
+}
+
+// newWorld starts a chain with contracts and traffic, and what stands between it and ingest. brokers are those of a
+// shared Kafka; without them there is one of its own.
+func newWorld(ctx context.Context, plan Plan, dir string, brokers []string) (w *world, err error) {
+	w = &world{plan: plan, ctx: ctx, dir: dir, counts: map[string]int{}, witness: witness{seen: map[common.Hash]*fact{}}, least: plan.Confirmations, kafka: chainlog.DefaultConfig()}
+	defer func() {
+		if err != nil {
+			w.close()
+		}
+	}()
+	id := firstChainID + plan.Seed
+	w.anvil, err = engines.StartAnvil(ctx, filepath.Join(dir, "anvil"), engines.AnvilOptions{ChainID: id, SlotsInEpoch: plan.SlotsInEpoch, Timestamp: genesisTime})
+	if err != nil {
+		return w, err
+	}
+	if w.chain, err = rpc.DialContext(ctx, w.anvil.URL); err != nil {
+		return w, fmt.Errorf("connect to the chain: %w", err)
+	}
+	w.witness.chain = w.chain
+	if w.contracts, err = devchain.Deploy(ctx, w.anvil.URL); err != nil {
+		return w, err
+	}
+	deployed, err := w.block("latest")
+	if err != nil {
+		return w, err
+	}
+	w.floor = uint64(deployed.Number)
+	w.kafka.Brokers = brokers
+	if len(brokers) == 0 {
+		if w.broker, err = engines.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
+			return w, err
+		}
+		w.kafka.Brokers = []string{w.broker.Addr}
+	}
+	w.config = ingest.DefaultConfig()
+	w.config.ID, w.config.PollInterval, w.config.Standby = id, plan.Poll, plan.Standby
+	w.config.Finality = ingest.Finality{Depth: plan.Finality}
+	w.config.Confirmations = ingest.Confirmations(plan.Confirmations)
+	w.config.BatchBlocks, w.config.RangesInFlight, w.config.Window = plan.BatchBlocks, plan.RangesInFlight, plan.Window
+	w.config.Proof, w.config.Agreement, w.config.Prove = plan.Proof, plan.Agreement, 500
+	for i, v := range w.contracts.Vaults {
+		if !plan.Late || i+1 < len(w.contracts.Vaults) {
+			w.config.Vaults = append(w.config.Vaults, w.vault(v))
+		}
+	}
+	if err = w.startProxies(); err != nil {
+		return w, err
+	}
+	w.sup = &supervisor{deaths: plan.Deaths, count: w.count, spec: func() childSpec {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return childSpec{Config: w.config, RPC: w.urls, Kafka: w.kafka}
+	}}
+	w.newTraffic()
+	return w, nil
+}
+
+func (w *world) vault(v devchain.Vault) ingest.VaultConfig {
+	c := ingest.VaultConfig{Address: v.Address.Hex(), StartBlock: v.StartBlock}
+	if w.plan.EarlyStart {
+		c.StartBlock = 0
+	}
+	return c
+}
+
+func (w *world) startProxies() error {
+	for i, e := range w.plan.Endpoints {
+		config := faultproxy.DefaultConfig()
+		config.Seed, config.Upstreams, config.Faults, config.Rate = e.Seed, []string{w.anvil.URL}, e.Faults, e.Rate
+		config.Behind, config.RangeLimit, config.ResultLimit, config.Pause = e.Behind, e.RangeLimit, e.ResultLimit, time.Millisecond
+		proxy, err := faultproxy.New(config, func(injected faultproxy.Injection) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.counts["fault "+string(injected.Fault)]++
+			w.injections = append(w.injections, fmt.Sprintf("endpoint %d: %s", i+1, injected))
+		})
+		if err != nil {
+			return err
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("listen for a fault proxy: %w", err)
+		}
+		server := &http.Server{Handler: proxy, ReadHeaderTimeout: patience}
+		context.AfterFunc(w.ctx, func() { server.Close() })
+		go server.Serve(listener) // ends with w.ctx
+		w.proxies = append(w.proxies, proxy)
+		w.urls = append(w.urls, "http://"+listener.Addr().String())
+	}
+	return nil
+}
+
+// close ends everything that the world has started.
+func (w *world) close() {
+	if w.sup != nil {
+		w.sup.end()
+	}
+	if w.broker != nil {
+		_ = w.broker.Close()
+	}
+	if w.chain != nil {
+		w.chain.Close()
+	}
+	if w.anvil != nil {
+		w.anvil.Kill()
+	}
+}
+
+func (w *world) count(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counts[what]++
+}
+
+// reconfigure changes what the next process is started with.
+func (w *world) reconfigure(change func(*ingest.Config)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(&w.config)
+}
+
+// newTraffic makes traffic that knows nothing of a branch that was left.
+func (w *world) newTraffic() {
+	w.draws++
+	w.traffic = devchain.New(w.anvil.URL, w.contracts, int64(w.plan.Seed)*1000+w.draws, partners, slog.New(slog.DiscardHandler))
+}
+
+type header struct {
+	Number hexutil.Uint64
+	Hash   common.Hash
+	Time   hexutil.Uint64 `json:"timestamp"`
+}
+
+func (w *world) block(which string) (h header, err error) {
+	if err = w.chain.CallContext(w.ctx, &h, "eth_getBlockByNumber", which, false); err != nil {
+		err = fmt.Errorf("read the %s block: %w", which, err)
+	}
+	return h, err
+}
+
+// moved notes how far the chain has come: what may be final now can never be reorganised.
+func (w *world) moved() error {
+	head, err := w.block("latest")
+	if err != nil {
+		return err
+	}
+	n := uint64(head.Number)
+	w.top = max(w.top, n)
+	w.floor = max(w.floor, w.final(n), n-min(n, w.config.Window))
+	return nil
+}
+
+// final is the block that is final when the head is at n.
+func (w *world) final(n uint64) uint64 {
+	depth := w.config.Finality.Depth
+	if depth == 0 {
+		depth = 2 * uint64(w.plan.SlotsInEpoch)
+	}
+	return n - min(n, depth)
+}
+
+// mine makes empty blocks, a second apart.
+func (w *world) mine(n int) error {
+	for range n {
+		head, err := w.block("latest")
+		if err != nil {
+			return err
+		}
+		if err := w.command("evm_setNextBlockTimestamp", head.Time+1); err != nil {
+			return err
+		}
+		if err := w.command("evm_mine"); err != nil {
+			return err
+		}
+	}
+	return w.moved()
+}
+
+func (w *world) command(method string, arguments ...any) error {
+	if err := w.chain.CallContext(w.ctx, nil, method, arguments...); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
+	}
+	return nil
+}
+
+func (w *world) steps(n int) error {
+	if err := w.traffic.Steps(w.ctx, n); err != nil {
+		return err
+	}
+	return w.moved()
+}
+
+// outgrow makes the head higher than any that there was: ingest believes no lower one.
+func (w *world) outgrow() error {
+	head, err := w.block("latest")
+	if err != nil {
+		return err
+	}
+	if n := uint64(head.Number); n <= w.top {
+		return w.mine(int(w.top - n + 1))
+	}
+	return nil
+}
+
+// cursor is the newest cursor, nil where there is none or the broker is not there.
+func (w *world) cursor() *event.Cursor {
+	ctx, cancel := context.WithTimeout(w.ctx, indulgence)
+	defer cancel()
+	c, err := newestCursor(ctx, w.kafka.Brokers, w.config.ID)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// atHead says that the head of the chain is in the log.
+func (w *world) atHead() (bool, error) {
+	head, err := w.block("latest")
+	if err != nil {
+		return false, err
+	}
+	c := w.cursor()
+	return c != nil && bytes.Equal(c.GetHead().GetHash(), head.Hash[:]), nil
+}
+
+// settle waits until ingest is at the head, for a while.
+func (w *world) settle() error {
+	_, err := w.eventually(indulgence, w.atHead)
+	return err
+}
+
+// eventually waits for a condition and says whether it came.
+func (w *world) eventually(limit time.Duration, condition func() (bool, error)) (bool, error) {
+	deadline := time.After(limit)
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for {
+		if ok, err := condition(); ok || err != nil {
+			return ok, err
+		}
+		if err := w.sup.err(); err != nil {
+			return false, err
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false, nil
+		case <-w.ctx.Done():
+			return false, w.ctx.Err()
+		}
+	}
+}
+
+// finish ends all faults and waits until the log has everything that there is to have.
+func (w *world) finish() error {
+	w.sup.mu.Lock()
+	w.sup.deaths = nil
+	w.sup.mu.Unlock()
+	for _, p := range w.proxies {
+		p.Off()
+	}
+	if w.plan.FreshEnd {
+		if err := w.sup.stop(true); err != nil {
+			return err
+		}
+		w.sup.start()
+	}
+	if err := w.outgrow(); err != nil {
+		return err
+	}
+	var short string
+	done, err := w.eventually(patience, func() (done bool, err error) {
+		short, err = w.short()
+		return short == "", err
+	})
+	if err == nil && !done {
+		err = fmt.Errorf("ingest has not caught up within %s of the last fault: %s", patience, short)
+	}
+	return err
+}
+
+// short says what the log still lacks.
+func (w *world) short() (string, error) {
+	head, err := w.block("latest")
+	if err != nil {
+		return "", err
+	}
+	c, n := w.cursor(), uint64(head.Number)
+	final, told := w.final(n), w.final(n)
+	if few := uint64(w.config.Confirmations); few > 0 {
+		told = max(told, n+1-min(n+1, few))
+	}
+	switch {
+	case c == nil:
+		return "there is no cursor", nil
+	case c.GetFrozen() != "":
+		return "", errors.New("ingest is frozen: " + c.GetFrozen())
+	case !bytes.Equal(c.GetHead().GetHash(), head.Hash[:]):
+		return fmt.Sprintf("the log is at block %d (0x%x), the chain at block %d (%s)", c.GetHead().GetNumber(), c.GetHead().GetHash(), n, head.Hash), nil
+	case c.GetFinalBlock() < final:
+		return fmt.Sprintf("the final block is %d in the log and %d in the chain", c.GetFinalBlock(), final), nil
+	case c.GetReferralBlock() < told:
+		return fmt.Sprintf("referrals are told up to block %d and not %d", c.GetReferralBlock(), told), nil
+	case len(c.GetVaults()) < len(w.config.Vaults):
+		return fmt.Sprintf("%d of %d vaults are in the log", len(c.GetVaults()), len(w.config.Vaults)), nil
+	}
+	for _, v := range c.GetVaults() {
+		if v.GetCoveredTo() < n {
+			return fmt.Sprintf("vault 0x%x is in the log up to block %d of %d", v.GetAddress(), v.GetCoveredTo(), n), nil
+		}
+	}
+	return "", nil
+}

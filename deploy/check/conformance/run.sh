@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Two judges that are not ours drive a live system and hold every answer against
+# the OpenAPI document: Redocly (lint of the documents, then Respect, a walk
+# through every operation) and Schemathesis (examples, edge values, random and
+# wrong values of every parameter, and sequences of calls). Any finding fails.
+# Both wait for the end of an answer, which a stream has not: curl listens to it.
+# Then the clients that are generated from the document are tried (clients/smoke.sh).
+#
+# EXAMPLES is the number of random requests for each operation, 10 by default.
+set -euo pipefail
+cd "$(dirname "$0")"
+root=$(cd ../../.. && pwd)
+work=$root/build/conformance
+tools=$work/tools
+rm -rf "$work/data" "$work/ready.json"
+mkdir -p "$work"
+
+if [ ! -e "$tools/.ready" ] || [ requirements.txt -nt "$tools/.ready" ]; then
+  rm -rf "$tools"
+  python3 -m venv "$tools"
+  "$tools/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: -r requirements.txt
+  touch "$tools/.ready"
+fi
+if [ ! -e node_modules/.ready ] || [ package.json -nt node_modules/.ready ]; then
+  npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error
+  touch node_modules/.ready
+fi
+export REDOCLY_SUPPRESS_UPDATE_NOTICE=true REDOCLY_TELEMETRY=off
+redocly=node_modules/.bin/redocly
+document=$root/schemas/openapi/openapi.yaml
+
+echo "== Redocly lint"
+"$redocly" lint --config redocly.yaml --max-problems 50 "$document" navlog.arazzo.yaml
+
+echo "== a live system"
+# No limit on requests: the judges ask more than a partner may.
+NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000 \
+  "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 200ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
+up=$!
+trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null || true' EXIT
+for _ in $(seq 120); do
+  [ -e "$work/ready.json" ] && break
+  kill -0 "$up" 2>/dev/null || { tail -20 "$work/up.log"; exit 1; }
+  sleep 0.5
+done
+field() { node -p "const r = require('$work/ready.json'); $1"; }
+api=$(field r.api)
+key=$(field 'r.partners[0].apiKey')
+# A walk needs something to walk through: a user, a delivery.
+for _ in $(seq 120); do
+  deliveries=$(curl -sf -H "x-api-key: $key" "$api/api/v1/partner/webhooks/deliveries" | node -p 'JSON.parse(require("fs").readFileSync(0)).meta.total')
+  [ "$deliveries" -gt 0 ] && break
+  sleep 0.5
+done
+
+echo "== Redocly Respect"
+"$redocly" respect navlog.arazzo.yaml --server "navlog=$api" --input "apiKey=$key" >"$work/respect.log" 2>&1 ||
+  { sed -n '/Failed tests info/,$p' "$work/respect.log"; exit 1; }
+grep -E 'Steps:|Checks:' "$work/respect.log"
+
+echo "== the stream"
+# curl ends at its time, 28, for the stream does not; a unit must have come whole by then.
+code=0
+curl -sN --max-time 5 -D "$work/stream.headers" -o "$work/stream.txt" "$api/api/v1/stream?after=0" || code=$?
+[ "$code" = 28 ] || { echo "the stream ended, or failed: curl says $code"; exit 1; }
+grep -qi '^content-type: text/event-stream' "$work/stream.headers" || { echo "the stream is of another kind:"; cat "$work/stream.headers"; exit 1; }
+grep -A1 '^event: unit$' "$work/stream.txt" | grep -q '^data: {"seq":"[0-9]*",' || { echo "the stream told no unit:"; head -20 "$work/stream.txt"; exit 1; }
+echo "$(grep -c '^event: unit$' "$work/stream.txt") units"
+
+echo "== the clients"
+clients/smoke.sh "$api" "$key" "$work/clients" "$tools"
+
+echo "== Schemathesis"
+here=$PWD
+cd "$work" # where it keeps its own notes
+"$tools/bin/st" --config-file "$here/schemathesis.toml" run "$document" --url "$api" --header "x-api-key: $key" --exclude-path /api/v1/stream \
+  --seed 1 --max-examples "${EXAMPLES:-10}" --max-failures 50 --no-color --report-junit-path "$work/schemathesis.xml" >"$work/schemathesis.log" 2>&1 ||
+  { sed -n '/FAILURES/,$p' "$work/schemathesis.log" | cut -c1-400 | head -200; exit 1; }
+grep -A1 'Test cases:' "$work/schemathesis.log"

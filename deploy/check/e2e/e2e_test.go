@@ -1,0 +1,286 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/child"
+)
+
+func TestEndToEnd(t *testing.T) {
+	t.Run("embedded Kafka", func(t *testing.T) {
+		t.Parallel()
+		story(t, true)
+	})
+	t.Run("Apache Kafka", func(t *testing.T) {
+		t.Parallel()
+		args := []string{}
+		for _, broker := range enginetest.ApacheKafka(t) {
+			args = append(args, "--kafka", broker)
+		}
+		story(t, false, args...)
+	})
+}
+
+// story is the life of one navlog. Each chapter begins where the last one ended. The newest state is compared in every
+// chapter; earlier ones too where pasts is set, and otherwise in the last chapter alone: what the broker has to do with an
+// answer about an earlier state is in the rows that the newest state is made of.
+func story(t *testing.T, pasts bool, args ...string) {
+	w := newWorld(t, args...)
+	w.pasts = pasts
+	chapter := func(name string, tell func(*testing.T, *world)) {
+		if t.Failed() {
+			return
+		}
+		began, sent := time.Now(), w.client.sent.Load()
+		tell(t, w)
+		t.Logf("%s: %s, %d questions", name, time.Since(began).Round(time.Millisecond), w.client.sent.Load()-sent)
+	}
+	chapter("partners register", func(t *testing.T, w *world) { w.register(t) })
+	chapter("traffic", traffic)
+	chapter("reorganisations that drop everything", emptied)
+	chapter("a reorganisation that keeps transactions", keptTransactions)
+	chapter("a node that goes back and another way", backAndAnotherWay)
+	chapter("statements", statements)
+	w.pasts = true
+	chapter("a kill", kill)
+	chapter("an interrupt", func(t *testing.T, w *world) { w.interrupt(t) })
+}
+
+// traffic spreads over two days, so that dates as bounds of lists mean something.
+func traffic(t *testing.T, w *world) {
+	w.steps(t, 45)
+	if err := devchain.IncreaseTime(t.Context(), w.RPC, 26*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.steps(t, 40)
+	w.agree(t)
+	if w.receiver.refusals() != len(w.Partners) {
+		t.Errorf("%d partners refused an attempt, want each one once", w.receiver.refusals())
+	}
+}
+
+// statements of every partner are what the node says, byte for byte, after all that was reorganised.
+func statements(t *testing.T, w *world) {
+	chain, err := ethclient.DialContext(t.Context(), w.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer chain.Close()
+	final := w.final(t)
+	header, err := chain.HeaderByNumber(t.Context(), new(big.Int).SetUint64(final))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := 0
+	for _, p := range w.Partners {
+		file := filepath.Join(t.TempDir(), "statement.json")
+		run := func(args ...string) []byte {
+			t.Helper()
+			cmd := exec.CommandContext(t.Context(), binary(t, "navlog"), append([]string{"statement"}, args...)...)
+			cmd.Env = child.Environment("NAVLOG_API_KEY=" + p.APIKey)
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Fatalf("navlog statement %v: %v\n%s", args, err, out)
+			}
+			return out
+		}
+		run("get", "--url", w.API, "--from", "2000-01-01", "--to", strconv.FormatUint(header.Time, 10), "-o", file)
+		var found struct {
+			Events   int
+			KeyKnown bool
+		}
+		if out := run("verify", file, "--rpc", w.RPC, "--url", w.API, "--json"); json.Unmarshal(out, &found) != nil || !found.KeyKnown {
+			t.Errorf("partner %d: %s", p.ID, out)
+		}
+		events += found.Events
+	}
+	if events == 0 {
+		t.Error("no statement has an event")
+	}
+}
+
+// final is the newest final block, by the word of navlog.
+func (w *world) final(t *testing.T) uint64 {
+	t.Helper()
+	response, err := http.Get(w.API + "/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	var status struct {
+		Data struct {
+			FinalBlock string `json:"finalBlock"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&status); err != nil {
+		t.Fatal(err)
+	}
+	block, err := strconv.ParseUint(status.Data.FinalBlock, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return block
+}
+
+// branch makes steps until the chain is good for what comes next, and waits until navlog knows it.
+func (w *world) branch(t *testing.T, good func(*history) bool) *history {
+	t.Helper()
+	for range 40 {
+		w.steps(t, 1)
+		if h := w.read(t); good(h) {
+			return w.newest(t, true).history
+		}
+	}
+	t.Fatal("40 steps made no chain as the test wants it")
+	return nil
+}
+
+// since are the facts of the newest blocks, as many as depth.
+func (h *history) since(depth uint64) []fact {
+	return keep(h.facts, func(f fact) bool { return f.block+depth > h.head() })
+}
+
+// emptied replaces the newest blocks by empty ones, several times.
+func emptied(t *testing.T, w *world) {
+	for _, depth := range []uint64{3, 1, 6, 2, 4} {
+		before := w.branch(t, func(h *history) bool { return len(h.since(depth)) > 0 })
+		if err := devchain.Reorg(t.Context(), w.RPC, depth); err != nil {
+			t.Fatal(err)
+		}
+		after := w.read(t)
+		if len(after.since(depth)) != 0 || after.head() != before.head() {
+			t.Fatalf("the reorganisation left %d facts in the newest blocks, and block %d instead of %d", len(after.since(depth)), after.head(), before.head())
+		}
+		for _, f := range before.since(depth) {
+			t.Logf("block %d is gone, and with it %T", f.block, f.event)
+		}
+		w.newest(t, true)
+	}
+	w.agree(t)
+}
+
+// keptTransactions moves what happened in four blocks into one, and drops what happened in the fifth.
+func keptTransactions(t *testing.T, w *world) {
+	const depth = 5
+	before := w.branch(t, func(h *history) bool { return len(h.since(depth))-len(h.since(2)) >= 2 })
+	kept := w.transactions(t, before.head()-depth+1, before.head()-1)
+	moves := make([]devchain.Kept, len(kept))
+	for i, hash := range kept {
+		moves[i] = devchain.Kept{Hash: hash, Block: 3}
+	}
+	if err := devchain.Reorg(t.Context(), w.RPC, depth, moves...); err != nil {
+		t.Fatal(err)
+	}
+	after := w.read(t)
+	moved := 0
+	for _, old := range before.since(depth) {
+		for _, f := range after.since(depth) {
+			if f.tx == old.tx && f.block != old.block {
+				moved++
+			}
+		}
+	}
+	if moved == 0 {
+		t.Fatal("the reorganisation moved no fact")
+	}
+	w.newest(t, false)
+	w.mine(t, 12)
+	w.agree(t)
+}
+
+// transactions are those of some blocks, in the order of the chain.
+func (w *world) transactions(t *testing.T, from, to uint64) (hashes []common.Hash) {
+	t.Helper()
+	client, err := ethclient.DialContext(t.Context(), w.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for number := from; number <= to; number++ {
+		block, err := client.BlockByNumber(t.Context(), new(big.Int).SetUint64(number))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tx := range block.Transactions() {
+			hashes = append(hashes, tx.Hash())
+		}
+	}
+	return hashes
+}
+
+// backAndAnotherWay takes the chain back below what navlog has indexed, and lets it grow differently.
+func backAndAnotherWay(t *testing.T, w *world) {
+	id, err := devchain.Snapshot(t.Context(), w.RPC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := w.branch(t, func(h *history) bool { return len(h.since(3)) > 0 })
+	if err := devchain.Revert(t.Context(), w.RPC, id); err != nil {
+		t.Fatal(err)
+	}
+	if h := w.read(t); h.head() >= old.head() {
+		t.Fatalf("the chain went back from block %d to block %d", old.head(), h.head())
+	}
+	if err := devchain.IncreaseTime(t.Context(), w.RPC, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	w.steps(t, 3)
+	for h := w.read(t); h.head() <= old.head(); h = w.read(t) {
+		w.steps(t, 1)
+	}
+	w.agree(t)
+}
+
+// kill ends navlog by SIGKILL while it delivers webhooks.
+func kill(t *testing.T, w *world) {
+	before, _ := w.receiver.accepted()
+	w.branch(t, func(h *history) bool {
+		h.final = h.head() // soon
+		return len(h.events(w.Partners)) >= len(before)+6
+	})
+	w.mine(t, 12)
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		now, _ := w.receiver.accepted()
+		return len(now) > len(before)
+	}, func() string { return "no webhook comes" })
+	h, was := w.read(t), w.stack
+	w.run.kill(t)
+	w.killed = true
+
+	w.start(t)
+	if again := w.read(t); again.head() != h.head() || again.times[h.head()] != h.times[h.head()] || len(again.facts) != len(h.facts) {
+		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.head(), len(again.facts), h.head(), len(h.facts))
+	}
+	for _, line := range diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
+		t.Errorf("the contracts after the restart: %s", line)
+	}
+	for _, line := range diff(asTree(t, was.Partners), asTree(t, w.Partners)) {
+		t.Errorf("the partners after the restart: %s", line)
+	}
+	w.webhooks(t, w.newest(t, false).history)
+	w.steps(t, 30)
+	w.mine(t, 12)
+	w.agree(t)
+}
+
+func asTree(t *testing.T, value any) any {
+	t.Helper()
+	b, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mustTree(t, string(b))
+}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+// A history is everything that the chain says about the vaults at one moment.
+type history struct {
+	chainID uint64
+	router  common.Address
+	vaults  []vault
+	times   []uint64 // Unix seconds, by block number
+	facts   []fact   // in chain order
+	final   uint64   // the newest final block
+	// contradictory says that the facts are not those of the reference contracts: anything may follow anything.
+	contradictory bool
+}
+
+// A vault is what the contract says about itself.
+type vault struct {
+	address    common.Address
+	startBlock uint64
+	name       string
+	symbol     string
+	decimals   uint8
+	asset      struct {
+		address  common.Address
+		symbol   string
+		decimals uint8
+	}
+}
+
+// A fact is one log of a vault. event is a pointer to one of the event types of package reference.
+type fact struct {
+	vault common.Address
+	block uint64
+	time  uint64 // Unix seconds
+	tx    common.Hash
+	index uint // of the log in its block
+	event any
+}
+
+// head is the number of the newest block.
+func (h *history) head() uint64 { return uint64(len(h.times) - 1) }
+
+// readHistory reads the chain, which must not move meanwhile.
+func readHistory(ctx context.Context, rpcURL string, deployed *devchain.Contracts) (*history, error) {
+	client, err := ethclient.DialContext(ctx, rpcURL)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the chain: %w", err)
+	}
+	defer client.Close()
+	before, err := client.HeaderByNumber(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the newest block: %w", err)
+	}
+	h := &history{router: deployed.Router}
+	if err := h.read(ctx, client, deployed, before.Number.Uint64()); err != nil {
+		return nil, err
+	}
+	after, err := client.HeaderByNumber(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read the newest block: %w", err)
+	}
+	if before.Hash() != after.Hash() {
+		return nil, fmt.Errorf("the chain moved from block %s to block %s while it was read", before.Number, after.Number)
+	}
+	return h, nil
+}
+
+func (h *history) read(ctx context.Context, client *ethclient.Client, deployed *devchain.Contracts, head uint64) error {
+	id, err := client.ChainID(ctx)
+	if err != nil {
+		return fmt.Errorf("read the chain id: %w", err)
+	}
+	h.chainID = id.Uint64()
+	final, err := client.HeaderByNumber(ctx, big.NewInt(int64(rpc.FinalizedBlockNumber)))
+	if err != nil {
+		return fmt.Errorf("read the newest final block: %w", err)
+	}
+	h.final = final.Number.Uint64()
+	for number := range head + 1 {
+		block, err := client.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
+		if err != nil {
+			return fmt.Errorf("read block %d: %w", number, err)
+		}
+		h.times = append(h.times, block.Time)
+	}
+	var addresses []common.Address
+	for _, v := range deployed.Vaults {
+		read, err := readVault(ctx, client, v.Address, v.StartBlock)
+		if err != nil {
+			return fmt.Errorf("read the vault %s: %w", v.Address, err)
+		}
+		h.vaults = append(h.vaults, read)
+		addresses = append(addresses, v.Address)
+	}
+	logs, err := client.FilterLogs(ctx, ethereum.FilterQuery{
+		FromBlock: new(big.Int), ToBlock: new(big.Int).SetUint64(head), Addresses: addresses,
+	})
+	if err != nil {
+		return fmt.Errorf("read the vaults' logs: %w", err)
+	}
+	return h.append(logs)
+}
+
+func readVault(ctx context.Context, client *ethclient.Client, address common.Address, startBlock uint64) (vault, error) {
+	v := vault{address: address, startBlock: startBlock}
+	call := &bind.CallOpts{Context: ctx}
+	contract, err := reference.NewReferenceVaultCaller(address, client)
+	if err != nil {
+		return v, err
+	}
+	if v.asset.address, err = contract.Asset(call); err != nil {
+		return v, fmt.Errorf("asset(): %w", err)
+	}
+	if v.name, err = contract.Name(call); err != nil {
+		return v, fmt.Errorf("name(): %w", err)
+	}
+	if v.symbol, err = contract.Symbol(call); err != nil {
+		return v, fmt.Errorf("symbol(): %w", err)
+	}
+	if v.decimals, err = contract.Decimals(call); err != nil {
+		return v, fmt.Errorf("decimals(): %w", err)
+	}
+	asset, err := reference.NewMockAssetCaller(v.asset.address, client)
+	if err != nil {
+		return v, err
+	}
+	if v.asset.symbol, err = asset.Symbol(call); err != nil {
+		return v, fmt.Errorf("symbol() of the asset: %w", err)
+	}
+	if v.asset.decimals, err = asset.Decimals(call); err != nil {
+		return v, fmt.Errorf("decimals() of the asset: %w", err)
+	}
+	return v, nil
+}
+
+// append decodes logs, which are in chain order. Logs of the share token and of ERC-4626 are for others.
+func (h *history) append(logs []types.Log) error {
+	for _, l := range logs {
+		event, err := decode(l)
+		if err != nil {
+			return fmt.Errorf("log %d of block %d: %w", l.Index, l.BlockNumber, err)
+		}
+		if event == nil {
+			continue
+		}
+		if l.BlockNumber > h.head() {
+			return fmt.Errorf("log %d of block %d is beyond the newest block %d", l.Index, l.BlockNumber, h.head())
+		}
+		h.facts = append(h.facts, fact{l.Address, l.BlockNumber, h.times[l.BlockNumber], l.TxHash, l.Index, event})
+	}
+	return nil
+}
+
+var (
+	vaultABI, vaultABIErr = reference.ReferenceVaultMetaData.GetAbi()
+	// bindings can parse logs without a chain behind them.
+	bindings, bindingsErr = reference.NewReferenceVaultFilterer(common.Address{}, nil)
+)
+
+// decode gives a log as the generated bindings understand it, and nil for one that navlog does not count.
+func decode(l types.Log) (any, error) {
+	if vaultABIErr != nil {
+		return nil, vaultABIErr
+	}
+	if bindingsErr != nil {
+		return nil, bindingsErr
+	}
+	if len(l.Topics) == 0 {
+		return nil, fmt.Errorf("no topic")
+	}
+	event, err := vaultABI.EventByID(l.Topics[0])
+	if err != nil {
+		return nil, err
+	}
+	switch event.Name {
+	case "DepositAccepted":
+		return bindings.ParseDepositAccepted(l)
+	case "DepositsSwept":
+		return bindings.ParseDepositsSwept(l)
+	case "NavUpdated":
+		return bindings.ParseNavUpdated(l)
+	case "WithdrawalRequested":
+		return bindings.ParseWithdrawalRequested(l)
+	case "WithdrawalFunded":
+		return bindings.ParseWithdrawalFunded(l)
+	case "WithdrawalClaimed":
+		return bindings.ParseWithdrawalClaimed(l)
+	case "WithdrawalCancelled":
+		return bindings.ParseWithdrawalCancelled(l)
+	case "WithdrawalExpired":
+		return bindings.ParseWithdrawalExpired(l)
+	case "Approval", "Transfer", "Deposit", "Withdraw", "WithdrawalsSettled":
+		return nil, nil
+	default:
+		return nil, fmt.Errorf("the oracle does not know the event %s", event.Name)
+	}
+}

@@ -1,0 +1,427 @@
+package e2e
+
+import (
+	"encoding/json"
+	"log/slog"
+	"math/big"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/ethclient"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+// Addresses of digits only look the same with a checksum.
+var (
+	vaultA = common.HexToAddress("0x1000000000000000000000000000000000000001")
+	vaultB = common.HexToAddress("0x2000000000000000000000000000000000000002")
+	anna   = common.HexToAddress("0x3000000000000000000000000000000000000003")
+	bert   = common.HexToAddress("0x4000000000000000000000000000000000000004")
+	router = common.HexToAddress("0x5000000000000000000000000000000000000005")
+)
+
+// blockTime of the written history: a block a minute from 2026-01-01T00:00:00Z.
+func blockTime(block uint64) uint64 { return 1767225600 + 60*block }
+
+// written is a history of ten blocks, whose every figure the tests below work out by hand.
+func written() *history {
+	h := &history{chainID: 7, router: router, final: 6}
+	for block := range uint64(11) {
+		h.times = append(h.times, blockTime(block))
+	}
+	for i, address := range []common.Address{vaultA, vaultB} {
+		v := vault{address: address, startBlock: uint64(2 - i), name: []string{"A vault", "B vault"}[i], symbol: []string{"vA", "vB"}[i], decimals: 6}
+		v.asset.address, v.asset.symbol, v.asset.decimals = router, "USD", 18
+		h.vaults = append(h.vaults, v)
+	}
+	n := big.NewInt
+	add := func(v common.Address, block uint64, index uint, event any) {
+		h.facts = append(h.facts, fact{v, block, blockTime(block), common.BigToHash(n(int64(block))), index, event})
+	}
+	add(vaultA, 2, 1, &reference.ReferenceVaultDepositAccepted{DepositId: n(1), Owner: anna, Sender: anna, Assets: n(100), Shares: n(90)})
+	add(vaultA, 3, 0, &reference.ReferenceVaultDepositAccepted{DepositId: n(2), Owner: bert, PartnerId: 1, Sender: router, Assets: n(50), Shares: n(45)})
+	add(vaultB, 3, 4, &reference.ReferenceVaultDepositAccepted{DepositId: n(1), Owner: bert, PartnerId: 1, Sender: bert, Assets: n(7), Shares: n(7)})
+	add(vaultA, 4, 0, &reference.ReferenceVaultNavUpdated{NavId: n(1), NavPerShare: n(11), TotalAssets: n(12), TotalSupply: n(13)})
+	add(vaultA, 4, 1, &reference.ReferenceVaultDepositsSwept{SweepId: n(1), FromDepositId: n(1), ToDepositId: n(1), Assets: n(100)})
+	add(vaultA, 5, 0, &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: anna, PartnerId: 2, Receiver: bert, Shares: n(10), AssetsEstimate: n(11)})
+	add(vaultA, 5, 1, &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(1), Owner: anna, Receiver: anna, Shares: n(20), AssetsEstimate: n(22), ExpiresAt: blockTime(7)})
+	add(vaultA, 5, 2, &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(2), Owner: bert, Receiver: bert, Shares: n(5), AssetsEstimate: n(6)})
+	add(vaultA, 6, 0, &reference.ReferenceVaultWithdrawalFunded{RequestIndex: n(0), Owner: anna, SettlementId: n(1), Shares: n(10), Assets: n(12)})
+	add(vaultA, 8, 0, &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: bert, Shares: n(10), Assets: n(12)})
+	add(vaultA, 9, 0, &reference.ReferenceVaultWithdrawalExpired{RequestIndex: n(1), Owner: anna, Shares: n(20)})
+	add(vaultA, 10, 0, &reference.ReferenceVaultWithdrawalCancelled{RequestIndex: n(2), Owner: bert, Shares: n(5)})
+	return h
+}
+
+func mustAt(t *testing.T, h *history, block uint64) *state {
+	t.Helper()
+	s, err := h.at(block)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wantJSON compares a tree of the oracle with JSON that was written by hand.
+func wantJSON(t *testing.T, what string, got any, want string) {
+	t.Helper()
+	for _, line := range diff(mustTree(t, want), got) {
+		t.Errorf("%s: %s", what, line)
+	}
+}
+
+const place5 = `"vaultAddress":"0x1000000000000000000000000000000000000001","vaultName":"A vault",` +
+	`"txHash":"0x0000000000000000000000000000000000000000000000000000000000000005","blockNumber":"5","timestamp":"2026-01-01T00:05:00.000Z","requestedAt":"2026-01-01T00:05:00.000Z"`
+
+func TestOracleOnAVault(t *testing.T) {
+	s := mustAt(t, written(), 10)
+	list := s.ordered()
+	if list[0].address != vaultB || list[1].address != vaultA {
+		t.Errorf("the vaults come as %s, %s", list[0].address, list[1].address)
+	}
+	wantJSON(t, "vault A", s.vaultDetailJSON(s.vaults[vaultA]), `{
+		"address":"0x1000000000000000000000000000000000000001","name":"A vault","symbol":"vA","chainId":7,"decimals":6,
+		"asset":{"address":"0x5000000000000000000000000000000000000005","symbol":"USD","decimals":18},
+		"totalAssets":"12","totalSupply":"13","navPerShare":"11","navUpdatedAt":"2026-01-01T00:04:00.000Z","startBlock":"2",
+		"stats":{"userCount":2,"pendingWithdrawals":0,"lastSweepAt":"2026-01-01T00:04:00.000Z","lastNavAt":"2026-01-01T00:04:00.000Z"}}`)
+	wantJSON(t, "vault B", s.vaultDetailJSON(s.vaults[vaultB]), `{
+		"address":"0x2000000000000000000000000000000000000002","name":"B vault","symbol":"vB","chainId":7,"decimals":6,
+		"asset":{"address":"0x5000000000000000000000000000000000000005","symbol":"USD","decimals":18},
+		"totalAssets":null,"totalSupply":null,"navPerShare":null,"navUpdatedAt":null,"startBlock":"1",
+		"stats":{"userCount":1,"pendingWithdrawals":0,"lastSweepAt":null,"lastNavAt":null}}`)
+	wantJSON(t, "NAV history", items(s.navs, s.navJSON), `[{
+		"id":"0x0000000000000000000000000000000000000000000000000000000000000004-0",
+		"vaultAddress":"0x1000000000000000000000000000000000000001","vaultName":"A vault","navPerShare":"11","totalAssets":"12","totalSupply":"13",
+		"timestamp":"2026-01-01T00:04:00.000Z","blockNumber":"4","txHash":"0x0000000000000000000000000000000000000000000000000000000000000004","logIndex":0}]`)
+}
+
+func TestOracleOnDeposits(t *testing.T) {
+	s := mustAt(t, written(), 10)
+	wantJSON(t, "anna's deposit", s.depositJSON(s.deposits[0]), `{
+		"id":"0x0000000000000000000000000000000000000000000000000000000000000002-1",
+		"vaultAddress":"0x1000000000000000000000000000000000000001","vaultName":"A vault",
+		"userAddress":"0x3000000000000000000000000000000000000003","senderAddress":"0x3000000000000000000000000000000000000003",
+		"assetAmount":"100","shares":"90","sweptAt":"2026-01-01T00:04:00.000Z","txHash":"0x0000000000000000000000000000000000000000000000000000000000000002",
+		"blockNumber":"2","logIndex":1,"timestamp":"2026-01-01T00:02:00.000Z"}`)
+	wantJSON(t, "bert's deposits", items(newestFirst(s.depositsOf(func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
+		"id":"0x0000000000000000000000000000000000000000000000000000000000000003-4",
+		"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault",
+		"userAddress":"0x4000000000000000000000000000000000000004","senderAddress":"0x4000000000000000000000000000000000000004",
+		"assetAmount":"7","shares":"7","partnerId":1,"sweptAt":null,"txHash":"0x0000000000000000000000000000000000000000000000000000000000000003",
+		"blockNumber":"3","logIndex":4,"timestamp":"2026-01-01T00:03:00.000Z"},{
+		"id":"0x0000000000000000000000000000000000000000000000000000000000000003-0",
+		"vaultAddress":"0x1000000000000000000000000000000000000001","vaultName":"A vault",
+		"userAddress":"0x4000000000000000000000000000000000000004","senderAddress":"0x5000000000000000000000000000000000000005",
+		"assetAmount":"50","shares":"45","partnerId":1,"sweptAt":null,"txHash":"0x0000000000000000000000000000000000000000000000000000000000000003",
+		"blockNumber":"3","logIndex":0,"timestamp":"2026-01-01T00:03:00.000Z"}]`)
+	wantJSON(t, "anna's deposit before the sweep", mustAt(t, written(), 3).deposits[0].sweptAt == 0, `true`)
+}
+
+func TestOracleOnUsers(t *testing.T) {
+	s := mustAt(t, written(), 10)
+	wantJSON(t, "anna", s.userWithHoldingsJSON(s.users[anna]), `{
+		"address":"0x3000000000000000000000000000000000000003","firstSeen":"2026-01-01T00:02:00.000Z","totalDeposited":"100","totalWithdrawn":"12",
+		"holdings":{
+			"deposits":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetAmount":"100"},"_count":1}],
+			"withdrawals":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetsEstimate":"33"},"_count":2}]}}`)
+	wantJSON(t, "bert", s.userWithHoldingsJSON(s.users[bert]), `{
+		"address":"0x4000000000000000000000000000000000000004","firstSeen":"2026-01-01T00:03:00.000Z","totalDeposited":"57","totalWithdrawn":"0",
+		"holdings":{
+			"deposits":[
+				{"vaultAddress":"0x2000000000000000000000000000000000000002","_sum":{"assetAmount":"7"},"_count":1},
+				{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetAmount":"50"},"_count":1}],
+			"withdrawals":[{"vaultAddress":"0x1000000000000000000000000000000000000001","_sum":{"assetsEstimate":"6"},"_count":1}]}}`)
+	for _, try := range []struct {
+		block     uint64
+		by, order string
+		want      []common.Address
+	}{
+		{1, "firstSeen", "desc", nil},
+		{2, "firstSeen", "desc", []common.Address{anna}},
+		{10, "firstSeen", "desc", []common.Address{bert, anna}},
+		{10, "firstSeen", "asc", []common.Address{anna, bert}},
+		{10, "totalDeposited", "desc", []common.Address{anna, bert}},
+		{10, "totalDeposited", "asc", []common.Address{bert, anna}},
+		{10, "totalWithdrawn", "desc", []common.Address{anna, bert}},
+		{7, "totalWithdrawn", "desc", []common.Address{bert, anna}}, // nobody yet: ties by address, in the direction of the order
+		{7, "totalWithdrawn", "asc", []common.Address{anna, bert}},
+	} {
+		var got []common.Address
+		for _, u := range mustAt(t, written(), try.block).sorted(try.by, try.order) {
+			got = append(got, u.address)
+		}
+		if !reflect.DeepEqual(got, try.want) {
+			t.Errorf("block %d by %s %s: %s, want %s", try.block, try.by, try.order, got, try.want)
+		}
+	}
+}
+
+func TestOracleOnRequests(t *testing.T) {
+	render := func(block uint64) []any {
+		s := mustAt(t, written(), block)
+		return items(s.requests, s.requestJSON)
+	}
+	const zero = `"id":"0x0000000000000000000000000000000000000000000000000000000000000005-0","logIndex":0,` + place5 + `,
+		"userAddress":"0x3000000000000000000000000000000000000003","receiverAddress":"0x4000000000000000000000000000000000000004",
+		"requestIndex":"0","shares":"10","assetsEstimate":"11","partnerId":2,"expiresAt":null,"cancelledAt":null,"expiredAt":null`
+	const one = `"id":"0x0000000000000000000000000000000000000000000000000000000000000005-1","logIndex":1,` + place5 + `,
+		"userAddress":"0x3000000000000000000000000000000000000003","receiverAddress":"0x3000000000000000000000000000000000000003",
+		"requestIndex":"1","shares":"20","assetsEstimate":"22","expiresAt":"2026-01-01T00:07:00.000Z",
+		"claimable":false,"assetsClaimable":"0","assetsClaimed":"0","fundedAt":null,"claimedAt":null,"cancelledAt":null`
+	const two = `"id":"0x0000000000000000000000000000000000000000000000000000000000000005-2","logIndex":2,` + place5 + `,
+		"userAddress":"0x4000000000000000000000000000000000000004","receiverAddress":"0x4000000000000000000000000000000000000004",
+		"requestIndex":"2","shares":"5","assetsEstimate":"6","expiresAt":null,
+		"claimable":false,"assetsClaimable":"0","assetsClaimed":"0","fundedAt":null,"claimedAt":null,"expiredAt":null`
+	wantJSON(t, "the requests at block 5", render(5), `[
+		{`+zero+`,"status":"queued","claimable":false,"assetsClaimable":"0","assetsClaimed":"0","fundedAt":null,"claimedAt":null},
+		{`+one+`,"status":"queued","expiredAt":null},
+		{`+two+`,"status":"queued","cancelledAt":null}]`)
+	wantJSON(t, "the requests at block 6, the first one funded", render(6), `[
+		{`+zero+`,"status":"queued","claimable":true,"assetsClaimable":"12","assetsClaimed":"0","fundedAt":"2026-01-01T00:06:00.000Z","claimedAt":null},
+		{`+one+`,"status":"queued","expiredAt":null},
+		{`+two+`,"status":"queued","cancelledAt":null}]`)
+	wantJSON(t, "the requests at block 7, the second one expired by time", render(7), `[
+		{`+zero+`,"status":"queued","claimable":true,"assetsClaimable":"12","assetsClaimed":"0","fundedAt":"2026-01-01T00:06:00.000Z","claimedAt":null},
+		{`+one+`,"status":"expired","expiredAt":"2026-01-01T00:07:00.000Z"},
+		{`+two+`,"status":"queued","cancelledAt":null}]`)
+	wantJSON(t, "the requests at block 10", render(10), `[
+		{`+zero+`,"status":"claimed","claimable":false,"assetsClaimable":"0","assetsClaimed":"12","fundedAt":"2026-01-01T00:06:00.000Z","claimedAt":"2026-01-01T00:08:00.000Z"},
+		{`+one+`,"status":"expired","expiredAt":"2026-01-01T00:09:00.000Z"},
+		{`+two+`,"status":"cancelled","cancelledAt":"2026-01-01T00:10:00.000Z"}]`)
+}
+
+// TestOracleOnImpossibleRequests: logs that no reference contract emits, and what is made of them.
+func TestOracleOnImpossibleRequests(t *testing.T) {
+	n := big.NewInt
+	asked := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), AssetsEstimate: n(2), ExpiresAt: blockTime(4)}
+	again := &reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(0), Owner: bert, Receiver: bert, Shares: n(7), AssetsEstimate: n(8)}
+	funded := &reference.ReferenceVaultWithdrawalFunded{RequestIndex: n(0), Owner: anna, Shares: n(1), Assets: n(3)}
+	claimed := &reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(0), Owner: anna, Receiver: anna, Shares: n(1), Assets: n(3)}
+	cancelled := &reference.ReferenceVaultWithdrawalCancelled{RequestIndex: n(0), Owner: anna, Shares: n(1)}
+	expired := &reference.ReferenceVaultWithdrawalExpired{RequestIndex: n(0), Owner: anna, Shares: n(1)}
+	for name, try := range map[string]struct {
+		events    []any // one a block, from block 1 on
+		status    string
+		claimable bool
+		withdrawn int64
+	}{
+		"the first request of an index wins":         {[]any{asked, again}, "queued", false, 0},
+		"it lapses at its time":                      {[]any{asked, again, nil, nil}, "expired", false, 0},
+		"funding revives what lapsed by time":        {[]any{asked, nil, nil, nil, funded}, "queued", true, 0},
+		"funding revives nothing that a log expired": {[]any{asked, expired, funded}, "expired", false, 0},
+		"a log expires what was funded":              {[]any{asked, funded, expired}, "expired", false, 0},
+		"a second claim changes nothing but sums":    {[]any{asked, funded, claimed, claimed}, "claimed", false, 6},
+		"a claim after the end changes nothing":      {[]any{asked, cancelled, claimed}, "cancelled", false, 3},
+		"what comes before the request is nothing":   {[]any{funded, cancelled, claimed, asked}, "expired", false, 3},
+		"a cancellation ends what lapsed by time":    {[]any{asked, nil, nil, nil, cancelled}, "cancelled", false, 0},
+	} {
+		h := written()
+		h.contradictory, h.facts = true, nil
+		for i, event := range try.events {
+			if event != nil {
+				block := uint64(i + 1)
+				h.facts = append(h.facts, fact{vaultA, block, blockTime(block), common.BigToHash(n(int64(block))), 0, event})
+			}
+		}
+		s := mustAt(t, h, uint64(len(try.events)))
+		if len(s.requests) != 1 {
+			t.Errorf("%s: there are %d requests", name, len(s.requests))
+			continue
+		}
+		r := s.requests[0]
+		if s.status(r) != try.status || s.claimable(r) != try.claimable || r.Owner != anna {
+			t.Errorf("%s: %s", name, show(s.requestJSON(r)))
+		}
+		if r.claimedAt != 0 && r.claimedAssets.Cmp(n(3)) != 0 {
+			t.Errorf("%s: %s were claimed", name, r.claimedAssets)
+		}
+		if u := s.users[anna]; u.withdrawn.Cmp(n(try.withdrawn)) != 0 {
+			t.Errorf("%s: %s were withdrawn, want %d", name, u.withdrawn, try.withdrawn)
+		}
+	}
+}
+
+func TestOracleOnQueuesAndSettlement(t *testing.T) {
+	s := mustAt(t, written(), 7)
+	wantJSON(t, "the settlement at block 7", items(s.ordered(), s.settlementJSON), `[
+		{"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault","depositsToSweep":{"count":1,"totalAmount":"7"},"withdrawalsToFund":{"count":0,"totalAmount":"0"}},
+		{"vaultAddress":"0x1000000000000000000000000000000000000001","vaultName":"A vault","depositsToSweep":{"count":1,"totalAmount":"50"},"withdrawalsToFund":{"count":1,"totalAmount":"6"}}]`)
+	if pending := s.vaultDetailJSON(s.vaults[vaultA])["stats"].(object)["pendingWithdrawals"]; pending != json.Number("2") {
+		t.Errorf("%v withdrawals are pending at block 7", pending)
+	}
+	group := s.queueGroupJSON(s.vaults[vaultA])
+	if unswept := s.vaults[vaultA].unswept(); len(unswept) != 1 || unswept[0].Owner != bert || group["count"] != json.Number("1") {
+		t.Errorf("the deposit queue at block 7 is %s", show(group))
+	}
+}
+
+func TestOracleOnPartners(t *testing.T) {
+	s := mustAt(t, written(), 10)
+	wantJSON(t, "partner 1", s.partnerStatsJSON(Partner{ID: 1, Name: "One"}), `{
+		"partnerId":1,"partnerName":"One","totalDeposits":2,"totalVolume":"57","uniqueUsers":1,"byVault":[
+			{"vaultAddress":"0x2000000000000000000000000000000000000002","depositCount":1,"totalVolume":"7"},
+			{"vaultAddress":"0x1000000000000000000000000000000000000001","depositCount":1,"totalVolume":"50"}]}`)
+	wantJSON(t, "partner 2, with a request but no deposit", s.partnerStatsJSON(Partner{ID: 2, Name: "Two"}), `{
+		"partnerId":2,"partnerName":"Two","totalDeposits":0,"totalVolume":"0","uniqueUsers":0,"byVault":[]}`)
+}
+
+// TestOracleRefusesContradictions: what the reference contracts never emit.
+func TestOracleRefusesContradictions(t *testing.T) {
+	n := big.NewInt
+	for name, try := range map[string]struct {
+		event any
+		want  string
+	}{
+		"a deposit id is left out":   {&reference.ReferenceVaultDepositAccepted{DepositId: n(4), Assets: n(1)}, "3-th"},
+		"a sweep begins late":        {&reference.ReferenceVaultDepositsSwept{FromDepositId: n(3), ToDepositId: n(3), Assets: n(1)}, "swept after 1"},
+		"a sweep has another sum":    {&reference.ReferenceVaultDepositsSwept{FromDepositId: n(2), ToDepositId: n(2), Assets: n(1)}, "sum to 50"},
+		"a sweep goes too far":       {&reference.ReferenceVaultDepositsSwept{FromDepositId: n(2), ToDepositId: n(3), Assets: n(1)}, "of 2"},
+		"a request index is reused":  {&reference.ReferenceVaultWithdrawalRequested{RequestIndex: n(1)}, "after 3 requests"},
+		"a claim of no request":      {&reference.ReferenceVaultWithdrawalClaimed{RequestIndex: n(9), Assets: n(1)}, "no request 9"},
+		"an event without a meaning": {&reference.ReferenceVaultTransfer{}, "no rule"},
+	} {
+		h := written()
+		h.facts = append(h.facts, fact{vault: vaultA, block: 10, event: try.event})
+		if _, err := h.at(10); err == nil || !strings.Contains(err.Error(), try.want) {
+			t.Errorf("%s: got %v, want %q", name, err, try.want)
+		}
+	}
+	h := written()
+	h.facts = append(h.facts, fact{vault: router, block: 10, event: &reference.ReferenceVaultTransfer{}})
+	if _, err := h.at(10); err == nil || !strings.Contains(err.Error(), "not known") {
+		t.Errorf("a vault that is none: %v", err)
+	}
+	if _, err := h.at(11); err == nil {
+		t.Error("a block beyond the newest one gave no error")
+	}
+}
+
+func TestSpans(t *testing.T) {
+	times := []uint64{blockTime(0), blockTime(1), blockTime(1), blockTime(24 * 60), blockTime(48 * 60)} // three days, the first at midnight
+	held := func(s span) (in []int) {
+		for i, at := range times {
+			if s.holds(at) {
+				in = append(in, i)
+			}
+		}
+		return in
+	}
+	for _, try := range []struct {
+		from, to string
+		want     []int
+	}{
+		{"2026-01-01T00:01:00Z", "", []int{1, 2, 3, 4}},
+		{"2026-01-01T00:01:00.001Z", "", []int{3, 4}},
+		{"", "2026-01-01T00:01:00Z", []int{0, 1, 2}},
+		{"", "2026-01-01T00:00:59.999Z", []int{0}},
+		{"2026-01-01T02:00:00.5+02:00", "2025-12-31T18:31:00-05:30", []int{1, 2}},
+		{"1767225660", "1767398400", []int{1, 2, 3, 4}},
+		{"1767225660000", "1767225660000", []int{1, 2}},
+		{"1767225660001", "", []int{3, 4}},
+		{"2026-01-03", "", []int{4}},
+		{"", "2026-01-01", []int{0, 1, 2}},
+		{"2026-01-01", "2026-01-01", []int{0, 1, 2}},
+		{"2026-01-01", "2026-01-03", []int{0, 1, 2, 3, 4}},
+		{"", "1767225599", nil},
+	} {
+		found := false
+		for _, s := range spans(times) {
+			if s.from == try.from && s.to == try.to {
+				found = true
+				if got := held(s); !reflect.DeepEqual(got, try.want) {
+					t.Errorf("%s to %s holds %v, want %v", s.from, s.to, got, try.want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("%q to %q is not asked for: %+v", try.from, try.to, spans(times))
+		}
+	}
+}
+
+func TestSpansNeverEndBeforeTheyBegin(t *testing.T) {
+	for _, s := range spans([]uint64{blockTime(1), blockTime(1), blockTime(1)}) {
+		if s.from != "" && s.to != "" && s.fromMs > s.toMs {
+			t.Errorf("%s to %s", s.from, s.to)
+		}
+	}
+}
+
+// TestOracleAgreesWithTheContracts folds a real chain and asks the contracts for the same figures, as of several blocks.
+func TestOracleAgreesWithTheContracts(t *testing.T) {
+	anvil := enginetest.Anvil(t, engines.AnvilOptions{})
+	ctx := t.Context()
+	deployed, err := devchain.Deploy(ctx, anvil.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := devchain.New(anvil.URL, deployed, 3, []uint32{1, 2, 7}, slog.New(slog.DiscardHandler)).Steps(ctx, 70); err != nil {
+		t.Fatal(err)
+	}
+	h, err := readHistory(ctx, anvil.URL, deployed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := ethclient.DialContext(ctx, anvil.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	for _, block := range []uint64{h.head() / 2, h.head() - 10, h.head()} {
+		s := mustAt(t, h, block)
+		for _, v := range s.ordered() {
+			compareWithContract(t, client, s, v)
+		}
+	}
+}
+
+func compareWithContract(t *testing.T, client *ethclient.Client, s *state, v *vaultState) {
+	t.Helper()
+	contract, err := reference.NewReferenceVaultCaller(v.address, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &bind.CallOpts{Context: t.Context(), BlockNumber: new(big.Int).SetUint64(s.block)}
+	navs := s.navsOf(func(n navState) bool { return n.vault == v.address })
+	claimed := sum(s.requestsOf(func(r *requestState) bool { return r.vault == v.address && r.claimedAt != 0 }),
+		func(r *requestState) *big.Int { return r.claimedAssets })
+	for name, figure := range map[string]struct {
+		read func(*bind.CallOpts) (*big.Int, error)
+		want *big.Int
+	}{
+		"depositCount":   {contract.DepositCount, big.NewInt(int64(len(v.deposits)))},
+		"totalDeposited": {contract.TotalDeposited, sum(v.deposits, func(d *depositState) *big.Int { return d.Assets })},
+		"sweptTo":        {contract.SweptTo, new(big.Int).SetUint64(v.sweptTo)},
+		"requestCount":   {contract.RequestCount, big.NewInt(int64(len(v.requests)))},
+		"totalClaimed":   {contract.TotalClaimed, claimed},
+		"navCount":       {contract.NavCount, big.NewInt(int64(len(navs)))},
+	} {
+		got, err := figure.read(call)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Cmp(figure.want) != 0 {
+			t.Errorf("block %d, vault %s: %s is %s, the oracle says %s", s.block, v.symbol, name, got, figure.want)
+		}
+	}
+	for index, r := range v.requests {
+		got, err := contract.Request(call, new(big.Int).SetUint64(index))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"queued", "queued", "claimed", "cancelled", "expired"}[got.Status]
+		if got.Status == 0 && got.ExpiresAt != 0 && s.now >= got.ExpiresAt {
+			want = "expired" // the contract says so only once somebody calls
+		}
+		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerId != r.PartnerId {
+			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, show(s.requestJSON(r)))
+		}
+	}
+}

@@ -1,0 +1,353 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
+)
+
+const (
+	// patience is how long anything may take that happens by itself.
+	patience = 2 * time.Minute
+	// startPatience is how long `navlog-dev up` may take on a busy machine.
+	startPatience = 3 * time.Minute
+	poll          = 50 * time.Millisecond
+)
+
+// eventually calls done until it is true. Where that takes too long, the test fails with what failed says.
+func eventually(ctx context.Context, t *testing.T, limit time.Duration, done func(context.Context) bool, failed func() string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for !done(ctx) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("after %s: %s", limit, failed())
+		}
+	}
+}
+
+// binary builds navlog and navlog-dev once for all tests of this package, and gives the path of one of them.
+func binary(t *testing.T, program string) string {
+	t.Helper()
+	dir, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, program)
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "navlog-e2e-bin-")
+	if err != nil {
+		return "", err
+	}
+	if err := engines.RemoveAtExit(dir); err != nil {
+		return "", err
+	}
+	if out, err := exec.Command("go", "build", "-o", dir, "github.com/navlog/navlog/cmd/navlog", "github.com/navlog/navlog/cmd/navlog-dev").CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build navlog: %w\n%s", err, out)
+	}
+	return dir, nil
+})
+
+// openTempDir is a folder that every user may look into: PostgreSQL of a root process runs as another one. It goes with
+// the test binary, when the engines in it have gone.
+func openTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "navlog-e2e-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := engines.RemoveAtExit(dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A run is one `navlog-dev up`.
+type run struct {
+	stack
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	output string // file with what it says
+	// family are the processes that it has started, as last looked up.
+	family []process
+}
+
+// startUp starts `navlog-dev up` in a process group of its own and waits until it is ready. Whatever happens, nothing of it
+// is left at the end of the test, and its output is shown where the test failed.
+func startUp(t *testing.T, data string, settings []string, args ...string) *run {
+	t.Helper()
+	scratch := t.TempDir()
+	ready := filepath.Join(scratch, "ready.json")
+	r := &run{output: filepath.Join(scratch, "output"), ended: make(chan struct{})}
+	output, err := os.Create(r.output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	r.cmd = exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
+	r.cmd.Env = child.Environment(settings...)
+	r.cmd.Stdout, r.cmd.Stderr = output, output
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dismiss, err := guard(r.cmd.Process.Pid)
+	go func() {
+		_ = r.cmd.Wait() // the state says how it ended
+		dismiss()
+		close(r.ended)
+	}()
+	t.Cleanup(func() {
+		r.family = descendants(processes(t), r.cmd.Process.Pid)
+		_ = r.cmd.Process.Kill() // harmless where it has ended
+		<-r.ended
+		r.familyEnds(context.Background(), t)
+		if t.Failed() {
+			t.Logf("navlog-dev up said:\n%s", r.said())
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t.Context(), t, startPatience, func(context.Context) bool {
+		select {
+		case <-r.ended:
+			t.Fatalf("navlog-dev up ended with %s before it was ready", r.cmd.ProcessState)
+		default:
+		}
+		b, err := os.ReadFile(ready)
+		return err == nil && json.Unmarshal(b, &r.stack) == nil
+	}, func() string { return "navlog-dev up is not ready" })
+	r.lookUpFamily(t)
+	return r
+}
+
+// guard kills the process when this one ends without having dismissed the guard: by a time limit of the tests, or by Ctrl-C.
+func guard(pid int) (dismiss func(), err error) {
+	sh := exec.Command("sh", "-c", fmt.Sprintf("read _; kill -KILL %d", pid))
+	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := sh.StdinPipe() // it ends with this process
+	if err != nil {
+		return func() {}, fmt.Errorf("start the guard: %w", err)
+	}
+	if err := sh.Start(); err != nil {
+		return func() {}, fmt.Errorf("start the guard: %w", err)
+	}
+	return func() {
+		_ = sh.Process.Kill()
+		_ = sh.Wait()
+		_ = stdin.Close()
+	}, nil
+}
+
+// said is the end of the output.
+func (r *run) said() string {
+	b, err := os.ReadFile(r.output)
+	if err != nil {
+		return err.Error()
+	}
+	const limit = 20_000
+	return string(b[max(0, len(b)-limit):])
+}
+
+// kill ends navlog by SIGKILL and waits until its engines have noticed.
+func (r *run) kill(t *testing.T) {
+	t.Helper()
+	r.lookUpFamily(t)
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-r.ended
+	r.familyEnds(t.Context(), t)
+}
+
+// interrupt is Ctrl-C. navlog has to end with 0, and leave no process behind.
+func (r *run) interrupt(t *testing.T) {
+	t.Helper()
+	r.lookUpFamily(t)
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		select {
+		case <-r.ended:
+			return true
+		default:
+			return false
+		}
+	}, func() string { return "navlog did not end after SIGINT" })
+	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("navlog ended with %s after SIGINT", r.cmd.ProcessState)
+	}
+	for _, p := range r.family {
+		if p.alive(t) {
+			t.Errorf("process %d (%s) outlives navlog, which ended in good order", p.pid, p.name)
+		}
+	}
+}
+
+func (r *run) familyEnds(ctx context.Context, t *testing.T) {
+	t.Helper()
+	var left []string
+	eventually(ctx, t, patience, func(context.Context) bool {
+		left = nil
+		for _, p := range r.family {
+			if p.alive(t) {
+				left = append(left, fmt.Sprintf("%d (%s)", p.pid, p.name))
+			}
+		}
+		return len(left) == 0
+	}, func() string { return "processes outlive navlog: " + strings.Join(left, ", ") })
+}
+
+// lookUpFamily notes the running descendants of navlog. There are some: the engines are child processes.
+func (r *run) lookUpFamily(t *testing.T) {
+	t.Helper()
+	r.family = descendants(processes(t), r.cmd.Process.Pid)
+	if len(r.family) == 0 {
+		t.Fatal("navlog-dev up runs without any child process")
+	}
+}
+
+// descendants are the children of a process, their children, and so on.
+func descendants(all []process, of int) (found []process) {
+	for parents := map[int]bool{of: true}; len(parents) > 0; {
+		children := map[int]bool{}
+		for _, p := range all {
+			if parents[p.parent] {
+				children[p.pid] = true
+				found = append(found, p)
+			}
+		}
+		parents = children
+	}
+	return found
+}
+
+// A process is named by its id and by when it started, for ids are used again.
+type process struct {
+	pid, parent int
+	started     string
+	name        string
+}
+
+func (p process) alive(t *testing.T) bool {
+	t.Helper()
+	for _, other := range processes(t) {
+		if other.pid == p.pid && other.started == p.started {
+			return true
+		}
+	}
+	return false
+}
+
+// processes lists what runs on this machine, without what has ended and waits for its parent to notice.
+func processes(t *testing.T) []process {
+	t.Helper()
+	var all []process
+	var err error
+	if runtime.GOOS == "linux" {
+		all, err = readProc()
+	} else {
+		all, err = askPS()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func readProc() ([]process, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil, err
+	}
+	var all []process
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // it has just ended
+		}
+		if err != nil {
+			return nil, err
+		}
+		// pid (name) state parent ..., where the name may hold anything, and the start is the 20th after it.
+		id, rest, _ := strings.Cut(string(b), " (")
+		name, rest, found := cutLast(rest, ") ")
+		fields := strings.Fields(rest)
+		if !found || len(fields) < 20 {
+			return nil, fmt.Errorf("%s is %q", file, b)
+		}
+		if fields[0] == "Z" || fields[0] == "X" {
+			continue
+		}
+		pid, err := strconv.Atoi(id)
+		if err != nil {
+			return nil, err
+		}
+		parent, err := strconv.Atoi(fields[1])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, process{pid, parent, fields[19], name})
+	}
+	return all, nil
+}
+
+func cutLast(s, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(s, separator)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(separator):], true
+}
+
+func askPS() ([]process, error) {
+	out, err := exec.Command("ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "stat=", "-o", "lstart=", "-o", "comm=").Output()
+	if err != nil {
+		return nil, fmt.Errorf("list the processes: %w", err)
+	}
+	var all []process
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line) // lstart is five words: Mon Jan 2 15:04:05 2006
+		if len(fields) < 9 {
+			return nil, fmt.Errorf("ps wrote %q", line)
+		}
+		if strings.HasPrefix(fields[2], "Z") {
+			continue
+		}
+		pid, err := strconv.Atoi(fields[0])
+		if err != nil {
+			return nil, err
+		}
+		parent, err := strconv.Atoi(fields[1])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, process{pid, parent, strings.Join(fields[3:8], " "), strings.Join(fields[8:], " ")})
+	}
+	return all, nil
+}

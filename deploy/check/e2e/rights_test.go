@@ -1,0 +1,322 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/child"
+)
+
+// A composed is navlog on a broker as compose.yaml has it: each program comes to it with the settings that compose.yaml
+// gives it, of which addresses and folders are changed for those of this machine.
+type composed struct {
+	t        *testing.T
+	kafka    *enginetest.GuardedKafka
+	file     string // configuration of all
+	settings []string
+	services map[string]composedService
+}
+
+// A composedService is what compose.yaml says of a program that matters here.
+type composedService struct {
+	Command     []string                `yaml:"command"`
+	Environment map[string]string       `yaml:"environment"`
+	Healthcheck struct{ Test []string } `yaml:"healthcheck"`
+}
+
+// The programs work with the rights that compose.yaml gives them on Kafka: a chain becomes a log, the log tables, and a
+// referral a webhook, and what operators run beside them works too. The doctor says what a user lacks.
+func TestProgramsOfCompose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the programs are other processes")
+	}
+	c := &composed{t: t, kafka: enginetest.StartGuardedKafka(t, "../../docker")}
+	var shipped struct {
+		Services map[string]composedService `yaml:"services"`
+	}
+	b, err := os.ReadFile("../../docker/compose.yaml")
+	if err == nil {
+		err = yaml.Unmarshal(b, &shipped)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.services = shipped.Services
+	chain, err := engines.StartAnvil(t.Context(), t.TempDir(), engines.AnvilOptions{SlotsInEpoch: 1, Fleeting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(chain.Kill)
+	contracts, err := devchain.Deploy(t.Context(), chain.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	caFile := filepath.Join(t.TempDir(), "receiver.pem")
+	receiver, err := newReceiver(caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(receiver.close)
+	api := freeAddress(t)
+	c.configure(chain.URL, contracts, api, caFile)
+
+	c.healthy()
+	if said, err := c.run("ingest"); err == nil || strings.Count(said, "give the user and the password that the brokers know") != 1 {
+		t.Errorf("ingest without a user on the broker: %v\n%s", err, said)
+	}
+	for range 2 { // as with every `docker compose up`
+		said, err := c.run("grant")
+		if err != nil || !strings.Contains(said, "to navlog_dispatch, navlog_ingest, navlog_operator, navlog_project") {
+			t.Fatalf("grant: %v\n%s", err, said)
+		}
+	}
+	var partner struct{ APIKey, SigningSecret string }
+	out, err := c.run("operate", "partner", "create", "Acme", "--id", "7", "--json")
+	if err != nil || json.Unmarshal([]byte(out), &partner) != nil {
+		t.Fatalf("partner create: %v\n%s", err, out)
+	}
+	acme := Partner{ID: 7, APIKey: partner.APIKey, SigningSecret: partner.SigningSecret}
+	for _, program := range []string{"ingest", "project", "serve", "dispatch"} {
+		c.start(program)
+	}
+	base := "http://" + api
+	eventually(t.Context(), t, patience, func(ctx context.Context) bool { return answersOK(ctx, base+"/readyz") }, func() string { return "serve is not ready" })
+	w := &world{run: &run{stack: stack{API: base}}, client: &Client{base: base, http: &http.Client{Timeout: patience}}}
+	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": receiver.server.URL + "/hooks/7"}})
+
+	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
+		t.Fatal(err)
+	}
+	if err := devchain.Mine(t.Context(), chain.URL, 10); err != nil {
+		t.Fatal(err)
+	}
+	h, err := readHistory(t.Context(), chain.URL, contracts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected := h.events([]Partner{acme})
+	if len(expected) == 0 {
+		t.Fatal("nothing is to be told to the partner")
+	}
+	var missing []string
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		missing = receiver.compare(expected, false)
+		return len(missing) == 0
+	}, func() string { return strings.Join(missing, "\n") })
+
+	for _, command := range []string{"operate log stats", "operate log tail -n 3", "project verify", "ingest doctor", "project doctor", "dispatch doctor", "operate doctor"} {
+		service, rest, _ := strings.Cut(command, " ")
+		said, err := c.run(service, strings.Fields(rest)...)
+		user := strings.TrimPrefix(c.services[service].Environment["NAVLOG_KAFKA_SASL_USER"], "navlog_")
+		if rest == "doctor" { // of other things it may have more to say
+			if !strings.Contains(said, fmt.Sprintf("User:navlog_%s may do what %s does", user, user)) || strings.Contains(said, "FAIL     Kafka") {
+				t.Errorf("%s: %s", command, said)
+			}
+		} else if err != nil {
+			t.Errorf("%s: %v\n%s", command, err, said)
+		}
+	}
+	if said, err := c.run("operate", "audit"); err != nil || strings.Count(said, "kafka grant") != 4 {
+		t.Errorf("the audit of two grants: %v\n%s", err, said)
+	}
+	c.withoutARight(contracts.ChainID)
+}
+
+// healthy runs the health check of the broker, and has Kafka's own tool take the commands that navlog prints.
+func (c *composed) healthy() {
+	t := c.t
+	t.Helper()
+	b, err := os.ReadFile("../../docker/kafka/admin.properties")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "admin.properties")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(b), ":/run/secrets:", ":"+c.kafka.Secrets+":")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here := strings.NewReplacer("127.0.0.1:9094", c.kafka.Admin, "/etc/navlog/admin.properties", file)
+	check := c.services["kafka"].Healthcheck.Test
+	if len(check) < 2 || check[1] != "/opt/kafka/bin/kafka-broker-api-versions.sh" {
+		t.Fatalf("the broker's health check is %q", check)
+	}
+	args := strings.Fields(here.Replace(strings.Join(check[2:], " ")))
+	if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.BrokerApiVersionsCommand", args...); err != nil {
+		t.Errorf("the broker is not healthy: %v\n%s", err, out)
+	}
+	commands, err := c.run("operate", "kafka", "rights", "--commands", "--login", "dispatch=sa-3")
+	if err != nil {
+		t.Fatalf("kafka rights: %v\n%s", err, commands)
+	}
+	for line := range strings.Lines(commands) {
+		words := strings.Fields(line)
+		if !strings.Contains(line, "User:sa-3 ") {
+			continue // one user is enough: the tool takes seconds
+		}
+		if out, err := c.kafka.Tool(t.Context(), "org.apache.kafka.tools.AclCommand", append(slices.Clone(args), words[1:]...)...); err != nil {
+			t.Errorf("%s: %v\n%s", line, err, out)
+		}
+	}
+	found, err := c.kafka.AdminAs(t, "admin").DescribeACLs(t.Context(), kadm.NewACLs().AnyResource().Allow("User:sa-3").AllowHosts().Operations().ResourcePatternType(kadm.ACLPatternLiteral))
+	if err != nil || len(found) != 1 || len(found[0].Described) != 2 {
+		t.Errorf("kafka-acls gave %v (%v)", found, err)
+	}
+}
+
+// withoutARight takes something from each of two users, and gives it back.
+func (c *composed) withoutARight(chainID uint64) {
+	t := c.t
+	t.Helper()
+	cursor := fmt.Sprintf("chain.%d.cursor", chainID)
+	deleted, err := c.kafka.AdminAs(t, "admin").DeleteACLs(t.Context(), kadm.NewACLs().Topics(cursor).Operations(kadm.OpDescribeConfigs, kadm.OpRead).
+		Allow("User:navlog_operator", "User:navlog_ingest").AllowHosts("*").ResourcePatternType(kadm.ACLPatternLiteral))
+	if err != nil || len(deleted) != 4 {
+		t.Fatalf("%v: %v", deleted, err)
+	}
+	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // and what cannot be looked at does not tell the rest
+	var said string
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		said, err = c.run("operate", "doctor")
+		return err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor)
+	}, func() string { return said })
+	if said, err := c.run("operate", "doctor", "--kafka-user", "dispatch"); err == nil || !strings.Contains(said, "which dispatch needs") {
+		t.Errorf("the operator may do what dispatch does: %s", said)
+	}
+	if said, err := c.run("operate", "log", "tail", "-n", "1"); err == nil || !strings.Contains(said, "`navlog doctor` says what this user of Kafka lacks") {
+		t.Errorf("log tail: %v\n%s", err, said)
+	}
+	if said, err := c.run("grant"); err != nil {
+		t.Fatalf("grant: %v\n%s", err, said)
+	}
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		said, err = c.run("operate", "log", "tail", "-n", "1")
+		return err == nil
+	}, func() string { return said })
+}
+
+// configure writes the configuration that all have.
+func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caFile string) {
+	c.t.Helper()
+	var vaults []map[string]any
+	for _, v := range contracts.Vaults {
+		vaults = append(vaults, map[string]any{"address": v.Address.Hex(), "startBlock": v.StartBlock})
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"chain":      map[string]any{"id": contracts.ChainID, "rpc": []string{rpc}, "vaults": vaults, "pollInterval": "100ms"},
+		"clickhouse": map[string]any{"addr": enginetest.ClickHouse(c.t), "prefix": fmt.Sprintf("composed%d", os.Getpid())},
+		"postgres":   map[string]any{"url": enginetest.Postgres(c.t)},
+		"http":       map[string]any{"router": contracts.Router.Hex(), "listen": api},
+		"webhooks":   map[string]any{"caFile": caFile},
+		"guard":      map[string]any{"allowNetworks": []string{"127.0.0.0/8"}},
+	})
+	if err == nil {
+		c.file = filepath.Join(c.t.TempDir(), "navlog.yaml")
+		err = os.WriteFile(c.file, text, 0o600)
+	}
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.settings = []string{"NAVLOG_CONFIG=" + c.file, "NAVLOG_SECRET_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+}
+
+// command is that of a service, or another one in its place, with the service's settings of Kafka.
+func (c *composed) command(service string, args ...string) *exec.Cmd {
+	here := strings.NewReplacer("kafka:9092", c.kafka.Addr, "127.0.0.1:9094", c.kafka.Admin, "/run/secrets", c.kafka.Secrets)
+	settings := slices.Clone(c.settings)
+	for _, key := range slices.Sorted(maps.Keys(c.services[service].Environment)) {
+		if strings.HasPrefix(key, "NAVLOG_KAFKA_") {
+			settings = append(settings, key+"="+here.Replace(c.services[service].Environment[key]))
+		}
+	}
+	if len(args) == 0 {
+		for _, arg := range c.services[service].Command {
+			args = append(args, here.Replace(arg))
+		}
+	}
+	cmd := exec.CommandContext(c.t.Context(), binary(c.t, "navlog"), args...)
+	cmd.Env = child.Environment(settings...)
+	return cmd
+}
+
+// run runs a command to its end, and gives all that it says.
+func (c *composed) run(service string, args ...string) (string, error) {
+	c.t.Helper()
+	var out bytes.Buffer
+	cmd := c.command(service, args...)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	for _, user := range []string{"admin", "ingest", "project", "dispatch", "operator"} {
+		if strings.Contains(out.String(), c.kafka.Config(c.t, user).SASL.Password) {
+			c.t.Errorf("%s: it says the password of %s", cmd.Args, user)
+		}
+	}
+	return out.String(), err
+}
+
+// start starts a program, which lives as long as the test.
+func (c *composed) start(service string) {
+	t := c.t
+	t.Helper()
+	output, err := os.Create(filepath.Join(t.TempDir(), service))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := c.command(service)
+	cmd.Stdout, cmd.Stderr = output, output
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	dismiss, err := guard(cmd.Process.Pid)
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // harmless where it has ended
+		_ = cmd.Wait()
+		dismiss()
+		output.Close()
+		if said, err := os.ReadFile(output.Name()); t.Failed() {
+			t.Logf("%s said (%v):\n%s", service, err, said)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func answersOK(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}

@@ -1,0 +1,24 @@
+package e2e
+
+import "github.com/navlog/navlog/deploy/devchain"
+
+// A stack is the JSON document that `navlog-dev up` writes when everything answers.
+type stack struct {
+	API            string             `json:"api"`
+	RPC            string             `json:"rpc"`
+	Kafka          []string           `json:"kafka"`
+	ClickHouse     string             `json:"clickhouse"`
+	ClickHouseHTTP string             `json:"clickhouseHttp"`
+	Postgres       string             `json:"postgres"`
+	Contracts      devchain.Contracts `json:"contracts"`
+	Partners       []Partner          `json:"partners"`
+	Receiver       string             `json:"receiver"`
+}
+
+// A Partner is one of the two that `navlog-dev up` makes.
+type Partner struct {
+	ID            uint32 `json:"id"`
+	Name          string `json:"name"`
+	APIKey        string `json:"apiKey"`
+	SigningSecret string `json:"signingSecret"`
+}

@@ -1,0 +1,356 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/devchain"
+)
+
+// strangerID is a partner whom the chain knows and navlog does not: its events reach nobody.
+const strangerID = 7
+
+// A world is one navlog with its chain, the partners' receiver, and what was seen so far.
+type world struct {
+	*run
+	data     string
+	args     []string
+	receiver *receiver
+	settings []string
+	client   *Client
+	traffic  *devchain.Scenario
+	// pasts says that earlier states are compared too, compared that everything was asked once.
+	pasts, compared bool
+	// killed says that events may have come twice.
+	killed bool
+}
+
+// A present is what the chain said when the API stood at a seq.
+type present struct {
+	seq     string
+	history *history
+}
+
+// newWorld starts navlog, with more arguments for `up`, and gives both partners a URL.
+func newWorld(t *testing.T, args ...string) *world {
+	t.Helper()
+	caFile := filepath.Join(t.TempDir(), "receiver.pem")
+	r, err := newReceiver(caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.close)
+	w := &world{data: openTempDir(t), args: args, receiver: r, client: &Client{}, settings: []string{
+		"NAVLOG_WEBHOOKS_CA_FILE=" + caFile,
+		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
+		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
+		"NAVLOG_CHAIN_POLL_INTERVAL=100ms",
+	}}
+	w.start(t)
+	return w
+}
+
+func (w *world) start(t *testing.T) {
+	t.Helper()
+	w.run = startUp(t, w.data, w.settings, w.args...)
+	transport := &http.Transport{MaxIdleConnsPerHost: 8}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.client.base, w.client.http = w.API, &http.Client{Transport: transport, Timeout: patience}
+	if len(w.Partners) != 2 || len(w.Contracts.Vaults) == 0 {
+		t.Fatalf("the ready file holds %d partners and %d vaults", len(w.Partners), len(w.Contracts.Vaults))
+	}
+	w.traffic = devchain.New(w.RPC, &w.Contracts, 11, []uint32{w.Partners[0].ID, w.Partners[1].ID, strangerID}, slog.New(slog.DiscardHandler))
+}
+
+// register gives each partner the URL of the receiver, after trying what must be refused and a URL that is overwritten.
+func (w *world) register(t *testing.T) {
+	t.Helper()
+	for _, p := range w.Partners {
+		refused := func(status int, code string, details any, kind, body string) {
+			refusal := object{"code": code, "message": text{}, "requestId": text{}}
+			if details != nil {
+				refusal["details"] = details
+			}
+			w.post(t, p.APIKey, kind, body, status, object{"ok": false, "error": refusal})
+		}
+		accepted := func(target string) {
+			w.post(t, p.APIKey, "application/json", `{"url":"`+target+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": target}})
+		}
+		reason := func(r string) any { return object{"reason": r} }
+		refused(400, "INVALID_BODY", nil, "application/json", `{"url":`)
+		refused(400, "INVALID_WEBHOOK_URL", reason("scheme"), "application/json", `{"url":"http://127.0.0.1/"}`)
+		refused(400, "INVALID_WEBHOOK_URL", reason("forbidden_address"), "application/json", `{"url":"https://10.0.0.1/"}`)
+		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json", `{"url":"https://me:secret@127.0.0.1/"}`)
+		refused(415, "UNSUPPORTED_MEDIA_TYPE", nil, "text/plain", `{"url":"https://127.0.0.1/"}`)
+		accepted(w.receiver.server.URL + "/overwritten")
+		accepted(w.receiver.urlFor(p))
+	}
+	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, object{"ok": false, "error": object{"code": "UNAUTHORIZED", "message": text{}, "requestId": text{}}})
+}
+
+// post registers a webhook and compares the answer.
+func (w *world) post(t *testing.T, key, kind, body string, status int, want any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.API+api+"/partner/webhooks", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", kind)
+	request.Header.Set("x-api-key", key)
+	response, err := w.client.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := tree(raw)
+	if err != nil {
+		t.Fatalf("POST %s: %v", body, err)
+	}
+	if response.StatusCode != status {
+		t.Errorf("POST %s: expected status %d, got %d", body, status, response.StatusCode)
+	}
+	for _, line := range diff(want, got) {
+		t.Errorf("POST %s: %s", body, line)
+	}
+}
+
+// steps drives the scenario.
+func (w *world) steps(t *testing.T, n int) {
+	t.Helper()
+	if err := w.traffic.Steps(t.Context(), n); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) mine(t *testing.T, blocks uint64) {
+	t.Helper()
+	if err := devchain.Mine(t.Context(), w.RPC, blocks); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) read(t *testing.T) *history {
+	t.Helper()
+	h, err := readHistory(t.Context(), w.RPC, &w.Contracts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// reportAtMost keeps a report readable: when one thing is wrong, it is wrong in many answers.
+const reportAtMost = 40
+
+func report(t *testing.T, what string, differences []string) {
+	t.Helper()
+	for _, line := range differences[:min(len(differences), reportAtMost)] {
+		t.Errorf("%s: %s", what, line)
+	}
+	if more := len(differences) - reportAtMost; more > 0 {
+		t.Errorf("%s: and %d more differences", what, more)
+	}
+}
+
+// newest waits until the answers about the newest state, all or some of them, are what the chain says, and gives the chain
+// and the API's seq.
+func (w *world) newest(t *testing.T, brief bool) present {
+	t.Helper()
+	h := w.read(t)
+	list := everything(view{state: mustAt(t, h, h.head()), block: decimal(h.head()), brief: brief}, w.Partners)
+	// The list of vaults alone says whether it is worth to ask for more.
+	var last asked
+	var failed error
+	done := func(ctx context.Context) bool {
+		for _, part := range [][]Question{list[:1], list} {
+			if last, failed = w.client.ask(ctx, part); failed != nil || len(last.differences) > 0 {
+				return false
+			}
+		}
+		return len(last.seqs) == 1
+	}
+	deadline, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for !done(deadline) {
+		select {
+		case <-tick.C:
+			continue
+		case <-deadline.Done():
+		}
+		if last, failed = w.client.ask(t.Context(), list); failed != nil {
+			t.Fatal(failed)
+		}
+		report(t, fmt.Sprintf("newest state, block %d, %d seqs", h.head(), len(last.seqs)), last.differences)
+		t.FailNow()
+	}
+	for seq := range last.seqs {
+		return present{seq, h}
+	}
+	panic("not reached: there is one seq")
+}
+
+// agree compares everything: the newest state, earlier ones, and webhooks. The first time it asks for what has to be
+// refused too.
+func (w *world) agree(t *testing.T) {
+	t.Helper()
+	now := w.newest(t, false)
+	if !w.compared {
+		w.same(t, "refusals", refusals(view{state: mustAt(t, now.history, now.history.head())}, w.Partners[0]))
+	}
+	if w.pasts {
+		w.past(t, now)
+	}
+	w.compared = true
+	w.webhooks(t, now.history)
+}
+
+// past compares the past of this chain. The first time it asks for more.
+func (w *world) past(t *testing.T, now present) {
+	t.Helper()
+	blocks := pastBlocks(now.history)
+	first := !w.compared
+	if !first {
+		blocks = blocks[:3]
+	}
+	for i, block := range blocks {
+		v := view{
+			state: mustAt(t, now.history, block), asOf: url.Values{"asOfBlock": {decimal(block)}},
+			block: decimal(block), seq: now.seq, brief: i > 0 || !first,
+		}
+		w.same(t, "as of block "+decimal(block), everything(v, w.Partners))
+	}
+}
+
+func (w *world) same(t *testing.T, what string, list []Question) {
+	t.Helper()
+	outcome, err := w.client.ask(t.Context(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report(t, what, outcome.differences)
+}
+
+// pastBlocks are the blocks of a chain whose states are worth asking for: the middle, the ends, where a reorganisation may
+// have begun, and both sides of the moments in which a request expires without a log.
+func pastBlocks(h *history) []uint64 {
+	head := h.head()
+	last := h.vaults[len(h.vaults)-1].startBlock
+	blocks := []uint64{head * 2 / 3, head - 1, h.final, last, head / 3}
+	for _, at := range expiries(h) {
+		blocks = append(blocks, at-1, at)
+	}
+	var distinct []uint64
+	for _, b := range blocks {
+		if !slices.Contains(distinct, b) && b >= last {
+			distinct = append(distinct, b)
+		}
+	}
+	return distinct
+}
+
+// expiries are the first two blocks that let a request expire which nobody had funded, cancelled or expired.
+func expiries(h *history) (blocks []uint64) {
+	newest, err := h.at(h.head())
+	if err != nil {
+		return nil
+	}
+	for _, r := range newest.requests {
+		if r.ExpiresAt == 0 || r.cancelledAt != 0 || r.fundedAt != 0 {
+			continue
+		}
+		for block := r.block; block <= h.head(); block++ {
+			if h.times[block] >= r.ExpiresAt {
+				if h.times[block] != r.expiredAt && !slices.Contains(blocks, block) {
+					blocks = append(blocks, block)
+				}
+				break
+			}
+		}
+	}
+	return blocks[:min(2, len(blocks))]
+}
+
+// webhooks waits until every event of the final blocks was delivered, and compares them with what came, and with what the
+// API gives to pull.
+func (w *world) webhooks(t *testing.T, h *history) {
+	t.Helper()
+	expected := h.events(w.Partners)
+	var found []string
+	eventually(t.Context(), t, patience, func(context.Context) bool {
+		found = w.receiver.compare(expected, w.killed)
+		return !slices.ContainsFunc(found, func(line string) bool { return strings.Contains(line, " never came") })
+	}, func() string { return strings.Join(found[:min(len(found), reportAtMost)], "\n") })
+	report(t, "webhooks", found)
+	for _, p := range w.Partners {
+		w.pull(t, p, expected)
+	}
+}
+
+// pull reads a partner's events from the API, which have to be the bytes of the webhooks.
+func (w *world) pull(t *testing.T, p Partner, expected map[string]object) {
+	t.Helper()
+	_, bodies := w.receiver.accepted()
+	seen := map[string]bool{}
+	for after, more := json.Number("0"), true; more; {
+		var answer struct {
+			OK   bool
+			Data []json.RawMessage
+			Meta struct {
+				Next    json.Number
+				HasMore bool
+			}
+		}
+		w.get(t, p, api+"/partner/events?limit=7&after="+after.String(), &answer)
+		for _, raw := range answer.Data {
+			var event struct{ ID string }
+			if err := json.Unmarshal(raw, &event); err != nil {
+				t.Fatal(err)
+			}
+			if seen[event.ID] || bodies[event.ID] != string(raw) {
+				t.Errorf("the API gives the event %s, the webhook was %s", raw, bodies[event.ID])
+			}
+			seen[event.ID] = true
+		}
+		after, more = answer.Meta.Next, answer.Meta.HasMore
+		if more && len(answer.Data) == 0 {
+			t.Fatalf("after %s there are more events and none comes", after)
+		}
+	}
+	for id, event := range expected {
+		if event["partnerId"] == integer(p.ID) && !seen[id] {
+			t.Errorf("the API does not give the event %s", id)
+		}
+	}
+}
+
+func (w *world) get(t *testing.T, p Partner, path string, into any) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.API+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("x-api-key", p.APIKey)
+	response, err := w.client.http.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s was answered with %d, %v", path, response.StatusCode, err)
+	}
+}

@@ -1,0 +1,204 @@
+package histories_test
+
+import (
+	"cmp"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"net/url"
+	"reflect"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+)
+
+var router = common.HexToAddress("0x4444444444444444444444444444444444444444")
+
+// A moment is what an answer can be about: the log up to a seq, which ends a unit, and the chain up to a block.
+type moment struct {
+	seq, block uint64
+	past       bool // asked with asOfBlock
+	vaults     int  // that are known, the first ones of the log
+}
+
+// A unit is what a reader may or may not see as a whole.
+type unit struct {
+	first, last uint64
+	head        uint64 // newest block after it, 0 for none
+	vaults      int    // described up to it
+	rewrites    bool   // it is a reorganisation
+	ancestor    uint64 // of a reorganisation
+}
+
+func unitsOf(s *histories.Script) (out []unit) {
+	vaults := 0
+	for _, records := range histories.Units(s.Records) {
+		u := unit{first: records[0].GetSeq(), last: records[len(records)-1].GetSeq()}
+		for _, r := range records {
+			if r.GetVault() != nil {
+				vaults++
+			}
+			if b := r.GetBlock(); b != nil && r.GetRetracts() > 0 && (!u.rewrites || b.GetNumber() <= u.ancestor) {
+				u.rewrites, u.ancestor = true, b.GetNumber()-1
+			}
+		}
+		u.head, u.vaults = s.Cursor(u.last).GetHead().GetNumber(), vaults
+		out = append(out, u)
+	}
+	return out
+}
+
+// ending is the unit that ends with a seq.
+func (h *history) ending(seq uint64) (u unit, there bool) {
+	i, there := slices.BinarySearchFunc(h.units, seq, func(u unit, seq uint64) int { return cmp.Compare(u.last, seq) })
+	if !there {
+		return unit{}, false
+	}
+	return h.units[i], true
+}
+
+// chainAt is the chain as the log up to a seq tells it, of the first vaults only: the records that nothing has taken back,
+// in chain order. Blocks count whoever they are for.
+func (h *history) chainAt(seq uint64, vaults int) (*e2e.Chain, error) {
+	c := &e2e.Chain{ID: h.chainID, Router: router, Times: []uint64{0}}
+	known := map[common.Address]bool{}
+	for _, r := range live(h.script.Records[:seq]) {
+		if v := r.GetVault(); v != nil && len(c.Vaults) < vaults {
+			c.Vaults = append(c.Vaults, v)
+			known[common.Address(v.GetAddress())] = true
+		}
+		if b := r.GetBlock(); b != nil {
+			for uint64(len(c.Times)) <= b.GetNumber() {
+				c.Times = append(c.Times, 0)
+			}
+			c.Times[b.GetNumber()] = b.GetTime()
+		}
+		if r.GetLog() == nil || !known[common.Address(r.GetLog().GetAddress())] {
+			continue
+		}
+		l := logOf(r.GetLog())
+		e, err := contracts.Decode(l.Topics, l.Data)
+		if err != nil {
+			return nil, fmt.Errorf("record %d: %w", r.GetSeq(), err)
+		}
+		if counts(e) {
+			c.Logs = append(c.Logs, l)
+		}
+	}
+	slices.SortFunc(c.Logs, func(a, b types.Log) int {
+		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
+	})
+	return c, nil
+}
+
+// live are the records that were neither taken back nor take something back.
+func live(records []*event.Record) (out []*event.Record) {
+	gone := map[uint64]bool{}
+	for _, r := range records {
+		gone[r.GetRetracts()] = true
+	}
+	for _, r := range records {
+		if r.GetRetracts() == 0 && !gone[r.GetSeq()] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// counts tells whether a log is in any figure: one is not where it has an amount that sums could not hold, or names a
+// deposit or a request by a number of more than 64 bits.
+func counts(e contracts.Event) bool {
+	of := reflect.ValueOf(e)
+	for i := range of.NumField() {
+		n, ok := of.Field(i).Interface().(*big.Int)
+		if !ok {
+			continue
+		}
+		switch of.Type().Field(i).Name {
+		case "DepositID", "RequestIndex", "FromDepositID", "ToDepositID":
+			if n.BitLen() > 64 {
+				return false
+			}
+		case "Assets", "Shares", "AssetsEstimate", "NavPerShare", "TotalAssets", "TotalSupply":
+			if n.Cmp(readmodel.MaxAmount) >= 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func logOf(raw *event.Log) types.Log {
+	l := types.Log{Address: common.Address(raw.GetAddress()), Data: raw.GetData(), BlockNumber: raw.GetBlockNumber(),
+		TxHash: common.Hash(raw.GetTxHash()), Index: uint(raw.GetLogIndex())}
+	for _, t := range raw.GetTopics() {
+		l.Topics = append(l.Topics, common.Hash(t))
+	}
+	return l
+}
+
+// remembered is how many moments' questions are kept.
+const remembered = 64
+
+// expected are the questions about a moment with their answers. h.mu is held.
+func (h *history) expected(m moment) ([]e2e.Question, error) {
+	if list := h.known[m]; list != nil {
+		return list, nil
+	}
+	c, err := h.chainAt(m.seq, m.vaults)
+	if err != nil {
+		return nil, err
+	}
+	at := e2e.Moment{Block: m.block, Seq: m.seq}
+	if m.past {
+		at.AsOf = url.Values{"asOfBlock": {fmt.Sprint(m.block)}}
+	}
+	list, err := c.Questions(at, h.partners)
+	if err != nil {
+		return nil, fmt.Errorf("seq %d, block %d: %w", m.seq, m.block, err)
+	}
+	for old := range h.known {
+		if len(h.known) < remembered {
+			break
+		}
+		delete(h.known, old)
+	}
+	h.known[m] = list
+	return list, nil
+}
+
+// resting is what the API has to say when it has read the log up to a seq: as of a block, or of the newest one for 0.
+func (h *history) resting(seq, block uint64) ([]e2e.Question, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	u, _ := h.ending(seq)
+	m := moment{seq: seq, block: u.head, vaults: u.vaults}
+	if block > 0 {
+		m.block, m.past = block, true
+	}
+	return h.expected(m)
+}
+
+// sample is a random question for every endpoint, in random order, and so many more.
+func sample(rng *rand.Rand, list []e2e.Question, more int) []e2e.Question {
+	list = slices.Clone(list)
+	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	var chosen, rest []e2e.Question
+	seen := map[string]bool{}
+	for _, q := range list {
+		if seen[q.Endpoint()] {
+			rest = append(rest, q)
+			continue
+		}
+		seen[q.Endpoint()] = true
+		chosen = append(chosen, q)
+	}
+	return append(chosen, rest[:min(len(rest), more)]...)
+}

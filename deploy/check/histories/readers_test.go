@@ -1,0 +1,225 @@
+package histories_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/navlog/navlog/deploy/check/e2e"
+)
+
+const (
+	readers   = 3 // of a history, at the same time
+	perMoment = 5 // questions of a reader before it looks for another moment
+)
+
+// read asks random questions about the newest state and about random past blocks until ctx ends, whatever is written
+// meanwhile.
+func (h *history) read(ctx context.Context, rng *rand.Rand) error {
+	for ctx.Err() == nil {
+		m, list, err := h.pick(rng)
+		if err != nil {
+			return err
+		}
+		for range perMoment {
+			q := list[rng.IntN(len(list))]
+			got, err := h.client.Get(ctx, q)
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", q, err)
+			}
+			if err := h.judge(q, m, got); err != nil {
+				return err
+			}
+			if got.Unavailable() { // let those come to it who write
+				pause(ctx, 20*time.Millisecond)
+			}
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// pick chooses what to ask: about the newest block or a random past one, as one of the last units has left them.
+func (h *history) pick(rng *rand.Rand) (moment, []e2e.Question, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var lately []unit
+	for _, u := range slices.Backward(h.units) {
+		if u.last <= h.written && u.head > 0 && len(lately) < 4 {
+			lately = append(lately, u)
+		}
+	}
+	u := lately[rng.IntN(len(lately))]
+	m := moment{seq: u.last, block: u.head, vaults: u.vaults}
+	if rng.IntN(2) == 0 {
+		m.past, m.block = true, h.script.First+rng.Uint64N(u.head+1-h.script.First)
+	}
+	list, err := h.expected(m)
+	return m, list, err
+}
+
+// judge compares an answer with what the log says of the moment that the answer names. Only what the server cannot know
+// yet, it may leave unanswered.
+func (h *history) judge(q e2e.Question, asked moment, got e2e.Answer) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked++
+	switch {
+	case got.Unavailable():
+		h.unavailable++
+		if !got.Patient() {
+			h.differs(fmt.Sprintf("%s: 503 without Retry-After", q))
+		}
+		return nil
+	case asked.past && got.Refused() && h.mayLack(asked.block):
+		h.refused++
+		return nil
+	case got.Seq() == 0 && q.Endpoint() == "/api/v1/partner/router": // a setting, which is there before any read model
+		return nil
+	}
+	u, ends := h.ending(got.Seq())
+	about := moment{seq: got.Seq(), block: got.Block(), past: asked.past}
+	if asked.past && got.Missing() { // that there is no such vault can be said without a look at any block
+		about.block = asked.block
+	}
+	switch {
+	case !ends || u.last > h.written:
+		h.differs(fmt.Sprintf("%s: the answer, status %d, is of seq %d, which ends no unit of the log", q, got.Status(), about.seq))
+		return nil
+	case u.head == 0: // a reorganisation has left no block: there is nothing to be said
+		return nil
+	case asked.past && (about.block != asked.block || about.block > u.head), !asked.past && about.block != u.head && !h.rewritten(about):
+		h.differs(fmt.Sprintf("%s: the answer is of seq %d, where the newest block is %d, and of block %d", q, about.seq, u.head, about.block))
+		return nil
+	}
+	if !asked.past && about.block < u.head {
+		h.behind++
+	}
+	return h.compareWith(q, about, u.vaults, got)
+}
+
+// compareWith compares an answer with what each set of vaults gives that its generation may have: those that were described
+// when its tables were derived, of which nobody tells. Each answer leaves fewer of them, and one has to remain.
+func (h *history) compareWith(q e2e.Question, about moment, described int, got e2e.Answer) error {
+	may, seen := h.generations[got.Generation()]
+	if !seen {
+		for n := initial; n <= h.units[len(h.units)-1].vaults; n++ {
+			may = append(may, n)
+		}
+	}
+	var left []int
+	var found []string
+	judged := false
+	for _, n := range slices.Backward(may) {
+		about.vaults = min(n, described) // what was not described yet, no generation knows
+		list, err := h.expected(about)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(list, func(e e2e.Question) bool { return e.Same(q) })
+		if i < 0 { // nobody would ask that of so many vaults
+			left = append(left, n)
+			continue
+		}
+		judged = true
+		lines := list[i].Compare(got)
+		if len(lines) == 0 {
+			left = append(left, n)
+		} else if found == nil {
+			found = lines
+		}
+	}
+	if !judged {
+		h.unjudged++
+		return nil
+	}
+	h.answers++
+	if len(left) == 0 {
+		h.differs(append(found, fmt.Sprintf("(generation %s, seq %d, block %d)", got.Generation(), about.seq, about.block))...)
+		return nil
+	}
+	slices.Sort(left)
+	h.generations[got.Generation()] = left
+	return nil
+}
+
+// initial is how many vaults every generation knows: they are described before the first block.
+const initial = 2
+
+// mayLack tells whether a server may not know a block: at a seq at which it may still be, the chain was not so long.
+func (h *history) mayLack(block uint64) bool {
+	return slices.ContainsFunc(h.units, func(u unit) bool { return h.settled <= u.last && u.last <= h.written && u.head < block })
+}
+
+// rewritten tells whether an answer about the newest state may be about an older block: a reorganisation of what lies above
+// that block is being written.
+func (h *history) rewritten(about moment) bool {
+	return slices.ContainsFunc(h.units, func(u unit) bool {
+		return u.rewrites && about.seq < u.first && u.last <= h.written && u.ancestor <= about.block
+	})
+}
+
+// atMost keeps a report readable.
+const atMost = 12
+
+// differs keeps what is wrong with an answer. h.mu is held.
+func (h *history) differs(lines ...string) {
+	h.differing++
+	h.lines = append(h.lines, lines[:min(len(lines), max(0, atMost-len(h.lines)))]...)
+}
+
+// ask asks questions whose answers do not move, and compares; and why the numbers in them are what they are.
+func (h *history) ask(ctx context.Context, list []e2e.Question) error {
+	for _, q := range list {
+		got, err := h.get(ctx, q)
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		h.answers++
+		if lines := q.Compare(got); len(lines) > 0 {
+			h.differs(lines...)
+		}
+		h.mu.Unlock()
+		lines, numbers, err := e2e.Explain(ctx, h.get, q)
+		if err != nil {
+			return err
+		}
+		h.mu.Lock()
+		h.explained += numbers
+		if len(lines) > 0 {
+			h.differs(lines...)
+		}
+		h.mu.Unlock()
+	}
+	return nil
+}
+
+// get sends a question, and again where the server asks for patience: a full machine is no wrong answer. What was
+// asked again is counted.
+func (h *history) get(ctx context.Context, q e2e.Question) (e2e.Answer, error) {
+	for {
+		got, err := h.client.Get(ctx, q)
+		if err != nil || !got.Unavailable() {
+			return got, err
+		}
+		h.mu.Lock()
+		h.unavailable++
+		h.mu.Unlock()
+		pause(ctx, 100*time.Millisecond)
+		if ctx.Err() != nil {
+			return got, ctx.Err()
+		}
+	}
+}

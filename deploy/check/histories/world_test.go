@@ -1,0 +1,123 @@
+package histories_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/event"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// A lane is where histories are played one after the other: what is dear to make and knows nothing of any of them.
+type lane struct {
+	clickHouse string
+	kafka      chainlog.Config
+	producer   *kgo.Client
+	pool       *pgxpool.Pool
+	partners   []e2e.Partner
+}
+
+// newLane makes the n-th lane on engines that all lanes share.
+func newLane(t *testing.T, n int, brokers []string) *lane {
+	t.Helper()
+	l := &lane{clickHouse: enginetest.ClickHouse(t), kafka: chainlog.DefaultConfig()}
+	l.kafka.Brokers = brokers
+	var err error
+	l.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID(fmt.Sprint("lane-", n)), kgo.RecordPartitioner(kgo.ManualPartitioner())}, l.kafka.Options()...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.producer.Close)
+	pg := registry.DefaultConfig()
+	pg.URL = enginetest.Postgres(t)
+	if l.pool, err = registry.Open(t.Context(), pg); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.pool.Close)
+	for id := uint32(1); id <= 2; id++ { // the histories name a third, whom navlog does not know
+		l.partners = append(l.partners, l.partner(t, id))
+	}
+	return l
+}
+
+func (l *lane) partner(t *testing.T, id uint32) e2e.Partner {
+	t.Helper()
+	p := e2e.Partner{ID: id, Name: fmt.Sprint("Partner ", id), APIKey: registry.NewAPIKey(true)}
+	queries := db.New(l.pool)
+	if _, err := queries.CreatePartnerWithID(t.Context(), db.CreatePartnerWithIDParams{ID: int64(id), Name: p.Name}); err != nil {
+		t.Fatal(err)
+	}
+	if err := queries.CreateEndpoint(t.Context(), db.CreateEndpointParams{PartnerID: int64(id), Secret: []byte("sealed")}); err != nil {
+		t.Fatal(err)
+	}
+	err := queries.CreateKey(t.Context(), db.CreateKeyParams{PartnerID: int64(id), Hash: registry.HashKey(p.APIKey), Last4: p.APIKey[len(p.APIKey)-4:]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// topics makes those of a chain.
+func (l *lane) topics(ctx context.Context, chainID uint64) error {
+	return chainlog.EnsureTopics(ctx, kadm.NewClient(l.producer), chainID, l.kafka.Topology())
+}
+
+// append writes a unit to the log as ingest does: its records and the cursor in one transaction.
+func (l *lane) append(ctx context.Context, unit []*event.Record, cursor *event.Cursor) error {
+	if err := l.producer.BeginTransaction(); err != nil {
+		return err
+	}
+	var all []*kgo.Record
+	for _, r := range unit {
+		out, err := chainlog.Encode(r)
+		if err != nil {
+			return err
+		}
+		all = append(all, out)
+	}
+	value, err := proto.Marshal(cursor)
+	if err != nil {
+		return err
+	}
+	chainID := cursor.GetChainId()
+	all = append(all, &kgo.Record{Topic: chainlog.CursorTopic(chainID), Key: strconv.AppendUint(nil, chainID, 10), Value: value})
+	if err := l.producer.ProduceSync(ctx, all...).FirstErr(); err != nil {
+		return err
+	}
+	return l.producer.EndTransaction(ctx, kgo.TryCommit)
+}
+
+// forget removes everything that a history left.
+func (l *lane) forget(ctx context.Context, chainID uint64, ch readmodel.Config) error {
+	conn, err := ch.Open("")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	generations, err := db.New(l.pool).ListGenerations(ctx)
+	if err != nil {
+		return err
+	}
+	for _, g := range generations {
+		if err := conn.Exec(ctx, "DROP DATABASE IF EXISTS "+ch.Database(g.ID)+" SYNC"); err != nil {
+			return err
+		}
+	}
+	if _, err := l.pool.Exec(ctx, "DELETE FROM generation"); err != nil {
+		return err
+	}
+	_, err = kadm.NewClient(l.producer).DeleteTopics(ctx, chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID))
+	return err
+}

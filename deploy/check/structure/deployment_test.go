@@ -1,0 +1,493 @@
+package structure
+
+import (
+	"maps"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/query"
+	"github.com/navlog/navlog/schemas/chainlog"
+)
+
+type compose struct {
+	Services map[string]service               `yaml:"services"`
+	Volumes  map[string]any                   `yaml:"volumes"`
+	Secrets  map[string]struct{ File string } `yaml:"secrets"`
+}
+
+type service struct {
+	Image       string                                `yaml:"image"`
+	Build       struct{ Dockerfile string }           `yaml:"build"`
+	Command     []string                              `yaml:"command"`
+	Environment map[string]string                     `yaml:"environment"`
+	Entrypoint  []string                              `yaml:"entrypoint"`
+	Secrets     []string                              `yaml:"secrets"`
+	NetworkMode string                                `yaml:"network_mode"`
+	Volumes     []string                              `yaml:"volumes"`
+	Ports       []string                              `yaml:"ports"`
+	PullPolicy  string                                `yaml:"pull_policy"`
+	ReadOnly    bool                                  `yaml:"read_only"`
+	CapDrop     []string                              `yaml:"cap_drop"`
+	Healthcheck struct{ Test []string }               `yaml:"healthcheck"`
+	DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+	Restart     string                                `yaml:"restart"`
+	StopGrace   time.Duration                         `yaml:"stop_grace_period"`
+}
+
+func loadCompose(t *testing.T) compose {
+	t.Helper()
+	b, err := os.ReadFile("../../docker/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var c compose
+	if err := yaml.Unmarshal(b, &c); err != nil {
+		t.Fatalf("compose.yaml: %v", err)
+	}
+	return c
+}
+
+// kafkaUsers is who each service is for Kafka.
+var kafkaUsers = map[string]string{"ingest": chainlog.Ingest, "project": chainlog.Project, "dispatch": chainlog.Dispatch, "operate": chainlog.Operator}
+
+// Every service is watched, restarted, and started only after the ones that it
+// cannot live without answer.
+func TestComposeOrder(t *testing.T) {
+	c := loadCompose(t)
+	needs := map[string][]string{
+		"kafka": nil, "clickhouse": nil, "postgres": nil,
+		"ingest":   {"kafka", "postgres"},
+		"project":  {"kafka", "clickhouse", "postgres"},
+		"serve":    {"clickhouse", "postgres"},
+		"dispatch": {"kafka", "postgres"},
+		"migrate":  {"postgres"},
+		"operate":  {"postgres"},
+		"grant":    {"kafka"},
+	}
+	end := []string{"migrate", "operate", "grant"} // do what they are for and end
+	if len(c.Services) != len(needs) {
+		t.Errorf("compose.yaml has %d services, want %d", len(c.Services), len(needs))
+	}
+	for name, engines := range needs {
+		s, ok := c.Services[name]
+		if !ok {
+			t.Errorf("compose.yaml lacks service %s", name)
+			continue
+		}
+		if (len(s.Healthcheck.Test) < 2 && !slices.Contains(end, name)) || s.Restart == "" {
+			t.Errorf("service %s has no health check or no restart policy", name)
+		}
+		if _, comes := kafkaUsers[name]; comes && name != "operate" && s.DependsOn["grant"].Condition != "service_completed_successfully" {
+			t.Errorf("service %s does not wait until Kafka knows its user", name)
+		}
+		if slices.Contains([]string{"ingest", "project", "serve", "dispatch", "operate", "grant"}, name) && s.DependsOn["migrate"].Condition != "service_completed_successfully" {
+			t.Errorf("service %s does not wait until the tables are up to date", name)
+		}
+		for _, engine := range engines {
+			if s.DependsOn[engine].Condition != "service_healthy" {
+				t.Errorf("service %s does not wait until %s is healthy", name, engine)
+			}
+		}
+		for dependency := range s.DependsOn {
+			if _, ok := c.Services[dependency]; !ok {
+				t.Errorf("service %s depends on %s, which does not exist", name, dependency)
+			}
+		}
+		for _, v := range s.Volumes {
+			volume, _, _ := strings.Cut(v, ":")
+			if _, ok := c.Volumes[volume]; !ok && !strings.HasPrefix(volume, ".") {
+				t.Errorf("service %s uses volume %s, which is not declared", name, volume)
+			}
+		}
+	}
+}
+
+// The programs run without rights, take every secret from outside, and publish
+// nothing but the API, on loopback.
+func TestComposeIsSafe(t *testing.T) {
+	c := loadCompose(t)
+	for _, name := range []string{"ingest", "project", "serve", "dispatch", "migrate", "operate", "grant"} {
+		s := c.Services[name]
+		login := "navlog_" + name
+		if name == "operate" || name == "grant" {
+			login = "navlog_operator"
+		}
+		if at := s.Environment["NAVLOG_POSTGRES_URL"]; !strings.HasPrefix(at, "postgres://"+login+"@") || s.Environment["NAVLOG_POSTGRES_SKIP_MIGRATIONS"] != "true" {
+			t.Errorf("service %s uses PostgreSQL as %s, or migrates by itself", name, at)
+		}
+		if !s.ReadOnly || !slices.Contains(s.CapDrop, "ALL") {
+			t.Errorf("service %s may write its file system or keeps capabilities", name)
+		}
+		switch name {
+		case "operate":
+			name = "status" // until another command is given
+		case "grant":
+			name = "kafka"
+		}
+		if s.Image != "navlog" || s.PullPolicy != "never" || len(s.Command) == 0 || s.Command[0] != name {
+			t.Errorf("service %s does not run `navlog %s` of the image that is built here", name, name)
+		}
+		// Several that build one tag would race for it.
+		if builds := s.Build.Dockerfile == "deploy/docker/Dockerfile"; builds != (name == "migrate") {
+			t.Errorf("service %s builds the image: %t; migrate does, which the others wait for", name, builds)
+		}
+	}
+	for name, s := range c.Services {
+		for key, value := range s.Environment {
+			file := strings.HasPrefix(value, "/run/secrets/")
+			if secret := strings.Contains(key, "PASSWORD") || strings.Contains(key, "SECRET_KEY") || strings.Contains(key, "STATEMENT_KEY"); secret && (!file || !strings.HasSuffix(key, "_FILE")) {
+				t.Errorf("service %s: %s=%s must be a file, which others do not see", name, key, value)
+			}
+			if file && !slices.Contains(s.Secrets, strings.TrimPrefix(value, "/run/secrets/")) {
+				t.Errorf("service %s: %s names a secret that it does not get", name, key)
+			}
+			if strings.Contains(value, "://") && strings.Contains(value, "${") {
+				t.Errorf("service %s: %s is a URL with a variable in it, which a / or # in its value breaks", name, key)
+			}
+		}
+		// Nothing is given that the service has no use for.
+		given := strings.Join(slices.Concat(slices.Collect(maps.Values(s.Environment)), s.Entrypoint, mounted(t, s)), "\n")
+		if strings.Contains(given, "--passwords") || slices.Contains(s.Command, "--passwords") {
+			for _, user := range chainlog.Users {
+				given += "\n/run/secrets/kafka_" + user
+			}
+		}
+		for _, secret := range s.Secrets {
+			if c.Secrets[secret].File != "./secrets/"+secret {
+				t.Errorf("service %s: secret %s is in %q", name, secret, c.Secrets[secret].File)
+			}
+			if !regexp.MustCompile(`/run/secrets[/:]` + secret + `\b`).MatchString(given) {
+				t.Errorf("service %s gets secret %s and does not use it", name, secret)
+			}
+		}
+		for _, port := range s.Ports {
+			if !strings.HasPrefix(port, "127.0.0.1:") {
+				t.Errorf("service %s publishes %s beyond loopback", name, port)
+			}
+		}
+		if s.Image != "navlog" && !pinnable.MatchString(s.Image) {
+			t.Errorf("service %s: image %q is not a variable with a version", name, s.Image)
+		}
+		for _, word := range s.Healthcheck.Test {
+			if strings.Contains(word, "/run/secrets") || strings.Contains(word, "PASSWORD") {
+				t.Errorf("service %s: its health check has a password on its command line", name)
+			}
+		}
+	}
+	// Each program has its own rights, so that one that is broken into gives away
+	// no more than these.
+	for secret, holders := range map[string][]string{
+		"secret_key": {"dispatch", "operate"}, "statement_key": {"serve"},
+		"postgres": {"postgres"}, "postgres_migrate": {"migrate", "postgres"}, "postgres_ingest": {"ingest", "postgres"}, "postgres_project": {"postgres", "project"},
+		"postgres_serve": {"postgres", "serve"}, "postgres_dispatch": {"dispatch", "postgres"}, "postgres_operator": {"grant", "operate", "postgres"},
+		"clickhouse": {"clickhouse", "project"}, "clickhouse_query": {"clickhouse", "serve"},
+		"kafka_admin": {"grant", "kafka"}, "kafka_ingest": {"grant", "ingest"}, "kafka_project": {"grant", "project"}, "kafka_dispatch": {"dispatch", "grant"}, "kafka_operator": {"grant", "operate"},
+	} {
+		var have []string
+		for name, s := range c.Services {
+			if slices.Contains(s.Secrets, secret) {
+				have = append(have, name)
+			}
+		}
+		slices.Sort(have)
+		if !slices.Equal(have, holders) {
+			t.Errorf("secret %s is given to %v; only %v need it and must get it", secret, have, holders)
+		}
+		delete(c.Secrets, secret)
+	}
+	if len(c.Secrets) > 0 {
+		t.Errorf("nobody is said to need %v", c.Secrets)
+	}
+}
+
+// pinnable is an image that pin.sh can pin, and its default.
+var pinnable = regexp.MustCompile(`^\$\{[A-Z]+_IMAGE:-[a-z/-]+:[0-9]+(\.[0-9]+)*\}$`)
+
+// mounted is the text of the files that a service gets from deploy/docker.
+func mounted(t *testing.T, s service) (texts []string) {
+	t.Helper()
+	for _, v := range s.Volumes {
+		if file, _, _ := strings.Cut(v, ":"); strings.HasPrefix(file, "./") {
+			b, err := os.ReadFile("../../docker/" + file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The broker writes /run/secrets:kafka_admin.
+			texts = append(texts, string(b))
+		}
+	}
+	return texts
+}
+
+// Each program comes to Kafka as its own user, by the door for programs; serve does not
+// come. Who grants the rights is let in by the door of the superuser, which no other
+// machine reaches, and grants what the tests of chainlog are about.
+func TestComposeUsersOfKafka(t *testing.T) {
+	c := loadCompose(t)
+	for name, s := range c.Services {
+		user, comes := kafkaUsers[name]
+		want := map[string]string{}
+		if comes {
+			want = map[string]string{"BROKERS": "kafka:9092", "SASL_MECHANISM": "SCRAM-SHA-512", "SASL_USER": chainlog.UserName(user), "SASL_PASSWORD_FILE": "/run/secrets/kafka_" + user}
+		}
+		if name == "grant" {
+			want = map[string]string{"BROKERS": "127.0.0.1:9094", "SASL_MECHANISM": "PLAIN", "SASL_USER": "admin", "SASL_PASSWORD_FILE": "/run/secrets/kafka_admin"}
+		}
+		got := map[string]string{}
+		for key, value := range s.Environment {
+			if setting, found := strings.CutPrefix(key, "NAVLOG_KAFKA_"); found {
+				got[setting] = value
+			}
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("service %s comes to Kafka with %v, want %v", name, got, want)
+		}
+	}
+	if s := c.Services["grant"]; !slices.Equal(s.Command, []string{"kafka", "grant", "--passwords", "/run/secrets"}) || s.NetworkMode != "service:kafka" {
+		t.Errorf("the users of Kafka get their rights by %v in network %q", s.Command, s.NetworkMode)
+	}
+	if s := c.Services["kafka"]; !slices.Contains(s.Volumes, "./kafka/server.properties:/mnt/shared/config/server.properties:ro") || len(s.Environment) > 0 || len(s.Ports) > 0 {
+		t.Error("the broker does not run with kafka/server.properties, which the tests run with, alone")
+	}
+}
+
+// inDocker runs a script of deploy/docker in a copy of the folder, with more in PATH.
+func inDocker(t *testing.T, dir, script, path string) (string, error) {
+	t.Helper()
+	for _, name := range []string{script, "compose.yaml"} {
+		b, err := os.ReadFile("../../docker/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(filepath.Join(dir, script))
+	cmd.Env = append(os.Environ(), "PATH="+path+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// secrets.sh makes each secret of compose.yaml, once: no two are alike, only its owner
+// gets at them, each program can read its own in its container, and what an .env from
+// before has, with which the databases were made, stays.
+func TestComposeSecrets(t *testing.T) {
+	dir := t.TempDir()
+	before := map[string]string{"postgres_serve": "a password of before", "secret_key": "AAAA//BBBB+CCCC="}
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte("POSTGRES_SERVE_PASSWORD=a password of before\n# a comment\nNAVLOG_SECRET_KEY=AAAA//BBBB+CCCC=\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := func() map[string]string {
+		t.Helper()
+		out, err := inDocker(t, dir, "secrets.sh", dir)
+		if err != nil {
+			t.Fatalf("secrets.sh: %v\n%s", err, out)
+		}
+		values := map[string]string{}
+		for name := range loadCompose(t).Secrets {
+			file := filepath.Join(dir, "secrets", name)
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			values[name] = string(b)
+			if strings.Contains(out, values[name]) {
+				t.Errorf("secrets.sh prints %s", name)
+			}
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o444 {
+				t.Errorf("%s: %v, %v: a program, which is another user in its container, has to read it", name, info.Mode(), err)
+			}
+		}
+		return values
+	}
+	made := read()
+	seen := map[string]string{}
+	for name, value := range made {
+		if before[name] != "" {
+			if value != before[name] {
+				t.Errorf("%s is %q, and was %q", name, value, before[name])
+			}
+			continue
+		}
+		if len(value) < 40 || strings.ContainsAny(value, "\n\r") || seen[value] != "" {
+			t.Errorf("%s is %q, and %s too", name, value, seen[value])
+		}
+		seen[value] = name
+	}
+	if info, err := os.Stat(filepath.Join(dir, "secrets")); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others may look into the folder: %v, %v", info.Mode(), err)
+	}
+	if left, err := os.ReadDir(filepath.Join(dir, "secrets")); err != nil || len(left) != len(made) {
+		t.Errorf("%d files for %d secrets (%v)", len(left), len(made), err)
+	}
+	if again := read(); !maps.Equal(again, made) {
+		t.Error("the passwords of databases that exist are gone")
+	}
+}
+
+// pin.sh writes the digest of each image, that of the builder too, and leaves the rest of
+// .env as it was; an image without a digest is refused and changes nothing.
+func TestComposePins(t *testing.T) {
+	dir := t.TempDir()
+	docker := func(answer string) {
+		if err := os.WriteFile(filepath.Join(dir, "docker"), []byte("#!/bin/sh\nfor last; do :; done\ncase $1 in pull) echo $last ;; image) "+answer+" ;; esac\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const kept = "NAVLOG_OPERATOR=alice\n"
+	if err := os.WriteFile(filepath.Join(dir, ".env"), []byte(kept+"KAFKA_IMAGE=old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	docker("echo '<no value>'")
+	if out, err := inDocker(t, dir, "pin.sh", dir); err == nil {
+		t.Errorf("an image without digest is pinned: %s", out)
+	}
+	docker("echo some/where@sha256:$(echo $last | sha256sum | cut -d' ' -f1)")
+	for range 2 {
+		if out, err := inDocker(t, dir, "pin.sh", dir); err != nil {
+			t.Fatalf("pin.sh: %v\n%s", err, out)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, ".env"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, found := strings.CutPrefix(string(b), kept)
+		lines := strings.Split(strings.TrimSpace(rest), "\n")
+		if !found || len(lines) != 4 || slices.ContainsFunc(lines, func(line string) bool {
+			return !regexp.MustCompile(`^(KAFKA|CLICKHOUSE|POSTGRES|GO)_IMAGE=[a-z/-]+:[0-9.]+(-bookworm)?@sha256:[0-9a-f]{64}$`).MatchString(line)
+		}) {
+			t.Errorf(".env is\n%s", b)
+		}
+	}
+}
+
+// Behind a proxy on the host, or in a container, clients are told apart: it comes in by
+// an address out of Docker's default pools. Nobody outside is believed.
+func TestComposeBehindAProxy(t *testing.T) {
+	var networks []netip.Prefix
+	for one := range strings.SplitSeq(loadCompose(t).Services["serve"].Environment["NAVLOG_HTTP_TRUSTED_PROXIES"], ",") {
+		network, err := netip.ParsePrefix(one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		networks = append(networks, network)
+	}
+	for peer, trusted := range map[string]bool{"172.17.0.1": true, "172.18.0.1": true, "172.31.255.254": true, "192.168.16.1": true, "8.8.8.8": false, "172.32.0.1": false} {
+		if got := slices.ContainsFunc(networks, func(p netip.Prefix) bool { return p.Contains(netip.MustParseAddr(peer)) }); got != trusted {
+			t.Errorf("X-Forwarded-For from %s is believed: %v", peer, got)
+		}
+	}
+}
+
+// A program that is told to stop finishes what it is committing, and has more time for
+// that than it may take, before it is killed.
+func TestComposeLetsProgramsEnd(t *testing.T) {
+	longest := map[string]time.Duration{
+		"ingest":   seconds(t, "../../../ingest/commit.go", "commitTimeout"),
+		"project":  seconds(t, "../../../projections/write/swap.go", "insertTimeout") + seconds(t, "../../../projections/write/swap.go", "cursorAge"),
+		"serve":    query.DefaultConfig().ShutdownTimeout,
+		"dispatch": seconds(t, "../../../dispatch/lane/timing.go", "Deadline") + seconds(t, "../../../dispatch/ledger.go", "writeGrace") + seconds(t, "../../../dispatch/ledger.go", "writeTimeout"),
+	}
+	c := loadCompose(t)
+	for name, takes := range longest {
+		if grace := c.Services[name].StopGrace; grace < takes+takes/2 {
+			t.Errorf("service %s is killed after %s (0 means 10s), and what it is committing may take %s: give it half more than that", name, grace, takes)
+		}
+	}
+}
+
+// seconds is a time in a source file, which is of no use outside of its package.
+func seconds(t *testing.T, file, name string) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^\s*(?:const )?` + name + `\s*(?:=|:)\s*(\d+) \* time\.Second\b`).FindSubmatch(b)
+	if found == nil {
+		t.Fatalf("%s has no %s in seconds: say here where it is now", file, name)
+	}
+	n, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(n) * time.Second
+}
+
+// What is on the machine beside the sources stays there, above all keys. The
+// version that the binary prints comes from .git.
+func TestBuilderGetsSourcesOnly(t *testing.T) {
+	b, err := os.ReadFile("../../../.dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ignored := strings.Split(string(b), "\n")
+	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/engines/kafka/lib", "/deploy/docker/.env", "/deploy/docker/secrets"} {
+		if !slices.Contains(ignored, path) {
+			t.Errorf(".dockerignore lacks %s, so the builder gets it", path)
+		}
+	}
+	if slices.ContainsFunc(ignored, func(line string) bool { return strings.HasPrefix(strings.Trim(line, "*/"), ".git") }) {
+		t.Error(".dockerignore has .git, without which `navlog version` knows none")
+	}
+}
+
+// The image is built in one stage and run in another, in which there is nothing
+// but the binary and what it needs, and no user with rights.
+func TestDockerfile(t *testing.T) {
+	b, err := os.ReadFile("../../docker/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stages [][]string
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "FROM ") {
+			stages = append(stages, nil)
+		}
+		if line != "" && !strings.HasPrefix(line, "#") && len(stages) > 0 {
+			stages[len(stages)-1] = append(stages[len(stages)-1], line)
+		}
+	}
+	if len(stages) != 2 {
+		t.Fatalf("the Dockerfile has %d stages, want a build and a run stage", len(stages))
+	}
+	build, final := strings.Join(stages[0], "\n"), stages[1]
+	if !strings.Contains(build, "CGO_ENABLED=0") {
+		t.Error("the binary is not built statically")
+	}
+	if final[0] != "FROM scratch" {
+		t.Errorf("the run stage begins with %q and must be empty: FROM scratch", final[0])
+	}
+	if !slices.ContainsFunc(final, func(line string) bool {
+		return strings.HasPrefix(line, "COPY ") && strings.HasSuffix(line, " /etc/ssl/certs/ca-certificates.crt")
+	}) {
+		t.Error("the run stage has no CA certificates: no node, partner or engine could be reached over TLS")
+	}
+	user := ""
+	for _, line := range final {
+		if rest, ok := strings.CutPrefix(line, "USER "); ok {
+			user = rest
+		}
+		if strings.HasPrefix(line, "RUN ") {
+			t.Errorf("the run stage runs a command: %s", line)
+		}
+	}
+	if user == "" || strings.HasPrefix(user, "0") || strings.HasPrefix(user, "root") {
+		t.Errorf("the run stage's user is %q", user)
+	}
+	if !strings.HasPrefix(final[len(final)-1], "ENTRYPOINT [") {
+		t.Error("the run stage has no exec-form entry point")
+	}
+}

@@ -1,0 +1,305 @@
+package devchain
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// action is something that can happen in a vault. do says false when there is nothing to do it to.
+type action struct {
+	name   string
+	weight int
+	do     func(s *Scenario, ctx context.Context, v *vault) (done bool, err error)
+}
+
+// via is the way in which a user calls a vault.
+type via int
+
+const (
+	viaVault    via = iota // the vault itself, no partner
+	viaReferral            // the vault's referral overload
+	viaRouter              // the router
+)
+
+var (
+	depositPlain    = action{"a plain deposit", 16, deposit(viaVault)}
+	depositReferral = action{"a referral deposit", 8, deposit(viaReferral)}
+	depositRouted   = action{"a routed deposit", 16, deposit(viaRouter)}
+	navUpdate       = action{"a NAV update", 10, updateNav}
+	sweepAll        = action{"a sweep", 4, sweep(false)}
+	sweepSome       = action{"a partial sweep", 5, sweep(true)}
+	requestPlain    = action{"a plain request", 5, requestWithdrawal(viaVault, 0)}
+	requestReferral = action{"a referral request", 4, requestWithdrawal(viaReferral, 0)}
+	requestRouted   = action{"a routed request", 5, requestWithdrawal(viaRouter, 0)}
+	requestExpiring = action{"an expiring request", 3, requestWithdrawal(viaVault, requestTTL)}
+	requestBoth     = action{"an expiring referral request", 3, requestWithdrawal(viaReferral, requestTTL)}
+	settlement      = action{"a settlement", 8, settle}
+	claiming        = action{"a claim", 16, claim}
+	cancellation    = action{"a cancellation", 3, cancel}
+	expiry          = action{"an expiry", 6, expire}
+)
+
+var table = []action{
+	depositPlain, depositReferral, depositRouted, navUpdate, sweepAll, sweepSome, requestPlain, requestReferral, requestRouted,
+	requestExpiring, requestBoth, settlement, claiming, cancellation, expiry,
+}
+
+// scripted is an action of the prologue, in one of the vaults.
+type scripted struct {
+	action
+	vault int
+}
+
+// prologue makes every kind of event, in every way in.
+var prologue = []scripted{
+	{depositPlain, 0}, {depositRouted, 0}, {depositReferral, 1}, {depositPlain, 2}, {depositRouted, 1}, {navUpdate, 0},
+	{navUpdate, 1}, {sweepSome, 0}, {sweepAll, 1}, {depositPlain, 0}, {sweepAll, 0}, {navUpdate, 2},
+	{requestPlain, 0}, {requestReferral, 0}, {requestRouted, 1}, {requestExpiring, 2}, {settlement, 0}, {claiming, 0},
+	{cancellation, 1}, {requestBoth, 1}, {expiry, 2}, {depositRouted, 2}, {requestRouted, 2}, {settlement, 2},
+}
+
+const (
+	// requestTTL is the life of an expiring request: short, so that one can be seen to expire.
+	requestTTL = time.Minute
+	// expiryMargin keeps actions away from requests that may expire before the next block.
+	expiryMargin = 20 * time.Second
+)
+
+func deposit(way via) func(*Scenario, context.Context, *vault) (bool, error) {
+	return func(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+		payer := s.user()
+		receiver := s.receiver(payer)
+		amount := s.amount()
+		partner, ok := s.partner(payer)
+		if !ok && way != viaVault {
+			return false, nil
+		}
+		spender := v.Address
+		if way == viaRouter {
+			spender = s.contracts.Router
+			if err := s.activatePartner(ctx, partner); err != nil {
+				return false, err
+			}
+		}
+		if err := s.supply(ctx, v, payer, spender, amount); err != nil {
+			return false, err
+		}
+		expected, err := v.PreviewDeposit(&bind.CallOpts{Context: ctx}, amount)
+		if err != nil {
+			return false, fmt.Errorf("preview the deposit: %w", explain(err))
+		}
+		return s.sent(ctx, payer, func(o *bind.TransactOpts) (*types.Transaction, error) {
+			switch way {
+			case viaRouter:
+				return s.router.Deposit(o, v.Address, amount, percent(expected, 99), receiver, partner)
+			case viaReferral:
+				return v.DepositReferral(o, amount, receiver, partner)
+			default:
+				return v.Deposit(o, amount, receiver)
+			}
+		})
+	}
+}
+
+// updateNav moves the value of the vault by -0.2 % to +0.3 %.
+func updateNav(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+	total, err := v.TotalAssets(&bind.CallOpts{Context: ctx})
+	if err != nil || total.Sign() == 0 {
+		return false, err
+	}
+	change := new(big.Int).Mul(total, big.NewInt(s.rng.Int64N(501)-200))
+	total.Add(total, change.Quo(change, big.NewInt(100_000)))
+	return s.sent(ctx, oracle, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.UpdateNav(o, total) })
+}
+
+// sweep moves the unswept deposits to the custodian, or only the older part of them.
+func sweep(partly bool) func(*Scenario, context.Context, *vault) (bool, error) {
+	return func(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+		call := &bind.CallOpts{Context: ctx}
+		swept, err := v.SweptTo(call)
+		if err != nil {
+			return false, fmt.Errorf("read the last swept deposit: %w", err)
+		}
+		count, err := v.DepositCount(call)
+		if err != nil {
+			return false, fmt.Errorf("read the number of deposits: %w", err)
+		}
+		unswept := new(big.Int).Sub(count, swept).Int64()
+		to := count
+		if partly {
+			unswept-- // one stays behind
+			if unswept > 0 {
+				to = swept.Add(swept, big.NewInt(1+s.rng.Int64N(unswept)))
+			}
+		}
+		if unswept < 1 {
+			return false, nil
+		}
+		return s.sent(ctx, manager, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.SweepDeposits(o, to) })
+	}
+}
+
+func requestWithdrawal(way via, ttl time.Duration) func(*Scenario, context.Context, *vault) (bool, error) {
+	return func(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+		holder, shares, err := s.holder(ctx, v)
+		if err != nil || shares.Sign() == 0 {
+			return false, err
+		}
+		shares = percent(shares, 5+s.rng.Int64N(56))
+		receiver := s.receiver(holder)
+		partner, ok := s.partner(holder)
+		if shares.Sign() == 0 || (!ok && way != viaVault) {
+			return false, nil
+		}
+		if err := s.setRequestTTL(ctx, v, ttl); err != nil {
+			return false, err
+		}
+		if way == viaRouter {
+			if err := s.activatePartner(ctx, partner); err != nil {
+				return false, err
+			}
+			if err := s.approve(ctx, v, holder, s.contracts.Router, shares); err != nil {
+				return false, err
+			}
+		}
+		return s.sent(ctx, holder, func(o *bind.TransactOpts) (*types.Transaction, error) {
+			switch way {
+			case viaRouter:
+				return s.router.RequestWithdrawal(o, v.Address, shares, receiver, partner)
+			case viaReferral:
+				return v.RequestWithdrawalReferral(o, shares, receiver, partner)
+			default:
+				return v.RequestWithdrawal(o, shares, receiver)
+			}
+		})
+	}
+}
+
+// settle funds some of the open requests, the older ones with the better chance.
+func settle(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+	open, err := s.unexpired(ctx, v)
+	if err != nil || len(open) == 0 {
+		return false, err
+	}
+	var indexes []*big.Int
+	shares := new(big.Int)
+	for i, r := range open {
+		if i == 0 || s.rng.IntN(3) > 0 {
+			indexes = append(indexes, r.index)
+			shares.Add(shares, r.Shares)
+		}
+	}
+	worth, err := v.ConvertToAssets(&bind.CallOpts{Context: ctx}, shares)
+	if err != nil {
+		return false, fmt.Errorf("convert %s shares: %w", shares, err)
+	}
+	if err := s.supply(ctx, v, manager, v.Address, worth); err != nil {
+		return false, err
+	}
+	return s.sent(ctx, manager, func(o *bind.TransactOpts) (*types.Transaction, error) { return v.SettleWithdrawals(o, indexes) })
+}
+
+func claim(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+	funded, err := v.requests(ctx, statusFunded)
+	if err != nil {
+		return false, err
+	}
+	return s.byItsOwner(ctx, funded, v.ClaimWithdrawal)
+}
+
+func cancel(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+	open, err := s.unexpired(ctx, v)
+	if err != nil {
+		return false, err
+	}
+	return s.byItsOwner(ctx, open, v.CancelWithdrawal)
+}
+
+// expire closes a request whose time is over. Steps makes that time come; Run waits for it.
+func expire(s *Scenario, ctx context.Context, v *vault) (bool, error) {
+	pending, err := v.requests(ctx, statusPending)
+	if err != nil {
+		return false, err
+	}
+	now, err := s.chain.now(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, r := range pending {
+		if r.ExpiresAt == 0 || (r.ExpiresAt > now && !s.chain.drivesTime) {
+			continue
+		}
+		if r.ExpiresAt > now {
+			if err := s.chain.jumpTo(ctx, r.ExpiresAt); err != nil {
+				return false, err
+			}
+		}
+		return s.sent(ctx, s.user(), func(o *bind.TransactOpts) (*types.Transaction, error) { return v.ExpireWithdrawal(o, r.index) })
+	}
+	return false, nil
+}
+
+// unexpired reads the pending requests that will still be pending in the next block.
+func (s *Scenario) unexpired(ctx context.Context, v *vault) ([]request, error) {
+	pending, err := v.requests(ctx, statusPending)
+	if err != nil {
+		return nil, err
+	}
+	now, err := s.chain.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var open []request
+	for _, r := range pending {
+		if r.ExpiresAt == 0 || r.ExpiresAt > now+uint64(expiryMargin/time.Second) {
+			open = append(open, r)
+		}
+	}
+	return open, nil
+}
+
+// byItsOwner calls the vault for one of the requests, as the user who owns it. Somebody else's requests are left alone.
+func (s *Scenario) byItsOwner(ctx context.Context, from []request, call func(*bind.TransactOpts, *big.Int) (*types.Transaction, error)) (bool, error) {
+	var ours []request
+	for _, r := range from {
+		if _, known := s.byAddress[r.Owner]; known {
+			ours = append(ours, r)
+		}
+	}
+	if len(ours) == 0 {
+		return false, nil
+	}
+	r := ours[s.rng.IntN(len(ours))]
+	return s.sent(ctx, s.byAddress[r.Owner], func(o *bind.TransactOpts) (*types.Transaction, error) { return call(o, r.index) })
+}
+
+// sent sends the transaction that is the action itself.
+func (s *Scenario) sent(ctx context.Context, from account, call func(*bind.TransactOpts) (*types.Transaction, error)) (bool, error) {
+	_, err := s.chain.send(ctx, from, call)
+	return err == nil, err
+}
+
+// percent gives p hundredths of v, rounded down.
+func percent(v *big.Int, p int64) *big.Int {
+	v = new(big.Int).Mul(v, big.NewInt(p))
+	return v.Quo(v, big.NewInt(100))
+}
+
+// user draws a user; those with low numbers come more often, so that some have many deposits.
+func (s *Scenario) user() account {
+	return s.users[min(s.rng.IntN(len(s.users)), s.rng.IntN(len(s.users)))]
+}
+
+// receiver is mostly the user, and one time in eight somebody else.
+func (s *Scenario) receiver(u account) common.Address {
+	if s.rng.IntN(8) == 0 {
+		return s.user().address
+	}
+	return u.address
+}

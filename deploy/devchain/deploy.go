@@ -1,0 +1,105 @@
+package devchain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+// Contracts says what Deploy put on a development chain.
+type Contracts struct {
+	ChainID uint64         `json:"chainId"`
+	Router  common.Address `json:"router"`
+	Vaults  []Vault        `json:"vaults"`
+}
+
+// Vault is one reference vault. StartBlock is the block that created it.
+type Vault struct {
+	Address    common.Address `json:"address"`
+	Name       string         `json:"name"`
+	Symbol     string         `json:"symbol"`
+	Asset      common.Address `json:"asset"`
+	StartBlock uint64         `json:"startBlock"`
+}
+
+// The assets and vaults of a development chain. All have 6 decimals, so that sums over vaults mean something.
+const assetDecimals = 6
+
+var (
+	assets = []struct{ name, symbol string }{{"Development Dollar", "DUSD"}, {"Development Euro", "DEUR"}}
+	vaults = []struct {
+		name, symbol string
+		asset        int
+	}{
+		{"Dollar Treasury Vault", "vTREAS", 0},
+		{"Dollar Credit Vault", "vCREDIT", 0},
+		{"Euro Treasury Vault", "vEURO", 1},
+	}
+)
+
+// Deploy puts two mock assets, three vaults and a router that allows them on the development chain. Every call deploys
+// again: the caller keeps the answer, and gives it to New.
+func Deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
+	deployed, err := deploy(ctx, rpcURL)
+	return deployed, contracts.Discreet(err, rpcURL)
+}
+
+func deploy(ctx context.Context, rpcURL string) (*Contracts, error) {
+	c, err := dial(ctx, rpcURL)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	deployed := &Contracts{ChainID: c.id.Uint64()}
+
+	assetAddresses := make([]common.Address, len(assets))
+	for i, a := range assets {
+		receipt, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+			_, tx, _, err := reference.DeployMockAsset(o, c, a.name, a.symbol, assetDecimals)
+			return tx, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("deploy the asset %s: %w", a.symbol, err)
+		}
+		assetAddresses[i] = receipt.ContractAddress
+	}
+
+	receipt, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+		_, tx, _, err := reference.DeployReferenceDepositRouter(o, c)
+		return tx, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("deploy the router: %w", err)
+	}
+	deployed.Router = receipt.ContractAddress
+	router, err := reference.NewReferenceDepositRouter(deployed.Router, c)
+	if err != nil {
+		return nil, fmt.Errorf("bind the router: %w", err)
+	}
+
+	for _, v := range vaults {
+		asset := assetAddresses[v.asset]
+		receipt, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+			_, tx, _, err := reference.DeployReferenceVault(o, c, v.name, v.symbol, asset, oracle.address, manager.address, custodian.address)
+			return tx, err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("deploy the vault %s: %w", v.symbol, err)
+		}
+		if _, err := c.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+			return router.SetVaultAllowed(o, receipt.ContractAddress, true)
+		}); err != nil {
+			return nil, fmt.Errorf("allow the vault %s in the router: %w", v.symbol, err)
+		}
+		deployed.Vaults = append(deployed.Vaults, Vault{
+			Address: receipt.ContractAddress, Name: v.name, Symbol: v.symbol, Asset: asset, StartBlock: receipt.BlockNumber.Uint64(),
+		})
+	}
+	return deployed, nil
+}

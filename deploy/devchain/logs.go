@@ -1,0 +1,33 @@
+package devchain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// Logs asks a node for the logs of some vaults in one block, by the block's hash, and gives them as a record must have
+// them: for oracles, which take nothing from the code that they judge.
+func Logs(ctx context.Context, node ethereum.LogFilterer, h *types.Header, vaults ...common.Address) (logs []*event.Log, err error) {
+	hash := h.Hash()
+	answer, err := node.FilterLogs(ctx, ethereum.FilterQuery{BlockHash: &hash, Addresses: vaults})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the logs of block %d (%s): %w", h.Number, hash, err)
+	}
+	for _, l := range answer {
+		var topics [][]byte
+		for _, t := range l.Topics {
+			topics = append(topics, t.Bytes())
+		}
+		logs = append(logs, &event.Log{
+			Address: l.Address.Bytes(), Topics: topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash.Bytes(), BlockTime: h.Time,
+			TxHash: l.TxHash.Bytes(), TxIndex: uint32(l.TxIndex), LogIndex: uint32(l.Index),
+		})
+	}
+	return logs, nil
+}

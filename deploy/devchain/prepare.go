@@ -1,0 +1,121 @@
+package devchain
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// What has to be true before an action can be taken. All of it is read from the chain first, and sent only when missing.
+
+// token is what a mock asset and a vault's share have in common.
+type token interface {
+	Allowance(opts *bind.CallOpts, owner, spender common.Address) (*big.Int, error)
+	Approve(opts *bind.TransactOpts, spender common.Address, amount *big.Int) (*types.Transaction, error)
+}
+
+// maxUint256 is an allowance for ever.
+var maxUint256 = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 256), big.NewInt(1))
+
+// amount draws a deposit between 10 and 99,999 units of the asset, small ones as often as large ones.
+func (s *Scenario) amount() *big.Int {
+	whole := (1 + s.rng.Int64N(9)) * []int64{10, 100, 1000, 10_000}[s.rng.IntN(4)]
+	return big.NewInt(whole*1_000_000 + s.rng.Int64N(1_000_000))
+}
+
+// partner draws the partner of a user: mostly always the same one. There is none when the scenario has no partners.
+func (s *Scenario) partner(u account) (uint32, bool) {
+	if len(s.partners) == 0 {
+		return 0, false
+	}
+	usual := int(u.address[0])
+	if s.rng.IntN(5) == 0 {
+		usual = s.rng.IntN(len(s.partners))
+	}
+	return s.partners[usual%len(s.partners)], true
+}
+
+// holder draws a user who has shares of the vault, and says how many; none when nobody has.
+func (s *Scenario) holder(ctx context.Context, v *vault) (account, *big.Int, error) {
+	for _, i := range s.rng.Perm(len(s.users)) {
+		shares, err := v.BalanceOf(&bind.CallOpts{Context: ctx}, s.users[i].address)
+		if err != nil {
+			return account{}, nil, fmt.Errorf("read the shares of %s: %w", s.users[i].address, err)
+		}
+		if shares.Sign() > 0 {
+			return s.users[i], shares, nil
+		}
+	}
+	return account{}, new(big.Int), nil
+}
+
+// supply gives an account enough of the vault's asset, and the spender leave to take it.
+func (s *Scenario) supply(ctx context.Context, v *vault, a account, spender common.Address, amount *big.Int) error {
+	balance, err := v.asset.BalanceOf(&bind.CallOpts{Context: ctx}, a.address)
+	if err != nil {
+		return fmt.Errorf("read the assets of %s: %w", a.address, err)
+	}
+	if balance.Cmp(amount) < 0 {
+		more := new(big.Int).Mul(amount, big.NewInt(20)) // enough for some more steps
+		if _, err := s.chain.send(ctx, a, func(o *bind.TransactOpts) (*types.Transaction, error) {
+			return v.asset.Mint(o, a.address, more)
+		}); err != nil {
+			return fmt.Errorf("mint %s assets to %s: %w", more, a.address, err)
+		}
+	}
+	return s.approve(ctx, v.asset, a, spender, amount)
+}
+
+func (s *Scenario) approve(ctx context.Context, t token, a account, spender common.Address, amount *big.Int) error {
+	allowed, err := t.Allowance(&bind.CallOpts{Context: ctx}, a.address, spender)
+	if err != nil {
+		return fmt.Errorf("read what %s may take from %s: %w", spender, a.address, err)
+	}
+	if allowed.Cmp(amount) >= 0 {
+		return nil
+	}
+	if _, err := s.chain.send(ctx, a, func(o *bind.TransactOpts) (*types.Transaction, error) {
+		return t.Approve(o, spender, maxUint256)
+	}); err != nil {
+		return fmt.Errorf("approve %s for %s: %w", spender, a.address, err)
+	}
+	return nil
+}
+
+func (s *Scenario) activatePartner(ctx context.Context, partner uint32) error {
+	active, err := s.router.IsPartnerActive(&bind.CallOpts{Context: ctx}, partner)
+	if err != nil {
+		return fmt.Errorf("read the status of partner %d: %w", partner, err)
+	}
+	if active {
+		return nil
+	}
+	if _, err := s.chain.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+		return s.router.SetPartnerStatus(o, partner, true)
+	}); err != nil {
+		return fmt.Errorf("activate partner %d in the router: %w", partner, err)
+	}
+	return nil
+}
+
+func (s *Scenario) setRequestTTL(ctx context.Context, v *vault, ttl time.Duration) error {
+	wanted := uint64(ttl / time.Second)
+	seconds, err := v.RequestTtl(&bind.CallOpts{Context: ctx})
+	if err != nil {
+		return fmt.Errorf("read the life of requests: %w", err)
+	}
+	if seconds == wanted {
+		return nil
+	}
+	if _, err := s.chain.send(ctx, owner, func(o *bind.TransactOpts) (*types.Transaction, error) {
+		return v.SetRequestTtl(o, wanted)
+	}); err != nil {
+		return fmt.Errorf("set the life of requests to %d s: %w", wanted, err)
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+// Package devchain makes life on a development chain: Deploy puts the reference contracts there, and a Scenario keeps
+// depositing, valuing, sweeping, requesting, settling, claiming, cancelling and expiring for ever.
+//
+// The chain is its only memory. Every step reads from the vaults what can be done, so a scenario goes on where another one
+// stopped, and carries on after a reorganisation. On a chain without deposits it begins with a prologue that shows every kind
+// of event; after that it draws steps from a table of weights. The draws follow from the seed and the block at
+// which the scenario begins, so the same seed on the same chain takes the same steps.
+//
+// It needs anvil: its accounts are derived from public names and get their gas from anvil_setBalance. Never use it on a
+// chain that anybody cares for.
+package devchain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"math/rand/v2"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts/abi/bind"
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/contracts/reference"
+)
+
+// userCount is the number of depositors, several of whom will be in more than one vault.
+const userCount = 16
+
+// failuresInARow ends Run: one failed step is the weather of a chain that is being reorganised, so many are a dead chain.
+const failuresInARow = 10
+
+// Scenario makes traffic. Its methods must not be called at the same time.
+type Scenario struct {
+	rpcURL    string
+	contracts *Contracts
+	seed      int64
+	partners  []uint32
+	log       *slog.Logger
+	users     []account
+	byAddress map[common.Address]account
+
+	// set by connect
+	chain    *chain
+	vaults   []*vault
+	router   *reference.ReferenceDepositRouter
+	rng      *rand.Rand
+	prologue []scripted
+}
+
+// New makes a scenario for deployed contracts, which does nothing until Run or Steps. Deposits and requests are
+// attributed to the partners; without partners none is. The seed decides what happens.
+func New(rpcURL string, contracts *Contracts, seed int64, partners []uint32, log *slog.Logger) *Scenario {
+	s := &Scenario{rpcURL: rpcURL, contracts: contracts, seed: seed, partners: partners, log: log, byAddress: map[common.Address]account{}}
+	for i := range userCount {
+		u := newAccount(fmt.Sprintf("user %d", i))
+		s.users = append(s.users, u)
+		s.byAddress[u.address] = u
+	}
+	return s
+}
+
+// Run takes one step every interval until ctx is done, and then returns nil. Each transaction is mined at once, also where the
+// node mines by time or on demand. The chain's time is left alone. A step that fails is logged and another one taken; ten
+// failures in a row end the run with the last one.
+func (s *Scenario) Run(ctx context.Context, interval time.Duration) error {
+	if err := s.connect(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return contracts.Discreet(err, s.rpcURL)
+	}
+	s.chain.drivesTime = false
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	failures := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		err := contracts.Discreet(s.step(ctx), s.rpcURL)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			failures = 0
+			continue
+		}
+		failures++
+		if failures == failuresInARow {
+			return fmt.Errorf("%d steps of the scenario failed in a row, the last one was: %w", failures, err)
+		}
+		s.log.Warn("a step of the scenario failed, going on", "error", err)
+	}
+}
+
+// Steps takes n steps, each mined when it returns, as fast as the node can. It drives the chain's clock: every block is one
+// second after its parent, and where a request has to expire the time jumps there. So the chain's time soon runs ahead of
+// the wall clock, and the steps follow from the seed alone. The first 60 steps on a fresh chain make every kind of event.
+func (s *Scenario) Steps(ctx context.Context, n int) error {
+	if err := s.connect(ctx); err != nil {
+		return err
+	}
+	s.chain.drivesTime = true
+	for range n {
+		if err := s.step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// connect binds the contracts, once, and decides what to begin with.
+func (s *Scenario) connect(ctx context.Context) error {
+	if s.chain != nil {
+		return nil
+	}
+	if len(s.contracts.Vaults) == 0 {
+		return errors.New("the scenario has no vaults: deploy the contracts first")
+	}
+	c, err := dial(ctx, s.rpcURL)
+	if err != nil {
+		return err
+	}
+	if c.id.Uint64() != s.contracts.ChainID {
+		c.Close()
+		return fmt.Errorf("the contracts are on chain %d, but the node serves chain %s: deploy again, or use the right node", s.contracts.ChainID, c.id)
+	}
+	if err := s.bind(ctx, c); err != nil {
+		c.Close()
+		return err
+	}
+	s.chain = c
+	return nil
+}
+
+func (s *Scenario) bind(ctx context.Context, c *chain) error {
+	s.vaults = nil
+	deposits := new(big.Int)
+	for _, v := range s.contracts.Vaults {
+		bound, err := bindVault(ctx, c, v)
+		if err != nil {
+			return err
+		}
+		count, err := bound.DepositCount(&bind.CallOpts{Context: ctx})
+		if err != nil {
+			return fmt.Errorf("read the number of deposits of the vault %s: %w", v.Address, err)
+		}
+		deposits.Add(deposits, count)
+		s.vaults = append(s.vaults, bound)
+	}
+	router, err := reference.NewReferenceDepositRouter(s.contracts.Router, c)
+	if err != nil {
+		return fmt.Errorf("bind the router %s: %w", s.contracts.Router, err)
+	}
+	s.router = router
+	head, err := c.BlockNumber(ctx)
+	if err != nil {
+		return fmt.Errorf("read the number of the newest block: %w", err)
+	}
+	s.rng = rand.New(rand.NewPCG(uint64(s.seed), head))
+	s.prologue = nil
+	if deposits.Sign() == 0 {
+		s.prologue = prologue
+	}
+	return nil
+}
+
+// step takes the next step of the prologue or, when that is over or cannot be taken now, one drawn from the table.
+func (s *Scenario) step(ctx context.Context) error {
+	if len(s.prologue) > 0 {
+		next := s.prologue[0]
+		s.prologue = s.prologue[1:]
+		if done, err := s.take(ctx, next.action, s.vaults[next.vault%len(s.vaults)]); done || err != nil {
+			return err
+		}
+	}
+	for range 100 {
+		if done, err := s.take(ctx, s.draw(), s.vaults[s.rng.IntN(len(s.vaults))]); done || err != nil {
+			return err
+		}
+	}
+	return errors.New("no step of the scenario can be taken, although a deposit always should")
+}
+
+func (s *Scenario) take(ctx context.Context, a action, v *vault) (done bool, err error) {
+	done, err = a.do(s, ctx, v)
+	if err != nil {
+		return false, fmt.Errorf("%s in the vault %s (%s): %w", a.name, v.Symbol, v.Address, err)
+	}
+	if done {
+		s.log.Debug("scenario step", "step", a.name, "vault", v.Symbol)
+	}
+	return done, nil
+}
+
+// draw picks an action with the probability of its weight.
+func (s *Scenario) draw() action {
+	total := 0
+	for _, a := range table {
+		total += a.weight
+	}
+	at := s.rng.IntN(total)
+	for _, a := range table {
+		if at -= a.weight; at < 0 {
+			return a
+		}
+	}
+	return table[0] // not reached: the weights add up to total
+}

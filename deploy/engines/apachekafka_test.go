@@ -1,0 +1,103 @@
+package engines
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/testkit/wait"
+)
+
+func needApacheKafka(t *testing.T) {
+	t.Helper()
+	if err := ApacheKafkaAvailable(); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+// The original must keep, through a sudden end inside a transaction and an orderly stop, what kfake is made to keep.
+func TestApacheKafkaKeepsData(t *testing.T) {
+	needApacheKafka(t)
+	dir := t.TempDir()
+	var want []string
+	for i, end := range []func(*ApacheKafka){
+		(*ApacheKafka).Kill,
+		func(k *ApacheKafka) {
+			if err := k.Close(); err != nil {
+				t.Fatal(err)
+			}
+		},
+		(*ApacheKafka).Kill,
+	} {
+		k, err := StartApacheKafka(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(k.Kill)
+		if i == 0 {
+			createTopic(t, k.Addr)
+		}
+		p := producer(t, k.Addr)
+		value := string(rune('a' + i))
+		commit(t, p, value)
+		want = append(want, value)
+		if got := committed(t, k.Addr); !slices.Equal(got, want) {
+			t.Fatalf("after %d restarts: read %q, want %q", i, got, want)
+		}
+		begin(t, p, "lost")
+		end(k)
+		p.CloseAllowingRebalance()
+		if err := gone(k.Pid); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestApacheKafkaGoesWithItsParent(t *testing.T) {
+	needApacheKafka(t)
+	p := startParent(t, "apachekafka", t.TempDir())
+	p.kill()
+	wait.Until(t, func() error { return gone(p.Pid) })
+}
+
+func TestApacheKafkaAvailable(t *testing.T) {
+	t.Run("no java", func(t *testing.T) {
+		t.Setenv("PATH", t.TempDir())
+		wantMessage(t, ApacheKafkaAvailable(), "no java in PATH", "17")
+	})
+	empty := t.TempDir()
+	java := filepath.Join(empty, "java")
+	if err := os.WriteFile(java, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("no jars", func(t *testing.T) {
+		t.Setenv("PATH", empty)
+		t.Setenv(enginesEnv, empty)
+		wantMessage(t, ApacheKafkaAvailable(), empty, "make kafka")
+	})
+	t.Run("no broker among the jars", func(t *testing.T) {
+		t.Setenv("PATH", empty)
+		t.Setenv(enginesEnv, empty)
+		if err := os.MkdirAll(filepath.Join(empty, "kafka", "lib"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		wantMessage(t, ApacheKafkaAvailable(), "0 jars of the broker", "make kafka")
+	})
+}
+
+func wantMessage(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want one that says %q", parts)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error %q does not say %q", err, part)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package engines
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// A partition of a topic that is known by name and by id: a topic made anew under an old name is another one.
+type partition struct {
+	topic     string
+	id        [16]byte
+	partition int32
+}
+
+func (p partition) key() string {
+	return fmt.Sprintf("%s-%d", hex.EncodeToString(p.id[:]), p.partition)
+}
+
+// A broker is the one broker of the cluster, asked in its own protocol: what heal does is below a client's horizon.
+type broker struct{ client *kgo.Client }
+
+func newBroker(addr string, opts ...kgo.Opt) (*broker, error) {
+	client, err := kgo.NewClient(append(opts, kgo.SeedBrokers(addr))...)
+	if err != nil {
+		return nil, err
+	}
+	return &broker{client}, nil
+}
+
+func (b *broker) openTransactions(ctx context.Context) (map[int64]bool, error) {
+	req := kmsg.NewPtrListTransactionsRequest()
+	req.StateFilters = []string{"Ongoing"}
+	resp, err := req.RequestWith(ctx, b.client)
+	if err == nil {
+		err = kerr.ErrorForCode(resp.ErrorCode)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the open transactions: %w", err)
+	}
+	open := make(map[int64]bool)
+	for _, tx := range resp.TransactionStates {
+		open[tx.ProducerID] = true
+	}
+	return open, nil
+}
+
+func (b *broker) partitions(ctx context.Context) ([]partition, error) {
+	req := kmsg.NewPtrMetadataRequest() // no topics named: all
+	resp, err := req.RequestWith(ctx, b.client)
+	if err != nil {
+		return nil, fmt.Errorf("list the topics: %w", err)
+	}
+	var all []partition
+	for _, t := range resp.Topics {
+		for _, p := range t.Partitions {
+			all = append(all, partition{*t.Topic, t.TopicID, p.Partition})
+		}
+	}
+	return all, nil
+}
+
+// batches calls see with each batch of a partition from an offset on, and returns the partition's end.
+func (b *broker) batches(ctx context.Context, p partition, from int64, see func(kmsg.RecordBatch) error) (int64, error) {
+	for {
+		chunk, err := b.fetch(ctx, p, from)
+		if errors.Is(err, kerr.OffsetOutOfRange) { // its start was deleted, or the log is shorter than was noted
+			if from, err = b.offset(ctx, p, earliest); err == nil {
+				chunk, err = b.fetch(ctx, p, from)
+			}
+		}
+		if err != nil {
+			return 0, err
+		}
+		batches, err := readBatches(chunk.RecordBatches)
+		if err != nil {
+			return 0, err
+		}
+		if len(batches) == 0 {
+			return chunk.HighWatermark, nil
+		}
+		for _, batch := range batches {
+			if err := see(batch); err != nil {
+				return 0, err
+			}
+			from = batch.FirstOffset + int64(batch.LastOffsetDelta) + 1
+		}
+	}
+}
+
+// fetch reads a partition as it is, uncommitted records and markers included.
+func (b *broker) fetch(ctx context.Context, p partition, offset int64) (*kmsg.FetchResponseTopicPartition, error) {
+	part := kmsg.NewFetchRequestTopicPartition()
+	part.Partition, part.FetchOffset, part.PartitionMaxBytes = p.partition, offset, 8<<20
+	topic := kmsg.NewFetchRequestTopic()
+	topic.Topic, topic.TopicID = p.topic, p.id
+	topic.Partitions = append(topic.Partitions, part)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxBytes = 8 << 20
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, b.client.Broker(0))
+	if err != nil {
+		return nil, err
+	}
+	if err := kerr.ErrorForCode(resp.ErrorCode); err != nil {
+		return nil, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return nil, errors.New("the answer does not hold the one partition that was asked for")
+	}
+	got := &resp.Topics[0].Partitions[0]
+	return got, kerr.ErrorForCode(got.ErrorCode)
+}
+
+// readBatches takes the batches apart, without their records. The last one may be cut off, as fetched bytes are.
+func readBatches(raw []byte) ([]kmsg.RecordBatch, error) {
+	var all []kmsg.RecordBatch
+	for len(raw) >= 12 {
+		size := 12 + int(binary.BigEndian.Uint32(raw[8:])) // after the offset and the length itself
+		if size > len(raw) {
+			break
+		}
+		var batch kmsg.RecordBatch
+		if err := batch.ReadFrom(raw[:size]); err != nil {
+			return nil, err
+		}
+		all, raw = append(all, batch), raw[size:]
+	}
+	return all, nil
+}
+
+// Timestamps that ask ListOffsets for an end of the log.
+const (
+	latest   = -1
+	earliest = -2
+)
+
+func (b *broker) end(ctx context.Context, p partition) (int64, error) {
+	return b.offset(ctx, p, latest)
+}
+
+func (b *broker) offset(ctx context.Context, p partition, timestamp int64) (int64, error) {
+	part := kmsg.NewListOffsetsRequestTopicPartition()
+	part.Partition, part.Timestamp = p.partition, timestamp
+	topic := kmsg.NewListOffsetsRequestTopic()
+	topic.Topic = p.topic
+	topic.Partitions = append(topic.Partitions, part)
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.Topics = append(req.Topics, topic)
+	resp, err := req.RequestWith(ctx, b.client.Broker(0))
+	if err != nil {
+		return 0, err
+	}
+	if len(resp.Topics) != 1 || len(resp.Topics[0].Partitions) != 1 {
+		return 0, errors.New("the answer does not hold the one partition that was asked for")
+	}
+	got := resp.Topics[0].Partitions[0]
+	return got.Offset, kerr.ErrorForCode(got.ErrorCode)
+}
+
+// mark writes the marker that ends a transaction in one partition.
+func (b *broker) mark(ctx context.Context, p partition, tx txID, commit bool) error {
+	topic := kmsg.NewWriteTxnMarkersRequestMarkerTopic()
+	topic.Topic, topic.Partitions = p.topic, []int32{p.partition}
+	marker := kmsg.NewWriteTxnMarkersRequestMarker()
+	marker.ProducerID, marker.ProducerEpoch, marker.Committed = tx.producer, tx.epoch, commit
+	marker.Topics = append(marker.Topics, topic)
+	req := kmsg.NewPtrWriteTxnMarkersRequest()
+	req.Markers = append(req.Markers, marker)
+	resp, err := req.RequestWith(ctx, b.client.Broker(0))
+	if err != nil {
+		return err
+	}
+	for _, m := range resp.Markers {
+		for _, t := range m.Topics {
+			for _, p := range t.Partitions {
+				if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,148 @@
+package engines
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// A ClickHouse is a running engine on the ports of loopback that it names. Its users are `default` (everything, no
+// password) and `navlog_query` (reads generations, within limits, no password): see clickhouse-users.xml. Databases
+// must be created with ENGINE = Atomic: this engine's own default is another.
+//
+// It ends as a whole when somebody logs in over the native protocol under a name that it does not have, or resets a
+// connection: an exception that leaves a session's thread ends the library, and not the server. Watch says so.
+type ClickHouse struct {
+	Addr     string // host:port of the native protocol
+	HTTPAddr string // host:port of the HTTP interface
+	Pid      int    // of the engine's process
+
+	proc *process
+}
+
+// What the engine and its users may take. The files are written into the engine's folder at each start.
+var (
+	//go:embed clickhouse-config.xml
+	clickHouseConfig string
+	//go:embed clickhouse-users.xml
+	clickHouseUsers string
+)
+
+// grantedGenerations are the databases that clickhouse-users.xml lets navlog_query read: those of the default prefix.
+const grantedGenerations = "navlog_g*.*"
+
+// StartClickHouse starts ClickHouse with its data in dir and the native protocol on port; 0 chooses a free one. The
+// HTTP port is always chosen. It returns when the engine answers.
+func StartClickHouse(ctx context.Context, dir string, port int) (*ClickHouse, error) {
+	return StartClickHouseFor(ctx, dir, port, "navlog")
+}
+
+// StartClickHouseFor does the same for generations of another prefix: navlog_query reads these and no others.
+func StartClickHouseFor(ctx context.Context, dir string, port int, prefix string) (*ClickHouse, error) {
+	const what = "ClickHouse"
+	lib, err := chdbLibrary()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("start %s: %w", what, err)
+	}
+	lock, err := lockDir(ctx, what, dir)
+	if err != nil {
+		return nil, err
+	}
+	c, spec, err := prepareClickHouse(dir, lib, port, prefix)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	if c.proc, err = launch(what, dir, lock, spec); err != nil {
+		return nil, err
+	}
+	c.Pid = c.proc.pid
+	if err := c.proc.waitReady(ctx, c.ping); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func chdbLibrary() (string, error) {
+	platform := nodePlatform()
+	if strings.HasPrefix(platform, "linux-") {
+		platform += "-gnu"
+	}
+	return moduleFile(platform, "@chdb/lib-", "libchdb.so")
+}
+
+// prepareClickHouse chooses the ports and writes the configuration.
+func prepareClickHouse(dir, lib string, port int, prefix string) (*ClickHouse, childSpec, error) {
+	const what = "ClickHouse"
+	native, err := claimPort(what, port)
+	if err != nil {
+		return nil, childSpec{}, err
+	}
+	web, err := claimPort(what, 0)
+	if err != nil {
+		return nil, childSpec{}, err
+	}
+	config := filepath.Join(dir, "config.xml")
+	users := strings.ReplaceAll(clickHouseUsers, grantedGenerations, prefix+"_g*.*")
+	for path, text := range map[string]string{config: clickHouseConfig, filepath.Join(dir, "users.xml"): users} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			return nil, childSpec{}, fmt.Errorf("start %s: write its configuration: %w", what, err)
+		}
+	}
+	spec := childSpec{Kind: clickHouseKind, Path: lib, Args: []string{
+		"clickhouse",
+		"--config-file", config,
+		"--path", filepath.Join(dir, "data"),
+		"--listen_host", loopback,
+		"--tcp_port", fmt.Sprint(native),
+		"--http_port", fmt.Sprint(web),
+		"--query", "SYSTEM START LISTEN TCP; SYSTEM START LISTEN HTTP; SELECT count() FROM file('stdin', 'LineAsString', 'l String') FORMAT Null",
+	}}
+	return &ClickHouse{Addr: addr(native), HTTPAddr: addr(web)}, spec, nil
+}
+
+// ping asks on both ports: where the engine cannot listen on the second, it ends a moment after it answered on the first.
+func (c *ClickHouse) ping(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.HTTPAddr+"/ping", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	resp.Body.Close()
+	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{c.Addr}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Ping(ctx)
+}
+
+// Watch waits until ctx ends, and gives nil, or until the engine has ended by itself, and says why as far as its log does.
+// What is in its folder stays: another start goes on with it.
+func (c *ClickHouse) Watch(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-c.proc.ended:
+		return fmt.Errorf("the embedded engine has ended by itself: %s; its log is %s. It ends as a whole when somebody logs in under another name than default or navlog_query (neither has a password), or resets a connection: start again, the data is kept, or use a server of your own",
+			c.proc.reason(), c.proc.log)
+	}
+}
+
+// Close stops the engine in good order and waits until it is gone.
+func (c *ClickHouse) Close() error { return c.proc.stop() }
+
+// Kill ends the engine by SIGKILL and waits until it is gone.
+func (c *ClickHouse) Kill() { c.proc.kill() }

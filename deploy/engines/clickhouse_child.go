@@ -1,0 +1,68 @@
+package engines
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
+)
+
+// drainWait is how long the engine may take to end its queries once the parent is gone.
+const drainWait = 20 * time.Second
+
+// runClickHouse is the life of the process that is ClickHouse: load the engine and give it a command line. The query
+// on it opens the ports and then counts the lines of stdin, of which there are none, until the parent is gone. It runs
+// on the process's first thread (see init).
+func runClickHouse(spec childSpec) int {
+	lib, err := purego.Dlopen(spec.Path, purego.RTLD_NOW|purego.RTLD_GLOBAL)
+	if err != nil {
+		childFail("load ClickHouse", err)
+	}
+	var (
+		query   func(argc int32, argv **byte) (result uintptr)
+		errorOf func(result uintptr) string
+	)
+	purego.RegisterLibFunc(&query, lib, "chdb_query_cmdline")
+	purego.RegisterLibFunc(&errorOf, lib, "chdb_result_error")
+
+	fmt.Println(os.Getpid())
+	if err := unix.Dup2(2, 1); err != nil { // the parent reads no further line
+		childFail("redirect its output", err)
+	}
+	go exitAfterParent()
+
+	argv := make([]*byte, len(spec.Args)+1) // ends with NULL, as in C
+	for i, arg := range spec.Args {
+		argv[i] = &append([]byte(arg), 0)[0]
+	}
+	var pin runtime.Pinner
+	defer pin.Unpin()
+	for _, arg := range argv[:len(spec.Args)] {
+		pin.Pin(arg)
+	}
+	result := query(int32(len(spec.Args)), &argv[0])
+	runtime.KeepAlive(argv)
+	if result == 0 {
+		childFail("run ClickHouse", errors.New("it returned no result"))
+	}
+	if message := errorOf(result); message != "" {
+		childFail("run ClickHouse", errors.New(message))
+	}
+	return 0
+}
+
+// exitAfterParent ends the process where a query that never ends keeps the engine from noticing the end of its stdin.
+// It watches stdin without reading it: that is the engine's part.
+func exitAfterParent() {
+	stdin := []unix.PollFd{{Fd: 0}} // a hang-up is always reported
+	for stdin[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) == 0 {
+		unix.Poll(stdin, -1)
+	}
+	time.Sleep(drainWait)
+	fmt.Fprintf(os.Stderr, "engine helper: ClickHouse was still busy %s after its parent had gone: exit\n", drainWait)
+	os.Exit(1)
+}

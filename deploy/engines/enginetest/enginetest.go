@@ -1,0 +1,96 @@
+// Package enginetest gives tests real engines (see package engines).
+//
+// What is dear to start is shared by the tests of one test binary: PostgreSQL, ClickHouse and Apache Kafka start when
+// a test first asks and end with the process. What is cheap is the test's own: a kfake broker, a development chain. A test
+// that wants to stop or kill an engine starts one of its own with package engines.
+package enginetest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/deploy/engines"
+)
+
+// startWait is how long an engine may take to start on a busy machine.
+const startWait = 2 * time.Minute
+
+// ClickHouse is the native address of the shared engine, whose user is default without password. Tests keep apart by
+// databases of their own, created with ENGINE = Atomic.
+func ClickHouse(t testing.TB) string {
+	t.Helper()
+	return must(t, sharedClickHouse).Addr
+}
+
+var sharedClickHouse = sync.OnceValues(func() (*engines.ClickHouse, error) {
+	return shared("clickhouse", func(ctx context.Context, dir string) (*engines.ClickHouse, error) {
+		return engines.StartClickHouse(ctx, dir, 0)
+	})
+})
+
+// Kafka is the bootstrap addresses of a fresh kfake broker that lives as long as the test.
+func Kafka(t testing.TB) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	k, err := engines.StartKafka(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := k.Close(); err != nil {
+			t.Errorf("close Kafka: %v", err)
+		}
+	})
+	return []string{k.Addr}
+}
+
+// Anvil is a fresh development chain that lives as long as the test.
+func Anvil(t testing.TB, opts engines.AnvilOptions) *engines.Anvil {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	a, err := engines.StartAnvil(ctx, t.TempDir(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Close(); err != nil {
+			t.Errorf("close anvil: %v", err)
+		}
+	})
+	return a
+}
+
+// shared starts an engine in a folder that goes with the process. The folder is open to other users, for PostgreSQL of
+// a root process runs as one.
+func shared[E any](name string, start func(context.Context, string) (E, error)) (E, error) {
+	var none E
+	dir, err := os.MkdirTemp("", "navlog-test-")
+	if err != nil {
+		return none, fmt.Errorf("start the shared %s: %w", name, err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return none, fmt.Errorf("start the shared %s: %w", name, err)
+	}
+	if err := engines.RemoveAtExit(dir); err != nil {
+		return none, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startWait)
+	defer cancel()
+	return start(ctx, filepath.Join(dir, name))
+}
+
+func must[E any](t testing.TB, start func() (E, error)) E {
+	t.Helper()
+	engine, err := start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine
+}

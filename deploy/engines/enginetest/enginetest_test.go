@@ -1,0 +1,77 @@
+package enginetest_test
+
+import (
+	"testing"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+)
+
+func TestClickHouse(t *testing.T) {
+	if first, second := enginetest.ClickHouse(t), enginetest.ClickHouse(t); first != second {
+		t.Fatalf("two engines, %s and %s, where one is shared", first, second)
+	}
+	conn, err := clickhouse.Open(&clickhouse.Options{Addr: []string{enginetest.ClickHouse(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPostgresDatabasesAreApart(t *testing.T) {
+	for range 2 {
+		conn, err := pgx.Connect(t.Context(), enginetest.Postgres(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close(t.Context())
+		if _, err := conn.Exec(t.Context(), "CREATE TABLE mine ()"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestKafka(t *testing.T) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(enginetest.Kafka(t)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestApacheKafka(t *testing.T) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(enginetest.ApacheKafka(t)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnvil(t *testing.T) {
+	client, err := ethclient.DialContext(t.Context(), enginetest.Anvil(t, engines.AnvilOptions{ChainID: 7}).URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	id, err := client.ChainID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id.Uint64() != 7 {
+		t.Fatalf("chain id %s, want 7", id)
+	}
+}

@@ -1,0 +1,192 @@
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+const kafkaName = "Kafka"
+
+// A Kafka is a running broker in this process (franz-go's kfake), on disk and synced: what a producer was told is
+// written survives the death of the process. Topics are never created by being asked for. A record batch above 1 MB is
+// refused, as Kafka itself does by default.
+type Kafka struct {
+	Addr string // host:port to bootstrap from
+
+	cluster *kfake.Cluster
+	lock    *os.File
+	dir     string
+	once    sync.Once
+	err     error
+}
+
+// A KafkaOption changes what StartKafka does.
+type KafkaOption func(*kafkaConfig)
+
+type kafkaConfig struct{ port int }
+
+// KafkaPort makes the broker listen on port; 0, the default, chooses a free one.
+func KafkaPort(port int) KafkaOption { return func(c *kafkaConfig) { c.port = port } }
+
+// StartKafka starts the broker with its data in dir. The port is taken at once, so that a conflict is seen, but no
+// client is let in before the transactions that a predecessor left open by dying are ended (see heal).
+func StartKafka(ctx context.Context, dir string, opts ...KafkaOption) (*Kafka, error) {
+	var config kafkaConfig
+	for _, opt := range opts {
+		opt(&config)
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", kafkaName, err)
+	}
+	lock, err := lockDir(ctx, kafkaName, dir)
+	if err != nil {
+		return nil, err
+	}
+	k, err := startKafka(ctx, dir, config)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	k.lock = lock
+	return k, nil
+}
+
+// startKafka starts the broker, heals its log and opens it to clients. Where healing completed a commit, the broker is
+// started once more: it finds nothing to heal then.
+func startKafka(ctx context.Context, dir string, config kafkaConfig) (*Kafka, error) {
+	port, err := claimPort(kafkaName, config.port)
+	if err != nil {
+		return nil, err
+	}
+	for taken := 0; ; {
+		cluster, door, err := openCluster(dir, port)
+		if config.port == 0 && errors.Is(err, syscall.EADDRINUSE) && taken < portsTaken {
+			// A stranger, who knows nothing of claims, was quicker.
+			taken++
+			if port, err = claimPort(kafkaName, 0); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start %s on %s: %w", kafkaName, dir, err)
+		}
+		again, err := heal(ctx, dir, addr(port), door.dial)
+		if err == nil && !again {
+			door.Open()
+			return &Kafka{Addr: addr(port), cluster: cluster, dir: dir}, nil
+		}
+		cluster.Close()
+		if err == nil {
+			err = forgetSnapshots(dir)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("start %s: end the transactions that its predecessor left open: %w", kafkaName, err)
+		}
+	}
+}
+
+// portsTaken is how many chosen ports may be taken by others before they are bound.
+const portsTaken = 5
+
+// listen is net.Listen; tests have one that comes too late.
+var listen = net.Listen
+
+// openCluster starts the broker behind a closed gate.
+func openCluster(dir string, port int) (*kfake.Cluster, *gate, error) {
+	var door *gate
+	cluster, err := kfake.NewCluster(
+		kfake.NumBrokers(1), kfake.Ports(port), kfake.ClusterID("navlog"),
+		kfake.DataDir(dataDir(dir)), kfake.SyncWrites(),
+		kfake.ListenFn(func(network, address string) (net.Listener, error) {
+			l, err := listen(network, address)
+			if err != nil {
+				return nil, portError(kafkaName, port, err)
+			}
+			door = newGate(l)
+			return door, nil
+		}),
+	)
+	if err != nil && door != nil {
+		door.Close()
+	}
+	return cluster, door, err
+}
+
+func dataDir(dir string) string { return filepath.Join(dir, "data") }
+
+// forgetSnapshots removes what a stopped broker has noted about its partitions, so that it reads them anew.
+func forgetSnapshots(dir string) error {
+	return filepath.WalkDir(dataDir(dir), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == "snapshot.json" {
+			err = os.Remove(path)
+		}
+		return err
+	})
+}
+
+// Close writes what the broker holds and stops it. Open transactions stay open, as they do when a broker restarts.
+func (k *Kafka) Close() error {
+	k.once.Do(func() {
+		k.err = noteHealed(k.dir, k.Addr)
+		k.cluster.Close()
+		k.lock.Close()
+	})
+	return k.err
+}
+
+// A gate is a listener that holds its callers in the backlog until it is opened, and meanwhile lets in only who dials
+// from inside.
+type gate struct {
+	net.Listener
+	inside    chan net.Conn
+	opened    chan struct{}
+	closed    chan struct{}
+	closeOnce sync.Once
+}
+
+func newGate(l net.Listener) *gate {
+	return &gate{Listener: l, inside: make(chan net.Conn), opened: make(chan struct{}), closed: make(chan struct{})}
+}
+
+func (g *gate) Accept() (net.Conn, error) {
+	select {
+	case conn := <-g.inside:
+		return conn, nil
+	case <-g.opened:
+		return g.Listener.Accept()
+	case <-g.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Open lets everybody in. It is called once.
+func (g *gate) Open() { close(g.opened) }
+
+func (g *gate) Close() error {
+	g.closeOnce.Do(func() { close(g.closed) })
+	return g.Listener.Close()
+}
+
+// dial connects to the broker past the gate. Its signature is kgo's.
+func (g *gate) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case g.inside <- theirs:
+		return ours, nil
+	case <-g.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,43 @@
+package engines
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestModulesDir(t *testing.T) {
+	t.Run("of the checkout", func(t *testing.T) {
+		dir, err := ModulesDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		wd, err := os.Getwd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := filepath.Join(wd, "node_modules"); dir != want {
+			t.Fatalf("found %s, want %s", dir, want)
+		}
+	})
+	t.Run("named", func(t *testing.T) {
+		base := t.TempDir()
+		t.Setenv(enginesEnv, base)
+		_, err := ModulesDir()
+		wantMessage(t, err, base, enginesEnv, "make engines")
+		want := filepath.Join(base, "node_modules")
+		if err := os.Mkdir(want, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if dir, err := ModulesDir(); err != nil || dir != want {
+			t.Fatalf("found %s, %v, want %s", dir, err, want)
+		}
+		_, err = anvilBinary()
+		wantMessage(t, err, filepath.Join(want, "@foundry-rs"), "make engines")
+	})
+	t.Run("nowhere", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		_, err := ModulesDir()
+		wantMessage(t, err, "deploy/engines/node_modules", "make engines", enginesEnv)
+	})
+}

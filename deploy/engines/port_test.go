@@ -1,0 +1,60 @@
+package engines
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+)
+
+// usedPort is a port that something listens on for as long as the test runs.
+func usedPort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", addr(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+func wantPortError(t *testing.T, err error, port int) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("started on port %d, which was in use", port)
+	}
+	for _, part := range []string{fmt.Sprintf("port %d of 127.0.0.1 cannot be listened on", port), "choose another port"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("the error %q does not say %q", err, part)
+		}
+	}
+}
+
+func TestClaimPort(t *testing.T) {
+	for _, bad := range []int{-1, 65536} {
+		if _, err := claimPort("anvil", bad); err == nil {
+			t.Errorf("port %d was accepted", bad)
+		}
+	}
+	for range 200 {
+		port, err := claimPort("anvil", 0)
+		if err != nil || port < firstChoice || port > lastChoice {
+			t.Fatalf("no free port of our own range: %d, %v", port, err)
+		}
+	}
+	used := usedPort(t)
+	_, err := claimPort("anvil", used)
+	wantPortError(t, err, used)
+}
+
+// An engine binds its port a moment after it was chosen, so that two processes could choose the same one in between.
+func TestChosenPortIsNobodyElses(t *testing.T) {
+	port, err := claimPort("anvil", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPortError(t, choosePort("Kafka", port), port)
+	if again, err := claimPort("anvil", port); err != nil || again != port {
+		t.Errorf("an engine cannot start again on its own port %d: %v", port, err)
+	}
+}

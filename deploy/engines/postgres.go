@@ -1,0 +1,275 @@
+package engines
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	postgresName     = "PostgreSQL"
+	postgresUser     = "navlog"
+	postgresDatabase = "navlog"
+	// nobody is whom PostgreSQL runs as where the parent is root, which it refuses to be.
+	nobody = 65534
+)
+
+// A Postgres is a running server with the empty or continued database navlog.
+type Postgres struct {
+	URL string // with user and password, which are never logged: postgres://navlog:...@127.0.0.1:port/navlog
+	Pid int    // of the server's first process
+
+	proc *process
+}
+
+// StartPostgres starts PostgreSQL with its data in dir on port; 0 chooses a free one. It uses the npm package, or where
+// that is missing or out of reach of the user that the server runs as, an installation of this machine. It returns when
+// the server answers.
+//
+// Where the caller is root, the server runs as nobody, so every folder above dir must let others pass (chmod o+x).
+func StartPostgres(ctx context.Context, dir string, port int) (*Postgres, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", postgresName, err)
+	}
+	lock, err := lockDir(ctx, postgresName, dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := preparePostgres(ctx, dir)
+	if err == nil {
+		s.port, err = claimPort(postgresName, port)
+	}
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	p := &Postgres{URL: s.url(postgresDatabase)}
+	if p.proc, err = launch(postgresName, dir, lock, s.server()); err != nil {
+		return nil, err
+	}
+	p.Pid = p.proc.pid
+	if err := p.proc.waitReady(ctx, s.createDatabase); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Close stops the server in good order, open sessions included, and waits until it is gone.
+func (p *Postgres) Close() error { return p.proc.stop() }
+
+// Kill ends the server's first process by SIGKILL and waits until it is gone; its other processes follow it.
+func (p *Postgres) Kill() { p.proc.kill() }
+
+// A postgresServer is what is known before the start.
+type postgresServer struct {
+	bin, dir, data, password string
+	uid                      uint32
+	port                     int
+}
+
+// preparePostgres finds the programs and makes the data folder where there is none.
+func preparePostgres(ctx context.Context, dir string) (*postgresServer, error) {
+	s := &postgresServer{dir: dir, data: filepath.Join(dir, "data")}
+	if os.Geteuid() == 0 {
+		s.uid = nobody
+	}
+	var err error
+	if s.bin, err = postgresBin(s.uid); err != nil {
+		return nil, err
+	}
+	if s.uid != 0 {
+		if err := passable(dir); err != nil {
+			return nil, fmt.Errorf("start %s: as root it is run as user nobody (uid %d), who must reach its data: %w", postgresName, nobody, err)
+		}
+	}
+	if s.password, err = s.readPassword(); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(s.data); errors.Is(err, fs.ErrNotExist) {
+		return s, s.initdb(ctx)
+	}
+	return s, nil
+}
+
+// readPassword reads the password of the server's only user, or makes one. The server's user must be able to read
+// the file (initdb does) and nobody else may.
+func (s *postgresServer) readPassword() (string, error) {
+	path := s.passwordFile()
+	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+		return strings.TrimSpace(string(text)), nil
+	}
+	random := make([]byte, 24)
+	rand.Read(random) // never fails
+	password := hex.EncodeToString(random)
+	err := os.WriteFile(path, []byte(password+"\n"), 0o600)
+	if err == nil && s.uid != 0 {
+		err = os.Chown(path, int(s.uid), int(s.uid))
+	}
+	if err != nil {
+		return "", fmt.Errorf("start %s: write its password file: %w", postgresName, err)
+	}
+	return password, nil
+}
+
+func (s *postgresServer) passwordFile() string { return filepath.Join(s.dir, "password") }
+
+// initdb makes the data folder under another name first, so that a half-made one is never taken for whole.
+func (s *postgresServer) initdb(ctx context.Context) error {
+	half := s.data + ".new"
+	err := os.RemoveAll(half)
+	if err == nil {
+		err = os.Mkdir(half, 0o700)
+	}
+	if err == nil && s.uid != 0 {
+		err = os.Chown(half, int(s.uid), int(s.uid))
+	}
+	if err != nil {
+		return fmt.Errorf("start %s: make its data folder: %w", postgresName, err)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "--pgdata", half, "--username", postgresUser,
+		"--pwfile", s.passwordFile(), "--auth", "scram-sha-256", "--encoding", "UTF8", "--no-locale", "--no-instructions")
+	cmd.Dir = s.dir
+	if s.uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: s.uid, Gid: s.uid}}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("start %s: initdb: %w: %s", postgresName, err, strings.TrimSpace(string(out)))
+	}
+	if err := os.Rename(half, s.data); err != nil {
+		return fmt.Errorf("start %s: %w", postgresName, err)
+	}
+	return nil
+}
+
+// server is how the warden runs and stops it: fast shutdown (sessions are ended, data written), then immediate.
+func (s *postgresServer) server() childSpec {
+	program := filepath.Join(s.bin, "postgres")
+	spec := childSpec{
+		Kind: wardenKind, Path: program, Dir: s.dir, UID: s.uid, GID: s.uid,
+		Args: []string{program, "-D", s.data}, // the whole path: it finds its libraries by it
+		Stop: []stopStep{{int(syscall.SIGINT), 20 * time.Second}, {int(syscall.SIGQUIT), 5 * time.Second}},
+	}
+	for _, setting := range []string{
+		"listen_addresses=" + loopback, fmt.Sprintf("port=%d", s.port), "unix_socket_directories=",
+		"max_connections=100", "fsync=on", "shared_buffers=64MB", "timezone=UTC", "log_timezone=UTC", "logging_collector=off",
+	} {
+		spec.Args = append(spec.Args, "-c", setting)
+	}
+	return spec
+}
+
+func (s *postgresServer) url(database string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(postgresUser, s.password), Host: addr(s.port), Path: database, RawQuery: "sslmode=disable"}
+	return u.String()
+}
+
+// createDatabase makes the database where it is missing. That it succeeds is how the server is known to answer.
+func (s *postgresServer) createDatabase(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, s.url("postgres"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	var exists bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", postgresDatabase).Scan(&exists); err != nil || exists {
+		return err
+	}
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{postgresDatabase}.Sanitize())
+	return err
+}
+
+// postgresBin is the folder with initdb and postgres: the npm package's, else one that this machine has.
+func postgresBin(uid uint32) (string, error) {
+	bin, err := packagedPostgres()
+	if err == nil && uid != 0 {
+		err = passable(bin)
+	}
+	if err == nil {
+		return bin, nil
+	}
+	for _, bin := range installedPostgres() {
+		if uid == 0 || passable(bin) == nil {
+			return bin, nil
+		}
+	}
+	return "", fmt.Errorf("start %s: none is installed on this machine, and the npm package cannot be used: %w", postgresName, err)
+}
+
+// installedPostgres are the folders of this machine that hold both programs, the likeliest first.
+func installedPostgres() []string {
+	var bins []string
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			bins = append(bins, filepath.Dir(real))
+		}
+	}
+	more, _ := filepath.Glob("/usr/lib/postgresql/*/bin")
+	bins = append(bins, more...)
+	var both []string
+	for _, bin := range bins {
+		_, err1 := exec.LookPath(filepath.Join(bin, "postgres"))
+		_, err2 := exec.LookPath(filepath.Join(bin, "initdb"))
+		if err1 == nil && err2 == nil {
+			both = append(both, bin)
+		}
+	}
+	return both
+}
+
+// packagedPostgres is the npm package's folder, with the library links that its install script would have made.
+func packagedPostgres() (string, error) {
+	list, err := moduleFile(nodePlatform(), "@embedded-postgres/", "native/pg-symlinks.json")
+	if err != nil {
+		return "", err
+	}
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return "", fmt.Errorf("read the links of the package: %w", err)
+	}
+	var links []struct{ Source, Target string }
+	if err := json.Unmarshal(text, &links); err != nil {
+		return "", fmt.Errorf("read the links of the package: %s: %w", list, err)
+	}
+	root := filepath.Dir(filepath.Dir(list))
+	for _, link := range links {
+		source, target := filepath.Join(root, link.Source), filepath.Join(root, link.Target)
+		rel, err := filepath.Rel(filepath.Dir(target), source)
+		if err == nil {
+			err = os.Symlink(rel, target)
+		}
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return "", fmt.Errorf("link the libraries of the package: %w", err)
+		}
+	}
+	return filepath.Join(root, "native", "bin"), nil
+}
+
+// passable says whether any user can pass through every folder down to path.
+func passable(path string) error {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			return fmt.Errorf("folder %s does not let other users pass: chmod o+x it or choose another folder", dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package engines
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// readyWait is how long an engine may take from launch to its first answer, recovery after a crash included.
+	readyWait = 2 * time.Minute
+	// stopWait is how long Close waits. It is more than any warden's steps add up to, so it is reached only when a
+	// helper itself hangs.
+	stopWait = 40 * time.Second
+)
+
+// A process is an engine that runs in a helper process, or under one.
+type process struct {
+	what   string // for messages: PostgreSQL
+	pid    int    // of the engine itself
+	helper *exec.Cmd
+	stdin  io.Closer // closing it stops the engine
+	log    string    // path of what the engine says
+	logAt  int64     // size of the log before this start
+	ended  chan struct{}
+	err    error // how the helper ended; read after ended
+
+	stopOnce sync.Once
+}
+
+// launch starts a helper, hands it the lock and waits until the engine has a pid. The lock is the helper's from then on,
+// and is let go where launch fails.
+func launch(what, dir string, lock *os.File, spec childSpec) (*process, error) {
+	defer lock.Close()
+	p := &process{what: what, log: filepath.Join(dir, logName(what)), ended: make(chan struct{})}
+	logFile, err := os.OpenFile(p.log, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: open its log: %w", what, err)
+	}
+	defer logFile.Close()
+	if p.logAt, err = trimLog(logFile); err != nil {
+		return nil, fmt.Errorf("start %s: trim its log: %w", what, err)
+	}
+	if p.helper, err = childCommand(spec); err != nil {
+		return nil, fmt.Errorf("start %s: %w", what, err)
+	}
+	p.helper.Stderr = logFile
+	p.helper.ExtraFiles = []*os.File{lock}
+	stdin, err := p.helper.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", what, err)
+	}
+	p.stdin = stdin
+	stdout, err := p.helper.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", what, err)
+	}
+	if err := p.helper.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", what, err)
+	}
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	go func() {
+		p.err = p.helper.Wait()
+		close(p.ended)
+	}()
+	if p.pid, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
+		<-p.ended
+		return nil, p.failed(p.err)
+	}
+	return p, nil
+}
+
+// trimLog empties a log that has grown large and returns its size.
+func trimLog(f *os.File) (int64, error) {
+	const limit = 16 << 20 // bytes
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() <= limit {
+		return info.Size(), nil
+	}
+	return 0, f.Truncate(0)
+}
+
+func logName(what string) string {
+	return strings.ReplaceAll(strings.ToLower(what), " ", "-") + ".log"
+}
+
+// waitReady calls answers until it returns nil. Where the engine ends before, or ctx does, the engine is stopped and the
+// error quotes its log.
+func (p *process) waitReady(ctx context.Context, answers func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyWait)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		try, done := context.WithTimeout(ctx, 5*time.Second)
+		err := answers(try)
+		done()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return p.failed(p.err)
+		case <-ctx.Done():
+			p.stop()
+			return p.failed(fmt.Errorf("%w (it last answered: %v)", context.Cause(ctx), err))
+		case <-tick.C:
+		}
+	}
+}
+
+// failed says how a start failed, with the last lines that the engine wrote.
+func (p *process) failed(err error) error {
+	if err == nil {
+		err = errors.New("it ended at once")
+	}
+	return fmt.Errorf("start %s: %w: its log %s ends with: %s", p.what, err, p.log, p.lastWords())
+}
+
+// reason is the last exception that ClickHouse wrote into its log since it was started, else its last words.
+func (p *process) reason() string {
+	said := p.tail(64 << 10)
+	if i := strings.LastIndex(said, "DB::Exception: "); i >= 0 {
+		line, _, _ := strings.Cut(said[i+len("DB::Exception: "):], ", Stack trace")
+		line, _, _ = strings.Cut(line, "\n")
+		return line
+	}
+	return p.lastWords()
+}
+
+func (p *process) lastWords() string {
+	lines := strings.Split(p.tail(2000), "\n")
+	return strings.Join(lines[max(0, len(lines)-5):], " | ")
+}
+
+// tail is the end of what the engine wrote since it was started.
+func (p *process) tail(limit int64) string {
+	f, err := os.Open(p.log)
+	if err != nil {
+		return err.Error()
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	text := make([]byte, limit)
+	n, _ := f.ReadAt(text, max(p.logAt, info.Size()-limit))
+	return strings.TrimSpace(string(text[:n]))
+}
+
+// stop ends the engine in good order and waits until every process of it is gone. Calling it again is harmless.
+func (p *process) stop() error {
+	p.stopOnce.Do(func() { p.stdin.Close() })
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(stopWait):
+		p.kill()
+		p.helper.Process.Kill()
+		<-p.ended
+		return fmt.Errorf("stop %s: it did not stop within %s and was killed", p.what, stopWait)
+	}
+}
+
+// kill ends the engine as a power failure would, and waits until it is gone. The folder can then be started on again.
+func (p *process) kill() {
+	syscall.Kill(p.pid, syscall.SIGKILL)
+	select {
+	case <-p.ended:
+	case <-time.After(stopWait):
+	}
+}

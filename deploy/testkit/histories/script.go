@@ -1,0 +1,283 @@
+// Package histories makes histories of a chain as ingest would log them: a Script says what happens, block by block, and
+// Random writes one of which everything follows from its draws. The tests of projections and check/histories play them.
+package histories
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/event"
+)
+
+// A Script writes the history of a chain as ingest would: blocks, backfills and
+// reorganisations, in whole units.
+type Script struct {
+	// Records are the log so far; record i has seq i+1.
+	Records []*event.Record
+	// Blocks are not final yet, oldest first.
+	Blocks []Block
+	// Number of the newest block.
+	Number uint64
+	// First is the number of the first block.
+	First   uint64
+	chainID uint64
+	// Time of the newest block.
+	Time    uint64
+	salt    uint64 // makes the hashes of another branch others
+	fills   uint32 // backfills so far: each has log indexes of its own
+	headers map[uint64]header
+	final   uint64 // blocks up to this one were never taken back
+	covered []*event.Coverage
+	cursors map[uint64]*event.Cursor // by the seq that ends the unit
+}
+
+// logID names every scripted log.
+var logID = []byte("0123456789abcdef")
+
+// header is what a backfill must know of a block that was entered before it.
+type header struct {
+	time uint64
+	hash common.Hash
+}
+
+// Block is one block with its logs; kept says which records hold it now.
+type Block struct {
+	Number, Time uint64
+	hash         common.Hash
+	logs         []*event.Log
+	kept         []*event.Record
+}
+
+// Said is an event and the vault that says it.
+type Said = struct {
+	Vault common.Address
+	Event contracts.Event
+}
+
+// New is the log of a chain before its first record.
+func New(chainID uint64) *Script {
+	return &Script{chainID: chainID, First: 1, Time: 1_700_000_000, headers: map[uint64]header{}, cursors: map[uint64]*event.Cursor{}}
+}
+
+// Start makes this the number of the first block, before anything is appended.
+func (s *Script) Start(first uint64) { s.First, s.Number = first, first-1 }
+
+// Seq of the last record.
+func (s *Script) Seq() uint64 { return uint64(len(s.Records)) }
+
+func (s *Script) put(r *event.Record) *event.Record {
+	r.Seq, r.ChainId = s.Seq()+1, s.chainID
+	if r.Seq == 1 {
+		r.Origin = &event.Origin{LogId: logID, GenesisHash: make([]byte, 32)}
+	}
+	s.Records = append(s.Records, r)
+	return r
+}
+
+// Boundary ends a unit.
+func (s *Script) Boundary() {
+	s.Records[len(s.Records)-1].Boundary = true
+	c := &event.Cursor{LogId: logID, GenesisHash: make([]byte, 32), ChainId: s.chainID, InstanceId: logID, Seq: s.Seq()}
+	if h, known := s.headers[s.Number]; known {
+		c.Head = &event.Block{Number: s.Number, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}
+	}
+	if len(s.Blocks) > 0 {
+		s.final = max(s.final, s.Blocks[0].Number-1)
+	}
+	c.FinalBlock = s.final
+	for _, v := range s.covered {
+		c.Vaults = append(c.Vaults, proto.Clone(v).(*event.Coverage))
+	}
+	s.cursors[c.Seq] = c
+}
+
+// Cursor is the cursor record that ingest commits with the unit that ends with this seq; nil where none ends.
+func (s *Script) Cursor(seq uint64) *event.Cursor { return s.cursors[seq] }
+
+// Covered tells whether at the end of a unit there is a block and the log holds all of it for every vault.
+func (s *Script) Covered(seq uint64) bool {
+	c := s.cursors[seq]
+	return c.GetHead() != nil && !slices.ContainsFunc(c.GetVaults(), func(v *event.Coverage) bool { return v.GetCoveredTo() < c.GetHead().GetNumber() })
+}
+
+// coverage of a vault; nil before its first record.
+func (s *Script) coverage(vault common.Address) *event.Coverage {
+	for _, v := range s.covered {
+		if bytes.Equal(v.GetAddress(), vault[:]) {
+			return v
+		}
+	}
+	return nil
+}
+
+func hashOf(parts ...uint64) common.Hash {
+	var b []byte
+	for _, p := range parts {
+		b = binary.BigEndian.AppendUint64(b, p)
+	}
+	return crypto.Keccak256Hash(b)
+}
+
+// Make builds the next block, so many seconds after the last one, without appending it.
+func (s *Script) Make(after uint64, logs ...Said) Block {
+	s.salt++
+	s.Number++
+	s.Time += after
+	b := Block{Number: s.Number, Time: s.Time, hash: hashOf(s.Number, s.salt)}
+	for i, l := range logs {
+		b.logs = append(b.logs, LogOf(b.Number, b.Time, b.hash, uint32(i), l))
+	}
+	return b
+}
+
+// LogOf is an event as a node gives it.
+func LogOf(number, time uint64, hash common.Hash, index uint32, l Said) *event.Log {
+	topics, data, err := contracts.Encode(l.Event)
+	if err != nil {
+		panic(err)
+	}
+	raw := &event.Log{Address: l.Vault.Bytes(), Data: data, BlockNumber: number, BlockHash: hash.Bytes(), BlockTime: time,
+		TxHash: hashOf(number, uint64(index), binary.BigEndian.Uint64(hash[:8])).Bytes(), TxIndex: index, LogIndex: index}
+	for _, t := range topics {
+		raw.Topics = append(raw.Topics, t.Bytes())
+	}
+	return raw
+}
+
+// Enter appends a block, which ends no unit.
+func (s *Script) Enter(b Block) {
+	b.kept = nil
+	for _, l := range b.logs {
+		b.kept = append(b.kept, s.put(&event.Record{Fact: &event.Record_Log{Log: l}}))
+	}
+	b.kept = append(b.kept, s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{
+		Number: b.Number, Hash: b.hash.Bytes(), ParentHash: make([]byte, 32), Time: b.Time}}}))
+	s.Blocks = append(s.Blocks, b)
+	for _, v := range s.covered {
+		if v.CoveredTo+1 == b.Number { // else it is late, and the head does not wait for it
+			v.CoveredTo = b.Number
+		}
+	}
+	s.Number, s.Time = b.Number, b.Time
+	s.headers[b.Number] = header{b.Time, b.hash}
+}
+
+// Mine appends a block, 12 seconds after the last one.
+func (s *Script) Mine(logs ...Said) {
+	s.Enter(s.Make(12, logs...))
+	s.Boundary()
+}
+
+// Raw appends a block with a log that no Solidity compiler wrote.
+func (s *Script) Raw(l *event.Log) {
+	b := s.Make(12)
+	l.BlockNumber, l.BlockTime, l.BlockHash = b.Number, b.Time, b.hash.Bytes()
+	b.logs = append(b.logs, l)
+	s.Enter(b)
+	s.Boundary()
+}
+
+// Retract takes the newest blocks back, newest record first, and gives them.
+func (s *Script) Retract(depth int) []Block {
+	cut := len(s.Blocks) - depth
+	gone := append([]Block(nil), s.Blocks[cut:]...)
+	var kept []*event.Record
+	for _, b := range gone {
+		kept = append(kept, b.kept...)
+	}
+	// A vault that joined late has records of old blocks with high seqs.
+	slices.SortFunc(kept, func(a, b *event.Record) int { return cmp.Compare(b.GetSeq(), a.GetSeq()) })
+	for _, r := range kept {
+		s.put(&event.Record{Retracts: r.GetSeq(), Fact: r.Fact})
+	}
+	s.Blocks = s.Blocks[:cut]
+	if depth > 0 {
+		for _, b := range gone {
+			delete(s.headers, b.Number)
+		}
+		s.Number, s.Time = gone[0].Number-1, gone[0].Time-1
+		for _, v := range s.covered {
+			v.CoveredTo = min(v.CoveredTo, s.Number)
+		}
+	}
+	return gone
+}
+
+// Backfill appends a log of a vault for each block after from, all of which were
+// entered before and are final, in one unit that ends with the block they reach.
+func (s *Script) Backfill(from uint64, logs ...Said) {
+	s.fills++
+	n := from
+	for _, l := range logs {
+		h := s.headers[n]
+		s.put(&event.Record{Fact: &event.Record_Log{Log: LogOf(n, h.time, h.hash, 1000*s.fills, l)}})
+		n++
+	}
+	h := s.headers[n]
+	s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: n, Hash: h.hash.Bytes(), ParentHash: make([]byte, 32), Time: h.time}}})
+	for _, l := range logs {
+		if v := s.coverage(l.Vault); v != nil {
+			v.CoveredTo = max(v.CoveredTo, n)
+		}
+	}
+	s.Boundary()
+}
+
+// Join appends, in one unit, what a late vault says in the blocks that are not final yet, one log in each of the newest
+// ones, and then the newest block once more: up to there the log holds for this vault too. What it says belongs to its
+// blocks: it is taken back with them, and comes back with them.
+func (s *Script) Join(vault common.Address, logs ...Said) {
+	s.fills++
+	blocks := s.Blocks[max(0, len(s.Blocks)-len(logs)):]
+	for i := range blocks {
+		b := &blocks[i]
+		l := LogOf(b.Number, b.Time, b.hash, 1000*s.fills, logs[i])
+		b.logs = append(slices.Clone(b.logs), l)
+		b.kept = append(slices.Clone(b.kept), s.put(&event.Record{Fact: &event.Record_Log{Log: l}}))
+	}
+	newest := &s.Blocks[len(s.Blocks)-1]
+	newest.kept = append(slices.Clone(newest.kept), s.put(&event.Record{Fact: &event.Record_Block{Block: &event.Block{
+		Number: newest.Number, Hash: newest.hash.Bytes(), ParentHash: make([]byte, 32), Time: newest.Time}}}))
+	s.coverage(vault).CoveredTo = newest.Number
+	s.Boundary()
+}
+
+// Vault appends what is known of a vault that starts with the first block.
+func (s *Script) Vault(a common.Address) {
+	if s.coverage(a) == nil {
+		s.covered = append(s.covered, &event.Coverage{Address: a.Bytes(), StartBlock: s.First, CoveredTo: s.First - 1})
+	}
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Name: "Vault " + a.Hex()[38:], Symbol: "V", Decimals: 18,
+		Asset: &event.Token{Address: a.Bytes(), Symbol: "A", Decimals: 6}}}})
+	s.Boundary()
+}
+
+// Removed appends that a vault left the configuration.
+func (s *Script) Removed(a common.Address) {
+	s.put(&event.Record{Fact: &event.Record_Vault{Vault: &event.Vault{Address: a.Bytes(), StartBlock: s.First, Removed: true}}})
+	s.Boundary()
+}
+
+// Decision appends what a person decided.
+func (s *Script) Decision(kind string) {
+	s.put(&event.Record{Fact: &event.Record_Decision{Decision: &event.Decision{Kind: kind, Reason: "test", Time: 1}}})
+	s.Boundary()
+}
+
+// Units cuts records after each boundary.
+func Units(records []*event.Record) (out [][]*event.Record) {
+	for start, i := 0, 0; i < len(records); i++ {
+		if records[i].GetBoundary() {
+			out = append(out, records[start:i+1])
+			start = i + 1
+		}
+	}
+	return out
+}
