@@ -189,8 +189,7 @@ func (a *asked) compareReorganisations(o *Oracle, pinned string) {
 	}
 }
 
-// TestReorganisations: every one of a history is told, as of any block; two that began with
-// the same block are two, and so are two units of an operator's that are one.
+// TestReorganisations: every one of a history is told, as of any block.
 func TestReorganisations(t *testing.T) {
 	s := tell(3, func(*story) {})
 	a := serve(t, s.Log)
@@ -202,6 +201,10 @@ func TestReorganisations(t *testing.T) {
 	for block := s.head - 12; block < s.head; block += 3 {
 		a.compareReorganisations(At(s.Log, s.Seq(), block), fmt.Sprintf("asOfBlock=%d", block))
 	}
+}
+
+// TestReorganisationsByHand: two that began with the same block are two, and so are two units of an operator's that are one.
+func TestReorganisationsByHand(t *testing.T) {
 	l := readtest.NewLog(readtest.ChainID)
 	l.Append(readtest.VaultRecord(readtest.VaultA, "Alpha", 1), readtest.BlockRecord(2))
 	for range 2 {
@@ -214,7 +217,7 @@ func TestReorganisations(t *testing.T) {
 	l.Retract(3)
 	l.Entries[len(l.Entries)-3].Boundary = true // block 5 in a unit, and block 4 with its NAV in another
 	l.Append(readtest.BlockRecord(4))
-	a = serve(t, l)
+	a := serve(t, l)
 	want := []any{
 		object{"fromBlock": "4", "toBlock": "5", "count": 1, "logs": 1, "seq": "13"},
 		object{"fromBlock": "3", "toBlock": "3", "count": 2, "logs": 0, "seq": "6"},

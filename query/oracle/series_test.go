@@ -245,7 +245,6 @@ func TestSeries(t *testing.T) {
 	}
 	for seed := uint64(1); seed <= 2; seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			t.Parallel()
 			var a *asked
 			shown := map[string]int{}
 			compare := func(s *story, pinned string, block uint64) {
@@ -285,7 +284,7 @@ func TestSeries(t *testing.T) {
 				}
 			})
 			compare(s, "", 1<<62)
-			for block := uint64(1); block < s.head; block += 5 {
+			for block := uint64(1); block < s.head; block += *stride {
 				compare(s, fmt.Sprintf("asOfBlock=%d", block), block)
 			}
 			if !s.hasReorganisation() || shown["yields"] < 20 || shown["carried"] < 20 {
