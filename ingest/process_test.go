@@ -127,7 +127,7 @@ func (p *running) fenced() {
 // it had not committed never happened.
 func TestStoppedProcessIsFenced(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
-		for _, at := range []step{beforeProduce, afterFlush, afterCursor, afterEnd} {
+		for _, at := range few([]step{beforeProduce, afterFlush, afterCursor, afterEnd}) {
 			t.Run(string(at), func(t *testing.T) {
 				r := newRig(t, brokers)
 				r.steps(15)

@@ -64,8 +64,8 @@ func TestChainsOfEachKind(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() && c.final > 5000 {
-				t.Skip("a window of many blocks, each asked for alone")
+			if testing.Short() && c.profile != Fast {
+				t.Skip("another chain, and the same goroutines")
 			}
 			h := newHistory(t, false)
 			h.kind, h.interval = c.kind, c.interval

@@ -98,7 +98,7 @@ func TestReorganisationBelowToldReferrals(t *testing.T) {
 // deeper than them in between, and a death at every step of the transactions
 // that tell of it: no referral is lost, and none of one block is told twice.
 func TestReferralsThroughDeaths(t *testing.T) {
-	for _, at := range steps {
+	for _, at := range few(steps) {
 		t.Run(string(at), func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(15)
