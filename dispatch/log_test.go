@@ -214,7 +214,8 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	}
 }
 
-// Where nothing but another log's referrals was read, that is refused too.
+// Where nothing but another log's referrals was read, that is refused too, and nothing is
+// done about what is behind them: it is not read yet.
 func TestNothingButAnotherLog(t *testing.T) {
 	f := newFixture(t)
 	d := f.dispatcher(nil)
@@ -222,11 +223,16 @@ func TestNothingButAnotherLog(t *testing.T) {
 	f.check(d.accept(t.Context(), []parcel{f.parcel(0, encode(t, deposit(t, 7, 0)))}))
 	x := deposit(t, 7, 1)
 	x.LogId = []byte("another log, new")
-	if err := d.accept(t.Context(), []parcel{f.parcel(1, encode(t, x))}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
+	if err := d.accept(t.Context(), []parcel{f.parcel(1, encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 2)))}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
 		t.Errorf("another log is no mistake: %v", err)
 	}
-	if n := f.number("SELECT sum(next_offset) FROM position"); n != 1 {
-		t.Errorf("the positions are at %d together", n)
+	mixed := f.parcel(2, encode(t, deposit(t, 7, 3)), encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 4)))
+	if err := d.accept(t.Context(), []parcel{mixed}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
+		t.Errorf("another log behind ours is no mistake: %v", err)
+	}
+	at := f.text("SELECT string_agg(next_offset::text, ' ' ORDER BY partition) FROM position")
+	if n, dead := f.number("SELECT count(*) FROM delivery"), f.number("SELECT count(*) FROM dead_record"); at != "1 0 1" || n != 2 || dead != 0 {
+		t.Errorf("the positions are at %s, with %d deliveries and %d dead records", at, n, dead)
 	}
 }
 
