@@ -119,9 +119,9 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 func (d *Dispatch) followed(ctx context.Context, arrivals []arrival) (logID [16]byte, err error) {
 	known, err := d.queries.FollowedLog(ctx)
 	switch {
-	case err == nil && len(known) == len(logID):
-		return [16]byte(known), nil
-	case err != nil && !errors.Is(err, pgx.ErrNoRows):
+	case err == nil:
+		return [16]byte(known), nil // PostgreSQL keeps no shorter one
+	case !errors.Is(err, pgx.ErrNoRows):
 		return logID, fmt.Errorf("read which log deliveries are made of: %w", err)
 	case len(arrivals) > 0:
 		return arrivals[0].log, nil

@@ -304,6 +304,37 @@ func TestDeadRecordsRetried(t *testing.T) {
 	f.eventually("ready", func() bool { return newer.Ready() == nil })
 }
 
+// A dead record that could be read now, and cannot be a delivery for another reason,
+// stays with that reason.
+func TestDeadRecordsRetriedInVain(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	d := f.dispatcher(nil)
+	f.check(d.accept(t.Context(), []parcel{f.parcel(0, encode(t, deposit(t, 7, 1)))}))
+	other := deposit(t, 7, 1) // the same event with another body
+	other.Log.BlockTime++
+	tooMuch := referral(t, event.Referral_KIND_DEPOSIT, 7, 2, contracts.DepositAccepted{
+		DepositID: big.NewInt(2), Owner: userAddress, PartnerID: 7, Sender: userAddress, Assets: new(big.Int).Lsh(big.NewInt(1), 191), Shares: big.NewInt(1),
+	})
+	abandoned := deposit(t, 7, 3)
+	abandoned.LogId = []byte("an abandoned log")
+	reasons := map[string]*event.Referral{recordConflict: other, recordQuarantined: tooMuch, recordPoison: abandoned}
+	for reason, r := range reasons {
+		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
+			VALUES ('00000000-0000-0000-0000-000000000001', 0, $1, 'chain.31337.referral.deposits', 'poison', $2, $3, now())`, r.GetSeq()+100, "want "+reason, encode(t, r))
+	}
+	d.retryDead(t.Context())
+	f.check(d.health.faults["try dead records again"])
+	for reason, r := range reasons {
+		if n := f.number("SELECT count(*) FROM dead_record WHERE value = $1 AND reason = $2 AND resolved_at IS NULL AND retried_at >= retry_at", encode(t, r), reason); n != 1 {
+			t.Errorf("%d are kept because of %s: %s", n, reason, f.text("SELECT string_agg(reason || ' ' || error, '; ') FROM dead_record"))
+		}
+	}
+	if n := f.number("SELECT count(*) FROM delivery"); n != 1 {
+		t.Errorf("%d deliveries", n)
+	}
+}
+
 // An event that counts in no read model, for one of its numbers is too large, sends
 // no webhook: its record is kept with the reason. The largest that counts is told.
 func TestQuarantinedAmounts(t *testing.T) {

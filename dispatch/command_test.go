@@ -68,6 +68,29 @@ func TestFailingCommandHoldsUpNobody(t *testing.T) {
 	f.eventually("its event is sent", func() bool { return len(r.got()) == 5 })
 }
 
+// While a partner's command fails its others wait for the next look: they may fail as
+// slowly. Another partner's do not.
+func TestFailingCommandHoldsUpItsPartner(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	f.partner(8, "")
+	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$`)
+	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON delivery FOR EACH ROW WHEN (NEW.partner_id = 7) EXECUTE FUNCTION refuse()")
+	fails, waits, other := f.command(7, "test"), f.command(7, "test"), f.command(8, "test")
+	d := f.dispatcher(nil)
+	d.stopping = true // without lanes
+	f.check(d.obeyDue(t.Context()))
+	if n := testutil.ToFloat64(d.metrics.failedTurns); n != 1 {
+		t.Errorf("%v tries failed in one look", n)
+	}
+	if n := f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at > now()", fails); n != 1 {
+		t.Error("the one that failed is not put off")
+	}
+	if n := f.number("SELECT count(*) FROM command WHERE id = $1 AND due_at <= now()", waits); n != 1 || !f.done(other)() {
+		t.Errorf("the next of the same partner waits: %v, and another's is done: %v", n == 1, f.done(other)())
+	}
+}
+
 // Commands that together take longer than the deadline of one are carried out,
 // each for itself.
 func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {

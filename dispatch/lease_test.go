@@ -147,3 +147,38 @@ func TestReadyWithNothingToOwn(t *testing.T) {
 		t.Errorf("not ready: %v", err)
 	}
 }
+
+// A lane that is idle, and for which something came before it was off the list, runs on;
+// one that has ended does not, whatever came.
+func TestIdleLaneThatIsWokenRunsOn(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	l := f.lane7(d)
+	l.Wake()
+	if d.retire(l, false) || len(d.allLanes()) != 1 {
+		t.Error("a lane for which something came is off the list")
+	}
+	if !d.retire(l, true) || len(d.allLanes()) != 0 {
+		t.Error("a lane that has ended is on the list")
+	}
+}
+
+// A partner that was given away is left to the others for the time of a lease, and no
+// longer: they may be gone.
+func TestGivenAwayForTheTimeOfALease(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	l := f.lane7(d)
+	d.giveAway(l)
+	d.retire(l, true)
+	d.wake(7)
+	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) || until.After(time.Now().Add(d.lease())) {
+		t.Errorf("%d lanes, and the partner is the others' until %s", len(d.allLanes()), until)
+	}
+	d.yielded[7] = time.Now().Add(-time.Millisecond)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.givenAway(7) || len(d.yielded) != 0 {
+		t.Errorf("still given away: %v", d.yielded)
+	}
+}

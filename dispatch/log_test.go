@@ -1,6 +1,8 @@
 package dispatch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -169,6 +172,93 @@ func TestPositionsAreLockedInOneOrder(t *testing.T) {
 		if rows[i].TopicID != p.id || rows[i].Partition != p.partition {
 			t.Fatalf("place %d: PostgreSQL locks partition %d of %s, and accept partition %d of %s", i, rows[i].Partition, rows[i].TopicID, p.partition, p.id)
 		}
+	}
+}
+
+// parcel is what was read of a partition whose position is at 0.
+func (f *fixture) parcel(partition int32, values ...[]byte) parcel {
+	f.Helper()
+	name := chainlog.ReferralDeposits(testChain)
+	p := parcel{topic: name, id: uuid.NewSHA1(uuid.Nil, []byte(name)), partition: partition, to: int64(len(values))}
+	f.check(f.queries.CreatePositions(f.Context(), db.CreatePositionsParams{TopicID: p.id, Topic: name, Partitions: []int32{partition}}))
+	for n, value := range values {
+		p.records = append(p.records, &kgo.Record{Topic: name, Partition: partition, Offset: int64(n), Value: value})
+	}
+	return p
+}
+
+// accept moves positions in that order, in whatever order they were read: while it waits
+// for the first it has locked no other.
+func TestAcceptLocksInThatOrder(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	last, first := f.parcel(2), f.parcel(1)
+	last.to, first.to = 20, 10
+	tx, err := f.pool.Begin(t.Context())
+	f.check(err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), "SELECT FROM position WHERE partition = 1 FOR UPDATE")
+	f.check(err)
+	accepted := make(chan error, 1)
+	go func() { accepted <- d.accept(context.WithoutCancel(t.Context()), []parcel{last, first}) }()
+	f.eventually("it waits", func() bool {
+		return f.number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'") == 1
+	})
+	if n := f.number("SELECT count(*) FROM (SELECT FROM position WHERE partition = 2 FOR UPDATE SKIP LOCKED) free"); n != 1 {
+		t.Error("the last position is locked before the first")
+	}
+	f.check(tx.Rollback(t.Context()))
+	f.check(<-accepted)
+	if n := f.number("SELECT sum(next_offset) FROM position"); n != 30 {
+		t.Errorf("the positions are at %d together", n)
+	}
+}
+
+// Where nothing but another log's referrals was read, that is refused too, and nothing is
+// done about what is behind them: it is not read yet.
+func TestNothingButAnotherLog(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	f.partner(7, "")
+	f.check(d.accept(t.Context(), []parcel{f.parcel(0, encode(t, deposit(t, 7, 0)))}))
+	x := deposit(t, 7, 1)
+	x.LogId = []byte("another log, new")
+	if err := d.accept(t.Context(), []parcel{f.parcel(1, encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 2)))}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
+		t.Errorf("another log is no mistake: %v", err)
+	}
+	mixed := f.parcel(2, encode(t, deposit(t, 7, 3)), encode(t, x), []byte("poison"), encode(t, deposit(t, 7, 4)))
+	if err := d.accept(t.Context(), []parcel{mixed}); err == nil || !strings.Contains(err.Error(), "navlog webhook follow-log") {
+		t.Errorf("another log behind ours is no mistake: %v", err)
+	}
+	at := f.text("SELECT string_agg(next_offset::text, ' ' ORDER BY partition) FROM position")
+	if n, dead := f.number("SELECT count(*) FROM delivery"), f.number("SELECT count(*) FROM dead_record"); at != "1 0 1" || n != 2 || dead != 0 {
+		t.Errorf("the positions are at %s, with %d deliveries and %d dead records", at, n, dead)
+	}
+}
+
+// What was accepted wakes the lanes that have something to send, without another look
+// for work; and so does what another dispatcher was faster with, for the lane may be here.
+func TestWhatIsAcceptedWakesItsLane(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "https://receiver.invalid/hook")
+	f.partner(8, "")
+	d := f.dispatcher(nil)
+	for _, p := range []int64{7, 8} {
+		d.lanes[p] = lane.New(d.shared, p)
+	}
+	read := f.parcel(0, encode(t, deposit(t, 7, 0)), encode(t, deposit(t, 8, 1)))
+	f.check(d.accept(t.Context(), []parcel{read}))
+	if !d.lanes[7].Woken() || d.lanes[8].Woken() {
+		t.Errorf("woken: the lane of 7 %v, that of 8, who has no URL, %v", d.lanes[7].Woken(), d.lanes[8].Woken())
+	}
+	slower := f.dispatcher(nil)
+	f.check(slower.endpoints.check(t.Context()))
+	slower.lanes[7] = lane.New(slower.shared, 7)
+	if err := slower.accept(t.Context(), []parcel{read}); !errors.Is(err, errMoved) || !slower.lanes[7].Woken() {
+		t.Errorf("the slower one's lane is woken: %v; %v", slower.lanes[7].Woken(), err)
+	}
+	if n := f.number("SELECT count(*) FROM delivery"); n != 2 {
+		t.Errorf("%d deliveries", n)
 	}
 }
 

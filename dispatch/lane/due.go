@@ -91,7 +91,6 @@ func (l *Lane) park(ctx context.Context, due bool) error {
 		Parked: next(registry.Pending, breakerOpened), PartnerID: l.partner, InFlight: l.known(), MaxRows: asidePart, Owner: l.shared.Owner, Fence: l.fence,
 	})
 	if err != nil {
-		l.aside = false
 		return fmt.Errorf("park the deliveries of partner %d: %w", l.partner, err)
 	}
 	l.shared.Metrics.Parked.Add(float64(n))

@@ -1,6 +1,9 @@
 package lane
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,5 +38,85 @@ func TestOldPostsTakeThePlaceOfTheProbe(t *testing.T) {
 	delete(l.inFlight, old)
 	if plan(); len(l.queue) != 1 {
 		t.Error("nothing is probed")
+	}
+}
+
+// A slot that was waited for is given back where nothing can be sent any more, and what
+// is due stays where it was.
+func TestSlotIsGivenBackWhereNothingIsSent(t *testing.T) {
+	for what, change := range map[string]func(l *Lane, e *Endpoint, known *bool, err *error){
+		"the endpoint cannot be read":      func(_ *Lane, _ *Endpoint, _ *bool, err *error) { *err = errors.New("away") },
+		"the partner has no URL":           func(_ *Lane, _ *Endpoint, known *bool, _ *error) { *known = false },
+		"an operator parked it":            func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Held = true },
+		"its endpoint is another":          func(_ *Lane, e *Endpoint, _ *bool, _ *error) { e.Version++ },
+		"the lease has run out":            func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Hold(time.Now()) },
+		"another dispatcher has the lease": func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.Lose() },
+		"the breaker has opened":           func(l *Lane, _ *Endpoint, _ *bool, _ *error) { l.breaker.open(time.Hour, time.Hour) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t).withPostgres()
+			f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
+			l := f.lane7()
+			_, err := l.plan(t.Context())
+			f.check(err)
+			if !l.canSend() {
+				t.Fatal("nothing is to be sent: the test proves nothing")
+			}
+			e, known, failure := Endpoint{Version: l.version, URL: l.url, Secret: testSecret}, true, error(nil)
+			change(l, &e, &known, &failure)
+			l.shared.Endpoint = func(context.Context, int64) (Endpoint, bool, error) { return e, known, failure }
+			l.shared.Slots <- struct{}{}
+			l.send(t.Context())
+			if len(l.shared.Slots) != 0 || len(l.queue) != 1 || len(l.inFlight) != 0 {
+				t.Errorf("%d slots are taken, %d deliveries wait, %d are under way", len(l.shared.Slots), len(l.queue), len(l.inFlight))
+			}
+		})
+	}
+}
+
+// What PostgreSQL refuses is said by plan, with what was tried and for whom; once it
+// works again, it is done.
+func TestPlanSaysWhatFails(t *testing.T) {
+	shut := func(l *Lane) { l.breaker.open(time.Hour, time.Hour) }
+	gone := func(l *Lane) {
+		l.shared.Endpoint = func(context.Context, int64) (Endpoint, bool, error) { return Endpoint{}, false, nil }
+	}
+	for _, c := range []struct {
+		table, want string
+		change      func(*Lane) // of a lane that has planned before; nil: it has not
+		state       string      // of the delivery in the end
+	}{
+		{"breaker", "read the breaker of partner 7", nil, registry.Pending},
+		{"lease", "forget the breaker of partner 7", nil, registry.Pending},
+		{"breaker", "write the breaker of partner 7", func(l *Lane) { shut(l); l.unsaved = opened }, registry.Parked},
+		{"delivery", "read the due deliveries of partner 7", func(l *Lane) { l.queue = nil }, registry.Pending},
+		{"delivery", "park the deliveries of partner 7", shut, registry.Parked},
+		{"endpoint", "look for the endpoint of partner 7", gone, registry.NoEndpoint},
+		{"delivery", "end the deliveries of partner 7", gone, registry.NoEndpoint},
+	} {
+		t.Run(c.want, func(t *testing.T) {
+			f := newFixture(t).withPostgres()
+			f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, 1, 'deposit.referral', '{}', 'pending')")
+			l := f.lane7()
+			if c.change != nil {
+				_, err := l.plan(t.Context())
+				f.check(err)
+				c.change(l)
+				l.look = time.Now()
+			}
+			f.exec("ALTER TABLE " + c.table + " RENAME TO elsewhere")
+			if wait, err := l.turn(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) || wait != l.shared.Timing.Scan {
+				t.Errorf("for %s: %v", wait, err)
+			}
+			if l.canSend() {
+				t.Error("something would be sent")
+			}
+			f.exec("ALTER TABLE elsewhere RENAME TO " + c.table)
+			_, err := l.turn(t.Context())
+			f.check(err)
+			if n := f.number("SELECT count(*) FROM delivery WHERE state = $1", c.state); n != 1 || l.canSend() != (c.state == registry.Pending) {
+				t.Errorf("%d are %s, and sent is something: %v", n, c.state, l.canSend())
+			}
+		})
 	}
 }

@@ -3,7 +3,9 @@ package write
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -13,7 +15,11 @@ import (
 
 func newPool(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	pg := registry.DefaultConfig()
+	return newPoolOf(t, registry.DefaultConfig())
+}
+
+func newPoolOf(t *testing.T, pg registry.Config) *pgxpool.Pool {
+	t.Helper()
 	pg.URL = enginetest.Postgres(t)
 	pool, err := registry.Open(t.Context(), pg)
 	must(t, err)
@@ -41,6 +47,11 @@ func TestLease(t *testing.T) {
 		got <- l
 	}()
 	<-standby
+	asked := map[string]bool{}
+	eventually(t, "the standby asks again and again", func() bool {
+		asked[standbys(t, pool, "max(query_start)::text")] = true
+		return len(asked) > 2
+	})
 	select {
 	case <-got:
 		t.Fatal("two writers have the lease")
@@ -54,6 +65,16 @@ func TestLease(t *testing.T) {
 	defer second.Release()
 	lost := make(chan error, 1)
 	go func() { lost <- second.Watch(t.Context()) }()
+	pings := map[string]bool{}
+	eventually(t, "its holder looks again and again", func() bool {
+		var at string
+		must(t, pool.QueryRow(t.Context(), "SELECT coalesce(max(query_start)::text, '') FROM pg_stat_activity WHERE datname = current_database() AND query = '-- ping'").Scan(&at))
+		pings[at] = true
+		return len(pings) > 3 || len(lost) > 0 // "" is one of them
+	})
+	if len(lost) > 0 {
+		t.Fatalf("a lease that is held counts as lost: %v", <-lost)
+	}
 	_, err = pool.Exec(t.Context(), "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND classid = $1 AND objid = 1 AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())", int64(leaseClass))
 	must(t, err)
 	if err := <-lost; !errors.Is(err, ErrLeaseLost) {
@@ -63,6 +84,61 @@ func TestLease(t *testing.T) {
 	cancel()
 	if err := second.Watch(ended); err != nil {
 		t.Errorf("a program that ends hears %v", err)
+	}
+}
+
+// standbys asks PostgreSQL about the sessions that last asked for a lease and did not
+// get it.
+func standbys(t *testing.T, pool *pgxpool.Pool, what string) (answer string) {
+	t.Helper()
+	must(t, pool.QueryRow(t.Context(), "SELECT coalesce("+what+", '') FROM pg_stat_activity a WHERE datname = current_database() AND query LIKE 'SELECT pg_try_advisory_lock%'"+
+		" AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND locktype = 'advisory' AND granted)").Scan(&answer))
+	return answer
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for started := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(started) > patience {
+			t.Fatalf("never happened: %s", what)
+		}
+	}
+}
+
+// TestNoLease: who stands by and is told to end, or loses PostgreSQL, hears so, has no
+// lease, and leaves no session that could get it.
+func TestNoLease(t *testing.T) {
+	t.Parallel()
+	for want, end := range map[string]func(pool *pgxpool.Pool, cancel func()){
+		"context canceled": func(_ *pgxpool.Pool, cancel func()) { cancel() },
+		"ask PostgreSQL for the lease of generation 1": func(pool *pgxpool.Pool, _ func()) {
+			standbys(t, pool, "bool_and(pg_terminate_backend(pid))::text")
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			pool := newPool(t)
+			first, err := Acquire(t.Context(), pool, 1, func() {})
+			must(t, err)
+			defer first.Release()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			l, err := Acquire(ctx, pool, 1, func() { end(pool, cancel) })
+			if l != nil || err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Fatalf("a lease: %v; %v", l != nil, err)
+			}
+			eventually(t, "its session ends", func() bool { return standbys(t, pool, "nullif(count(*), 0)::text") == "" })
+		})
+	}
+	pooled := registry.DefaultConfig()
+	pooled.Pooled = true
+	if l, err := Acquire(t.Context(), newPoolOf(t, pooled), 1, func() {}); l != nil || err == nil || !strings.Contains(err.Error(), "no postgres.pooled") {
+		t.Errorf("behind a pooler: %v, %v", l != nil, err)
+	}
+	pool := newPool(t)
+	pool.Close()
+	if l, err := Acquire(t.Context(), pool, 1, func() {}); l != nil || err == nil || !strings.HasPrefix(err.Error(), "connect to PostgreSQL for the lease of generation 1: ") {
+		t.Errorf("without PostgreSQL: %v, %v", l != nil, err)
 	}
 }
 
