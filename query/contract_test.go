@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/getkin/kin-openapi/openapi3"
+
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/webhooks"
 )
@@ -44,6 +46,58 @@ func TestDocumentAndRoutes(t *testing.T) {
 	slices.Sort(documented)
 	if !slices.Equal(served, documented) {
 		t.Errorf("served\n%s\ndocumented\n%s", strings.Join(served, "\n"), strings.Join(documented, "\n"))
+	}
+}
+
+// listsWithoutFiles are the lists that cannot be had as a file, and why.
+var listsWithoutFiles = map[string]string{
+	"explain":    "its pages are what makes one number, with the sum up to each log; the lists of these logs have files",
+	"pullEvents": "its items are the bytes of the webhooks as they were signed, which no other format has; what became of them is in the file of deliveries",
+}
+
+// TestEveryListHasAFile: whatever answers a list, an array, something in pages, or the
+// points of a series, answers it as CSV and Parquet too, and nothing else does.
+func TestEveryListHasAFile(t *testing.T) {
+	asFile := make(map[string]bool)
+	q := &Query{webhooks: webhooks.New(nil, nil, nil)}
+	for _, e := range q.routes() {
+		asFile[e.Path] = e.AsFile
+	}
+	lists := 0
+	for path, item := range readtest.TheContract().Doc.Paths.Map() {
+		if item.Get == nil {
+			continue
+		}
+		answer := item.Get.Responses.Status(200).Value
+		has := func(name string) bool {
+			return slices.ContainsFunc(item.Get.Parameters, func(p *openapi3.ParameterRef) bool { return p.Value.Name == name })
+		}
+		list := has("page") || has("pageSize") || has("limit")
+		if json := answer.Content.Get("application/json"); json != nil {
+			if data := json.Schema.Value.Properties["data"]; data != nil {
+				list = list || data.Value.Type.Is("array") || data.Value.Properties["points"] != nil
+			}
+		}
+		if _, excepted := listsWithoutFiles[item.Get.OperationID]; excepted && !list {
+			t.Errorf("%s is no list and needs no exception", path)
+		} else if excepted {
+			list = false
+		}
+		if list {
+			lists++
+		}
+		for what, there := range map[string]bool{
+			"text/csv": answer.Content["text/csv"] != nil, "application/vnd.apache.parquet": answer.Content["application/vnd.apache.parquet"] != nil,
+			"the parameter format": has("format"), "the header Content-Disposition": answer.Headers["Content-Disposition"] != nil,
+			"the route's AsFile": asFile[path],
+		} {
+			if there != list && item.Get.OperationID != "getStatement" { // which is a file as it is
+				t.Errorf("%s is a list: %t, and has %s: %t", path, list, what, there)
+			}
+		}
+	}
+	if lists < 18 {
+		t.Errorf("only %d lists are found", lists)
 	}
 }
 

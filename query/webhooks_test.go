@@ -2,12 +2,17 @@ package query
 
 import (
 	"context"
+	"encoding/csv"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -185,6 +190,146 @@ func TestDeliveriesAreBounded(t *testing.T) {
 		}
 		same(t, "attempts", numbers, []string{"13", "14", "15", "16", "17", "18", "19", "20"})
 	}
+}
+
+// TestFileOfDeliveries: a row for each attempt that the list shows, and one for a delivery
+// without, of the caller alone, in both formats.
+func TestFileOfDeliveries(t *testing.T) {
+	w := newWorld(t)
+	seven, eight := w.partner(7, "Seven"), w.partner(8, "Eight")
+	w.deliveries()
+	w.exec(`UPDATE attempt SET error = '=cmd|"1, 2"' WHERE error IS NOT NULL`)
+	w.server.FileRows = 8 // so that each delivery is a part
+	const path = webhooksPath + "/deliveries"
+	lines := []string{
+		"eventId,sequence,type,state,createdAt,nextAttemptAt,finishedAt,correctedAt,attempts.number,attempts.url,attempts.startedAt,attempts.durationMs,attempts.status,attempts.error",
+		"00000000-0000-5000-8000-000000000004,4,deposit.referral,no_endpoint,2024-01-02T00:00:00.000Z,,,,,,,,,",
+		"00000000-0000-5000-8000-000000000003,3,deposit.referral,pending,2024-01-02T00:00:00.000Z,2024-01-03T00:00:00.000Z,,,,,,,,",
+		"00000000-0000-5000-8000-000000000002,2,deposit.referral,failed,2024-01-02T00:00:00.000Z,,2024-01-02T00:01:01.000Z,,1,https://seven.example/hook,2024-01-02T00:01:00.250Z,17,500,",
+		`00000000-0000-5000-8000-000000000002,2,deposit.referral,failed,2024-01-02T00:00:00.000Z,,2024-01-02T00:01:01.000Z,,2,https://seven.example/hook,2024-01-02T00:02:00.250Z,17,,"'=cmd|""1, 2"""`,
+		"00000000-0000-5000-8000-000000000001,1,deposit.referral,delivered,2024-01-02T00:00:00.000Z,,2024-01-02T00:00:01.000Z,2024-01-02T00:05:00.000Z,1,https://seven.example/hook,2024-01-02T00:00:00.250Z,17,200,",
+		"00000000-0000-5000-8000-0000000000aa,,webhook.test,parked,2024-01-01T00:00:00.000Z,2024-01-01T00:00:09.000Z,,,,,,,,",
+	}
+	text := strings.Join(lines, "\r\n") + "\r\n"
+	r := w.get(path, "x-api-key", seven, "Accept", "text/csv", "If-None-Match", "*")
+	if got := r.Body.String(); r.Code != 200 || got != text {
+		t.Errorf("%d\n got %s\nwant %s", r.Code, got, text)
+	}
+	name := "attachment; filename=\"navlog-partner-webhooks-deliveries-" + w.clock.now().UTC().Format("20060102T150405Z") + ".csv\""
+	if h := r.Header(); h.Get("Content-Disposition") != name || h["Etag"] != nil || h.Get("Cache-Control") != "private, no-cache" {
+		t.Errorf("%v, want %s", h, name)
+	}
+	want, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(text, "'=", "="))).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, "Parquet", readtest.Parquet(t, path, w.get(path+"?format=parquet", "x-api-key", seven).Body.Bytes()), want)
+	others := w.get(path+"?format=csv", "x-api-key", eight).Body.String()
+	if got := strings.Split(others, "\r\n"); len(got) != 3 || got[0] != lines[0] || !strings.HasPrefix(got[1], "00000000-0000-5000-8000-0000000000ff,1,") {
+		t.Errorf("partner 8 has %q", got)
+	}
+	w.get(path+"?format=csv").Failed(t, 401, "UNAUTHORIZED")
+	for _, wrong := range []string{"format=xml", "format=csv&page=1", "format=parquet&pageSize=5"} {
+		w.get(path+"?"+wrong, "x-api-key", seven).Failed(t, 400, "INVALID_PARAMETER")
+	}
+	w.exec(`DELETE FROM delivery WHERE partner_id = 8`)
+	if got := w.get(path+"?format=csv", "x-api-key", eight).Body.String(); got != lines[0]+"\r\n" {
+		t.Errorf("a partner without deliveries has %q", got)
+	}
+}
+
+// manyDeliveries are 300 of partner 7, many of the same time, every seventh a test event,
+// each with an attempt of a long URL. They are given as the pages have them.
+func (w *world) manyDeliveries(key string) (ids []string) {
+	w.t.Helper()
+	w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
+		SELECT md5(n::text)::uuid, 7, CASE WHEN n %% 7 > 0 THEN n END, 'deposit.referral', '{}', 'failed', timestamptz '2024-01-01' + n / 40 * interval '1 microsecond' FROM generate_series(1, 300) n`)
+	w.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status)
+		SELECT event_id, 1, 'https://seven.example/' || repeat('x', 2000), 1, now(), 10, 500 FROM delivery`)
+	for page := 1; page <= 3; page++ {
+		for _, d := range w.get(fmt.Sprintf("%s/deliveries?pageSize=100&page=%d", webhooksPath, page), "x-api-key", key).Data(w.t).([]any) {
+			ids = append(ids, d.(object)["eventId"].(string))
+		}
+	}
+	return ids
+}
+
+// interrupted asks for a file of deliveries, and does something once its first rows are
+// sent. ended tells whether it came to its end.
+func (w *world) interrupted(key string, then func()) (ids []string, ended bool) {
+	w.t.Helper()
+	r := httptest.NewRequest("GET", webhooksPath+"/deliveries?format=csv", nil)
+	r.Header.Set("x-api-key", key)
+	rec := httptest.NewRecorder()
+	func() {
+		defer func() {
+			if v := recover(); v != nil && v != http.ErrAbortHandler {
+				panic(v)
+			} else if v == nil {
+				ended = true
+			}
+		}()
+		w.Client.Handler.ServeHTTP(&interruptedWriter{rec, then}, r)
+	}()
+	for _, line := range strings.Split(strings.TrimSuffix(rec.Body.String(), "\r\n"), "\r\n")[1:] {
+		ids = append(ids, strings.SplitN(line, ",", 2)[0])
+	}
+	return ids, ended
+}
+
+type interruptedWriter struct {
+	http.ResponseWriter
+	then func()
+}
+
+func (w *interruptedWriter) Write(b []byte) (int, error) {
+	if w.then != nil {
+		w.then()
+		w.then = nil
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// TestFileOfDeliveriesIsKeyed: the parts of a file follow each other as the pages do, also
+// among deliveries of one time; what is delivered, added and deleted meanwhile neither
+// doubles a delivery nor hides another one.
+func TestFileOfDeliveriesIsKeyed(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	want := w.manyDeliveries(key)
+	if len(want) != 300 {
+		t.Fatalf("%d deliveries", len(want))
+	}
+	for _, rows := range []int{8, 5 * 8, 4000} {
+		w.server.FileRows = rows
+		got, ended := w.interrupted(key, func() {})
+		if !ended || !slices.Equal(got, want) {
+			t.Errorf("%d rows at once: whole is %v, %d deliveries\n got %v\nwant %v", rows, ended, len(got), got, want)
+		}
+	}
+	w.server.FileRows = 8
+	got, ended := w.interrupted(key, func() {
+		w.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) SELECT gen_random_uuid(), 7, 300 + n, 'deposit.referral', '{}', 'pending' FROM generate_series(1, 50) n`)
+		w.exec(`UPDATE delivery SET state = 'delivered', finished_at = now()`)
+		w.exec(`DELETE FROM delivery WHERE event_id = '%s'`, want[250])
+	})
+	if !ended || !slices.Equal(got, slices.Delete(slices.Clone(want), 250, 251)) {
+		t.Errorf("while deliveries go on: whole is %v, %d deliveries\n got %v\nwant %v", ended, len(got), got, want)
+	}
+}
+
+// TestFileOfDeliveriesCutOff: with PostgreSQL gone a file that was begun ends without its
+// end, and one that was not is 503.
+func TestFileOfDeliveriesCutOff(t *testing.T) {
+	w := newWorld(t)
+	key := w.partner(7, "Seven")
+	w.manyDeliveries(key)
+	w.server.FileRows = 8
+	got, ended := w.interrupted(key, func() { w.exec(`ALTER TABLE attempt RENAME TO gone`) })
+	if ended || len(got) == 0 || len(got) >= 300 {
+		t.Errorf("whole is %v, with %d deliveries", ended, len(got))
+	}
+	w.get(webhooksPath+"/deliveries?format=csv", "x-api-key", key).Failed(t, 503, "UNAVAILABLE")
 }
 
 func TestWebhookOfANewPartner(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 )
@@ -22,6 +23,15 @@ type reorganisationsJSON struct {
 	Count     int64  `json:"count"`
 	Logs      int64  `json:"logs"`
 	Seq       string `json:"seq"`
+}
+
+// reorganisationsColumns are those of a file of sections.
+var reorganisationsColumns = []files.Column[reorganisationsJSON]{
+	files.Number("fromBlock", func(s *reorganisationsJSON) string { return s.FromBlock }),
+	files.Number("toBlock", func(s *reorganisationsJSON) string { return s.ToBlock }),
+	files.Count("count", func(s *reorganisationsJSON) int64 { return s.Count }),
+	files.Count("logs", func(s *reorganisationsJSON) int64 { return s.Logs }),
+	files.Number("seq", func(s *reorganisationsJSON) string { return s.Seq }),
 }
 
 // reorganisationsMeta says how many there are, also of the sections that are left out.
@@ -43,14 +53,25 @@ func Reorganisations(r *httpapi.Request) (*httpapi.Answer, error) {
 			Seq   uint64 `ch:"seq"`
 			Total uint64 `ch:"total"`
 		}
-		rows, err := pin.Ask[row](ctx, p, sqlReorganisations, pin.Args{"kinds": every(), "width": width, "most": uint64(mostSections)})
+		args := pin.Args{"kinds": every(), "width": width, "before": uint64(math.MaxUint64), "most": uint64(mostSections)}
+		m := reorganisationsMeta{}
+		sections := func(ctx context.Context) ([]reorganisationsJSON, error) {
+			rows, err := pin.Ask[row](ctx, p, sqlReorganisations, args)
+			out := make([]reorganisationsJSON, len(rows))
+			for i, row := range rows {
+				out[i] = reorganisationsJSON{httpapi.Decimal(row.From), httpapi.Decimal(row.To), int64(row.Count), int64(row.Logs), httpapi.Decimal(row.Seq)}
+				m.Total = int64(row.Total)
+				args["before"] = row.From / width
+			}
+			return out, err
+		}
+		if r.AsFile() { // which has the older sections too
+			args["most"] = uint64(r.Params.PageSize())
+			return httpapi.Whole(ctx, r, p, reorganisationsColumns, sections)
+		}
+		out, err := sections(ctx)
 		if err != nil {
 			return nil, err
-		}
-		out, m := make([]reorganisationsJSON, len(rows)), reorganisationsMeta{}
-		for i, row := range rows {
-			out[i] = reorganisationsJSON{httpapi.Decimal(row.From), httpapi.Decimal(row.To), int64(row.Count), int64(row.Logs), httpapi.Decimal(row.Seq)}
-			m.Total = int64(row.Total)
 		}
 		return &httpapi.Answer{Data: out, Meta: m}, nil
 	})

@@ -11,7 +11,7 @@ FROM (
   )
   GROUP BY island
 )
-WHERE first <= {block:UInt64}
+WHERE first <= {block:UInt64} AND intDiv(first, {width:UInt64}) < {before:UInt64}
 GROUP BY intDiv(first, {width:UInt64})
 ORDER BY from DESC
 LIMIT {most:UInt64}

@@ -76,6 +76,11 @@ func TextOrNull[T any](name string, of func(*T) *string) Column[T] { return orNu
 // Foreign is a column of text that strangers chose, such as a token's name: see guarded.
 func Foreign[T any](name string, of func(*T) string) Column[T] { return always(name, foreign, of) }
 
+// ForeignOrNull is Foreign that may be null.
+func ForeignOrNull[T any](name string, of func(*T) *string) Column[T] {
+	return orNull(name, foreign, of)
+}
+
 // Time is a column of times as answers write them.
 func Time[T any](name string, of func(*T) string) Column[T] { return always(name, instant, of) }
 
@@ -95,13 +100,13 @@ func Count[T any](name string, of func(*T) int64) Column[T] {
 }
 
 // CountOrNull is Count that may be null.
-func CountOrNull[T any](name string, of func(*T) *uint32) Column[T] {
+func CountOrNull[T any, N int32 | uint32 | int64](name string, of func(*T) *N) Column[T] {
 	return orNull(name, count, func(row *T) *string {
 		n := of(row)
 		if n == nil {
 			return nil
 		}
-		s := strconv.FormatUint(uint64(*n), 10)
+		s := strconv.FormatInt(int64(*n), 10)
 		return &s
 	})
 }

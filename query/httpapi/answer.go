@@ -33,7 +33,8 @@ type Answer struct {
 	// ends the connection, and so does nil.
 	Live func(context.Context, *Live) error
 
-	links string // the header Link; empty: none
+	links    string // the header Link; empty: none
+	untagged bool   // what is streamed has no ETag
 }
 
 // envelope is the body of every successful answer.

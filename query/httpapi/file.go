@@ -86,12 +86,31 @@ func (r *Request) AsFile() bool { return r.format != "" }
 // and each of the others while the ones before it are written. What next reads of
 // derived tables must give the pin their fences: a file whose block is rewritten meanwhile is cut off.
 func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
+	return whole(ctx, r, fmt.Sprintf("%d-%s-%d", p.ChainID, r.listName(), p.Block), columns, next, p.Settled)
+}
+
+// WholeAsRead is Whole of a list that is about no block, and may change while it is sent: a
+// row is as it was when it was read. So nothing but its bytes could name it, and it has no ETag.
+func WholeAsRead[T any](ctx context.Context, r *Request, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
+	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), columns, next, func() error { return nil })
+	if a != nil {
+		a.untagged = true
+	}
+	return a, err
+}
+
+// listName is what a file is called by: the path of its list.
+func (r *Request) listName() string {
+	return strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/", "-").Replace(routeOf(r.HTTP))
+}
+
+// whole is Whole by a name. Only while settled says nothing, what next gave is written.
+func whole[T any](ctx context.Context, r *Request, name string, columns []files.Column[T], next func(context.Context) ([]T, error), settled func() error) (*Answer, error) {
 	rows, err := next(ctx)
 	if err != nil {
 		return nil, err
 	}
-	name := strings.NewReplacer("/api/v1/", "", "{address}", strings.ToLower(r.vars["address"]), "/", "-").Replace(routeOf(r.HTTP))
-	r.Header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="navlog-%d-%s-%d.%s"`, p.ChainID, name, p.Block, r.format))
+	r.Header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="navlog-%s.%s"`, name, r.format))
 	return &Answer{Kind: r.format.ContentType(), Stream: func(ctx context.Context, out io.Writer) error {
 		w := files.NewWriter(r.format, columns, out)
 		for len(rows) > 0 {
@@ -106,7 +125,7 @@ func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.C
 				},
 			)
 			if err == nil {
-				err = p.Settled()
+				err = settled()
 			}
 			if err != nil {
 				return err

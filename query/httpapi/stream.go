@@ -41,7 +41,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 		return err
 	}
 	tag := r.stateTag()
-	if unchanged(w, r.HTTP, tag) {
+	if !a.untagged && unchanged(w, r.HTTP, tag) {
 		return nil
 	}
 	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
@@ -54,7 +54,9 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 		tag += gzipSuffix
 		r.Header.Set("Content-Encoding", "gzip")
 	}
-	r.Header["Etag"] = []string{`"` + tag + `"`}
+	if !a.untagged {
+		r.Header["Etag"] = []string{`"` + tag + `"`}
+	}
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}

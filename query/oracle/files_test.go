@@ -1,7 +1,6 @@
 package oracle
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -11,9 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/parquet-go/parquet-go"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/query/httpapi"
@@ -43,50 +39,19 @@ func (a *asked) sameFile(path string, columns []string, want []any) {
 	same(a.t, path+" as CSV", read, texts)
 
 	body := a.Get(path, "Accept", "application/vnd.apache.parquet").Body.Bytes()
-	file, err := parquet.OpenFile(bytes.NewReader(body), int64(len(body)))
-	if err != nil {
-		a.t.Fatalf("%s: %v: %q", path, err, body)
-	}
-	var names []string
-	for _, f := range file.Schema().Fields() {
-		names = append(names, f.Name())
-	}
-	got := [][]string{names}
-	reader := parquet.NewReader(file)
-	defer reader.Close()
-	for range file.NumRows() {
-		rows := make([]parquet.Row, 1)
-		if n, err := reader.ReadRows(rows); n != 1 {
-			a.t.Fatal(n, err)
-		}
-		var line []string
-		for i, f := range file.Schema().Fields() {
-			v := rows[0][i]
-			switch typed := f.Type().String(); {
-			case v.IsNull():
-				line = append(line, "")
-			case strings.HasPrefix(typed, "TIMESTAMP"):
-				line = append(line, time.UnixMilli(v.Int64()).UTC().Format("2006-01-02T15:04:05.000Z"))
-			case typed == "BOOLEAN":
-				line = append(line, fmt.Sprint(v.Boolean()))
-			case typed == "STRING":
-				line = append(line, string(v.ByteArray()))
-			default:
-				line = append(line, fmt.Sprint(v.Int64()))
-			}
-		}
-		got = append(got, line)
-	}
+	got := readtest.Parquet(a.t, path, body)
 	same(a.t, path+" as Parquet", got, texts)
 }
 
 var depositColumns = strings.Fields("id vaultAddress vaultName userAddress senderAddress assetAmount shares partnerId sweptAt txHash blockNumber logIndex timestamp")
 
 var (
-	requestColumns = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt cancelledAt expiredAt txHash blockNumber logIndex timestamp")
-	eventColumns   = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq")
-	navColumns     = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
-	vaultColumns   = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
+	requestColumns        = strings.Fields("id vaultAddress vaultName userAddress receiverAddress requestIndex shares assetsEstimate status claimable assetsClaimable assetsClaimed partnerId requestedAt expiresAt fundedAt claimedAt cancelledAt expiredAt txHash blockNumber logIndex timestamp")
+	eventColumns          = strings.Fields("id seq kind vaultAddress vaultName blockNumber timestamp txHash logIndex userAddress partnerId depositId requestIndex assets shares navPerShare totalAssets totalSupply fromId toId state retractedBySeq")
+	userColumns           = strings.Fields("address firstSeen totalDeposited totalWithdrawn")
+	navColumns            = strings.Fields("id vaultAddress vaultName navPerShare totalAssets totalSupply timestamp blockNumber txHash logIndex")
+	reorganisationColumns = strings.Fields("fromBlock toBlock count logs seq")
+	vaultColumns          = strings.Fields("address name symbol chainId decimals asset.address asset.symbol asset.decimals totalAssets totalSupply navPerShare navUpdatedAt startBlock")
 )
 
 // TestFiles: the file of each list is the whole list, now and at a past block, by each
@@ -117,11 +82,30 @@ func TestFiles(t *testing.T) {
 			file(path+"/nav", navColumns, o.navs(v))
 			file(path+"/withdrawals", requestColumns, o.vaultRequests(v.address, nil))
 			file(path+"/events", eventColumns, o.events(inVault(v.address), false))
+			for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+				file(path+"/users?sortBy="+by, userColumns, o.usersIn(v.address, by, true))
+				file(path+"/users?sortOrder=asc&sortBy="+by, userColumns, o.usersIn(v.address, by, false))
+			}
 			file("/api/v1/queues/withdrawals?vault="+v.address.Hex(), requestColumns, o.withStatus("queued", inVault(v.address), false))
 		}
-		userColumns := strings.Fields("address firstSeen totalDeposited totalWithdrawn")
-		file("/api/v1/users", userColumns, o.users("firstSeen", true))
-		file("/api/v1/users?sortOrder=asc", userColumns, o.users("firstSeen", false))
+		for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
+			file("/api/v1/users?sortBy="+by, userColumns, o.users(by, true))
+			file("/api/v1/users?sortOrder=asc&sortBy="+by, userColumns, o.users(by, false))
+		}
+		for _, width := range []uint64{1, 5} {
+			file(fmt.Sprintf("/api/v1/reorganisations?width=%d", width), reorganisationColumns, o.reorganisations(width))
+		}
+		var entries []any
+		for _, e := range o.settlement() {
+			flat := e.(object)
+			for _, part := range []string{"depositsToSweep", "withdrawalsToFund"} {
+				for name, value := range flat[part].(object) {
+					flat[part+"."+name] = value
+				}
+			}
+			entries = append(entries, flat)
+		}
+		file("/api/v1/settlement/summary", strings.Fields("vaultAddress vaultName depositsToSweep.count depositsToSweep.totalAmount withdrawalsToFund.count withdrawalsToFund.totalAmount"), entries)
 		var waiting []any
 		for _, v := range o.vaults {
 			mine := []any{}
@@ -144,7 +128,8 @@ func TestFiles(t *testing.T) {
 			file(path+"?status=claimed", requestColumns, o.withStatus("claimed", ofUser(u), true))
 		}
 	}
-	a.Get("/api/v1/users?format=csv&sortBy=totalDeposited").Failed(t, 400, "INVALID_PARAMETER")
+	a.Get("/api/v1/users?format=csv&sortBy=address").Failed(t, 400, "INVALID_PARAMETER")
+	a.Get("/api/v1/vaults/"+readtest.Nobody.Hex()+"/users?format=csv").Failed(t, 404, "NOT_FOUND")
 	a.Get("/api/v1/events?format=csv&before=AAAA").Failed(t, 400, "INVALID_PARAMETER")
 }
 
@@ -223,15 +208,18 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		before.Entries = before.Entries[:len(before.Entries)-1]
 	}
 	for path, cut := range map[string]bool{
-		"/api/v1/queues/withdrawals": true,
-		"/api/v1/users":              true,
+		"/api/v1/queues/withdrawals":                               true,
+		"/api/v1/users":                                            true,
+		"/api/v1/users?sortBy=totalDeposited&sortOrder=asc":        true,
+		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/users":       true,
 		"/api/v1/users/" + readtest.Bob.Hex() + "/withdrawals":     true,
 		"/api/v1/queues/withdrawals?asOfBlock=9":                   false,
 		"/api/v1/users?asOfBlock=9":                                false,
+		"/api/v1/users?sortBy=totalWithdrawn&asOfBlock=9":          false,
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/deposits":    false,
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/withdrawals": false,
-		"/api/v1/events":          false,
-		"/api/v1/queues/deposits": false,
+		"/api/v1/events":                                           false,
+		"/api/v1/queues/deposits":                                  false,
 	} {
 		g := readtest.New(t, enginetest.ClickHouse(t))
 		g.Write(before)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/query/unswept"
@@ -32,6 +33,16 @@ type amountJSON struct {
 	TotalAmount string `json:"totalAmount"`
 }
 
+// columns are those of a file: a row for each vault, as the summary has an entry.
+var columns = []files.Column[entryJSON]{
+	files.Text("vaultAddress", func(e *entryJSON) string { return e.VaultAddress }),
+	files.Foreign("vaultName", func(e *entryJSON) string { return e.VaultName }),
+	files.Count("depositsToSweep.count", func(e *entryJSON) int64 { return e.DepositsToSweep.Count }),
+	files.Text("depositsToSweep.totalAmount", func(e *entryJSON) string { return e.DepositsToSweep.TotalAmount }),
+	files.Count("withdrawalsToFund.count", func(e *entryJSON) int64 { return e.WithdrawalsToFund.Count }),
+	files.Text("withdrawalsToFund.totalAmount", func(e *entryJSON) string { return e.WithdrawalsToFund.TotalAmount }),
+}
+
 // Summary is what has to be settled of every vault, zeros included.
 func Summary(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
@@ -51,6 +62,9 @@ func Summary(r *httpapi.Request) (*httpapi.Answer, error) {
 				waiting = amountJSON{0, "0"}
 			}
 			out[i] = entryJSON{v.Written, v.Name, amountJSON{deposits[i].Total, deposits[i].Amount.String()}, waiting}
+		}
+		if r.AsFile() {
+			return httpapi.Whole(ctx, r, p, columns, httpapi.Once(out))
 		}
 		return &httpapi.Answer{Data: out}, nil
 	})

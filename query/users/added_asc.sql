@@ -1,7 +1,7 @@
 -- A page of the users of a vault, or of all at a past block (vault is zero), by when they were first seen there or by what
--- they deposited or withdrew: everybody is added up. The first part has who they are. One more row has the fence of the
--- table.
-SELECT user, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence, 0 AS is_cursor
+-- they deposited or withdrew, after a user of the list: everybody is added up. The first part has who they are. One more
+-- row has the fence of the table.
+SELECT sum(amount) AS key, user, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence, 0 AS is_cursor
 FROM (
   SELECT user, sign AS seen, if({list:String} = 'first', toInt256(first_block) * sign, toInt256(0)) AS amount
   FROM users
@@ -18,10 +18,10 @@ FROM (
     AND ({vault:FixedString(20)} = toFixedString('', 20) OR vault = {vault:FixedString(20)})
 )
 GROUP BY user
-HAVING sum(seen) > 0
-ORDER BY sum(amount) ASC, user ASC
+HAVING sum(seen) > 0 AND (key, user) > ({from_key:Int256}, {from_user:FixedString(20)})
+ORDER BY key ASC, user ASC
 LIMIT {limit:UInt64} OFFSET {offset:UInt64}
 UNION ALL
-SELECT toFixedString('', 20), max((fence_seq, fence_block, fence_before)), 1
+SELECT toInt256(0), toFixedString('', 20), max((fence_seq, fence_block, fence_before)), 1
 FROM users
 WHERE list = 'cursor'

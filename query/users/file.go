@@ -3,6 +3,9 @@ package users
 import (
 	"context"
 	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
@@ -28,28 +31,63 @@ func beginning(descending bool) *user {
 	return &user{Key: below}
 }
 
-// file is all users, page after page, always in the order of first seen: the lists by totals
-// hold the newest block alone, which does not stand still for as long as a file takes. The
-// rows of the list are counted once: no later page can have more.
-func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin) (*httpapi.Answer, error) {
-	from := beginning(o.descending)
-	n, err := count(ctx, p, lists[firstSeen], allVaults)
-	if err != nil {
-		return nil, err
+// addedAtOnce is how many parts of a file are added up at once: each time that is of
+// everybody, and what is kept of a user until its turn comes is little.
+const addedAtOnce = 25
+
+// file is all users of a vault or of all, part after part, each after the last user of the one before.
+func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin, vault common.Address) (*httpapi.Answer, error) {
+	part := o.addedUpParts(p, vault)
+	if o.by == firstSeen && vault == allVaults {
+		n, err := count(ctx, p, lists[firstSeen], allVaults)
+		if err != nil {
+			return nil, err
+		}
+		part = o.listParts(p, n.Rows)
 	}
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]userJSON, error) {
-		var users []user
-		err := pin.WholePage(uint64(o.page.Size),
+		users, err := part(ctx)
+		return written(users), err
+	})
+}
+
+// listParts are those of the list in the order of first seen. Its rows are counted once: no
+// later part can have more.
+func (o order) listParts(p *pin.Pin, rows uint64) func(context.Context) ([]user, error) {
+	from := beginning(o.descending)
+	return func(ctx context.Context) (users []user, err error) {
+		err = pin.WholePage(uint64(o.page.Size),
 			func(most uint64) (whole bool, err error) {
 				users, err = o.readPage(ctx, p, most, from)
 				return len(users) > o.page.Size, err
 			},
-			func() (uint64, error) { return n.Rows, nil })
+			func() (uint64, error) { return rows, nil })
 		if err != nil || len(users) == 0 {
 			return nil, err
 		}
 		users = users[:min(len(users), o.page.Size)]
 		from = &users[len(users)-1]
-		return written(users), nil
-	})
+		return users, nil
+	}
+}
+
+// addedUpParts are those of the other lists, also at the newest block: the table's lists by
+// totals hold that one alone, which does not stand still for as long as a file takes. Nobody
+// has two places in such a list, for users of one total follow each other by address.
+func (o order) addedUpParts(p *pin.Pin, vault common.Address) func(context.Context) ([]user, error) {
+	from := beginning(o.descending)
+	var ahead []user // who they are
+	return func(ctx context.Context) ([]user, error) {
+		if len(ahead) == 0 {
+			var err error
+			if ahead, err = o.readAddedUp(ctx, p, vault, addedAtOnce*o.page.Size, from); err != nil || len(ahead) == 0 {
+				return nil, err
+			}
+			last := ahead[len(ahead)-1]
+			from = &last
+		}
+		users := slices.Clone(ahead[:min(len(ahead), o.page.Size)]) // which are kept until they are written, with what is shown of them
+		ahead = ahead[len(users):]
+		return users, describe(ctx, p, users, vault)
+	}
 }

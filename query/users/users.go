@@ -14,6 +14,9 @@
 // The users of a vault are those who deposited into it or asked it for a withdrawal, and
 // what is shown of them is what they did there. The table knows who they are and keeps
 // them in no order, so everybody of the vault is added up, at the newest block too.
+//
+// A file by first seen is read out of the list, and every other one is added up, at the
+// newest block too: file.go.
 package users
 
 import (
@@ -100,12 +103,9 @@ func newOrder(params *httpapi.Params) order {
 // List is a page of the users.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	o := newOrder(r.Params)
-	if r.AsFile() && o.by != firstSeen {
-		r.Params.Fault("sortBy", "must be firstSeen for a file, which can be sorted by its totals afterwards")
-	}
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		if r.AsFile() {
-			return o.file(ctx, r, p)
+			return o.file(ctx, r, p, allVaults)
 		}
 		var users []user
 		var total int64
@@ -128,6 +128,9 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		if _, ok := p.Vault(address); !ok {
 			return nil, httpapi.NoSuchVault()
+		}
+		if r.AsFile() {
+			return o.file(ctx, r, p, address)
 		}
 		users, total, err := o.addedUp(ctx, p, address)
 		if err != nil {
@@ -237,39 +240,49 @@ func directed(descending bool, desc, asc string) string {
 func (o order) addedUp(ctx context.Context, p *pin.Pin, vault common.Address) (users []user, total int64, err error) {
 	var n counted
 	err = pin.Together(
-		func() (err error) { users, err = o.readAddedUp(ctx, p, vault); return },
+		func() (err error) {
+			users, err = o.readAddedUp(ctx, p, vault, o.page.Size, beginning(o.descending))
+			return
+		},
 		func() (err error) { n, err = count(ctx, p, member, vault); return },
 	)
 	if err != nil {
 		return nil, 0, err
 	}
-	err = pin.Together(
-		func() error { return addTotals(ctx, p, users, vault) },
-		func() error { return addFirstSeen(ctx, p, users, vault) },
-	)
-	return users, n.Total, err
+	return users, n.Total, describe(ctx, p, users, vault)
 }
 
-func (o order) readAddedUp(ctx context.Context, p *pin.Pin, vault common.Address) ([]user, error) {
+// readAddedUp adds up what everybody did, and reads who the users are of a page of that
+// after a user, and their keys.
+func (o order) readAddedUp(ctx context.Context, p *pin.Pin, vault common.Address, size int, from *user) ([]user, error) {
 	type row struct {
+		Key      *big.Int `ch:"key"`
 		User     string   `ch:"user"`
 		Fence    []uint64 `ch:"fence"`
 		IsCursor uint8    `ch:"is_cursor"`
 	}
 	rows, err := pin.Ask[row](ctx, p, directed(o.descending, sqlAddedDesc, sqlAddedAsc),
-		pin.Args{"list": lists[o.by], "vault": vault, "limit": uint64(o.page.Size), "offset": o.page.Offset()})
+		pin.Args{"list": lists[o.by], "vault": vault, "limit": uint64(size), "offset": o.page.Offset(), "from_key": from.Key, "from_user": httpapi.ToAddress(from.Address)})
 	if err != nil {
 		return nil, err
 	}
-	users := make([]user, 0, o.page.Size)
+	users := make([]user, 0, len(rows))
 	for _, r := range rows {
 		if r.IsCursor == 1 {
 			p.See(readmodel.FenceOf(r.Fence))
 		} else {
-			users = append(users, user{Address: r.User})
+			users = append(users, user{Key: r.Key, Address: r.User})
 		}
 	}
 	return users, nil
+}
+
+// describe fills in all that is shown of users, in a vault or in all.
+func describe(ctx context.Context, p *pin.Pin, users []user, vault common.Address) error {
+	return pin.Together(
+		func() error { return addTotals(ctx, p, users, vault) },
+		func() error { return addFirstSeen(ctx, p, users, vault) },
+	)
 }
 
 // addTotals fills in what users deposited and withdrew, in a vault or in all.

@@ -246,6 +246,9 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
+	if r.AsFile() {
+		return w.deliveriesFile(r, page.Size)
+	}
 	id := int64(r.Partner.ID)
 	count, err := w.db.CountDeliveries(r.Context, id)
 	if err != nil {
@@ -255,11 +258,20 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}
+	out, err := w.withAttempts(r.Context, rows)
+	if err != nil {
+		return nil, err
+	}
+	return r.List(out, page, count), nil
+}
+
+// withAttempts are deliveries with the last maxAttempts of each.
+func (w *Webhooks) withAttempts(ctx context.Context, rows []db.ListDeliveriesRow) ([]deliveryJSON, error) {
 	ids := make([]uuid.UUID, len(rows))
 	for i, d := range rows {
 		ids[i] = d.EventID
 	}
-	attempts, err := w.db.DeliveryAttempts(r.Context, db.DeliveryAttemptsParams{EventIds: ids, OfEach: maxAttempts})
+	attempts, err := w.db.DeliveryAttempts(ctx, db.DeliveryAttemptsParams{EventIds: ids, OfEach: maxAttempts})
 	if err != nil {
 		return nil, httpapi.RegistryFailure(err)
 	}
@@ -283,7 +295,7 @@ func (w *Webhooks) Deliveries(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 		out = append(out, d)
 	}
-	return r.List(out, page, count), nil
+	return out, nil
 }
 
 // Events is the pull stream: the very bytes of the webhooks, in the order

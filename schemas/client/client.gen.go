@@ -265,6 +265,13 @@ const (
 	ListPartnerNavsParamsFormatParquet ListPartnerNavsParamsFormat = "parquet"
 )
 
+// Defines values for ListDeliveriesParamsFormat.
+const (
+	ListDeliveriesParamsFormatCsv     ListDeliveriesParamsFormat = "csv"
+	ListDeliveriesParamsFormatJSON    ListDeliveriesParamsFormat = "json"
+	ListDeliveriesParamsFormatParquet ListDeliveriesParamsFormat = "parquet"
+)
+
 // Defines values for ListUnsweptDepositsParamsFormat.
 const (
 	ListUnsweptDepositsParamsFormatCsv     ListUnsweptDepositsParamsFormat = "csv"
@@ -277,6 +284,20 @@ const (
 	ListQueuedWithdrawalsParamsFormatCsv     ListQueuedWithdrawalsParamsFormat = "csv"
 	ListQueuedWithdrawalsParamsFormatJSON    ListQueuedWithdrawalsParamsFormat = "json"
 	ListQueuedWithdrawalsParamsFormatParquet ListQueuedWithdrawalsParamsFormat = "parquet"
+)
+
+// Defines values for ListReorganisationsParamsFormat.
+const (
+	ListReorganisationsParamsFormatCsv     ListReorganisationsParamsFormat = "csv"
+	ListReorganisationsParamsFormatJSON    ListReorganisationsParamsFormat = "json"
+	ListReorganisationsParamsFormatParquet ListReorganisationsParamsFormat = "parquet"
+)
+
+// Defines values for GetSettlementSummaryParamsFormat.
+const (
+	GetSettlementSummaryParamsFormatCsv     GetSettlementSummaryParamsFormat = "csv"
+	GetSettlementSummaryParamsFormatJSON    GetSettlementSummaryParamsFormat = "json"
+	GetSettlementSummaryParamsFormatParquet GetSettlementSummaryParamsFormat = "parquet"
 )
 
 // Defines values for ListUsersParamsSortBy.
@@ -379,6 +400,13 @@ const (
 const (
 	ListVaultUsersParamsSortOrderAsc  ListVaultUsersParamsSortOrder = "asc"
 	ListVaultUsersParamsSortOrderDesc ListVaultUsersParamsSortOrder = "desc"
+)
+
+// Defines values for ListVaultUsersParamsFormat.
+const (
+	ListVaultUsersParamsFormatCsv     ListVaultUsersParamsFormat = "csv"
+	ListVaultUsersParamsFormatJSON    ListVaultUsersParamsFormat = "json"
+	ListVaultUsersParamsFormatParquet ListVaultUsersParamsFormat = "parquet"
 )
 
 // Defines values for ListVaultWithdrawalsParamsFormat.
@@ -1607,7 +1635,13 @@ type ListDeliveriesParams struct {
 
 	// PageSize Entries on a page.
 	PageSize *PageSize `form:"pageSize,omitempty" json:"pageSize,omitempty"`
+
+	// Format What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+	Format *ListDeliveriesParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 }
+
+// ListDeliveriesParamsFormat defines parameters for ListDeliveries.
+type ListDeliveriesParamsFormat string
 
 // ListUnsweptDepositsParams defines parameters for ListUnsweptDeposits.
 type ListUnsweptDepositsParams struct {
@@ -1650,15 +1684,27 @@ type ListReorganisationsParams struct {
 	// Width How many blocks are told together.
 	Width *Width `form:"width,omitempty" json:"width,omitempty"`
 
+	// Format What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+	Format *ListReorganisationsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
 	// AsOfBlock The state as of this block: from the first indexed block to the newest one.
 	AsOfBlock *AsOfBlock `form:"asOfBlock,omitempty" json:"asOfBlock,omitempty"`
 }
 
+// ListReorganisationsParamsFormat defines parameters for ListReorganisations.
+type ListReorganisationsParamsFormat string
+
 // GetSettlementSummaryParams defines parameters for GetSettlementSummary.
 type GetSettlementSummaryParams struct {
+	// Format What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+	Format *GetSettlementSummaryParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
 	// AsOfBlock The state as of this block: from the first indexed block to the newest one.
 	AsOfBlock *AsOfBlock `form:"asOfBlock,omitempty" json:"asOfBlock,omitempty"`
 }
+
+// GetSettlementSummaryParamsFormat defines parameters for GetSettlementSummary.
+type GetSettlementSummaryParamsFormat string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
@@ -1911,6 +1957,9 @@ type ListVaultUsersParams struct {
 	// SortOrder The direction of the order.
 	SortOrder *ListVaultUsersParamsSortOrder `form:"sortOrder,omitempty" json:"sortOrder,omitempty"`
 
+	// Format What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+	Format *ListVaultUsersParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
 	// AsOfBlock The state as of this block: from the first indexed block to the newest one.
 	AsOfBlock *AsOfBlock `form:"asOfBlock,omitempty" json:"asOfBlock,omitempty"`
 }
@@ -1920,6 +1969,9 @@ type ListVaultUsersParamsSortBy string
 
 // ListVaultUsersParamsSortOrder defines parameters for ListVaultUsers.
 type ListVaultUsersParamsSortOrder string
+
+// ListVaultUsersParamsFormat defines parameters for ListVaultUsers.
+type ListVaultUsersParamsFormat string
 
 // ListVaultWithdrawalsParams defines parameters for ListVaultWithdrawals.
 type ListVaultWithdrawalsParams struct {
@@ -2252,6 +2304,10 @@ type ClientInterface interface {
 
 	// ListDeliveries The delivery log, newest first
 	//
+	// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+	// about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
+	// missing.
+	//
 	// Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
 	ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -2284,7 +2340,7 @@ type ClientInterface interface {
 	// A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
 	// `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
 	// without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
-	// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+	// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
 	//
 	// Corresponds with GET /api/v1/reorganisations (the `ListReorganisations` operationId).
 	ListReorganisations(ctx context.Context, params *ListReorganisationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2634,6 +2690,10 @@ func (c *Client) SetWebhook(ctx context.Context, body SetWebhookJSONRequestBody,
 
 // ListDeliveries The delivery log, newest first
 //
+// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+// about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
+// missing.
+//
 // Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
 func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListDeliveriesRequest(c.Server, params)
@@ -2716,7 +2776,7 @@ func (c *Client) ListQueuedWithdrawals(ctx context.Context, params *ListQueuedWi
 // A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
 // `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
 // without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
-// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
 //
 // Corresponds with GET /api/v1/reorganisations (the `ListReorganisations` operationId).
 func (c *Client) ListReorganisations(ctx context.Context, params *ListReorganisationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3929,6 +3989,18 @@ func NewListDeliveriesRequest(server string, params *ListDeliveriesParams) (*htt
 
 		}
 
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -4224,6 +4296,18 @@ func NewListReorganisationsRequest(server string, params *ListReorganisationsPar
 
 		}
 
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.AsOfBlock != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOfBlock", *params.AsOfBlock, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -4277,6 +4361,18 @@ func NewGetSettlementSummaryRequest(server string, params *GetSettlementSummaryP
 		// styled parameters, preserving literal commas as delimiters
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
 
 		if params.AsOfBlock != nil {
 
@@ -5568,6 +5664,18 @@ func NewListVaultUsersRequest(server string, address VaultAddress, params *ListV
 
 		}
 
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.AsOfBlock != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "asOfBlock", *params.AsOfBlock, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: "int64"}); err != nil {
@@ -5968,6 +6076,10 @@ type ClientWithResponsesInterface interface {
 
 	// ListDeliveriesWithResponse The delivery log, newest first
 	//
+	// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+	// about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
+	// missing.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
@@ -6010,7 +6122,7 @@ type ClientWithResponsesInterface interface {
 	// A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
 	// `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
 	// without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
-	// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+	// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7239,6 +7351,10 @@ func (c *ClientWithResponses) SetWebhookWithResponse(ctx context.Context, body S
 
 // ListDeliveriesWithResponse The delivery log, newest first
 //
+// As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+// about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
+// missing.
+//
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /api/v1/partner/webhooks/deliveries (the `ListDeliveries` operationId).
@@ -7311,7 +7427,7 @@ func (c *ClientWithResponses) ListQueuedWithdrawalsWithResponse(ctx context.Cont
 // A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
 // `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
 // without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
-// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+// 1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
 //
 // Returns a wrapper object for the known response body format(s).
 //

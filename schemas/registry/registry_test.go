@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -450,6 +452,36 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 			if e.blocks > 10 {
 				t.Errorf("the last %s of partner %d is found in %d blocks", what, partner, e.blocks)
 			}
+		}
+	}
+}
+
+// A page of a partner's deliveries is found by the index, however deep in its log the one
+// before ended, and the next one begins behind it, also among those of one time.
+func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
+	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	if _, err := pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
+		SELECT gen_random_uuid(), 7 + n % 2, CASE WHEN n % 9 > 0 THEN n END, 't', '', 'delivered', timestamptz '2024-01-01' + n / 90 * interval '1 second' FROM generate_series(1, 20000) n`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(ctx, `ANALYZE delivery`); err != nil {
+		t.Fatal(err)
+	}
+	e := &explained{Pool: pool, t: t}
+	queries := db.New(e)
+	for _, offset := range []int32{0, 44, 5000, 9990} {
+		behind, err := queries.ListDeliveries(ctx, db.ListDeliveriesParams{PartnerID: 7, Limit: 21, Offset: offset})
+		if err != nil || len(behind) < 10 {
+			t.Fatal(len(behind), err)
+		}
+		before := behind[0]
+		after := db.ListDeliveriesParams{PartnerID: 7, Limit: 20, AfterAt: &before.CreatedAt, AfterSequence: before.Sequence, AfterEvent: before.EventID}
+		if before.Sequence == 0 {
+			after.AfterSequence = math.MaxInt64
+		}
+		page, err := queries.ListDeliveries(ctx, after)
+		if err != nil || !reflect.DeepEqual(page, behind[1:]) || e.blocks > 100 {
+			t.Errorf("behind %d, in %d blocks: %v\n got %v\nwant %v", offset, e.blocks, err, page, behind[1:])
 		}
 	}
 }

@@ -186,7 +186,7 @@ export interface paths {
          * @description A reorganisation takes back the records of its blocks and puts others in their place. Each stands in the section of
          *     `width` blocks in which the lowest block that it took back is; the sections are counted from block 0, and those
          *     without one are left out. Those whose lowest block is above the block of the answer are not listed. There are
-         *     1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit.
+         *     1,000 sections at most, the newest: with a `width` of the chain's length divided by 1,000 all of them fit. A file has all.
          */
         get: operations["listReorganisations"];
         put?: never;
@@ -463,7 +463,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The delivery log, newest first */
+        /**
+         * The delivery log, newest first
+         * @description As a file it has a row for each attempt that the pages show, oldest first, and one for a delivery without attempts. It is
+         *     about no block: a row is as it was when it was read, each delivery that was there at the beginning is there, and one that is made meanwhile may be
+         *     missing.
+         */
         get: operations["listDeliveries"];
         put?: never;
         post?: never;
@@ -774,7 +779,7 @@ export interface webhooks {
 export interface components {
     schemas: {
         /**
-         * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`), in RFC 4180 and UTF-8. The columns are the
+         * @description The whole list in the order of its pages, as of one block (`X-Indexed-Block`; not the delivery log), in RFC 4180 and UTF-8. The columns are the
          *     fields of the JSON (`nav.open` where it is nested) and have its text; null is an empty field, an empty text `""`. Names and symbols have an apostrophe before them
          *     where a spreadsheet would take them for a formula. What is cut off ends without the last chunk of HTTP/1.1 (or by a reset of
          *     the stream of HTTP/2), which every client reports; over HTTP/1.0, which cannot tell, it is 400.
@@ -2179,6 +2184,8 @@ export interface components {
     headers: {
         /** @description A name for the file, with chain and block; absent where the answer is JSON. */
         FileName: string;
+        /** @description A name for the file, with the time at which it was begun; absent where the answer is JSON. */
+        FileNameOfLog: string;
         /** @description Names this request in the logs. */
         RequestId: string;
         /** @description The newest block that the answer is made of. */
@@ -2193,6 +2200,8 @@ export interface components {
         ETag: string;
         /** @description Whether and by whom the answer may be kept. */
         CacheControl: "public, no-cache" | "private, no-cache" | "no-store" | "no-store, no-transform";
+        /** @description As `ETag`; absent where the answer is a file. */
+        ETagOfPage: string;
         /** @description The pages first, prev, next and last (RFC 8288). */
         Link: string;
         /** @description As `Link`; absent where the answer is a file. */
@@ -2787,6 +2796,11 @@ export interface operations {
                  */
                 sortOrder?: components["parameters"]["SortOrder"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -2824,8 +2838,9 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -2839,6 +2854,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["VaultUserListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3088,6 +3105,11 @@ export interface operations {
                  */
                 width?: components["parameters"]["Width"];
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -3119,6 +3141,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3133,6 +3156,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReorganisationsAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -3741,6 +3766,11 @@ export interface operations {
         parameters: {
             query?: {
                 /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
+                /**
                  * @description The state as of this block: from the first indexed block to the newest one.
                  * @example 9
                  */
@@ -3772,6 +3802,7 @@ export interface operations {
                     "X-Generation": components["headers"]["Generation"];
                     "X-Chain-State": components["headers"]["ChainState"];
                     ETag: components["headers"]["ETag"];
+                    "Content-Disposition": components["headers"]["FileName"];
                     "Cache-Control": components["headers"]["CacheControl"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
@@ -3786,6 +3817,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SettlementAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];
@@ -4220,6 +4253,11 @@ export interface operations {
                  * @example 20
                  */
                 pageSize?: components["parameters"]["PageSize"];
+                /**
+                 * @description What the list is written in: a page of JSON, or the whole list as a file, without `page` and `pageSize`. It goes before `Accept`, by which `text/csv` and `application/vnd.apache.parquet` are asked for too.
+                 * @example json
+                 */
+                format?: components["parameters"]["Format"];
             };
             header?: {
                 /**
@@ -4242,9 +4280,10 @@ export interface operations {
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
-                    ETag: components["headers"]["ETag"];
+                    ETag: components["headers"]["ETagOfPage"];
+                    "Content-Disposition": components["headers"]["FileNameOfLog"];
                     "Cache-Control": components["headers"]["CacheControl"];
-                    Link: components["headers"]["Link"];
+                    Link: components["headers"]["LinkOfPage"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
                     RateLimit: components["headers"]["RateLimit"];
                     "X-RateLimit-Limit": components["headers"]["XRateLimitLimit"];
@@ -4260,6 +4299,8 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeliveryListAnswer"];
+                    "text/csv": components["schemas"]["CsvFile"];
+                    "application/vnd.apache.parquet": components["schemas"]["ParquetFile"];
                 };
             };
             304: components["responses"]["NotModified"];

@@ -274,13 +274,20 @@ func (q *Queries) LastSuccess(ctx context.Context, partnerID int64) (*time.Time,
 
 const listDeliveries = `-- name: ListDeliveries :many
 SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
-FROM delivery d WHERE partner_id = $1 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $2 OFFSET $3
+FROM delivery d WHERE partner_id = $1 AND d.created_at <= coalesce($2::timestamptz, 'infinity')
+  AND ($2::timestamptz IS NULL OR d.created_at < $2::timestamptz
+    OR coalesce(d.sequence, 9223372036854775807) < $3::bigint
+    OR coalesce(d.sequence, 9223372036854775807) = $3::bigint AND d.event_id > $4::uuid)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $6 OFFSET $5
 `
 
 type ListDeliveriesParams struct {
-	PartnerID int64
-	Limit     int32
-	Offset    int32
+	PartnerID     int64
+	AfterAt       *time.Time
+	AfterSequence int64
+	AfterEvent    uuid.UUID
+	Offset        int32
+	Limit         int32
 }
 
 type ListDeliveriesRow struct {
@@ -295,9 +302,17 @@ type ListDeliveriesRow struct {
 	CorrectedAt *time.Time
 }
 
-// Newest first. Sequence 0: a test event, which has none.
+// Newest first, from the beginning or after the delivery that a row before said: what orders them never changes.
+// Sequence 0: a test event, which has none and goes before those of its time.
 func (q *Queries) ListDeliveries(ctx context.Context, arg ListDeliveriesParams) ([]ListDeliveriesRow, error) {
-	rows, err := q.db.Query(ctx, listDeliveries, arg.PartnerID, arg.Limit, arg.Offset)
+	rows, err := q.db.Query(ctx, listDeliveries,
+		arg.PartnerID,
+		arg.AfterAt,
+		arg.AfterSequence,
+		arg.AfterEvent,
+		arg.Offset,
+		arg.Limit,
+	)
 	if err != nil {
 		return nil, err
 	}

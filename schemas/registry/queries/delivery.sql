@@ -1,7 +1,12 @@
 -- name: ListDeliveries :many
--- Newest first. Sequence 0: a test event, which has none.
+-- Newest first, from the beginning or after the delivery that a row before said: what orders them never changes.
+-- Sequence 0: a test event, which has none and goes before those of its time.
 SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
-FROM delivery d WHERE partner_id = $1 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $2 OFFSET $3;
+FROM delivery d WHERE partner_id = sqlc.arg(partner_id) AND d.created_at <= coalesce(sqlc.narg(after_at)::timestamptz, 'infinity')
+  AND (sqlc.narg(after_at)::timestamptz IS NULL OR d.created_at < sqlc.narg(after_at)::timestamptz
+    OR coalesce(d.sequence, 9223372036854775807) < sqlc.arg(after_sequence)::bigint
+    OR coalesce(d.sequence, 9223372036854775807) = sqlc.arg(after_sequence)::bigint AND d.event_id > sqlc.arg(after_event)::uuid)
+ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT sqlc.arg('limit') OFFSET sqlc.arg('offset');
 
 -- name: CountDeliveries :one
 -- A partner's sequence has no gaps and deliveries are kept for ever, so its end is

@@ -16,13 +16,11 @@ interface Props {
   unit: Unit
   /** Where a number of a user is explained. */
   source: (address: string, field: string) => Source
-  /** The list can be had as a file, in the order of firstSeen. */
-  asFile?: boolean
   /** What is said where there is nobody. */
   nobody: string
 }
 
-export function Users({ path, unit, source, asFile, nobody }: Props) {
+export function Users({ path, unit, source, nobody }: Props) {
   const { query } = usePlace()
   const by = orders.find((order) => order === query.get("sortBy")) ?? "firstSeen"
   const order = query.get("sortOrder") === "asc" ? "asc" : "desc"
@@ -47,7 +45,7 @@ export function Users({ path, unit, source, asFile, nobody }: Props) {
               ]}
             />
             <Pages meta={meta} parameter="page" what="user" />
-            {asFile && <Files path={path} query={{ sortOrder: by === "firstSeen" ? order : null }} />}
+            <Files path={path} query={{ sortBy: by, sortOrder: order }} />
           </>
         )
       }

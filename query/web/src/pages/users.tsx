@@ -11,7 +11,6 @@ export function UsersPage() {
       <h1>Users</h1>
       <Users
         path="/api/v1/users"
-        asFile
         unit={inTotal(vaults.answer?.data ?? [])}
         source={(address, field) => ({ of: `/api/v1/users/${address}`, field: `/${field}` })}
         nobody="Nobody has deposited yet. A user is here from the first deposit or withdrawal request on."

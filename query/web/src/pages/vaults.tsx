@@ -1,6 +1,7 @@
 // `/`: the vaults, each with what it is worth and how fresh that is.
 import { useAnswer } from "../answers"
 import { Amount, inAsset, inNav, inNumber, inShares } from "../components/amount"
+import { Files } from "../components/files"
 import { Age, VaultLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Table } from "../components/table"
@@ -39,18 +40,21 @@ export function VaultsPage() {
       <h2>To be settled</h2>
       <Shown asked={settlement}>
         {(data) => (
-          <Table
-            caption="To be settled"
-            rows={data.map((entry) => ({ ...entry, vault: vaults.answer?.data.find((vault) => vault.address === entry.vaultAddress) }))}
-            id={(entry) => entry.vaultAddress}
-            columns={[
-              { title: "Vault", cell: (entry) => <VaultLink address={entry.vaultAddress} name={entry.vaultName} /> },
-              { title: "Deposits to sweep", number: true, cell: (entry) => <Amount value={entry.depositsToSweep.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/depositsToSweep/count` }} /> },
-              { title: "Their amount", number: true, cell: (entry) => entry.vault && <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/depositsToSweep/totalAmount` }} /> },
-              { title: "Withdrawals to fund", number: true, cell: (entry) => <Amount value={entry.withdrawalsToFund.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/count` }} /> },
-              { title: "Their estimate", number: true, cell: (entry) => entry.vault && <Amount value={entry.withdrawalsToFund.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/totalAmount` }} /> },
-            ]}
-          />
+          <>
+            <Table
+              caption="To be settled"
+              rows={data.map((entry) => ({ ...entry, vault: vaults.answer?.data.find((vault) => vault.address === entry.vaultAddress) }))}
+              id={(entry) => entry.vaultAddress}
+              columns={[
+                { title: "Vault", cell: (entry) => <VaultLink address={entry.vaultAddress} name={entry.vaultName} /> },
+                { title: "Deposits to sweep", number: true, cell: (entry) => <Amount value={entry.depositsToSweep.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/depositsToSweep/count` }} /> },
+                { title: "Their amount", number: true, cell: (entry) => entry.vault && <Amount value={entry.depositsToSweep.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/depositsToSweep/totalAmount` }} /> },
+                { title: "Withdrawals to fund", number: true, cell: (entry) => <Amount value={entry.withdrawalsToFund.count} unit={inNumber} source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/count` }} /> },
+                { title: "Their estimate", number: true, cell: (entry) => entry.vault && <Amount value={entry.withdrawalsToFund.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/totalAmount` }} /> },
+              ]}
+            />
+            <Files path="/api/v1/settlement/summary" />
+          </>
         )}
       </Shown>
     </>

@@ -1,0 +1,80 @@
+package webhooks
+
+import (
+	"context"
+	"math"
+
+	"github.com/navlog/navlog/query/files"
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// tried is a row of a file of deliveries: one of the attempts that the list shows of a
+// delivery, or a delivery that has none.
+type tried struct {
+	*deliveryJSON
+	attempt *attemptJSON
+}
+
+// of is what an attempt says; nil without one.
+func of[V any](t *tried, field func(*attemptJSON) *V) *V {
+	if t.attempt == nil {
+		return nil
+	}
+	return field(t.attempt)
+}
+
+// columns are those of a file of deliveries. A partner chose the URL, and its server what
+// went wrong.
+var columns = []files.Column[tried]{
+	files.Text("eventId", func(t *tried) string { return t.EventID.String() }),
+	files.CountOrNull("sequence", func(t *tried) *int64 { return t.Sequence }),
+	files.Text("type", func(t *tried) string { return t.Type }),
+	files.Text("state", func(t *tried) string { return t.State }),
+	files.Time("createdAt", func(t *tried) string { return t.CreatedAt }),
+	files.TimeOrNull("nextAttemptAt", func(t *tried) *string { return t.NextAttemptAt }),
+	files.TimeOrNull("finishedAt", func(t *tried) *string { return t.FinishedAt }),
+	files.TimeOrNull("correctedAt", func(t *tried) *string { return t.CorrectedAt }),
+	files.CountOrNull("attempts.number", func(t *tried) *int32 { return of(t, func(a *attemptJSON) *int32 { return &a.Number }) }),
+	files.ForeignOrNull("attempts.url", func(t *tried) *string { return of(t, func(a *attemptJSON) *string { return &a.URL }) }),
+	files.TimeOrNull("attempts.startedAt", func(t *tried) *string { return of(t, func(a *attemptJSON) *string { return &a.StartedAt }) }),
+	files.CountOrNull("attempts.durationMs", func(t *tried) *int32 { return of(t, func(a *attemptJSON) *int32 { return &a.DurationMs }) }),
+	files.CountOrNull("attempts.status", func(t *tried) *int32 { return of(t, func(a *attemptJSON) *int32 { return a.Status }) }),
+	files.ForeignOrNull("attempts.error", func(t *tried) *string { return of(t, func(a *attemptJSON) *string { return a.Error }) }),
+}
+
+// deliveriesFile is the whole delivery log of the caller: part after part, each after the
+// last delivery of the one before, so that none is there twice, whatever is delivered
+// meanwhile. A part has about rows rows where each delivery has all the attempts that are shown.
+func (w *Webhooks) deliveriesFile(r *httpapi.Request, rows int) (*httpapi.Answer, error) {
+	after := db.ListDeliveriesParams{PartnerID: int64(r.Partner.ID), Limit: int32(max(1, rows/maxAttempts))}
+	return httpapi.WholeAsRead(r.Context, r, columns, func(ctx context.Context) ([]tried, error) {
+		deliveries, err := w.db.ListDeliveries(ctx, after)
+		if err != nil {
+			return nil, httpapi.RegistryFailure(err)
+		}
+		if len(deliveries) == 0 {
+			return nil, nil
+		}
+		last := &deliveries[len(deliveries)-1]
+		after.AfterAt, after.AfterSequence, after.AfterEvent = &last.CreatedAt, last.Sequence, last.EventID
+		if last.Sequence == 0 { // a test event, which goes before the others of its time
+			after.AfterSequence = math.MaxInt64
+		}
+		described, err := w.withAttempts(ctx, deliveries)
+		if err != nil {
+			return nil, err
+		}
+		var out []tried
+		for i := range described {
+			d := &described[i]
+			if len(d.Attempts) == 0 {
+				out = append(out, tried{d, nil})
+			}
+			for j := range d.Attempts {
+				out = append(out, tried{d, &d.Attempts[j]})
+			}
+		}
+		return out, nil
+	})
+}
