@@ -93,6 +93,9 @@ func (c Config) Options() []kgo.Opt {
 		kgo.SeedBrokers(c.Brokers...),
 		kgo.ClientID("navlog"),
 		kgo.ProducerBatchMaxBytes(MaxBatchBytes),
+		// Every client, one that reads a single record too, would send numbers about itself
+		// when it ends, which takes it 8 MiB. What ours do is in the programs' metrics.
+		kgo.DisableClientMetrics(),
 		kgo.WithHooks(c.Hooks...),
 	}
 	if c.TLS {

@@ -18,7 +18,7 @@ import (
 const MaxBatchBytes = 1_000_000
 
 // LogTopic is the name of the log of a chain: one partition, kept for ever.
-func LogTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.log", chainID) }
+func LogTopic(chainID uint64) string { return "chain." + strconv.FormatUint(chainID, 10) + ".log" }
 
 // CursorTopic is the name of the compacted topic with the cursor of a chain.
 func CursorTopic(chainID uint64) string { return fmt.Sprintf("chain.%d.cursor", chainID) }
