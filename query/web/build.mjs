@@ -12,7 +12,7 @@ if (process.argv.includes("--test")) {
   const out = join(root, "node_modules", ".test")
   rmSync(out, { recursive: true, force: true })
   const tests = readdirSync(join(root, "src"), { recursive: true }).filter((name) => name.endsWith(".test.ts"))
-  await build({ ...shared, entryPoints: tests.map((name) => join("src", name)), outdir: out, platform: "node", format: "esm", outExtension: { ".js": ".mjs" } })
+  await build({ ...shared, entryPoints: tests.map((name) => join("src", name)), outdir: out, platform: "node", format: "esm", define: { "location.origin": '"http://navlog.test"' }, outExtension: { ".js": ".mjs" } })
   const built = readdirSync(out, { recursive: true }).filter((name) => name.endsWith(".mjs"))
   process.exit(spawnSync(process.execPath, ["--test", ...built.map((name) => join(out, name))], { stdio: "inherit" }).status ?? 1)
 }

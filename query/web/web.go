@@ -4,8 +4,9 @@
 //
 //	main.tsx     the frame: navigation, indexing state, time machine, and the page of the path
 //	router.ts    the address bar, which is the whole state of a page
-//	api.ts, answers.ts
-//	             asking the API, and what components see of it
+//	openapi.ts, api.ts, answers.ts
+//	             the paths of schemas/openapi, asking them (openapi-fetch: what the
+//	             document does not have does not compile), what components see of it
 //	partner.ts   asking what needs a key, which it alone knows, in memory
 //	signature.ts the signature of a webhook, made and compared in the browser
 //	verify.ts, rlp.ts

@@ -459,7 +459,7 @@ func TestLastResultsAreFoundWithoutTheLog(t *testing.T) {
 // A page of a partner's deliveries is found by the index, however deep in its log the one
 // before ended, and the next one begins behind it, also among those of one time.
 func TestDeliveriesAreFoundByTheIndex(t *testing.T) {
-	pool, ctx := open(t, localtest.Postgres(t)), context.Background()
+	pool, ctx := open(t, enginetest.Postgres(t)), context.Background()
 	if _, err := pool.Exec(ctx, `INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, created_at)
 		SELECT gen_random_uuid(), 7 + n % 2, CASE WHEN n % 9 > 0 THEN n END, 't', '', 'delivered', timestamptz '2024-01-01' + n / 90 * interval '1 second' FROM generate_series(1, 20000) n`); err != nil {
 		t.Fatal(err)

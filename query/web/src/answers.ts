@@ -2,7 +2,7 @@
 // what is on the screen is asked for again: the browser sends the ETag, so what has not changed is 304. Answers about
 // final blocks never change; those about other past blocks may, by a reorganisation, and are asked for again too.
 import { useEffect, useState } from "preact/hooks"
-import { ApiError, type Answer, type Query, ask, url } from "./api"
+import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, type PathWith, ask, url } from "./api"
 import { AS_OF, asOf, usePlace } from "./router"
 import type { Status } from "./types"
 
@@ -25,10 +25,10 @@ function keep(href: string, answer: Answer<unknown, unknown>) {
 const asking = new Map<string, Promise<Answer<unknown, unknown>>>()
 
 /** Asks, and keeps the answer; who asks the same meanwhile waits for the same answer. */
-function once<T, M>(href: string): Promise<Answer<T, M>> {
+function once<P extends Path>(href: string, path: P, params: Params<P>): Promise<Answer<DataOf<P>, MetaOf<P>>> {
   let asked = asking.get(href)
   if (asked === undefined) {
-    asked = ask<unknown, unknown>(href)
+    asked = ask(path, params)
       .then((answer) => {
         keep(href, answer)
         return answer
@@ -36,7 +36,7 @@ function once<T, M>(href: string): Promise<Answer<T, M>> {
       .finally(() => asking.delete(href))
     asking.set(href, asked)
   }
-  return asked as Promise<Answer<T, M>>
+  return asked as Promise<Answer<DataOf<P>, MetaOf<P>>>
 }
 
 export interface StatusView {
@@ -49,7 +49,7 @@ const watchers = new Set<(view: StatusView) => void>()
 
 async function look() {
   try {
-    view = { status: (await ask<Status>("/status")).data, error: null }
+    view = { status: (await ask("/status", {})).data, error: null }
   } catch (error) {
     view = { status: view.status, error: error as ApiError }
   }
@@ -85,36 +85,35 @@ export interface Asked<T, M> {
 }
 
 /** Asks the API, as of the block in the address bar, and again whenever the log went on. path null: asks nothing. */
-export function useAnswer<T, M = undefined>(path: string | null, query: Query = {}): Asked<T, M> {
+export function useAnswer<P extends PathWith<typeof AS_OF>>(path: P | null, params: Params<P>): Asked<DataOf<P>, MetaOf<P>> {
   const block = asOf(usePlace())
-  return useExact<T, M>(path, { ...query, asOfBlock: block })
+  return useExact(path, { ...params, query: { ...params.query, [AS_OF]: block } })
 }
 
 /** Whether an answer that is kept is still what the API would say: it is of the newest state, or about a final block. */
-function holds(answer: Answer<unknown, unknown> | undefined, query: Query, status: Status | null): boolean {
+function holds(answer: Answer<unknown, unknown> | undefined, query: object | undefined, status: Status | null): boolean {
   if (!answer || !status || answer.position.generation !== String(status.generation)) return false
   if (answer.position.seq === String(status.seq)) return true
-  const block = query[AS_OF]
+  const block = (query as { [AS_OF]?: unknown } | undefined)?.[AS_OF]
   return typeof block === "string" && status.finalBlock !== null && BigInt(block) <= BigInt(status.finalBlock)
 }
 
-/** Asks the API as of the block that the query names. */
-export function useExact<T, M = undefined>(path: string | null, query: Query): Asked<T, M> {
+/** Asks the API as of the block that the question names. */
+export function useExact<P extends Path>(path: P | null, params: Params<P>): Asked<DataOf<P>, MetaOf<P>> {
+  type Kept = Answer<DataOf<P>, MetaOf<P>>
   const { status } = useStatus()
-  const href = path === null ? null : url(path, query)
+  const href = path === null ? null : url(path, params)
   const state = status === null ? "" : `${status.generation}/${status.seq}`
-  const [asked, set] = useState<Asked<T, M> & { href: string | null }>({ href: null, answer: null, error: null })
+  const [asked, set] = useState<Asked<DataOf<P>, MetaOf<P>> & { href: string | null }>({ href: null, answer: null, error: null })
   const [again, setAgain] = useState(0)
   useEffect(() => {
-    if (href === null || holds(kept.get(href), query, status)) {
-      if (href !== null) set({ href, answer: kept.get(href) as Answer<T, M>, error: null })
-      return
-    }
+    if (path === null || href === null) return
+    if (holds(kept.get(href), params.query, status)) return set({ href, answer: kept.get(href) as Kept, error: null })
     // What the API calls a mistake is one at the next block too.
     if (asked.href === href && asked.error !== null && asked.error.retryAfter === null) return
     let left = false
     let timer: ReturnType<typeof setTimeout> | undefined
-    once<T, M>(href).then(
+    once(href, path, params).then(
       (answer) => left || set({ href, answer, error: null }),
       (error: unknown) => {
         if (left) return
@@ -129,5 +128,5 @@ export function useExact<T, M = undefined>(path: string | null, query: Query): A
     }
   }, [href, state, again])
   if (href !== null && asked.href === href) return asked
-  return { answer: href === null ? null : ((kept.get(href) as Answer<T, M> | undefined) ?? null), error: null }
+  return { answer: href === null ? null : ((kept.get(href) as Kept | undefined) ?? null), error: null }
 }

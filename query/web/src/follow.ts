@@ -46,7 +46,7 @@ const CLOSED = 2
 
 interface Options {
   /** The filters of the stream. */
-  query: Query
+  query: Query<"/api/v1/stream">
   /** The page that the stream goes on from. */
   page: Answer<ChainEvent[], CursorMeta>
   open: (href: string) => Source
@@ -73,7 +73,7 @@ export class Follower {
   }
 
   start() {
-    const source = this.options.open(url("/api/v1/stream", { ...this.options.query, after: this.after }))
+    const source = this.options.open(url("/api/v1/stream", { query: { ...this.options.query, after: this.after } }))
     this.source = source
     for (const name of [...Object.keys(kinds), "retracted"]) {
       source.addEventListener(name, ({ data, lastEventId }) => {
@@ -128,8 +128,9 @@ export interface Followed extends Asked<ChainEvent[], CursorMeta> {
 const nothing: Followed & { href: string | null } = { href: null, answer: null, error: null, connected: false }
 
 /** The first page of events, followed. filters are those that the stream has too; filters null: nothing is asked. */
-export function useFollowed(filters: Query | null, more: Query): Followed {
-  const href = filters === null ? null : url("/api/v1/events", { ...filters, ...more })
+export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query<"/api/v1/events">): Followed {
+  const params = { query: { ...filters, ...more } }
+  const href = filters === null ? null : url("/api/v1/events", params)
   const [round, setRound] = useState(0)
   const [followed, set] = useState(nothing)
   useEffect(() => {
@@ -142,7 +143,7 @@ export function useFollowed(filters: Query | null, more: Query): Followed {
     const anew = () => setRound((n) => n + 1)
     const begin = async () => {
       try {
-        const page = await ask<ChainEvent[], CursorMeta>(href, { signal: left.signal })
+        const page = await ask("/api/v1/events", params, { signal: left.signal })
         set({ href, answer: page, error: null, connected: false })
         const show = (data: ChainEvent[], connected: boolean) => set({ href, answer: { ...page, data }, error: null, connected })
         if (unseen) return

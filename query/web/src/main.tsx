@@ -48,7 +48,7 @@ function App() {
   const place = usePlace()
   const route = routes.find(({ pattern }) => pattern.test(place.path))
   const address = route?.pattern.exec(place.path)?.[1] ?? ""
-  const vaults = useExact<Vault[]>("/api/v1/vaults", {})
+  const vaults = useExact("/api/v1/vaults", {})
   useEffect(() => {
     const block = place.query.get("asOfBlock")
     document.title = [route?.title ?? "Nothing here", address, block === null ? "" : `as of block ${block}`, "navlog"].filter(Boolean).join(" · ")

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
 import { ApiError } from "./api"
-import { type Run, askPartner, fetchFile, forgetTheKey, giveKey, replayAll, told } from "./partner"
+import { type Run, askPartner, forgetTheKey, giveKey, register, replayAll, statement, told } from "./partner"
 
 const refusal = (status: number, retryAfter: number | null = null, details: unknown = null, code = "CODE") => new ApiError("as the API says", status, code, details, "r1", retryAfter)
 
@@ -60,30 +60,37 @@ test("a key that no longer works ends it, and so does who stops it", async () =>
 })
 
 test("the key is sent as a header, to nobody's cache, until it is forgotten or refused", async (t) => {
-  const requests: [url: string, init: RequestInit][] = []
+  const requests: Request[] = []
   let status = 200
-  t.mock.method(globalThis, "fetch", async (url: string, init: RequestInit) => {
-    requests.push([url, init])
+  t.mock.method(globalThis, "fetch", async (request: Request) => {
+    requests.push(request)
     return new Response(JSON.stringify(status === 200 ? { ok: true, data: 1 } : { ok: false, error: { code: "X", message: "m", requestId: "r" } }), { status, headers: { "Content-Disposition": 'attachment; filename="s.json"' } })
   })
-  await assert.rejects(askPartner("/api/v1/partner/stats"), /no key/)
+  const { signal } = new AbortController()
+  const stats = () => askPartner("/api/v1/partner/stats", { query: { asOfBlock: "9" } }, signal)
+  const file = () => statement({ from: "2026-01-01", to: "2026-01-31" }, signal)
+  await assert.rejects(stats(), /no key/)
   giveKey("nk_test_1")
-  await askPartner("/api/v1/partner/webhooks", { method: "POST", headers: { "Content-Type": "application/json" } })
-  assert.equal((await fetchFile("/api/v1/partner/statement", new AbortController().signal)).name, "s.json")
-  for (const [url, init] of requests) {
+  await stats()
+  await register("https://partner.example/")
+  assert.equal((await file()).name, "s.json")
+  for (const { url, headers, cache } of requests) {
     assert.ok(!url.includes("nk_test"), url)
-    assert.equal((init.headers as Record<string, string>)["x-api-key"], "nk_test_1")
-    assert.equal(init.cache, "no-store")
+    assert.equal(headers.get("x-api-key"), "nk_test_1")
+    assert.equal(cache, "no-store")
   }
-  assert.equal((requests[0]![1].headers as Record<string, string>)["Content-Type"], "application/json")
+  const [asked, sent, saved] = requests as [Request, Request, Request]
+  assert.deepEqual([asked.method, new URL(asked.url).search], ["GET", "?asOfBlock=9"])
+  assert.deepEqual([sent.method, sent.headers.get("Content-Type"), await sent.json()], ["POST", "application/json", { url: "https://partner.example/" }])
+  assert.equal(new URL(saved.url).search, "?from=2026-01-01&to=2026-01-31")
   status = 403
-  await assert.rejects(askPartner("/api/v1/partner/stats"), /disabled/)
+  await assert.rejects(stats(), /disabled/)
   status = 401
-  await assert.rejects(fetchFile("/api/v1/partner/statement", new AbortController().signal), /revoked/)
+  await assert.rejects(file(), /revoked/)
   const before = requests.length
-  await assert.rejects(askPartner("/api/v1/partner/stats"), /no key/)
+  await assert.rejects(stats(), /no key/)
   giveKey("nk_test_2")
   forgetTheKey()
-  await assert.rejects(askPartner("/api/v1/partner/stats"), /no key/)
+  await assert.rejects(stats(), /no key/)
   assert.equal(requests.length, before)
 })

@@ -1,7 +1,7 @@
 // What asks the partner routes. The API key is a variable of this module and nowhere else: not in storage, not in the address
 // bar, not in the answers that are kept, and gone when the page is left, loaded again, or told to forget it.
 import { useEffect, useState } from "preact/hooks"
-import { ApiError, type Answer, type Query, ask, url } from "./api"
+import { ApiError, type Answer, type DataOf, type MetaOf, type Params, type Path, answered, ask, client, said, url } from "./api"
 import type { Asked } from "./answers"
 
 let key: string | null = null
@@ -79,54 +79,60 @@ const reasons: Record<string, string> = {
   forbidden_address: "The host has no address, or one that is not public: webhooks go to public addresses alone.",
 }
 
-/** Asks a partner route with the key; throws an ApiError, or the AbortError of its signal. */
-export async function askPartner<T, M = undefined>(href: string, init: RequestInit = {}): Promise<Answer<T, M>> {
-  return withKey((headers) => ask<T, M>(href, { ...init, ...headers(init.headers as Record<string, string>) }))
-}
+/** What a request with the key says besides; the browser keeps no answer either. */
+type WithKey = { headers: { "x-api-key": string }; cache: "no-store" }
 
-/** Fetches a file from a partner route with the key, as it is. */
-export async function fetchFile(href: string, signal: AbortSignal): Promise<{ file: Blob; name: string }> {
-  return withKey(async (headers) => {
-    let response: Response
-    try {
-      response = await fetch(href, { signal, ...headers() })
-      if (response.ok) {
-        const name = /filename="?([\w.-]+)"?/.exec(response.headers.get("Content-Disposition") ?? "")?.[1]
-        return { file: await response.blob(), name: name ?? "statement.json" }
-      }
-    } catch (error) {
-      if (signal.aborted) throw error
-      throw new ApiError("The server cannot be reached.", 0, "UNREACHABLE", null, null, null)
-    }
-    const { error } = (await response.json().catch(() => ({}))) as { error?: { code: string; message: string; requestId: string; details?: unknown } }
-    throw new ApiError(error?.message ?? `The server answered ${response.status}.`, response.status, error?.code ?? "UNKNOWN", error?.details ?? null, error?.requestId ?? null, Number(response.headers.get("Retry-After")) || null)
-  })
-}
-
-/** Adds the key to a request, and drops it when the API does not know it. */
-async function withKey<T>(request: (headers: (others?: Record<string, string>) => RequestInit) => Promise<T>): Promise<T> {
+/** Makes a request with the key, and drops the key when the API does not know it. */
+async function withKey<T>(request: (init: WithKey) => Promise<T>): Promise<T> {
   const with_ = key
   if (with_ === null) throw new ApiError("There is no key: give one first.", 401, "UNAUTHORIZED", null, null, null)
   try {
-    // The browser keeps no answer either.
-    return await request((others) => ({ headers: { ...others, "x-api-key": with_ }, cache: "no-store" }))
+    return await request({ headers: { "x-api-key": with_ }, cache: "no-store" })
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const said = told(error)
-    if (said.status === 401 && key === with_) change(null, said)
-    throw said
+    const why = told(error)
+    if (why.status === 401 && key === with_) change(null, why)
+    throw why
   }
+}
+
+/** Asks a partner route with the key; throws an ApiError, or the AbortError of its signal. So do the others. */
+export function askPartner<P extends Path>(path: P, params: Params<P>, signal?: AbortSignal): Promise<Answer<DataOf<P>, MetaOf<P>>> {
+  return withKey((init) => ask(path, params, { ...init, signal }))
+}
+
+/** Has webhooks go to a URL. */
+export function register(webhook: string) {
+  return withKey((init) => answered(client.POST("/api/v1/partner/webhooks", { ...init, body: { url: webhook } })))
+}
+
+/** Has a test event sent. */
+export function sendTest() {
+  return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/test", init)))
+}
+
+/** Has an event sent again. */
+export function replay(eventId: string) {
+  return withKey((init) => answered(client.POST("/api/v1/partner/webhooks/deliveries/{eventId}/replay", { ...init, params: { path: { eventId } } })))
+}
+
+/** A signed statement, as the file that it is. */
+export function statement(span: { from: string; to: string }, signal: AbortSignal): Promise<{ file: Blob; name: string }> {
+  return withKey(async (init) => {
+    const { body, response } = await said(client.GET("/api/v1/partner/statement", { ...init, signal, params: { query: span }, parseAs: "blob" }), signal)
+    const name = /filename="?([\w.-]+)"?/.exec(response.headers.get("Content-Disposition") ?? "")?.[1]
+    return { file: body, name: name ?? "statement.json" }
+  })
 }
 
 /** Time between two looks, ms: a view asks three things at most, which is 6 of the 120 requests a minute. */
 const EVERY = 30_000
 
 /** Asks a partner route with the key, again when `again` changes, and from time to time while the page is seen. */
-export function usePartner<T, M = undefined>(path: string, query: Query, again: unknown, every: (data: T) => number = () => EVERY): Asked<T, M> {
+export function usePartner<P extends Path>(path: P, params: Params<P>, again: unknown, every: (data: DataOf<P>) => number = () => EVERY): Asked<DataOf<P>, MetaOf<P>> {
   const { key } = useKey()
-  const href = url(path, query)
-  const of = `${key} ${href}`
-  const [asked, set] = useState<Asked<T, M> & { of: string }>({ of: "", answer: null, error: null })
+  const of = `${key} ${url(path, params)}`
+  const [asked, set] = useState<Asked<DataOf<P>, MetaOf<P>> & { of: string }>({ of: "", answer: null, error: null })
   const [tries, setTries] = useState(0)
   useEffect(() => {
     if (key === 0) return
@@ -135,7 +141,7 @@ export function usePartner<T, M = undefined>(path: string, query: Query, again: 
     const later = (ms: number) => {
       timer = setTimeout(() => (document.visibilityState === "visible" ? setTries((n) => n + 1) : later(ms)), ms)
     }
-    askPartner<T, M>(href, { signal: left.signal }).then(
+    askPartner(path, params, left.signal).then(
       (answer) => {
         if (left.signal.aborted) return
         set({ of, answer, error: null })

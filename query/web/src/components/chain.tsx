@@ -2,7 +2,7 @@
 import { useExact, useStatus } from "../answers"
 import { ageSeconds, count, duration, group } from "../format"
 import { AS_OF, asOf, here, there, usePlace } from "../router"
-import type { Reorganisations, Status } from "../types"
+import type { Status } from "../types"
 import { BlockPicker, type Mark } from "./blocks"
 import { useNow } from "./names"
 
@@ -76,7 +76,7 @@ const SECTIONS = 250
 export function useReorganisations(first: string | null, newest: string | null): Mark[] {
   let width = 1n
   if (first !== null && newest !== null) while (width * BigInt(SECTIONS) < BigInt(newest) - BigInt(first)) width *= 2n
-  const asked = useExact<Reorganisations[], { total: number }>(first === null || newest === null ? null : "/api/v1/reorganisations", { width: String(width) })
+  const asked = useExact(first === null || newest === null ? null : "/api/v1/reorganisations", { query: { width: String(width) } })
   return (asked.answer?.data ?? []).map(({ fromBlock, toBlock, count: n, logs }) => ({
     block: fromBlock,
     title: `${count(n, "reorganisation")} ${fromBlock === toBlock ? `of block ${group(fromBlock)}` : `of blocks ${group(fromBlock)} to ${group(toBlock)}`}, ${logs === 0 ? "without a log" : `${count(logs, "log")} taken back`}`,

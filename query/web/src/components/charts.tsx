@@ -31,14 +31,16 @@ const steps = { hour: 3600, day: 86_400, week: 604_800 }
 /** NAV updates that are drawn one by one. */
 const UPDATES = 100
 
-export function Charts({ vault, path }: { vault: VaultDetail; path: string }) {
+export function Charts({ vault }: { vault: VaultDetail }) {
   const place = usePlace()
   const range = ranges.find(({ name }) => name === place.query.get("range")) ?? ranges[0]!
   // Ranges end with the newest NAV, which is true as of a past block too.
   const newest = vault.navUpdatedAt
   const from = newest === null || range.days === null ? null : new Date(Date.parse(newest) - range.days * DAY).toISOString()
-  const series = useAnswer<Series>(newest === null ? null : `${path}/series`, { interval: range.interval, from })
-  const updates = useAnswer<Nav[], Meta>(range === ranges[0] && newest !== null ? `${path}/nav` : null, { pageSize: UPDATES })
+  const at = { address: vault.address }
+  const shown = { path: at, query: { interval: range.interval, from } }
+  const series = useAnswer(newest === null ? null : "/api/v1/vaults/{address}/series", shown)
+  const updates = useAnswer(range === ranges[0] && newest !== null ? "/api/v1/vaults/{address}/nav" : null, { path: at, query: { pageSize: UPDATES } })
   if (newest === null) return <Empty>This vault has had no NAV update yet: until the first one nobody knows what a share is worth.</Empty>
   return (
     <>
@@ -53,7 +55,7 @@ export function Charts({ vault, path }: { vault: VaultDetail; path: string }) {
         {range === ranges[0] ? <OfUpdates asked={updates} vault={vault} /> : <OfSeries asked={series} vault={vault} range={range} />}
         <Flows asked={series} vault={vault} range={range} />
       </div>
-      <Files path={`${path}/series`} query={{ interval: range.interval, from }} />
+      <Files path="/api/v1/vaults/{address}/series" params={shown} />
     </>
   )
 }

@@ -2,14 +2,12 @@
 import { useEffect, useState } from "preact/hooks"
 import { ApiError } from "../api"
 import { count, duration } from "../format"
-import { type Run, askPartner, pause, replayAll, usePartner } from "../partner"
+import { type Run, pause, replay, replayAll, usePartner } from "../partner"
 import { go, here, usePlace } from "../router"
-import type { Attempt, Delivery, Meta } from "../types"
+import type { Attempt, Delivery } from "../types"
 import { Hex, Time } from "./names"
 import { Empty, Shown } from "./state"
 import { Pages, Table, pageOf } from "./table"
-
-export const deliveriesPath = "/api/v1/partner/webhooks/deliveries"
 
 const states: Record<Delivery["state"], [name: string, kind: string]> = {
   pending: ["pending", "warn"],
@@ -30,12 +28,10 @@ export const underWay = (delivery: Delivery) => delivery.state === "pending" || 
 /** Time between two looks at a log, ms: while something is under way 12 of the 120 requests a minute, and otherwise 2. */
 const every = (log: Delivery[]) => (log.some(underWay) ? 5_000 : 30_000)
 
-const replay = (id: string) => askPartner<{ eventId: string }>(`${deliveriesPath}/${id}/replay`, { method: "POST" })
-
 export function Deliveries({ sent }: { sent: number }) {
   const place = usePlace()
   const [again, setAgain] = useState(0)
-  const log = usePartner<Delivery[], Meta>(deliveriesPath, { page: pageOf(place.query, "deliveries"), pageSize: 20 }, `${sent}/${again}`, every)
+  const log = usePartner("/api/v1/partner/webhooks/deliveries", { query: { page: pageOf(place.query, "deliveries"), pageSize: 20 } }, `${sent}/${again}`, every)
   const look = () => setAgain((n) => n + 1)
   const rows = log.answer?.data ?? []
   const state = place.query.get("state") ?? ""

@@ -1,16 +1,19 @@
 // A list as a file: all of it, as of the block that the page is about.
-import { type Query, url } from "../api"
+import { type Params, type PathWith, type QueryOf, url } from "../api"
 import { AS_OF, asOf, usePlace } from "../router"
 
-interface Props {
-  /** The path of the list, and its filters without its pages. */
-  path: string
-  query?: Query
+/** Lists that are files too. */
+type List = PathWith<"format"> & PathWith<typeof AS_OF>
+
+interface Props<P extends List> {
+  path: P
+  /** What the list is of, and its filters without its pages. */
+  params: Params<P>
 }
 
-export function Files({ path, query }: Props) {
+export function Files<P extends List>({ path, params }: Props<P>) {
   const block = asOf(usePlace())
-  const file = (format: string) => url(path, { ...query, [AS_OF]: block, format })
+  const file = (format: QueryOf<List>["format"]) => url(path, { ...params, query: { ...params.query, [AS_OF]: block, format } })
   return (
     <p class="files faint">
       All of it as{" "}

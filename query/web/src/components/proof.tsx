@@ -5,7 +5,7 @@ import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
 import { asOf, go, here, usePlace } from "../router"
 import { type Verdict, judge } from "../sums"
-import type { ExplainedEvent, Explanation, Meta, Vault } from "../types"
+import type { ExplainedEvent, Explanation, Vault } from "../types"
 import { type Finding, verify } from "../verify"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
 import { kindName } from "./kinds"
@@ -40,11 +40,11 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   const block = asOf(place) ?? opened
   const proven = sizeOfProven(place.query.get("verify"))
   const size = proven ?? PAGE
-  const question = { of, field, asOfBlock: block, pageSize: size, retracted }
-  const asked = useExact<Explanation, Meta>(block === null ? null : "/api/v1/explain", { ...question, page, proof: proven !== null })
+  const question = { of, field, asOfBlock: block, pageSize: size, retracted: retracted ? ("true" as const) : null }
+  const asked = useExact(block === null ? null : "/api/v1/explain", { query: { ...question, page, proof: proven === null ? null : "true" } })
   const last = asked.answer?.meta.totalPages ?? 0
   // The number is the sum on the last page, whichever page is looked at.
-  const end = useExact<Explanation, Meta>(last > 1 && page !== last ? "/api/v1/explain" : null, { ...question, page: last })
+  const end = useExact(last > 1 && page !== last ? "/api/v1/explain" : null, { query: { ...question, page: last } })
   const unit = unitOf(of, field, vaults)
   // The page on which the first event of this one is, where pages have another size.
   const atSize = (other: number) => Math.floor(((page - 1) * size) / other) + 1

@@ -1,8 +1,8 @@
 // A signed statement of a span of time, as a file, and how to verify it.
 import { useEffect, useState } from "preact/hooks"
-import { ApiError, url } from "../api"
+import { ApiError } from "../api"
 import { group } from "../format"
-import { fetchFile } from "../partner"
+import { statement } from "../partner"
 import { Failed } from "./state"
 
 interface Made {
@@ -23,7 +23,7 @@ export function Statement() {
     let href: string | null = null
     setMade(null)
     setError(null)
-    fetchFile(url("/api/v1/partner/statement", span), left.signal).then(
+    statement(span, left.signal).then(
       ({ file, name }) => {
         if (left.signal.aborted) return
         href = URL.createObjectURL(file)

@@ -1,32 +1,39 @@
 // Users in one of the orders of the API, which the address bar names: of all vaults, or of one.
-import { useAnswer } from "../answers"
+import type { ComponentChildren } from "preact"
+import type { Asked } from "../answers"
 import { usePlace } from "../router"
 import type { Meta, User, VaultUser } from "../types"
 import { Amount, type Source, type Unit } from "./amount"
-import { Files } from "./files"
 import { Time, UserLink } from "./names"
 import { Empty, Shown } from "./state"
 import { Pages, Table, pageOf } from "./table"
 
-const orders = ["firstSeen", "totalDeposited", "totalWithdrawn"]
+const orders = ["firstSeen", "totalDeposited", "totalWithdrawn"] as const
+
+/** The order and the page of the address bar, as the API takes them. */
+export function useOrder() {
+  const { query } = usePlace()
+  const sortBy = orders.find((order) => order === query.get("sortBy")) ?? "firstSeen"
+  const sortOrder = query.get("sortOrder") === "asc" ? ("asc" as const) : ("desc" as const)
+  return { sortBy, sortOrder, page: pageOf(query, "page"), pageSize: 50 }
+}
 
 interface Props {
-  /** The list in the API. */
-  path: string
+  /** The users, in the order of the address bar. */
+  asked: Asked<(User | VaultUser)[], Meta>
   unit: Unit
   /** Where a number of a user is explained. */
   source: (address: string, field: string) => Source
+  /** The list as a file. */
+  files: ComponentChildren
   /** What is said where there is nobody. */
   nobody: string
 }
 
-export function Users({ path, unit, source, nobody }: Props) {
-  const { query } = usePlace()
-  const by = orders.find((order) => order === query.get("sortBy")) ?? "firstSeen"
-  const order = query.get("sortOrder") === "asc" ? "asc" : "desc"
-  const users = useAnswer<(User | VaultUser)[], Meta>(path, { sortBy: by, sortOrder: order, page: pageOf(query, "page"), pageSize: 50 })
+export function Users({ asked, unit, source, files, nobody }: Props) {
+  const { sortBy: by, sortOrder: order } = useOrder()
   return (
-    <Shown asked={users}>
+    <Shown asked={asked}>
       {(data, meta) =>
         meta.total === 0 ? (
           <Empty>{nobody}</Empty>
@@ -45,7 +52,7 @@ export function Users({ path, unit, source, nobody }: Props) {
               ]}
             />
             <Pages meta={meta} parameter="page" what="user" />
-            <Files path={path} query={{ sortBy: by, sortOrder: order }} />
+            {files}
           </>
         )
       }

@@ -1,17 +1,15 @@
 // Where webhooks go, how that URL is doing, and the first one step by step.
 import type { ComponentChildren } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { ApiError } from "../api"
-import { askPartner, pause, usePartner } from "../partner"
+import { type Answer, ApiError } from "../api"
+import { askPartner, pause, register, sendTest, usePartner } from "../partner"
 import { here, usePlace } from "../router"
-import type { Delivery, Meta, Webhook } from "../types"
-import { Attempts, Deliveries, DeliveryState, deliveriesPath, underWay } from "./deliveries"
+import type { Delivery, Webhook } from "../types"
+import { Attempts, Deliveries, DeliveryState, underWay } from "./deliveries"
 import { Figure, Figures } from "./figures"
 import { Time } from "./names"
 import { VerifySignature } from "./signature"
 import { Failed, Shown } from "./state"
-
-const path = "/api/v1/partner/webhooks"
 
 export function Webhooks() {
   const [again, setAgain] = useState(0)
@@ -34,7 +32,7 @@ const breakers: Record<Webhook["breaker"]["state"], [text: string, kind: string]
 }
 
 function Endpoint({ again }: { again: number }) {
-  const webhook = usePartner<Webhook>(path, {}, again)
+  const webhook = usePartner("/api/v1/partner/webhooks", {}, again)
   return (
     <Shown asked={webhook}>
       {({ webhookUrl, breaker, updatedAt, lastSuccessAt, lastFailureAt }) => (
@@ -78,11 +76,11 @@ function useSending<T>() {
   const [busy, setBusy] = useState(false)
   const [error, setError] = useState<ApiError | null>(null)
   const [data, setData] = useState<T | null>(null)
-  const send = (href: string, init: RequestInit, then: (data: T) => void) => {
+  const send = (call: Promise<Answer<T>>, then: (data: T) => void) => {
     setBusy(true)
     setError(null)
     setData(null)
-    askPartner<T>(href, { method: "POST", ...init })
+    call
       .then(
         (answer) => {
           setData(answer.data)
@@ -108,7 +106,7 @@ function Register({ done }: { done: () => void }) {
         onSubmit={(event) => {
           event.preventDefault()
           const webhookUrl = String(new FormData(event.currentTarget).get("url")).trim()
-          send(path, { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ url: webhookUrl }) }, done)
+          send(register(webhookUrl), done)
         }}
       >
         <label class="wide">
@@ -136,7 +134,7 @@ function SendTest({ done }: { done: (eventId: string) => void }) {
   return (
     <>
       <p>
-        <button type="button" class="button" disabled={busy} onClick={() => send(`${path}/test`, {}, ({ eventId }) => done(eventId))}>
+        <button type="button" class="button" disabled={busy} onClick={() => send(sendTest(), ({ eventId }) => done(eventId))}>
           Send a test event
         </button>
       </p>
@@ -212,7 +210,7 @@ function Watched({ eventId }: { eventId: string }) {
       for (const until = Date.now() + PATIENCE * 1000; Date.now() < until && !left.signal.aborted; ) {
         let wait = EVERY
         try {
-          const { data } = await askPartner<Delivery[], Meta>(`${deliveriesPath}?pageSize=50`, { signal: left.signal })
+          const { data } = await askPartner("/api/v1/partner/webhooks/deliveries", { query: { pageSize: 50 } }, left.signal)
           const found = data.find((delivery) => delivery.eventId === eventId) ?? null
           setError(null)
           setDelivery(found)

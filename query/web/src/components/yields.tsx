@@ -4,8 +4,8 @@ import { exact, short, time } from "../format"
 import type { Series } from "../types"
 
 /** The yields of a vault as of the page's block. They are the same whatever part of the series is asked for. */
-export function useYields(path: string, newest: string | null): Series["yields"] | null {
-  return useAnswer<Series>(newest === null ? null : `${path}/series`, { interval: "week", from: newest }).answer?.data.yields ?? null
+export function useYields(address: string, newest: string | null): Series["yields"] | null {
+  return useAnswer(newest === null ? null : "/api/v1/vaults/{address}/series", { path: { address }, query: { interval: "week", from: newest } }).answer?.data.yields ?? null
 }
 
 export function Yield({ yields, days }: { yields: Series["yields"] | null; days: 1 | 7 | 30 }) {

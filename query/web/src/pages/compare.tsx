@@ -9,12 +9,12 @@ import { Empty, Shown } from "../components/state"
 import { Table } from "../components/table"
 import { difference, group } from "../format"
 import { blockNumber, here, usePlace } from "../router"
-import type { ChainEvent, CursorMeta, Settlement, Vault } from "../types"
+import type { Vault } from "../types"
 
 export function ComparePage() {
   const place = usePlace()
   const { status } = useStatus()
-  const vaults = useExact<Vault[]>("/api/v1/vaults", {})
+  const vaults = useExact("/api/v1/vaults", {})
   const first = vaults.answer?.data.reduce<string | null>((lowest, vault) => (lowest === null || BigInt(vault.startBlock) < BigInt(lowest) ? vault.startBlock : lowest), null) ?? null
   const newest = status?.indexedBlock ?? null
   const marks = useReorganisations(first, newest)
@@ -44,7 +44,7 @@ export function ComparePage() {
 /** The events after block a and up to block b: as of b, newest first, until one is not after a. */
 function Between({ a, b, vaults }: { a: string; b: string; vaults: Vault[] }) {
   const before = usePlace().query.get("before")
-  const asked = useExact<ChainEvent[], CursorMeta>("/api/v1/events", { asOfBlock: b, before, pageSize: 50 })
+  const asked = useExact("/api/v1/events", { query: { asOfBlock: b, before, pageSize: 50 } })
   return (
     <>
       <h2>Events between</h2>
@@ -75,10 +75,10 @@ interface Row {
 }
 
 function Worth({ a, b }: { a: string; b: string }) {
-  const before = useExact<Vault[]>("/api/v1/vaults", { asOfBlock: a })
-  const after = useExact<Vault[]>("/api/v1/vaults", { asOfBlock: b })
-  const settledBefore = useExact<Settlement[]>("/api/v1/settlement/summary", { asOfBlock: a })
-  const settledAfter = useExact<Settlement[]>("/api/v1/settlement/summary", { asOfBlock: b })
+  const before = useExact("/api/v1/vaults", { query: { asOfBlock: a } })
+  const after = useExact("/api/v1/vaults", { query: { asOfBlock: b } })
+  const settledBefore = useExact("/api/v1/settlement/summary", { query: { asOfBlock: a } })
+  const settledAfter = useExact("/api/v1/settlement/summary", { query: { asOfBlock: b } })
   return (
     <>
       <h2>Vaults at both</h2>

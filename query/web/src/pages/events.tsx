@@ -6,11 +6,8 @@ import { kinds } from "../components/kinds"
 import { Empty, Shown } from "../components/state"
 import { useFollowed } from "../follow"
 import { asOf, go, here, usePlace } from "../router"
-import type { ChainEvent, CursorMeta, Vault } from "../types"
 
-/** The stream has these filters, so a page with another one is asked for again and again, as all others are. */
-const streamed = ["kind", "vault", "user"]
-const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"]
+const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"] as const
 
 /** Events on a page. */
 const PAGE = 50
@@ -18,13 +15,18 @@ const PAGE = 50
 export function EventsPage() {
   const place = usePlace()
   const { query } = place
-  const given = Object.fromEntries(filters.map((name) => [name, query.get(name)]))
+  // The stream has these filters, so a page with another one is asked for again and again, as all others are.
+  const value = (name: (typeof filters)[number]) => query.get(name) || null
+  const streamed = { kind: value("kind"), vault: value("vault"), user: value("user") }
+  const others = { tx: value("tx"), from: value("from"), to: value("to") }
+  const retracted = value("retracted") === "true" ? ("true" as const) : null
+  const given = { ...streamed, ...others, retracted }
   const before = query.get("before")
-  const follows = asOf(place) === null && before === null && !filters.some((name) => name !== "retracted" && !streamed.includes(name) && query.has(name))
-  const followed = useFollowed(follows ? Object.fromEntries(streamed.map((name) => [name, given[name]])) : null, { retracted: given.retracted, pageSize: PAGE })
-  const asked = useAnswer<ChainEvent[], CursorMeta>(follows ? null : "/api/v1/events", { ...given, before, pageSize: PAGE })
+  const follows = asOf(place) === null && before === null && Object.values(others).every((value) => value === null)
+  const followed = useFollowed(follows ? streamed : null, { retracted, pageSize: PAGE })
+  const asked = useAnswer(follows ? null : "/api/v1/events", { query: { ...given, before, pageSize: PAGE } })
   const events = follows ? followed : asked
-  const vaults = useAnswer<Vault[]>("/api/v1/vaults").answer?.data ?? []
+  const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
   const filtered = filters.some((name) => query.has(name))
   return (
     <>
@@ -98,7 +100,7 @@ export function EventsPage() {
             <>
               <Events rows={data} vaults={vaults} caption="Events" />
               <Older meta={meta} before={before} />
-              <Files path="/api/v1/events" query={given} />
+              <Files path="/api/v1/events" params={{ query: given }} />
             </>
           )
         }

@@ -14,7 +14,6 @@ import { Pages, Table, pageOf } from "../components/table"
 import { FirstWebhook, Webhooks } from "../components/webhook"
 import { forgetTheKey, giveKey, useKey, usePartner } from "../partner"
 import { asOf, here, usePlace } from "../router"
-import type { Deposit, Meta, PartnerStats, Vault } from "../types"
 
 interface View {
   name: string
@@ -108,9 +107,9 @@ function Key() {
 function Numbers() {
   const place = usePlace()
   const block = asOf(place)
-  const vaults = useAnswer<Vault[]>("/api/v1/vaults").answer?.data ?? []
-  const stats = usePartner<PartnerStats>("/api/v1/partner/stats", { asOfBlock: block }, 0)
-  const deposits = usePartner<Deposit[], Meta>("/api/v1/partner/deposits", { asOfBlock: block, page: pageOf(place.query, "page"), pageSize: 20 }, 0)
+  const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
+  const stats = usePartner("/api/v1/partner/stats", { query: { asOfBlock: block } }, 0)
+  const deposits = usePartner("/api/v1/partner/deposits", { query: { asOfBlock: block, page: pageOf(place.query, "page"), pageSize: 20 } }, 0)
   const vaultOf = (address: string) => vaults.find((vault) => vault.address === address)
   return (
     <>

@@ -1,5 +1,6 @@
 // `/user/ADDRESS`: what a user has put in and taken out, where, and when.
 import { useAnswer } from "../answers"
+import { url } from "../api"
 import { Amount, Copy, inAsset, inNumber } from "../components/amount"
 import { Figure, Figures } from "../components/figures"
 import { Files } from "../components/files"
@@ -9,16 +10,17 @@ import { inTotal } from "../components/proof"
 import { Empty, Shown } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
 import { usePlace } from "../router"
-import type { Deposit, Meta, UserDetail, Vault, Withdrawal } from "../types"
+import type { UserDetail, Vault } from "../types"
 
 export function UserPage({ address }: { address: string }) {
   const { query } = usePlace()
-  const path = `/api/v1/users/${address}`
-  const user = useAnswer<UserDetail>(path)
-  const vaults = useAnswer<Vault[]>("/api/v1/vaults").answer?.data ?? []
+  const of = { path: { address } }
+  const path = url("/api/v1/users/{address}", of)
+  const user = useAnswer("/api/v1/users/{address}", of)
+  const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
   const known = user.error === null
-  const deposits = useAnswer<Deposit[], Meta>(known ? `${path}/deposits` : null, { page: pageOf(query, "deposits"), pageSize: 20 })
-  const withdrawals = useAnswer<Withdrawal[], Meta>(known ? `${path}/withdrawals` : null, { page: pageOf(query, "withdrawals"), pageSize: 20 })
+  const deposits = useAnswer(known ? "/api/v1/users/{address}/deposits" : null, { ...of, query: { page: pageOf(query, "deposits"), pageSize: 20 } })
+  const withdrawals = useAnswer(known ? "/api/v1/users/{address}/withdrawals" : null, { ...of, query: { page: pageOf(query, "withdrawals"), pageSize: 20 } })
   const unit = inTotal(vaults)
   return (
     <>
@@ -43,11 +45,11 @@ export function UserPage({ address }: { address: string }) {
         <>
           <h2>Deposits</h2>
           <Shown asked={deposits}>
-            {(data, meta) => (meta.total === 0 ? <Empty>This user has not deposited.</Empty> : <><Deposits rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path={`${path}/deposits`} /></>)}
+            {(data, meta) => (meta.total === 0 ? <Empty>This user has not deposited.</Empty> : <><Deposits rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="deposits" what="deposit" /><Files path="/api/v1/users/{address}/deposits" params={of} /></>)}
           </Shown>
           <h2>Withdrawal requests</h2>
           <Shown asked={withdrawals}>
-            {(data, meta) => (meta.total === 0 ? <Empty>This user has not asked for a withdrawal.</Empty> : <><Withdrawals rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /><Files path={`${path}/withdrawals`} /></>)}
+            {(data, meta) => (meta.total === 0 ? <Empty>This user has not asked for a withdrawal.</Empty> : <><Withdrawals rows={data} vaults={vaults} of="user" /><Pages meta={meta} parameter="withdrawals" what="request" /><Files path="/api/v1/users/{address}/withdrawals" params={of} /></>)}
           </Shown>
         </>
       )}

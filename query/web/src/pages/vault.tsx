@@ -1,6 +1,7 @@
 // `/vault/ADDRESS`: what a vault is worth, how that went, and who waits for what.
 import type { ComponentChildren } from "preact"
 import { useAnswer } from "../answers"
+import { url } from "../api"
 import { Amount, Copy, inAsset, inNav, inNumber, inShares } from "../components/amount"
 import { Charts } from "../components/charts"
 import { Events, Older } from "../components/events"
@@ -10,27 +11,27 @@ import { Deposits, Withdrawals } from "../components/lists"
 import { Age, BlockLink, Hex, Time, UserLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Pages, Table, pageOf } from "../components/table"
-import { Users } from "../components/users"
+import { Users, useOrder } from "../components/users"
 import { Yield, useYields } from "../components/yields"
 import { group } from "../format"
 import { here, usePlace } from "../router"
-import type { ChainEvent, CursorMeta, Deposit, DepositGroup, Meta, Nav, Series, Settlement, VaultDetail, Withdrawal } from "../types"
+import type { Deposit, Nav, Series, VaultDetail } from "../types"
 
 export function VaultPage({ address }: { address: string }) {
-  const path = `/api/v1/vaults/${address}`
-  const asked = useAnswer<VaultDetail>(path)
-  const yields = useYields(path, asked.answer?.data.navUpdatedAt ?? null)
+  const asked = useAnswer("/api/v1/vaults/{address}", { path: { address } })
+  const yields = useYields(address, asked.answer?.data.navUpdatedAt ?? null)
   return (
     <>
       {asked.answer === null && <h1>Vault</h1>}
       <Shown asked={asked}>
-        {(vault) => <Of vault={vault} path={path} yields={yields} />}
+        {(vault) => <Of vault={vault} yields={yields} />}
       </Shown>
     </>
   )
 }
 
-function Of({ vault, path, yields }: { vault: VaultDetail; path: string; yields: Series["yields"] | null }) {
+function Of({ vault, yields }: { vault: VaultDetail; yields: Series["yields"] | null }) {
+  const path = url("/api/v1/vaults/{address}", { path: { address: vault.address } })
   return (
     <>
       <h1>
@@ -52,16 +53,17 @@ function Of({ vault, path, yields }: { vault: VaultDetail; path: string; yields:
         <Figure title="NAV updated"><Age iso={vault.stats.lastNavAt} /></Figure>
         <Figure title="Last sweep"><Age iso={vault.stats.lastSweepAt} /></Figure>
       </Figures>
-      <Charts vault={vault} path={path} />
-      <Views vault={vault} path={path} />
+      <Charts vault={vault} />
+      <Views vault={vault} />
     </>
   )
 }
 
 interface ViewProps {
   vault: VaultDetail
-  path: string
 }
+
+const of = ({ address }: VaultDetail) => ({ path: { address } })
 
 const views: [name: string, title: string, view: (props: ViewProps) => ComponentChildren][] = [
   ["queue", "What waits", (props) => <><ToSweep {...props} /><Queue {...props} /></>],
@@ -93,8 +95,8 @@ function Views(props: ViewProps) {
 const SHOWN = 20
 
 function ToSweep({ vault }: ViewProps) {
-  const asked = useAnswer<DepositGroup[]>("/api/v1/queues/deposits", { vault: vault.address })
-  const settlement = useAnswer<Settlement[]>("/api/v1/settlement/summary")
+  const asked = useAnswer("/api/v1/queues/deposits", { query: { vault: vault.address } })
+  const settlement = useAnswer("/api/v1/settlement/summary", {})
   const entry = settlement.answer?.data.find((candidate) => candidate.vaultAddress === vault.address)
   return (
     <>
@@ -124,7 +126,7 @@ function ToSweep({ vault }: ViewProps) {
                   { title: "Transaction", cell: (deposit) => <Hex value={deposit.txHash} what="transaction" /> },
                 ]}
               />
-              <Files path="/api/v1/queues/deposits" query={{ vault: vault.address }} />
+              <Files path="/api/v1/queues/deposits" params={{ query: { vault: vault.address } }} />
             </>
           )
         }}
@@ -137,8 +139,8 @@ function Queue({ vault }: ViewProps) {
   const { query } = usePlace()
   const page = pageOf(query, "page")
   const size = 20
-  const asked = useAnswer<Withdrawal[], Meta>("/api/v1/queues/withdrawals", { vault: vault.address, page, pageSize: size })
-  const settlement = useAnswer<Settlement[]>("/api/v1/settlement/summary")
+  const asked = useAnswer("/api/v1/queues/withdrawals", { query: { vault: vault.address, page, pageSize: size } })
+  const settlement = useAnswer("/api/v1/settlement/summary", {})
   const fund = settlement.answer?.data.find((entry) => entry.vaultAddress === vault.address)?.withdrawalsToFund
   return (
     <>
@@ -157,7 +159,7 @@ function Queue({ vault }: ViewProps) {
             <>
               <Withdrawals rows={data} vaults={[vault]} of="vault" place={(page - 1) * size + 1} />
               <Pages meta={meta} parameter="page" what="request" />
-              <Files path="/api/v1/queues/withdrawals" query={{ vault: vault.address }} />
+              <Files path="/api/v1/queues/withdrawals" params={{ query: { vault: vault.address } }} />
               <p class="faint">In the order in which they are expected to be funded: the oldest first. What is claimable has its money there already.</p>
             </>
           )
@@ -167,38 +169,41 @@ function Queue({ vault }: ViewProps) {
   )
 }
 
-function DepositList({ vault, path }: ViewProps) {
+function DepositList({ vault }: ViewProps) {
   const { query } = usePlace()
-  const asked = useAnswer<Deposit[], Meta>(`${path}/deposits`, { page: pageOf(query, "page"), pageSize: 50 })
+  const asked = useAnswer("/api/v1/vaults/{address}/deposits", { ...of(vault), query: { page: pageOf(query, "page"), pageSize: 50 } })
   return (
     <>
       <h2>Deposits</h2>
       <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has deposited into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /><Files path={`${path}/deposits`} /></>)}
+        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has deposited into this vault yet.</Empty> : <><Deposits rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="deposit" /><Files path="/api/v1/vaults/{address}/deposits" params={of(vault)} /></>)}
       </Shown>
     </>
   )
 }
 
-function WithdrawalList({ vault, path }: ViewProps) {
+function WithdrawalList({ vault }: ViewProps) {
   const { query } = usePlace()
-  const asked = useAnswer<Withdrawal[], Meta>(`${path}/withdrawals`, { page: pageOf(query, "page"), pageSize: 50 })
+  const asked = useAnswer("/api/v1/vaults/{address}/withdrawals", { ...of(vault), query: { page: pageOf(query, "page"), pageSize: 50 } })
   return (
     <>
       <h2>Withdrawal requests</h2>
       <Shown asked={asked}>
-        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /><Files path={`${path}/withdrawals`} /></>)}
+        {(data, meta) => (meta.total === 0 ? <Empty>Nobody has asked this vault for a withdrawal yet.</Empty> : <><Withdrawals rows={data} vaults={[vault]} of="vault" /><Pages meta={meta} parameter="page" what="request" /><Files path="/api/v1/vaults/{address}/withdrawals" params={of(vault)} /></>)}
       </Shown>
     </>
   )
 }
 
-function UserList({ vault, path }: ViewProps) {
+function UserList({ vault }: ViewProps) {
+  const query = useOrder()
+  const users = useAnswer("/api/v1/vaults/{address}/users", { ...of(vault), query })
   return (
     <>
       <h2>Users</h2>
       <Users
-        path={`${path}/users`}
+        asked={users}
+        files={<Files path="/api/v1/vaults/{address}/users" params={{ ...of(vault), query: { sortBy: query.sortBy, sortOrder: query.sortOrder } }} />}
         unit={inAsset(vault.asset)}
         source={(address, field) => ({ of: `/api/v1/vaults/${vault.address}/users`, field: `/${address}/${field}` })}
         nobody="Nobody has deposited into this vault yet. A user is here from the first deposit or withdrawal request on."
@@ -208,23 +213,23 @@ function UserList({ vault, path }: ViewProps) {
   )
 }
 
-function EventList({ vault, path }: ViewProps) {
+function EventList({ vault }: ViewProps) {
   const { query } = usePlace()
   const before = query.get("before")
-  const asked = useAnswer<ChainEvent[], CursorMeta>(`${path}/events`, { before, pageSize: 50 })
+  const asked = useAnswer("/api/v1/vaults/{address}/events", { ...of(vault), query: { before, pageSize: 50 } })
   return (
     <>
       <h2>Events</h2>
       <Shown asked={asked}>
-        {(data, meta) => (data.length === 0 ? <Empty>This vault has not emitted an event yet.</Empty> : <><Events rows={data} vaults={[vault]} caption="Events" /><Older meta={meta} before={before} /><Files path={`${path}/events`} /></>)}
+        {(data, meta) => (data.length === 0 ? <Empty>This vault has not emitted an event yet.</Empty> : <><Events rows={data} vaults={[vault]} caption="Events" /><Older meta={meta} before={before} /><Files path="/api/v1/vaults/{address}/events" params={of(vault)} /></>)}
       </Shown>
     </>
   )
 }
 
-function NavList({ vault, path }: ViewProps) {
+function NavList({ vault }: ViewProps) {
   const { query } = usePlace()
-  const asked = useAnswer<Nav[], Meta>(`${path}/nav`, { page: pageOf(query, "page"), pageSize: 50 })
+  const asked = useAnswer("/api/v1/vaults/{address}/nav", { ...of(vault), query: { page: pageOf(query, "page"), pageSize: 50 } })
   return (
     <>
       <h2>NAV updates</h2>
@@ -248,7 +253,7 @@ function NavList({ vault, path }: ViewProps) {
                 ]}
               />
               <Pages meta={meta} parameter="page" what="update" />
-              <Files path={`${path}/nav`} />
+              <Files path="/api/v1/vaults/{address}/nav" params={of(vault)} />
             </>
           )
         }

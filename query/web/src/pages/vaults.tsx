@@ -6,11 +6,11 @@ import { Age, VaultLink } from "../components/names"
 import { Empty, Shown } from "../components/state"
 import { Table } from "../components/table"
 import { Yield, useYields } from "../components/yields"
-import type { Settlement, Vault } from "../types"
+import type { Vault } from "../types"
 
 export function VaultsPage() {
-  const vaults = useAnswer<Vault[]>("/api/v1/vaults")
-  const settlement = useAnswer<Settlement[]>("/api/v1/settlement/summary")
+  const vaults = useAnswer("/api/v1/vaults", {})
+  const settlement = useAnswer("/api/v1/settlement/summary", {})
   return (
     <>
       <h1>Vaults</h1>
@@ -53,7 +53,7 @@ export function VaultsPage() {
                 { title: "Their estimate", number: true, cell: (entry) => entry.vault && <Amount value={entry.withdrawalsToFund.totalAmount} unit={inAsset(entry.vault.asset)} symbol source={{ of: "/api/v1/settlement/summary", field: `/${entry.vaultAddress}/withdrawalsToFund/totalAmount` }} /> },
               ]}
             />
-            <Files path="/api/v1/settlement/summary" />
+            <Files path="/api/v1/settlement/summary" params={{}} />
           </>
         )}
       </Shown>
@@ -62,5 +62,5 @@ export function VaultsPage() {
 }
 
 function VaultYield({ vault, days }: { vault: Vault; days: 1 | 7 | 30 }) {
-  return <Yield yields={useYields(`/api/v1/vaults/${vault.address}`, vault.navUpdatedAt)} days={days} />
+  return <Yield yields={useYields(vault.address, vault.navUpdatedAt)} days={days} />
 }
