@@ -8,8 +8,8 @@
 //	vaults, series, users, deposits, withdrawals, settlement, partner, events, statements
 //	             one resource each: handler, JSON, and a .sql file for each question
 //	explain      any number of these, down to the logs that make it
-//	unswept, navs
-//	             the deposits that wait for a sweep, and NAV updates, each for two of these
+//	unswept, navs, blocks
+//	             the deposits that wait for a sweep, NAV updates, and hashes of blocks, each for two of these
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
 //	health       /healthz, /readyz, /status; docs: the page about the API
 //	web          the pages that people look at, built of query/web/src

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/query/readtest"
@@ -108,7 +109,7 @@ func TestLongStatement(t *testing.T) {
 		var facts []fact
 		for n := range uint32(each) {
 			id++
-			f := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, Partner: 7, ID: id, Assets: int64(id), Shares: 1, Block: block, Index: n, Tx: tx(byte(block))}
+			f := fact{Kind: readtest.Deposit, Vault: vaultA, User: alice, Other: router, Partner: 7, ID: id, Assets: int64(id), Shares: 1, Block: block, Index: n, Tx: tx(byte(block)), Hash: common.Hash{31: byte(block)}}
 			if n%2 == 1 {
 				f.Kind = readtest.Request
 			}
@@ -130,6 +131,9 @@ func TestLongStatement(t *testing.T) {
 		}
 		if want := webhook.EventID(testChain, tx(byte(1+i/each)), uint32(i%each), kind, 7); e.ID != want {
 			t.Fatalf("event %d is %s, should be %s", i, e.ID, want)
+		}
+		if want := (common.Hash{31: byte(1 + i/each)}).Hex(); e.BlockHash != want {
+			t.Fatalf("event %d is in block %s, should be in %s", i, e.BlockHash, want)
 		}
 	}
 	if !bytes.Contains(d.Body, fmt.Appendf(nil, `"deposits":%d,"assets":"%d"`, blocks*each/2, uint64(blocks*each/2)*uint64(blocks*each/2))) { // 1 + 3 + 5 + ...

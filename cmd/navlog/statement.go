@@ -118,7 +118,7 @@ func (cmd statementGetCmd) output(screen io.Writer) (out io.Writer, done func() 
 // one column: assets is the estimate of a withdrawal.
 func writeCSV(out io.Writer, d *statement.Document) error {
 	w := csv.NewWriter(out)
-	_ = w.Write([]string{"id", "type", "vaultAddress", "userAddress", "assets", "shares", "requestIndex", "blockNumber", "txHash", "logIndex", "timestamp"})
+	_ = w.Write([]string{"id", "type", "vaultAddress", "userAddress", "assets", "shares", "requestIndex", "blockNumber", "blockHash", "txHash", "logIndex", "timestamp"})
 	for _, e := range d.Events {
 		var one struct {
 			webhook.WithdrawalData
@@ -132,7 +132,7 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 			assets = one.AssetsEstimate
 		}
 		_ = w.Write([]string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
-			one.BlockNumber, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp})
+			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp})
 	}
 	w.Flush()
 	return w.Error()

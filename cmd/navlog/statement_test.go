@@ -27,8 +27,8 @@ func aStatement(t *testing.T) []byte {
 	w := statement.NewWriter(&b, statement.Header{ChainID: 5, PartnerID: 7, From: "2026-01-01T00:00:00.000Z", To: "2026-01-31T00:00:00.000Z",
 		Vaults: []statement.Vault{{Address: vault, StartBlock: "1"}}, Block: statement.Block{Number: "9", Hash: "0x01", Timestamp: "2026-02-01T00:00:00.000Z"}})
 	for _, e := range []statement.Event{
-		{Type: webhook.DepositReferral, Data: webhook.DepositData{VaultAddress: vault, Assets: "100", Shares: "99", BlockNumber: "5", LogIndex: 2}},
-		{Type: webhook.WithdrawalReferral, Data: webhook.WithdrawalData{VaultAddress: vault, AssetsEstimate: "44", Shares: "40", RequestIndex: "3", BlockNumber: "6"}},
+		{Type: webhook.DepositReferral, BlockHash: "0x05", Data: webhook.DepositData{VaultAddress: vault, Assets: "100", Shares: "99", BlockNumber: "5", LogIndex: 2}},
+		{Type: webhook.WithdrawalReferral, BlockHash: "0x06", Data: webhook.WithdrawalData{VaultAddress: vault, AssetsEstimate: "44", Shares: "40", RequestIndex: "3", BlockNumber: "6"}},
 	} {
 		if err := w.Add(e); err != nil {
 			t.Fatal(err)
@@ -64,7 +64,7 @@ func TestStatementGet(t *testing.T) {
 	}
 	out, err := get("--csv")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	if err != nil || len(lines) != 3 || !strings.Contains(lines[1], ",100,99,,5,") || !strings.Contains(lines[2], ",44,40,3,6,") {
+	if err != nil || len(lines) != 3 || !strings.Contains(lines[1], ",100,99,,5,0x05,") || !strings.Contains(lines[2], ",44,40,3,6,0x06,") {
 		t.Errorf("as CSV: %v\n%s", err, out)
 	}
 	if _, err := get("-o", "kept.json"); err != nil {

@@ -30,6 +30,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/blocks"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/node"
 	"github.com/navlog/navlog/query/pin"
@@ -89,12 +90,12 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 		r.Params.Fault("pageSize", fmt.Sprintf("must be an integer from 1 to %d with proof=true", mostProven))
 	}
 	var events []eventJSON
-	var hashes map[uint64]common.Hash
+	var hashes []common.Hash
 	answer, err := r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
 		if err == nil && proof {
 			events = shown
-			hashes, err = hashesOf(ctx, p, shown)
+			hashes, err = blocks.Hashes(ctx, p, logsOf(shown))
 		}
 		return answer, err
 	})

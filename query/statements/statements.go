@@ -18,6 +18,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/blocks"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/statement"
@@ -100,6 +101,7 @@ func header(p *pin.Pin, partner uint32, span httpapi.Span, block *blockRow) stat
 
 // event is a deposit or a withdrawal request.
 type event struct {
+	Seq          uint64   `ch:"seq"`
 	Withdrawal   uint8    `ch:"withdrawal"`
 	Vault        string   `ch:"vault"`
 	User         string   `ch:"user"`
@@ -120,8 +122,12 @@ func (s *Statements) write(ctx context.Context, out io.Writer, p *pin.Pin, h sta
 		if err != nil {
 			return err
 		}
+		hashes, err := blocks.Hashes(ctx, p, logsOf(rows))
+		if err != nil {
+			return err
+		}
 		for i := range rows {
-			if err := w.Add(rows[i].told(p, h.PartnerID)); err != nil {
+			if err := w.Add(rows[i].told(p, h.PartnerID, hashes[i])); err != nil {
 				return err
 			}
 		}
@@ -133,8 +139,17 @@ func (s *Statements) write(ctx context.Context, out io.Writer, p *pin.Pin, h sta
 	}
 }
 
-// told is the event as its webhook tells it.
-func (e *event) told(p *pin.Pin, partner uint32) statement.Event {
+// logsOf are events as the spine names them.
+func logsOf(events []event) []blocks.Log {
+	out := make([]blocks.Log, len(events))
+	for i := range events {
+		out[i] = blocks.Log{Seq: events[i].Seq, Block: events[i].Block}
+	}
+	return out
+}
+
+// told is the event as its webhook tells it, and the hash of its block.
+func (e *event) told(p *pin.Pin, partner uint32, hash common.Hash) statement.Event {
 	vault, _ := p.Written(httpapi.ToAddress(e.Vault))
 	user, tx, at := httpapi.ToAddress(e.User).Hex(), httpapi.ToHash(e.Tx), webhook.FormatTime(uint64(e.Time))
 	block := httpapi.Decimal(e.Block)
@@ -148,6 +163,7 @@ func (e *event) told(p *pin.Pin, partner uint32) statement.Event {
 			RequestIndex: httpapi.Decimal(e.RequestIndex), TxHash: tx, BlockNumber: block, LogIndex: e.LogIndex, Timestamp: at,
 		}}
 	}
+	out.BlockHash = hash.Hex()
 	out.ID = webhook.EventID(p.ChainID, common.HexToHash(tx), e.LogIndex, out.Type, partner)
 	return out
 }

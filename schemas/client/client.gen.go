@@ -1012,7 +1012,8 @@ type SignedDecimal = string
 // Statement defines model for Statement.
 type Statement struct {
 	Events []struct {
-		Data Statement_Events_Data `json:"data"`
+		BlockHash Hash                  `json:"blockHash"`
+		Data      Statement_Events_Data `json:"data"`
 
 		// ID That of the event's webhook.
 		ID   openapi_types.UUID  `json:"id"`

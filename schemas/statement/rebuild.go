@@ -28,7 +28,7 @@ func FromLog(chainID uint64, partner uint32, l *event.Log) (Event, bool) {
 	if err != nil || e.Quarantined != "" {
 		return Event{}, false
 	}
-	return Event{ID: e.ID, Type: e.Type, Data: e.Data}, true
+	return Event{ID: e.ID, Type: e.Type, BlockHash: common.BytesToHash(l.GetBlockHash()).Hex(), Data: e.Data}, true
 }
 
 // Chain is a node of the chain; *ethclient.Client is one.

@@ -3,7 +3,7 @@
 // of the chain makes the same bytes again.
 //
 //	header   chain, partner, span, vaults, and the final block that it was made at
-//	events   in the order of the chain, one line each, with the ids of the webhooks
+//	events   in the order of the chain, one line each, with the ids of the webhooks and the hashes of their blocks
 //	totals   by vault
 //	root     of the Merkle tree over the lines of the events (RFC 6962, SHA-256)
 //	─────────────────────────────────────────────────────────────────── what is signed
@@ -66,11 +66,12 @@ type Block struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// Event is an event as its webhook tells it.
+// Event is an event as its webhook tells it, and the hash of its block.
 type Event struct {
-	ID   uuid.UUID `json:"id"`
-	Type string    `json:"type"`
-	Data any       `json:"data"` // webhook.DepositData or webhook.WithdrawalData
+	ID        uuid.UUID `json:"id"`
+	Type      string    `json:"type"`
+	BlockHash string    `json:"blockHash"`
+	Data      any       `json:"data"` // webhook.DepositData or webhook.WithdrawalData
 }
 
 // Total is what the events of a vault sum up to, in native units.
@@ -224,9 +225,10 @@ type Document struct {
 	Header Header
 	Body   []byte // the bytes that are signed
 	Events []struct {
-		ID   uuid.UUID       `json:"id"`
-		Type string          `json:"type"`
-		Data json.RawMessage `json:"data"`
+		ID        uuid.UUID       `json:"id"`
+		Type      string          `json:"type"`
+		BlockHash string          `json:"blockHash"`
+		Data      json.RawMessage `json:"data"`
 	}
 	PublicKey ed25519.PublicKey
 	Signature []byte
@@ -242,9 +244,10 @@ func Parse(text []byte) (*Document, error) {
 	var all struct {
 		Statement Header `json:"statement"`
 		Events    []struct {
-			ID   uuid.UUID       `json:"id"`
-			Type string          `json:"type"`
-			Data json.RawMessage `json:"data"`
+			ID        uuid.UUID       `json:"id"`
+			Type      string          `json:"type"`
+			BlockHash string          `json:"blockHash"`
+			Data      json.RawMessage `json:"data"`
 		} `json:"events"`
 		PublicKey []byte `json:"publicKey"`
 		Signature []byte `json:"signature"`

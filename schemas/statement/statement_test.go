@@ -79,7 +79,7 @@ func (c *fakeChain) emit(t *testing.T, vault common.Address, block uint64, index
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.logs = append(c.logs, types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block, TxHash: tx(block, index), Index: index})
+	c.logs = append(c.logs, types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: block, BlockHash: c.header(block).Hash(), TxHash: tx(block, index), Index: index})
 }
 
 func tx(block uint64, index uint) (h common.Hash) { h[0], h[31] = byte(block), byte(index); return h }
@@ -93,7 +93,7 @@ func deposit(partner uint32, id, assets int64) contracts.DepositAccepted {
 // told is a deposit as its webhook tells it, by hand.
 func told(vault common.Address, block uint64, index uint, assets string) statement.Event {
 	return statement.Event{
-		ID: webhook.EventID(5, tx(block, index), uint32(index), "deposit.referral", 7), Type: "deposit.referral",
+		ID: webhook.EventID(5, tx(block, index), uint32(index), "deposit.referral", 7), Type: "deposit.referral", BlockHash: (&fakeChain{}).header(block).Hash().Hex(),
 		Data: webhook.DepositData{VaultAddress: vault.Hex(), UserAddress: alice.Hex(), Assets: assets, Shares: assets, TxHash: tx(block, index).Hex(),
 			BlockNumber: fmt.Sprint(block), LogIndex: uint32(index), Timestamp: webhook.FormatTime(genesis + 12*block)},
 	}
@@ -138,7 +138,7 @@ func TestRebuild(t *testing.T) {
 	c.emit(t, vaultA, 23, 0, contracts.DepositAccepted{DepositID: n(9), Owner: alice, PartnerID: 7, Assets: new(big.Int).Lsh(n(1), 200), Shares: n(1)}) // quarantined
 	c.emit(t, vaultA, 30, 2, deposit(7, 5, 12))                                                                                                         // its last block
 	c.emit(t, vaultA, 31, 0, deposit(7, 6, 1))
-	withdrawal := statement.Event{ID: webhook.EventID(5, tx(20, 0), 0, "withdrawal.referral", 7), Type: "withdrawal.referral",
+	withdrawal := statement.Event{ID: webhook.EventID(5, tx(20, 0), 0, "withdrawal.referral", 7), Type: "withdrawal.referral", BlockHash: c.header(20).Hash().Hex(),
 		Data: webhook.WithdrawalData{VaultAddress: vaultA.Hex(), UserAddress: alice.Hex(), Shares: "3", AssetsEstimate: "4", RequestIndex: "4", TxHash: tx(20, 0).Hex(),
 			BlockNumber: "20", LogIndex: 0, Timestamp: webhook.FormatTime(genesis + 240)}}
 	text := write(t, header(c), key, told(vaultB, 10, 1, "11"), told(vaultB, 10, 3, "10"), withdrawal, told(vaultA, 30, 2, "12"))

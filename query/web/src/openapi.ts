@@ -1460,6 +1460,7 @@ export interface components {
                 id: string;
                 /** @enum {string} */
                 type: "deposit.referral" | "withdrawal.referral";
+                blockHash: components["schemas"]["Hash"];
                 data: components["schemas"]["DepositEventData"] | components["schemas"]["WithdrawalEventData"];
             }[];
             /** @description One entry for each vault, in the order of `statement.vaults`. */

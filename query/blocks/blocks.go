@@ -1,0 +1,65 @@
+// Package blocks says which block a log is in, by hash: what a proof begins with, and what a statement names.
+package blocks
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/pin"
+)
+
+//go:embed hashes.sql
+var sqlHashes string
+
+// Log is a log by its seq, and the number of its block.
+type Log struct{ Seq, Block uint64 }
+
+// Hashes gives the hashes of the blocks of some logs of the read model, in their order. That
+// one of them is unknown to the spine is an error of ours.
+func Hashes(ctx context.Context, p *pin.Pin, logs []Log) ([]common.Hash, error) {
+	if len(logs) == 0 {
+		return nil, nil
+	}
+	var numbers, seqs []byte
+	for i, l := range logs {
+		if i > 0 {
+			seqs = append(seqs, ',')
+		}
+		seqs = strconv.AppendUint(seqs, l.Seq, 10)
+		if i > 0 && l.Block == logs[i-1].Block {
+			continue
+		}
+		if i > 0 {
+			numbers = append(numbers, ',')
+		}
+		numbers = strconv.AppendUint(numbers, l.Block, 10)
+	}
+	type row struct {
+		Seq  uint64 `ch:"seq"`
+		Hash string `ch:"hash"`
+	}
+	question := strings.NewReplacer("{blocks}", string(numbers), "{seqs}", string(seqs)).Replace(sqlHashes)
+	rows, err := pin.Ask[row](ctx, p, question, nil)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[uint64]common.Hash, len(rows))
+	for _, r := range rows {
+		known[r.Seq] = common.BytesToHash([]byte(r.Hash))
+	}
+	out := make([]common.Hash, len(logs))
+	for i, l := range logs {
+		hash, ok := known[l.Seq]
+		if !ok {
+			return nil, httpapi.Internal(fmt.Errorf("the spine has no record %d of a log", l.Seq))
+		}
+		out[i] = hash
+	}
+	return out, nil
+}
