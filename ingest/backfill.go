@@ -162,10 +162,10 @@ func (s *session) continues(p *rpc.Part, before *rpc.Header) error {
 
 // unit puts each block that is recorded behind its logs.
 func unitOfPart(p *rpc.Part) []*event.Record {
-	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(p.Logs)), p.Logs
+	unit, logs := make([]*event.Record, 0, len(p.Blocks)+len(p.Logs)), logFacts(p.Logs)
 	for _, h := range p.Blocks {
-		for len(logs) > 0 && logs[0].GetBlockNumber() <= h.Number {
-			unit, logs = append(unit, logFact(logs[0])), logs[1:]
+		for len(logs) > 0 && logs[0].GetLog().GetBlockNumber() <= h.Number {
+			unit, logs = append(unit, logs[0]), logs[1:]
 		}
 		unit = append(unit, blockFact(h))
 	}

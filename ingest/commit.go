@@ -77,7 +77,7 @@ func (s *session) number(c *change) {
 	}
 }
 
-func (s *session) transact(ctx context.Context, c *change, due []*event.Record) error {
+func (s *session) transact(ctx context.Context, c *change, due []referral) error {
 	records, err := encode(c, due, s.state.logID)
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (s *session) transact(ctx context.Context, c *change, due []*event.Record) 
 }
 
 // encode makes the Kafka records of a change, those of the log first.
-func encode(c *change, due []*event.Record, logID []byte) ([]*kgo.Record, error) {
+func encode(c *change, due []referral, logID []byte) ([]*kgo.Record, error) {
 	var records []*kgo.Record
 	for _, unit := range c.units {
 		for _, r := range unit {

@@ -52,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 }
 
 // committed counts what a transaction did.
-func (m *metrics) committed(c *change, due []*event.Record, s *state) {
+func (m *metrics) committed(c *change, due []referral, s *state) {
 	m.transactions.Inc()
 	type label struct {
 		vault common.Address
@@ -72,7 +72,7 @@ func (m *metrics) committed(c *change, due []*event.Record, s *state) {
 	}
 	for _, r := range due {
 		kind := "deposit"
-		if referralOf(r.GetLog()).kind == event.Referral_KIND_WITHDRAWAL {
+		if r.kind == event.Referral_KIND_WITHDRAWAL {
 			kind = "withdrawal"
 		}
 		m.referrals.WithLabelValues(kind).Inc()

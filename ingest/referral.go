@@ -22,13 +22,13 @@ type attribution struct {
 // referralOf gives the attribution of a log, nil for a log that names no
 // partner or cannot be decoded.
 func referralOf(log *event.Log) *attribution {
+	if t := log.GetTopics(); len(t) != 4 || common.BytesToHash(t[3]) == (common.Hash{}) {
+		return nil // most logs: the partner is the last topic, and 0
+	}
 	switch kindOf(log) {
 	case contracts.KindDepositAccepted, contracts.KindWithdrawalRequested:
 	default:
 		return nil
-	}
-	if t := log.GetTopics(); len(t) != 4 || common.BytesToHash(t[3]) == (common.Hash{}) {
-		return nil // most logs: the partner is the last topic, and 0
 	}
 	topics := make([]common.Hash, len(log.GetTopics()))
 	for i, t := range log.GetTopics() {
@@ -51,15 +51,24 @@ func referralOf(log *event.Log) *attribution {
 	return nil
 }
 
+// referral is a record whose log names a partner.
+type referral struct {
+	*event.Record
+	*attribution
+}
+
 // due gives the live referrals that told makes due: those of blocks after
 // before, and those of records after seq, which are new and so in no block that
 // was told.
-func (w *window) due(before, told, seq uint64) []*event.Record {
-	var due []*event.Record
+func (w *window) due(before, told, seq uint64) []referral {
+	var due []referral
 	for _, e := range w.entries {
 		log := e.GetLog()
-		if n := log.GetBlockNumber(); log != nil && n <= told && (n > before || e.GetSeq() > seq) && referralOf(log) != nil {
-			due = append(due, e.Record)
+		if n := log.GetBlockNumber(); log == nil || n > told || n <= before && e.GetSeq() <= seq {
+			continue
+		}
+		if a := referralOf(log); a != nil {
+			due = append(due, referral{e.Record, a})
 		}
 	}
 	return due
@@ -67,17 +76,16 @@ func (w *window) due(before, told, seq uint64) []*event.Record {
 
 // encodeReferral makes the Kafka record for one of the chain's referral topics. The
 // key is the partner id in decimal: a partner's referrals stay in order.
-func encodeReferral(logID []byte, r *event.Record) (*kgo.Record, error) {
-	a := referralOf(r.GetLog())
+func encodeReferral(logID []byte, r referral) (*kgo.Record, error) {
 	value, err := proto.Marshal(&event.Referral{
-		ChainId: r.GetChainId(), Kind: a.kind, PartnerId: a.partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(),
+		ChainId: r.GetChainId(), Kind: r.kind, PartnerId: r.partner, Seq: r.GetSeq(), LogId: logID, Log: r.GetLog(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("encode the referral of record %d: %w", r.GetSeq(), err)
 	}
 	topic := chainlog.ReferralDeposits(r.GetChainId())
-	if a.kind == event.Referral_KIND_WITHDRAWAL {
+	if r.kind == event.Referral_KIND_WITHDRAWAL {
 		topic = chainlog.ReferralWithdrawals(r.GetChainId())
 	}
-	return &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(a.partner), 10), Value: value}, nil
+	return &kgo.Record{Topic: topic, Key: strconv.AppendUint(nil, uint64(r.partner), 10), Value: value}, nil
 }

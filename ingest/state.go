@@ -86,7 +86,7 @@ type change struct {
 // or before it was compared with the chain after a start: confirmations may have been
 // lowered meanwhile, and a block that is deep enough by the new number may have left the
 // chain.
-func (s *state) apply(c *change, confirmations Confirmations) []*event.Record {
+func (s *state) apply(c *change, confirmations Confirmations) []referral {
 	before := s.seq
 	for _, unit := range c.units {
 		for _, r := range unit {
@@ -221,7 +221,22 @@ func whole(b *event.Block) bool {
 	return len(b.GetHash()) == common.HashLength && len(b.GetParentHash()) == common.HashLength
 }
 
-func logFact(l *event.Log) *event.Record { return &event.Record{Fact: &event.Record_Log{Log: l}} }
+func logFact(l *event.Log) *event.Record { return logFacts([]*event.Log{l})[0] }
+
+// logFacts makes records of logs, in one piece of memory: a history has millions.
+func logFacts(logs []*event.Log) []*event.Record {
+	made := make([]struct {
+		record event.Record
+		fact   event.Record_Log
+	}, len(logs))
+	facts := make([]*event.Record, len(logs))
+	for i, l := range logs {
+		m := &made[i]
+		m.fact.Log, m.record.Fact = l, &m.fact
+		facts[i] = &m.record
+	}
+	return facts
+}
 
 func blockFact(h *rpc.Header) *event.Record {
 	return &event.Record{Fact: &event.Record_Block{Block: h.Record()}}

@@ -65,22 +65,37 @@ type ingestCmd struct {
 
 type ingestRunCmd struct{ cli.Flags }
 
+// ingestGarbage is how much garbage there may be beside what is in use, in
+// percent: little is in use, and a history is read into much.
+const ingestGarbage = 200
+
 // Run follows the chain until a signal comes.
 func (cmd ingestRunCmd) Run(ctx context.Context, s *cli.Streams) error {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(ingestGarbage)
+	}
 	return start(ctx, s, cmd.Flags, "ingest", func(d *wiring.Deps) (wiring.Program, error) { return d.Ingest(), nil }, config.NeedChain, config.NeedKafka, config.NeedPostgres)
 }
 
 type projectCmd struct{ cli.Flags }
 
-// projectGarbage is how much garbage there may be beside what is in use, in
-// percent: a replay makes large pieces of it, and what is in use holds hardly a
-// pointer, so that it is found quickly.
-const projectGarbage = 10
+const (
+	// projectGarbage is how much garbage there may be beside what is in use, in
+	// percent. With 10, which once bounded the memory of a replay, looking for it took
+	// half of the program's time.
+	projectGarbage = 100
+	// projectMemory is the bytes from which on garbage is collected sooner: two
+	// generations that are built at once make twice as much.
+	projectMemory = 384 << 20
+)
 
 // Run keeps the read models up to date until a signal comes.
 func (cmd projectCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(projectGarbage)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(projectMemory)
 	}
 	return start(ctx, s, cmd.Flags, "project", func(d *wiring.Deps) (wiring.Program, error) { return d.Project(), nil }, config.NeedChainID, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedSession, config.NeedProjections)
 }
