@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -372,6 +373,68 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	e.attempt.Fence++ // a lease that is not held
 	if done, err := d.ledger.finish([]entry{e}); err != nil || len(done) != 0 {
 		t.Errorf("written without the lease: %v, %v", done, err)
+	}
+}
+
+// Of two results in one transaction PostgreSQL refuses one: the other is written, and each
+// hears what became of its own.
+func TestOneOfTwoResultsIsRefused(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	written := make(chan outcomeOfWrite, 1)
+	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{Outcome: "accepted", Status: 204})
+	e.written = written
+	refused := make(chan outcomeOfWrite, 1)
+	bad := entry{attempt: e.attempt, written: refused}
+	bad.attempt.Delivery.EventID = uuid.New()
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')", bad.attempt.Delivery.EventID)
+	bad.attempt.Verdict.State = "no state that there is"
+	d.ledger.write([]entry{bad, e})
+	if o := <-written; o.err != nil || o.fenced {
+		t.Errorf("the sound one: fenced %v, %v", o.fenced, o.err)
+	}
+	if o := <-refused; o.err == nil || o.fenced {
+		t.Errorf("the refused one: fenced %v, %v", o.fenced, o.err)
+	}
+	if n := f.states(); n[registry.Delivered] != 1 || n[registry.Pending] != 1 {
+		t.Errorf("deliveries %v", n)
+	}
+	late := e
+	late.attempt.Fence++ // the lease is another's
+	late.attempt.Result.Started = late.attempt.Result.Started.Add(time.Millisecond)
+	d.ledger.write([]entry{late})
+	if o := <-written; o.err != nil || !o.fenced {
+		t.Errorf("without the lease: fenced %v, %v", o.fenced, o.err)
+	}
+}
+
+// What PostgreSQL does not take is said to the operator, and holds up a stop for the
+// grace, not for ever.
+func TestStopGivesUpWhatCannotBeWritten(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, f.receiver(ok).url)
+	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")
+	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
+	d := f.dispatcher(nil)
+	stop := f.run(d)
+	f.deposits(7, 0, 1)
+	f.eventually("it is not written", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
+	f.eventually("and said", func() bool {
+		err := d.Ready()
+		return err != nil && strings.HasPrefix(err.Error(), "cannot write results: ")
+	})
+	stopped := make(chan struct{})
+	go func() { stop(); close(stopped) }()
+	f.eventually("it stops", func() bool {
+		select {
+		case <-stopped:
+			return true
+		default:
+			return false
+		}
+	})
+	if f.states()[registry.Pending] != 1 {
+		t.Errorf("deliveries %v: the event is sent again after the next start", f.states())
 	}
 }
 

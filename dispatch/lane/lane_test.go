@@ -1,15 +1,19 @@
 package lane
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/deploy/local/localtest"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // POSTs from before the breaker opened are still under way when its time is over, and
@@ -104,9 +108,14 @@ func TestPlanSaysWhatFails(t *testing.T) {
 				c.change(l)
 				l.look = time.Now()
 			}
+			var said bytes.Buffer
+			l.shared.Log = slog.New(slog.NewTextHandler(&said, nil))
 			f.exec("ALTER TABLE " + c.table + " RENAME TO elsewhere")
 			if wait, err := l.turn(t.Context()); err == nil || !strings.HasPrefix(err.Error(), c.want) || wait != l.shared.Timing.Scan {
 				t.Errorf("for %s: %v", wait, err)
+			}
+			if _, err := l.turn(t.Context()); err == nil || strings.Count(said.String(), "cannot send to a partner") != 1 {
+				t.Errorf("%v, and in the log: %s", err, said.String())
 			}
 			if l.canSend() {
 				t.Error("something would be sent")
@@ -118,5 +127,60 @@ func TestPlanSaysWhatFails(t *testing.T) {
 				t.Errorf("%d are %s, and sent is something: %v", n, c.state, l.canSend())
 			}
 		})
+	}
+}
+
+// A lane is over when nothing has waited for long, and nothing else: each thing that
+// waits keeps it, alone.
+func TestOverWhenNothingWaits(t *testing.T) {
+	for what, change := range map[string]func(*Lane){
+		"":                           func(*Lane) {},
+		"a delivery is due":          func(l *Lane) { l.queue = make([]db.DueDeliveriesRow, 1) },
+		"a POST is under way":        func(l *Lane) { l.inFlight[uuid.New()] = struct{}{} },
+		"a delivery will be due":     func(l *Lane) { l.look = time.Now().Add(time.Hour) },
+		"the breaker is not written": func(l *Lane) { l.unsaved = opened },
+		"deliveries are parked":      func(l *Lane) { l.aside = true },
+	} {
+		f := &fixture{T: t}
+		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t))}, 7)
+		l.look, l.busy = time.Time{}, time.Now().Add(-l.shared.Timing.Idle)
+		change(l)
+		if over := l.over(); over != (what == "") {
+			t.Errorf("%q: over: %v", what, over)
+		}
+		if what != "" && time.Since(l.busy) >= l.shared.Timing.Idle {
+			t.Errorf("%q: the lane counts as idle since long ago", what)
+		}
+	}
+}
+
+// How long a situation lasts by itself: a breaker's opening to its end, and at most until
+// the endpoint is looked at again, as while a probe is under way.
+func TestHowLongASituationLasts(t *testing.T) {
+	f := &fixture{T: t}
+	scan := Specified().Scan
+	for _, c := range []struct {
+		what   string
+		change func(*breaker)
+		want   situation
+		lasts  func(time.Duration) bool
+	}{
+		{"healthy", func(*breaker) {}, open, func(d time.Duration) bool { return d == scan }},
+		{"open for long", func(b *breaker) { b.open(time.Hour, time.Hour) }, shut, func(d time.Duration) bool { return d == scan }},
+		{"open for a moment", func(b *breaker) { b.open(time.Hour, scan/2) }, shut, func(d time.Duration) bool { return d > 0 && d <= scan/2 }},
+		{"probed", func(b *breaker) {
+			b.open(time.Hour, time.Millisecond)
+			untilHalfOpen(t, b)
+			if _, probe, ok := b.allow(uuid.New()); !probe || !ok {
+				t.Fatal("there is no probe")
+			}
+		}, shut, func(d time.Duration) bool { return d == scan }},
+	} {
+		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t))}, 7)
+		l.breaker = newBreaker(l.shared.Timing, 1)
+		c.change(l.breaker)
+		if now, lasts := l.situation(Endpoint{}, true); now != c.want || !c.lasts(lasts) {
+			t.Errorf("%s: situation %d for %s", c.what, now, lasts)
+		}
 	}
 }

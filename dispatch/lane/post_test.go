@@ -3,9 +3,12 @@ package lane
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -61,6 +64,34 @@ func TestOpeningEndsWithTheAttempt(t *testing.T) {
 		t.Errorf("a receiver that says nothing: %s, %s", r.Outcome, r.Err)
 	}
 	<-closed // the test's time is over where it is not
+}
+
+// A lane that ended closes what it kept open, and does not leave that to the receiver or
+// to the transport's patience.
+func TestCloseEndsConnections(t *testing.T) {
+	f := newFixture(t)
+	states := make(chan http.ConnState, 10)
+	r := f.receiverWith(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
+		func(s *httptest.Server) {
+			s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
+		})
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(f.certificates)
+	l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t)), Roots: roots}, 7)
+	if got := l.poster.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{}); !got.accepted() {
+		t.Fatalf("%s: %v", got.Outcome, got.Cause)
+	}
+	for <-states != http.StateIdle {
+	}
+	l.Close()
+	select {
+	case state := <-states:
+		if state != http.StateClosed {
+			t.Errorf("the connection is %s", state)
+		}
+	case <-time.After(idleConnTimeout / 2):
+		t.Error("the connection is kept")
+	}
 }
 
 // What a stopwatch was never told did not happen.
