@@ -26,6 +26,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
@@ -98,7 +99,7 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 }
 
 // dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
-func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *referrals.Dispatcher) error) error {
+func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *child.Process) error) error {
 	d, err := b.world.Dispatch(b.Navlog, b.receiver.caFile, "dispatch.log")
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 }
 
 // atHead starts a chain, engines and navlog, with what differs in its settings, and waits until it has reached the head.
-func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chain, s *stack, run *programs, err error) {
+func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chain, s *system, run programs, err error) {
 	if c, err = b.chain(ctx); err != nil {
 		return nil, nil, nil, err
 	}
@@ -70,7 +70,7 @@ func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chai
 	if err := c.dense(ctx, 2, 2*logsPerRound); err != nil {
 		return nil, nil, nil, fmt.Errorf("build the chain: %w", err)
 	}
-	if s, err = startStack(ctx, b); err != nil {
+	if s, err = startSystem(ctx, b); err != nil {
 		return c, s, run, err
 	}
 	settings := b.settings(c, c.URL)
@@ -111,7 +111,7 @@ func rank(sorted []float64, part float64) float64 {
 }
 
 // follow mines the blocks and gives each one's delay.
-func follow(ctx context.Context, b *benchmark, c *chain, s *stack, run *programs) (delays []time.Duration, err error) {
+func follow(ctx context.Context, b *benchmark, c *chain, s *system, run programs) (delays []time.Duration, err error) {
 	heads, err := announcements(ctx, c)
 	if err != nil {
 		return nil, err

@@ -88,9 +88,7 @@ func openTempDir(t *testing.T) string {
 // A run is one `navlog-dev up`.
 type run struct {
 	stack
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	output string // file with what it says
+	*child.Process
 	// family are the processes that it has started, as last looked up.
 	family []process
 }
@@ -101,42 +99,24 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	t.Helper()
 	scratch := t.TempDir()
 	ready := filepath.Join(scratch, "ready.json")
-	r := &run{output: filepath.Join(scratch, "output"), ended: make(chan struct{})}
-	output, err := os.Create(r.output)
+	cmd := exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
+	cmd.Env = child.Environment(settings...)
+	started, err := child.Start(cmd, filepath.Join(scratch, "output"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close()
-	r.cmd = exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
-	r.cmd.Env = child.Environment(settings...)
-	r.cmd.Stdout, r.cmd.Stderr = output, output
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	dismiss, err := guard(r.cmd.Process.Pid)
-	go func() {
-		_ = r.cmd.Wait() // the state says how it ended
-		dismiss()
-		close(r.ended)
-	}()
+	r := &run{Process: started}
 	t.Cleanup(func() {
-		r.family = descendants(processes(t), r.cmd.Process.Pid)
-		_ = r.cmd.Process.Kill() // harmless where it has ended
-		<-r.ended
+		r.family = descendants(processes(t), r.Pid)
+		r.Kill()
 		r.familyEnds(context.Background(), t)
 		if t.Failed() {
-			t.Logf("navlog-dev up said:\n%s", r.said())
+			t.Logf("navlog-dev up said:\n%s", r.Said())
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	eventually(t.Context(), t, startPatience, func(context.Context) bool {
-		select {
-		case <-r.ended:
-			t.Fatalf("navlog-dev up ended with %s before it was ready", r.cmd.ProcessState)
-		default:
+		if err := r.Running(); err != nil {
+			t.Fatal("before it was ready:", err)
 		}
 		b, err := os.ReadFile(ready)
 		return err == nil && json.Unmarshal(b, &r.stack) == nil
@@ -145,42 +125,11 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	return r
 }
 
-// guard kills the process when this one ends without having dismissed the guard: by a time limit of the tests, or by Ctrl-C.
-func guard(pid int) (dismiss func(), err error) {
-	sh := exec.Command("sh", "-c", fmt.Sprintf("read _; kill -KILL %d", pid))
-	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := sh.StdinPipe() // it ends with this process
-	if err != nil {
-		return func() {}, fmt.Errorf("start the guard: %w", err)
-	}
-	if err := sh.Start(); err != nil {
-		return func() {}, fmt.Errorf("start the guard: %w", err)
-	}
-	return func() {
-		_ = sh.Process.Kill()
-		_ = sh.Wait()
-		_ = stdin.Close()
-	}, nil
-}
-
-// said is the end of the output.
-func (r *run) said() string {
-	b, err := os.ReadFile(r.output)
-	if err != nil {
-		return err.Error()
-	}
-	const limit = 20_000
-	return string(b[max(0, len(b)-limit):])
-}
-
 // kill ends navlog by SIGKILL and waits until its engines have noticed.
 func (r *run) kill(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
-	if err := r.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-r.ended
+	r.Kill()
 	r.familyEnds(t.Context(), t)
 }
 
@@ -188,19 +137,10 @@ func (r *run) kill(t *testing.T) {
 func (r *run) interrupt(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t.Context(), t, patience, func(context.Context) bool {
-		select {
-		case <-r.ended:
-			return true
-		default:
-			return false
-		}
-	}, func() string { return "navlog did not end after SIGINT" })
-	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("navlog ended with %s after SIGINT", r.cmd.ProcessState)
+	r.Interrupt()
+	eventually(t.Context(), t, patience, func(context.Context) bool { return r.Running() != nil }, func() string { return "navlog did not end after SIGINT" })
+	if !r.State().Success() {
+		t.Errorf("navlog ended with %s after SIGINT", r.State())
 	}
 	for _, p := range r.family {
 		if p.alive(t) {
@@ -226,7 +166,7 @@ func (r *run) familyEnds(ctx context.Context, t *testing.T) {
 // lookUpFamily notes the running descendants of navlog. There are some: the engines are child processes.
 func (r *run) lookUpFamily(t *testing.T) {
 	t.Helper()
-	r.family = descendants(processes(t), r.cmd.Process.Pid)
+	r.family = descendants(processes(t), r.Pid)
 	if len(r.family) == 0 {
 		t.Fatal("navlog-dev up runs without any child process")
 	}

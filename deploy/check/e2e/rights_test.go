@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -75,7 +74,10 @@ func TestProgramsOfCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(receiver.close)
-	api := freeAddress(t)
+	api, err := engines.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.configure(chain.URL, contracts, api, caFile)
 
 	c.healthy()
@@ -274,38 +276,16 @@ func (c *composed) run(service string, args ...string) (string, error) {
 func (c *composed) start(service string) {
 	t := c.t
 	t.Helper()
-	output, err := os.Create(filepath.Join(t.TempDir(), service))
+	p, err := child.Start(c.command(service), filepath.Join(t.TempDir(), service))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := c.command(service)
-	cmd.Stdout, cmd.Stderr = output, output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	dismiss, err := guard(cmd.Process.Pid)
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // harmless where it has ended
-		_ = cmd.Wait()
-		dismiss()
-		output.Close()
-		if said, err := os.ReadFile(output.Name()); t.Failed() {
-			t.Logf("%s said (%v):\n%s", service, err, said)
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", service, p.Said())
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func answersOK(ctx context.Context, url string) bool {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
@@ -26,7 +27,7 @@ type run struct {
 	*chaos
 	random      *rand.Rand
 	base        int64 // the first partner's id
-	dispatchers [2]*referrals.Dispatcher
+	dispatchers [2]*child.Process
 	appended    []referrals.Referral
 	thefts      []theft
 }
