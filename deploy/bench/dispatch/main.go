@@ -151,19 +151,3 @@ func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) 
 }
 
 func nobody(int) bool { return false }
-
-// until polls until done.
-func until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-}

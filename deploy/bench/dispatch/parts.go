@@ -10,6 +10,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
@@ -198,7 +199,7 @@ func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil s
 }
 
 func (b *benchmark) delivered(ctx context.Context, partner uint32) error {
-	return until(ctx, 200*time.Millisecond, func() (bool, error) {
+	return poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
 		var waiting bool
 		err := b.world.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))", int64(partner)).Scan(&waiting)
 		return !waiting, err

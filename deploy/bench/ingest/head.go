@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 const (
@@ -189,22 +190,17 @@ func announcements(ctx context.Context, c *chain) (*heads, error) {
 }
 
 // at is when a block was announced. An announcement may come after the block can be read, so it is waited for.
-func (h *heads) at(ctx context.Context, block uint64) (time.Time, error) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
+func (h *heads) at(ctx context.Context, block uint64) (t time.Time, err error) {
+	err = poll.Until(ctx, time.Millisecond, func() (ok bool, _ error) {
 		h.mu.Lock()
-		t, ok := h.times[block]
-		h.mu.Unlock()
-		if ok {
-			return t, nil
-		}
-		select {
-		case <-ctx.Done():
-			return t, fmt.Errorf("the node did not announce it: %w", ctx.Err())
-		case <-tick.C:
-		}
+		defer h.mu.Unlock()
+		t, ok = h.times[block]
+		return ok, nil
+	})
+	if err != nil {
+		err = fmt.Errorf("the node did not announce it: %w", err)
 	}
+	return t, err
 }
 
 func (h *heads) stop() {

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 const (
@@ -117,21 +118,15 @@ func (e *system) feed(ctx context.Context, rows int) (time.Duration, error) {
 	if err := e.Conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+fedDatabase+".pump TO "+fedDatabase+".records AS SELECT * FROM "+fedDatabase+".queue"); err != nil {
 		return 0, fmt.Errorf("make the view that feeds the table: %w", err)
 	}
-	for {
-		var n uint64
-		if err := e.Conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".records").Scan(&n); err != nil {
-			return 0, fmt.Errorf("count what was fed: %w", err)
-		}
-		if n >= uint64(rows) {
-			return time.Since(began), nil
-		}
-		if time.Since(began) > 10*time.Minute {
-			return 0, fmt.Errorf("ClickHouse's Kafka engine has put %d of %d rows into the table after 10 minutes: the reason is in its log, or in system.kafka_consumers", n, rows)
-		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	var n uint64
+	err := poll.Until(bounded, 50*time.Millisecond, func() (bool, error) {
+		err := e.Conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".records").Scan(&n)
+		return n >= uint64(rows), err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ClickHouse's Kafka engine has put %d of %d rows into the table (%w): the reason is in its log, or in system.kafka_consumers", n, rows, err)
 	}
+	return time.Since(began), nil
 }

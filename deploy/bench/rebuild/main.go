@@ -261,25 +261,21 @@ func (e *system) merged(ctx context.Context, id int32) (time.Duration, error) {
 
 // reaches waits until a generation is the live one and has a seq.
 func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
-	began := time.Now()
-	for {
-		live, err := db.New(e.Pool).LiveGeneration(ctx)
-		at := uint64(0)
-		if err == nil && live.ID == id {
-			at, err = e.position(ctx, id)
+	bounded, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	defer cancel()
+	var at uint64
+	var failed error
+	err := poll.Until(bounded, 20*time.Millisecond, func() (bool, error) {
+		var live db.LiveGenerationRow
+		if live, failed = db.New(e.Pool).LiveGeneration(ctx); failed == nil && live.ID == id {
+			at, failed = e.position(ctx, id)
 		}
-		if err == nil && at >= seq {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Since(began) > 30*time.Minute {
-			return fmt.Errorf("generation %d is at seq %d after 30 minutes, and not at %d: %w", id, at, seq, err)
-		}
+		return failed == nil && at >= seq, nil
+	})
+	if err != nil {
+		return fmt.Errorf("generation %d is at seq %d, and not at %d: %w", id, at, seq, errors.Join(err, failed))
 	}
+	return nil
 }
 
 // position is how far a generation is: its spine gets a unit after all other tables.

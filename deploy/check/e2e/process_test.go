@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,31 +17,16 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
-	// patience is how long anything may take that happens by itself.
+	// patience is how long an answer, or the newest state, may take.
 	patience = 2 * time.Minute
 	// startPatience is how long `navlog-dev up` may take on a busy machine.
 	startPatience = 3 * time.Minute
 	poll          = 50 * time.Millisecond
 )
-
-// eventually calls done until it is true. Where that takes too long, the test fails with what failed says.
-func eventually(ctx context.Context, t *testing.T, limit time.Duration, done func(context.Context) bool, failed func() string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for !done(ctx) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("after %s: %s", limit, failed())
-		}
-	}
-}
 
 // binary builds navlog and navlog-dev once for all tests of this package, and gives the path of one of them.
 func binary(t *testing.T, program string) string {
@@ -109,18 +93,21 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	t.Cleanup(func() {
 		r.family = descendants(processes(t), r.Pid)
 		r.Kill()
-		r.familyEnds(context.Background(), t)
+		r.familyEnds(t)
 		if t.Failed() {
 			t.Logf("navlog-dev up said:\n%s", r.Said())
 		}
 	})
-	eventually(t.Context(), t, startPatience, func(context.Context) bool {
+	wait.Until(t, func() error {
 		if err := r.Running(); err != nil {
 			t.Fatal("before it was ready:", err)
 		}
 		b, err := os.ReadFile(ready)
-		return err == nil && json.Unmarshal(b, &r.stack) == nil
-	}, func() string { return "navlog-dev up is not ready" })
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(b, &r.stack)
+	})
 	r.lookUpFamily(t)
 	return r
 }
@@ -130,7 +117,7 @@ func (r *run) kill(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
 	r.Kill()
-	r.familyEnds(t.Context(), t)
+	r.familyEnds(t)
 }
 
 // interrupt is Ctrl-C. navlog has to end with 0, and leave no process behind.
@@ -138,7 +125,7 @@ func (r *run) interrupt(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
 	r.Interrupt()
-	eventually(t.Context(), t, patience, func(context.Context) bool { return r.Running() != nil }, func() string { return "navlog did not end after SIGINT" })
+	wait.For(t, "navlog ends after SIGINT", func() bool { return r.Running() != nil })
 	if !r.State().Success() {
 		t.Errorf("navlog ended with %s after SIGINT", r.State())
 	}
@@ -149,18 +136,20 @@ func (r *run) interrupt(t *testing.T) {
 	}
 }
 
-func (r *run) familyEnds(ctx context.Context, t *testing.T) {
+func (r *run) familyEnds(t *testing.T) {
 	t.Helper()
-	var left []string
-	eventually(ctx, t, patience, func(context.Context) bool {
-		left = nil
+	wait.Until(t, func() error {
+		var left []string
 		for _, p := range r.family {
 			if p.alive(t) {
 				left = append(left, fmt.Sprintf("%d (%s)", p.pid, p.name))
 			}
 		}
-		return len(left) == 0
-	}, func() string { return "processes outlive navlog: " + strings.Join(left, ", ") })
+		if len(left) > 0 {
+			return errors.New("processes outlive navlog: " + strings.Join(left, ", "))
+		}
+		return nil
+	})
 }
 
 // lookUpFamily notes the running descendants of navlog. There are some: the engines are child processes.
