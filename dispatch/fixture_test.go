@@ -47,6 +47,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
@@ -231,16 +232,7 @@ func (f *fixture) eventually(what string, holds func() bool) {
 func (f *fixture) until(holds func() bool) bool {
 	ctx, cancel := context.WithTimeout(f.Context(), *patience)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
-	return true
+	return poll.Until(ctx, 5*time.Millisecond, func() (bool, error) { return holds(), nil }) == nil
 }
 
 // partner makes one with the test secret; without URL when url is empty.

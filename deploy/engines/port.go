@@ -75,3 +75,13 @@ func portError(what string, port int, err error) error {
 func addr(port int) string {
 	return net.JoinHostPort(loopback, strconv.Itoa(port))
 }
+
+// FreeAddr chooses an address of this machine that nothing listens on, for a program that is about to: nobody else
+// chooses its port until this process ends.
+func FreeAddr() (string, error) {
+	port, err := claimPort("a program", 0)
+	if err != nil {
+		return "", err
+	}
+	return addr(port), nil
+}

@@ -58,3 +58,18 @@ func TestChosenPortIsNobodyElses(t *testing.T) {
 		t.Errorf("an engine cannot start again on its own port %d: %v", port, err)
 	}
 }
+
+func TestFreeAddr(t *testing.T) {
+	one, err := FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := FreeAddr(); err != nil || other == one {
+		t.Errorf("%s is chosen twice: %v", other, err)
+	}
+	l, err := net.Listen("tcp", one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}

@@ -22,6 +22,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/ingest/rpc"
@@ -29,9 +30,6 @@ import (
 )
 
 var seeds = flag.Uint64("seeds", 3, "how many seeds the tests of ingest run with")
-
-// patience is how long a test waits for a condition.
-const patience = 60 * time.Second
 
 // rig is a development chain with traffic, a broker, and an ingest that sees
 // the chain through a fault proxy.
@@ -152,25 +150,21 @@ func (r *rig) newIngest() *ingest.Ingest {
 // until waits for a condition of the ingest.
 func (x *indexer) until(what string, condition func(ingest.Status) bool) {
 	x.t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	wait.Until(x.t, func() error {
 		status := x.now.Load().Status()
 		if condition(status) {
-			return
+			return nil
 		}
 		if status.State == ingest.Frozen {
 			x.t.Fatalf("ingest froze while waiting for %s: %s\ninjected:\n%s", what, status.Reason, x.injections())
 		}
 		select {
-		case <-tick.C:
 		case err := <-x.dead:
 			x.t.Fatalf("ingest ended while waiting for %s: %v\ninjected:\n%s", what, err, x.injections())
-		case <-deadline:
-			x.t.Fatalf("no %s; status %+v\ninjected:\n%s", what, status, x.injections())
+		default:
 		}
-	}
+		return fmt.Errorf("no %s; status %+v", what, status)
+	})
 }
 
 // caughtUp waits until the chain's head is in the log, by its hash.

@@ -1,13 +1,14 @@
 package lane
 
 import (
-	"context"
 	"encoding/binary"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 var (
@@ -75,20 +76,10 @@ func TestBreakerCountsOnlyTheDead(t *testing.T) {
 // untilHalfOpen waits for the end of the open time.
 func untilHalfOpen(t *testing.T, b *breaker) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
-		if n, _ := b.permits(); n > 0 {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatal("the breaker stays open")
-		case <-tick.C:
-		}
-	}
+	wait.For(t, "the open time ends", func() bool {
+		n, _ := b.permits()
+		return n > 0
+	})
 }
 
 func TestBreakerProbes(t *testing.T) {

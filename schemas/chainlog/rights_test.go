@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/chainlog"
 )
 
@@ -55,13 +56,12 @@ func (g *guarded) must(err error) {
 // eventually waits: what the controller has decided the broker knows a moment later.
 func (g *guarded) eventually(what string, done func() error) {
 	g.t.Helper()
-	var err error
-	for deadline := time.Now().Add(patient); time.Now().Before(deadline); <-time.After(20 * time.Millisecond) {
-		if err = done(); err == nil {
-			return
+	wait.Until(g.t, func() error {
+		if err := done(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-	}
-	g.t.Fatalf("%s: %v", what, err)
+		return nil
+	})
 }
 
 // deeds are what each user does with Kafka, call for call as its program does.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
@@ -98,7 +99,7 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 }
 
 // dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
-func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *referrals.Dispatcher) error) error {
+func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *child.Process) error) error {
 	d, err := b.world.Dispatch(b.Navlog, b.receiver.caFile, "dispatch.log")
 	if err != nil {
 		return err
@@ -150,19 +151,3 @@ func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) 
 }
 
 func nobody(int) bool { return false }
-
-// until polls until done.
-func until(ctx context.Context, interval time.Duration, done func() (bool, error)) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-}

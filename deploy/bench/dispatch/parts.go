@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
@@ -37,9 +39,9 @@ func (b *benchmark) rate(ctx context.Context) ([]bench.Bar, error) {
 	}
 	bench.Say("rate: %d events for %d partners, bodies of %d bytes", b.Events, b.Partners, size/b.Events)
 	var peak int64
-	err = b.dispatching(ctx, func(ctx context.Context, d *referrals.Dispatcher) error {
+	err = b.dispatching(ctx, func(ctx context.Context, d *child.Process) error {
 		err := b.receiver.all(ctx, b.Events)
-		peak = d.Peak()
+		peak = child.Peak(d.Pid)
 		return err
 	})
 	if err != nil {
@@ -82,7 +84,7 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (time.Duration, error
 	}
 	b.receiver.forget()
 	var counted []uuid.UUID
-	err = b.dispatching(ctx, func(ctx context.Context, _ *referrals.Dispatcher) error {
+	err = b.dispatching(ctx, func(ctx context.Context, _ *child.Process) error {
 		healthy := 0
 		tick := time.NewTicker(time.Second / time.Duration(b.Rate))
 		defer tick.Stop()
@@ -137,7 +139,7 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 		return nil, err
 	}
 	started := time.Now()
-	err = b.dispatching(ctx, func(ctx context.Context, _ *referrals.Dispatcher) error {
+	err = b.dispatching(ctx, func(ctx context.Context, _ *child.Process) error {
 		return b.delivered(ctx, ids[0])
 	})
 	if err != nil {
@@ -159,12 +161,12 @@ func (b *benchmark) parked(ctx context.Context) ([]bench.Bar, error) {
 		}
 	}
 	var peak int64
-	err = b.dispatching(ctx, func(ctx context.Context, d *referrals.Dispatcher) error {
+	err = b.dispatching(ctx, func(ctx context.Context, d *child.Process) error {
 		bench.Say("parked: %d events, probes for 30 s", b.Parked)
 		watch, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		<-watch.Done()
-		peak = d.Peak()
+		peak = child.Peak(d.Pid)
 		return ctx.Err()
 	})
 	if err != nil {
@@ -197,7 +199,7 @@ func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil s
 }
 
 func (b *benchmark) delivered(ctx context.Context, partner uint32) error {
-	return until(ctx, 200*time.Millisecond, func() (bool, error) {
+	return poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
 		var waiting bool
 		err := b.world.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))", int64(partner)).Scan(&waiting)
 		return !waiting, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 	"github.com/navlog/navlog/schemas/webhook"
@@ -155,7 +156,7 @@ func (r *receiver) expect(events ...referrals.Referral) {
 
 // all waits until n of what is expected has arrived.
 func (r *receiver) all(ctx context.Context, n int) error {
-	return until(ctx, 20*time.Millisecond, func() (bool, error) {
+	return poll.Until(ctx, 20*time.Millisecond, func() (bool, error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		return r.arrived >= n, r.fault

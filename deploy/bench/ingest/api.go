@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // newestBlock is the block of the vault's newest valuation as the API tells it, 0 where it tells none. A valuation is the
@@ -63,9 +61,8 @@ func getJSON(ctx context.Context, url string, into any) error {
 }
 
 // indexedLogs counts, past the API, the logs in the read models: a run that lost or doubled one is not a result.
-func indexedLogs(ctx context.Context, s *stack) (logs uint64, err error) {
-	config := readmodel.DefaultConfig()
-	config.Addr = s.clickHouse.Addr
+func indexedLogs(ctx context.Context, s *system) (logs uint64, err error) {
+	config := s.ReadModel()
 	conn, err := config.Open("")
 	if err != nil {
 		return 0, err
@@ -79,7 +76,7 @@ func indexedLogs(ctx context.Context, s *stack) (logs uint64, err error) {
 }
 
 // ingestedBlock is how far the log reaches, as `navlog ingest` tells it; 0 where it does not answer.
-func ingestedBlock(ctx context.Context, s *stack) uint64 {
+func ingestedBlock(ctx context.Context, s *system) uint64 {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.ops["ingest"]+"/metrics", nil)
 	if err != nil {
 		return 0

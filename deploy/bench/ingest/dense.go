@@ -105,7 +105,7 @@ func median(of []float64) float64 {
 
 // record runs ingest alone through a recording proxy until the log holds the whole chain.
 func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err error) {
-	s, err := startStack(ctx, b)
+	s, err := startSystem(ctx, b)
 	if err != nil {
 		return seen, err
 	}
@@ -137,7 +137,7 @@ type backfillRun struct {
 // backfill runs navlog from an empty data folder until the API tells of the newest log. The clock starts when the
 // engines answer, before navlog's programs are started.
 func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err error) {
-	s, err := startStack(ctx, b)
+	s, err := startSystem(ctx, b)
 	if err != nil {
 		return r, err
 	}
@@ -165,7 +165,7 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 	if err != nil {
 		return r, fmt.Errorf("run navlog: %w", err)
 	}
-	r.visible, r.ingestPeak = time.Since(began), child.Peak(run.ingest.cmd.Process.Pid)
+	r.visible, r.ingestPeak = time.Since(began), child.Peak(run["ingest"].Pid)
 	r.cpu = cpuTimes(c, s, run)
 	for name, seconds := range before {
 		r.cpu[name] -= seconds
@@ -179,14 +179,12 @@ func backfill(ctx context.Context, b *benchmark, c *chain) (r backfillRun, err e
 
 // cpuTimes are the seconds that each part of a run has taken of all cores so far. The broker is part of this process,
 // which does little beside it.
-func cpuTimes(c *chain, s *stack, run *programs) map[string]float64 {
+func cpuTimes(c *chain, s *system, run programs) map[string]float64 {
 	times := map[string]float64{
-		"node": cpuSeconds(c.Pid), "clickhouse": cpuSeconds(s.clickHouse.Pid), "kafka": cpuSeconds(os.Getpid()),
+		"node": cpuSeconds(c.Pid), "clickhouse": cpuSeconds(s.ClickHouse.Pid), "kafka": cpuSeconds(os.Getpid()),
 	}
-	if run != nil {
-		for _, p := range run.all {
-			times[p.name] = cpuSeconds(p.cmd.Process.Pid)
-		}
+	for name, p := range run {
+		times[name] = cpuSeconds(p.Pid)
 	}
 	return times
 }

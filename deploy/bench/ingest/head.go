@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 const (
@@ -52,7 +53,7 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 }
 
 // atHead starts a chain, engines and navlog, with what differs in its settings, and waits until it has reached the head.
-func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chain, s *stack, run *programs, err error) {
+func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chain, s *system, run programs, err error) {
 	if c, err = b.chain(ctx); err != nil {
 		return nil, nil, nil, err
 	}
@@ -70,7 +71,7 @@ func (b *benchmark) atHead(ctx context.Context, differ func(*settings)) (c *chai
 	if err := c.dense(ctx, 2, 2*logsPerRound); err != nil {
 		return nil, nil, nil, fmt.Errorf("build the chain: %w", err)
 	}
-	if s, err = startStack(ctx, b); err != nil {
+	if s, err = startSystem(ctx, b); err != nil {
 		return c, s, run, err
 	}
 	settings := b.settings(c, c.URL)
@@ -111,7 +112,7 @@ func rank(sorted []float64, part float64) float64 {
 }
 
 // follow mines the blocks and gives each one's delay.
-func follow(ctx context.Context, b *benchmark, c *chain, s *stack, run *programs) (delays []time.Duration, err error) {
+func follow(ctx context.Context, b *benchmark, c *chain, s *system, run programs) (delays []time.Duration, err error) {
 	heads, err := announcements(ctx, c)
 	if err != nil {
 		return nil, err
@@ -189,22 +190,17 @@ func announcements(ctx context.Context, c *chain) (*heads, error) {
 }
 
 // at is when a block was announced. An announcement may come after the block can be read, so it is waited for.
-func (h *heads) at(ctx context.Context, block uint64) (time.Time, error) {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for {
+func (h *heads) at(ctx context.Context, block uint64) (t time.Time, err error) {
+	err = poll.Until(ctx, time.Millisecond, func() (ok bool, _ error) {
 		h.mu.Lock()
-		t, ok := h.times[block]
-		h.mu.Unlock()
-		if ok {
-			return t, nil
-		}
-		select {
-		case <-ctx.Done():
-			return t, fmt.Errorf("the node did not announce it: %w", ctx.Err())
-		case <-tick.C:
-		}
+		defer h.mu.Unlock()
+		t, ok = h.times[block]
+		return ok, nil
+	})
+	if err != nil {
+		err = fmt.Errorf("the node did not announce it: %w", err)
 	}
+	return t, err
 }
 
 func (h *heads) stop() {

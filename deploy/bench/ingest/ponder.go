@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // ponderResult is what the competitor took for the same chain, or a prefix of it.
@@ -58,11 +59,11 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	ports, err := freePorts(1)
+	addr, err := engines.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	_, port, err := net.SplitHostPort(ports[0])
+	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
 	}
@@ -71,24 +72,25 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	if err != nil {
 		return nil, err
 	}
-	env := []string{
-		"DATABASE_URL=" + db.URL, "BENCH_RPC=" + c.URL, "BENCH_VAULT=" + c.vault.Hex(),
-		"BENCH_START=" + strconv.FormatUint(c.start, 10), "BENCH_END=" + strconv.FormatUint(last, 10),
+	cmd := exec.Command(filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
+	cmd.Dir, cmd.Env = home, child.Environment(
+		"DATABASE_URL="+db.URL, "BENCH_RPC="+c.URL, "BENCH_VAULT="+c.vault.Hex(),
+		"BENCH_START="+strconv.FormatUint(c.start, 10), "BENCH_END="+strconv.FormatUint(last, 10),
 		"PONDER_TELEMETRY_DISABLED=true", "CI=true",
-	}
+	)
 	if err := c.mine(ctx, ponderFinality); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	p, err := launch(dir, "ponder", env, home, filepath.Join(home, "node_modules", ".bin", "ponder"), "start", "--schema", ponderSchema, "--port", port, "--hostname", "127.0.0.1", "--log-level", "warn")
+	p, err := child.Start(cmd, filepath.Join(dir, "ponder.log"))
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
+	run := programs{"ponder": p}
+	defer run.stop()
 	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
 	defer cancel()
-	run := &programs{all: []*process{p}}
-	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return answers(ctx, "http://"+ports[0]+"/ready") }); err != nil {
+	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return answers(ctx, "http://"+addr+"/ready") }); err != nil {
 		return nil, fmt.Errorf("run Ponder: %w", err)
 	}
 	took := time.Since(began)

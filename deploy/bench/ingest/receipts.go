@@ -51,7 +51,7 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 		return nil, err
 	}
 	defer liar.Close()
-	s, err := startStack(ctx, b)
+	s, err := startSystem(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -120,11 +120,11 @@ func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*http.Server,
 }
 
 // verify runs the command, which must find that log and nothing else.
-func (r *receiptsResult) verify(ctx context.Context, b *benchmark, s *stack) error {
+func (r *receiptsResult) verify(ctx context.Context, b *benchmark, s *system) error {
 	began := time.Now()
 	command := exec.CommandContext(ctx, b.Navlog, "verify", "--receipts", "--json", "--config", s.config)
 	var fault bytes.Buffer
-	command.Stderr = &fault
+	command.Env, command.Stderr = s.Environment(), &fault
 	text, err := command.Output()
 	r.Seconds = time.Since(began).Seconds()
 	var report struct {

@@ -121,7 +121,7 @@ func (w *world) alone(ctx context.Context, o options) ([]bench.Bar, error) {
 // spent is the processor time of the engine for questions and inserts so far, with half a millisecond for this one.
 func (w *world) spent() (time.Duration, error) {
 	var micros uint64
-	err := w.conn.QueryRow(context.Background(), "SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
+	err := w.Conn.QueryRow(context.Background(), "SELECT value FROM system.events WHERE event = 'OSCPUVirtualTimeMicroseconds'").Scan(&micros)
 	return time.Duration(micros) * time.Microsecond, err
 }
 

@@ -97,7 +97,7 @@ func (w *world) compare(ctx context.Context, o options) ([]bench.Bar, error) {
 			return nil, err
 		}
 		theirs, err := median(o.Each/12, func(r *rand.Rand) error {
-			rows, err := w.pool.Query(ctx, c.sql, c.args(r)...)
+			rows, err := w.Pool.Query(ctx, c.sql, c.args(r)...)
 			if err != nil {
 				return err
 			}
@@ -151,16 +151,16 @@ func (w *world) loadFacts(ctx context.Context) error {
 		return nil
 	}
 	start := time.Now()
-	if _, err := w.pool.Exec(ctx, factTables); err != nil {
+	if _, err := w.Pool.Exec(ctx, factTables); err != nil {
 		return err
 	}
-	generation, err := db.New(w.pool).LiveGeneration(ctx)
+	generation, err := db.New(w.Pool).LiveGeneration(ctx)
 	if err != nil {
 		return err
 	}
 	// live are the rows of a table of facts that nothing has taken back.
 	live := func(table string) string {
-		from := w.readModel().Database(generation.ID) + "." + table
+		from := w.ReadModel().Database(generation.ID) + "." + table
 		return from + " WHERE sign = 1 AND seq NOT IN (SELECT retracts FROM " + from + " WHERE sign = -1)"
 	}
 	for _, c := range []struct {
@@ -177,11 +177,11 @@ func (w *world) loadFacts(ctx context.Context) error {
 			 FROM ` + live("withdrawal_events") + ` GROUP BY vault, request_index HAVING countIf(kind = 'requested') > 0`},
 		{"sweep", []string{"vault", "to_id"}, `SELECT vault, toInt64(to_id) FROM ` + live("sweeps")},
 	} {
-		rows, err := w.conn.Query(ctx, c.query)
+		rows, err := w.Conn.Query(ctx, c.query)
 		if err != nil {
 			return err
 		}
-		n, err := w.pool.CopyFrom(ctx, pgx.Identifier{"facts", c.table}, c.columns, pgx.CopyFromFunc(func() ([]any, error) {
+		n, err := w.Pool.CopyFrom(ctx, pgx.Identifier{"facts", c.table}, c.columns, pgx.CopyFromFunc(func() ([]any, error) {
 			if !rows.Next() {
 				return nil, rows.Err()
 			}
@@ -193,7 +193,7 @@ func (w *world) loadFacts(ctx context.Context) error {
 		}
 		w.log.Info("PostgreSQL", "table", c.table, "rows", n, "took", time.Since(start).Round(time.Second))
 	}
-	if _, err := w.pool.Exec(ctx, factIndexes); err != nil {
+	if _, err := w.Pool.Exec(ctx, factIndexes); err != nil {
 		return err
 	}
 	w.log.Info("PostgreSQL", "indexes", "made", "took", time.Since(start).Round(time.Second))

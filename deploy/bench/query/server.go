@@ -4,21 +4,23 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench/workload"
+	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 // server is a process that answers HTTP.
 type server struct {
-	cmd   *exec.Cmd
+	*child.Process
 	addr  string
 	began time.Time
 }
@@ -27,15 +29,14 @@ const readyWithin = 30 * time.Second
 
 // serve starts bin/navlog serve on the data set, with more in its environment, and waits until it is ready.
 func (w *world) serve(ctx context.Context, binary string, cacheBytes int, more ...string) (*server, error) {
-	addr, err := freeAddr()
+	addr, err := engines.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, binary, "serve")
+	cmd := exec.Command(binary, "serve")
 	cmd.Dir = w.dir
-	cmd.Env = append(child.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_CLICKHOUSE_ADDR="+w.clickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query",
-		"NAVLOG_POSTGRES_URL="+w.postgres.URL, "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(), "NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
-		"NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
+	cmd.Env = append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_HTTP_LISTEN="+addr, "NAVLOG_HTTP_ROUTER="+workload.Router.Hex(),
+		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0", "NAVLOG_HTTP_CACHE_BYTES="+strconv.Itoa(cacheBytes), "NAVLOG_OPS_LISTEN=127.0.0.1:0"), more...)
 	return start(ctx, cmd, addr, "/readyz")
 }
 
@@ -55,7 +56,7 @@ func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	if err := os.WriteFile(file, body, 0o644); err != nil {
 		return nil, err
 	}
-	addr, err := freeAddr()
+	addr, err := engines.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,7 @@ func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return start(ctx, exec.CommandContext(ctx, self, "--bare", file, "--listen", addr), addr, "/")
+	return start(ctx, exec.Command(self, "--bare", file, "--listen", addr), addr, "/")
 }
 
 // runBare is the other side of bare.
@@ -80,55 +81,40 @@ func runBare(file, addr string) error {
 }
 
 func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, error) {
-	log, err := os.Create(fmt.Sprintf("%s/server-%s.log", os.TempDir(), strings.ReplaceAll(addr, ":", "-")))
-	if err != nil {
+	log := filepath.Join(os.TempDir(), "server-"+strings.ReplaceAll(addr, ":", "-")+".log")
+	defer os.Remove(log)
+	s := &server{addr: addr, began: time.Now()}
+	var err error
+	if s.Process, err = child.Start(cmd, log); err != nil {
 		return nil, err
 	}
-	defer os.Remove(log.Name())
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 15 * time.Second
-	s := &server{cmd: cmd, addr: addr, began: time.Now()}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	for time.Since(s.began) < readyWithin {
+	bounded, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	err = poll.Until(bounded, 10*time.Millisecond, func() (bool, error) {
 		resp, err := http.Get("http://" + addr + path)
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return s, nil
-			}
+		if err != nil {
+			return false, s.Running()
 		}
-		if !sleep(ctx, 10*time.Millisecond) {
-			break
-		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusOK, nil
+	})
+	if err != nil {
+		s.stop()
+		return nil, fmt.Errorf("wait for %s: %w: %s", cmd, err, s.Said())
 	}
-	said, _ := os.ReadFile(log.Name())
-	return nil, fmt.Errorf("%s is not ready within %s: %s", cmd.Path, readyWithin, said)
+	return s, nil
 }
 
 // memory is the most that the process had resident, in MiB.
 func (s *server) memory() (float64, error) {
-	peak := child.Peak(s.cmd.Process.Pid)
+	peak := child.Peak(s.Pid)
 	if peak == 0 {
-		return 0, fmt.Errorf("this system does not tell the memory of process %d: run the benchmark on Linux", s.cmd.Process.Pid)
+		return 0, fmt.Errorf("this system does not tell the memory of process %d: run the benchmark on Linux", s.Pid)
 	}
 	return float64(peak) / (1 << 20), nil
 }
 
-func (s *server) stop() {
-	_ = s.cmd.Process.Signal(os.Interrupt)
-	_ = s.cmd.Wait()
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
-}
+func (s *server) stop() { _ = s.Stop() } // its end decides nothing any more
 
 // fetch gives the body of one answer, and keeps no connection: the crowd's are counted.
 func fetch(url string) ([]byte, error) {

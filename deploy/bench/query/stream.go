@@ -6,19 +6,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
+	"github.com/navlog/navlog/deploy/testkit/child"
 )
 
 // openStreams are how many there are: half of all that navlog serve has, which is what one address may have.
@@ -64,7 +62,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 			return nil, fmt.Errorf("%d of %d streams were opened, and %d ended", opened.Load(), openStreams, failed.Load())
 		}
 	}
-	spent, err := processor(s.cmd.Process.Pid)
+	spent, err := child.CPU(s.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +80,7 @@ func (w *world) stream(ctx context.Context, o options) ([]bench.Bar, error) {
 		return nil, ctx.Err()
 	}
 	took := time.Since(began)
-	after, err := processor(s.cmd.Process.Pid)
+	after, err := child.CPU(s.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -129,25 +127,6 @@ func listen(c net.Conn, addr string, opened, units *atomic.Int64) error {
 			units.Add(1)
 		}
 	}
-}
-
-// processor is the time that a process has had of the processors so far. Linux counts it in hundredths of a second.
-func processor(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, err
-	}
-	_, after, _ := strings.Cut(string(stat), ") ") // the name may have spaces
-	fields := strings.Fields(after)
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, io.ErrUnexpectedEOF)
-	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * (time.Second / 100), err
 }
 
 // people asks what the pages ask that no list is: a series of a year by day, and the first page of what makes a number of

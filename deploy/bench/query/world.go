@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,16 +11,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
-	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/projections"
-	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -33,57 +29,32 @@ const deliveryCount = 1_000_000
 
 // world is the engines with the data set in them, and the projector at work.
 type world struct {
-	dir        string
-	clickHouse *engines.ClickHouse
-	postgres   *engines.Postgres
-	kafka      *engines.Kafka
-	conn       driver.Conn
-	pool       *pgxpool.Pool
-	chain      *workload.Log
-	writing    sync.Mutex
-	known      atomic.Int64  // users that there are
-	block      atomic.Uint64 // the newest one that was written
-	log        *slog.Logger
-	keys       map[uint32]string // API key by partner
-	failed     chan error
-	projector  sync.WaitGroup
-	stop       context.CancelFunc
-}
-
-func (w *world) readModel() readmodel.Config {
-	c := readmodel.DefaultConfig()
-	c.Addr = w.clickHouse.Addr
-	return c
-}
-
-func (w *world) kafkaConfig() chainlog.Config {
-	c := chainlog.DefaultConfig()
-	c.Brokers = []string{w.kafka.Addr}
-	return c
+	*stack.Stack
+	dir       string
+	chain     *workload.Log
+	writing   sync.Mutex
+	known     atomic.Int64  // users that there are
+	block     atomic.Uint64 // the newest one that was written
+	log       *slog.Logger
+	keys      map[uint32]string // API key by partner
+	failed    chan error
+	projector sync.WaitGroup
+	stop      context.CancelFunc
 }
 
 // open starts the engines in dir, goes on with what is there, and appends what
 // is missing of the events.
 func open(ctx context.Context, dir string, events, users int, log *slog.Logger) (*world, error) {
-	ctx, stop := context.WithCancel(ctx)
-	w := &world{dir: dir, log: log, failed: make(chan error, 1), keys: map[uint32]string{}, stop: stop}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return w, err
+		return nil, err
 	}
-	var err error
-	if w.postgres, err = engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0); err != nil {
-		return w, err
+	started, err := stack.Start(ctx, dir, filepath.Join(dir, "kafka"))
+	if err != nil {
+		return nil, err
 	}
-	if w.clickHouse, err = engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0); err != nil {
-		return w, err
-	}
-	if w.kafka, err = engines.StartKafka(ctx, filepath.Join(dir, "kafka")); err != nil {
-		return w, err
-	}
-	if w.conn, err = w.readModel().Open(""); err != nil {
-		return w, err
-	}
-	if w.pool, err = registry.Open(ctx, registry.Config{URL: w.postgres.URL, MaxConns: 8}); err != nil {
+	ctx, stop := context.WithCancel(ctx)
+	w := &world{Stack: started, dir: dir, log: log, failed: make(chan error, 1), keys: map[uint32]string{}, stop: stop}
+	if err := w.Connect(ctx); err != nil {
 		return w, err
 	}
 	if err := w.partners(ctx); err != nil {
@@ -103,7 +74,7 @@ func (w *world) partners(ctx context.Context) error {
 	if err == nil {
 		return json.Unmarshal(b, &w.keys)
 	}
-	q := db.New(w.pool)
+	q := db.New(w.Pool)
 	limit := int32(1_000_000)
 	for id := uint32(1); id <= workload.Partners; id++ {
 		if _, err := q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: int64(id), Name: fmt.Sprintf("Partner %d", id)}); err != nil {
@@ -134,7 +105,7 @@ func (w *world) deliveries(ctx context.Context) error {
 	if _, err := os.Stat(mark); err == nil {
 		return nil
 	}
-	err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+	err := pgx.BeginFunc(ctx, w.Pool, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "TRUNCATE delivery, attempt CASCADE"); err != nil { // of a run that was broken off
 			return err
 		}
@@ -150,7 +121,7 @@ func (w *world) deliveries(ctx context.Context) error {
 		return err
 	})
 	if err == nil {
-		_, err = w.pool.Exec(ctx, "VACUUM ANALYZE delivery, attempt")
+		_, err = w.Pool.Exec(ctx, "VACUUM ANALYZE delivery, attempt")
 	}
 	if err != nil {
 		return fmt.Errorf("write the deliveries of partner 1: %w", err)
@@ -162,13 +133,13 @@ func (w *world) deliveries(ctx context.Context) error {
 func (w *world) fill(ctx context.Context, events, users int) error {
 	start := time.Now()
 	var err error
-	if w.chain, err = workload.OpenLog(ctx, w.kafkaConfig(), workload.Options{Events: events, Users: users}); err != nil {
+	if w.chain, err = workload.OpenLog(ctx, w.Chainlog(), workload.Options{Events: events, Users: users}); err != nil {
 		return fmt.Errorf("make the log: %w", err)
 	}
 	w.known.Store(int64(w.chain.Users))
 	w.block.Store(w.chain.Block)
 	w.log.Info("log", "records", w.chain.Seq, "of them new", w.chain.Written, "users", w.chain.Users, "took", time.Since(start).Round(time.Second))
-	p := projections.New(projections.DefaultConfig(), workload.ChainID, w.kafkaConfig(), w.readModel(), w.pool, prometheus.NewRegistry(), w.log.With("program", "project"))
+	p := projections.New(projections.DefaultConfig(), workload.ChainID, w.Chainlog(), w.ReadModel(), w.Pool, prometheus.NewRegistry(), w.log.With("program", "project"))
 	w.projector.Go(func() {
 		if err := p.Run(ctx); err != nil {
 			w.fail(err)
@@ -180,41 +151,38 @@ func (w *world) fill(ctx context.Context, events, users int) error {
 // await waits until a generation is live, holds the whole log and is merged, which is what it is a while after a rebuild.
 func (w *world) await(ctx context.Context) error {
 	start, said := time.Now(), time.Now()
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
 	var merged bench.Merging
-	for {
+	return poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
 		seq, quiet, err := w.state(ctx, &merged)
 		if err == nil && seq == w.chain.Seq && quiet {
 			w.log.Info("read models complete", "seq", seq, "took", time.Since(start).Round(time.Second))
-			return nil
+			return true, nil
 		}
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
 			w.log.Info("filling", "seq", seq, "of", w.chain.Seq, "error", err)
 		}
 		select {
-		case <-ctx.Done():
-			return ctx.Err()
 		case err := <-w.failed:
-			return err
-		case <-tick.C:
+			return false, err
+		default:
+			return false, nil
 		}
-	}
+	})
 }
 
 // state is how far the live generation is, whose spine is the last of its tables that gets a unit, and whether nothing is to
 // be merged in it.
 func (w *world) state(ctx context.Context, merged *bench.Merging) (seq uint64, quiet bool, err error) {
-	live, err := db.New(w.pool).LiveGeneration(ctx)
+	live, err := db.New(w.Pool).LiveGeneration(ctx)
 	if err != nil {
 		return 0, false, err
 	}
-	database := w.readModel().Database(live.ID)
-	if seq, err = readmodel.LastSeq(ctx, w.conn, database+"."+readmodel.Spine); err != nil || seq < w.chain.Seq {
+	database := w.ReadModel().Database(live.ID)
+	if seq, err = readmodel.LastSeq(ctx, w.Conn, database+"."+readmodel.Spine); err != nil || seq < w.chain.Seq {
 		return seq, false, err
 	}
-	quiet, err = merged.Done(ctx, w.conn, database)
+	quiet, err = merged.Done(ctx, w.Conn, database)
 	return seq, quiet, err
 }
 
@@ -258,32 +226,10 @@ func (w *world) fail(err error) {
 }
 
 func (w *world) close() error {
-	var faults []error
 	w.stop()
 	w.projector.Wait()
 	if w.chain != nil {
 		w.chain.Close()
 	}
-	if w.conn != nil {
-		faults = append(faults, w.conn.Close())
-	}
-	if w.pool != nil {
-		w.pool.Close()
-	}
-	for _, engine := range []io.Closer{closer(w.kafka != nil, func() error { return w.kafka.Close() }),
-		closer(w.clickHouse != nil, func() error { return w.clickHouse.Close() }), closer(w.postgres != nil, func() error { return w.postgres.Close() })} {
-		faults = append(faults, engine.Close())
-	}
-	return errors.Join(faults...)
-}
-
-type closeFunc func() error
-
-func (f closeFunc) Close() error { return f() }
-
-func closer(started bool, stop func() error) io.Closer {
-	if !started {
-		return closeFunc(func() error { return nil })
-	}
-	return closeFunc(stop)
+	return w.Close()
 }

@@ -19,9 +19,9 @@ var plain = slices.Concat(readmodel.Facts, []string{readmodel.Spine})
 // bare inserts the facts of generation 2 up to last into the same tables of a
 // database of its own, all tables at once, a chunk of records after the other,
 // and gives the time that the inserts took.
-func (e *stack) bare(ctx context.Context, b *benchmark, last uint64) (took time.Duration, rows uint64, err error) {
+func (e *system) bare(ctx context.Context, b *benchmark, last uint64) (took time.Duration, rows uint64, err error) {
 	const database = "bare"
-	if err := e.ch.Create(ctx, e.conn, database); err != nil {
+	if err := e.ch.Create(ctx, e.Conn, database); err != nil {
 		return 0, 0, err
 	}
 	for after := uint64(0); after < last; after += uint64(b.Chunk) {
@@ -34,7 +34,7 @@ func (e *stack) bare(ctx context.Context, b *benchmark, last uint64) (took time.
 	for _, table := range plain {
 		var n, want uint64
 		ask := fmt.Sprintf("SELECT (SELECT count() FROM bare.%s), (SELECT count() FROM %s.%s WHERE seq <= %d)", table, e.ch.Database(2), table, last)
-		if err := e.conn.QueryRow(ctx, ask).Scan(&n, &want); err != nil {
+		if err := e.Conn.QueryRow(ctx, ask).Scan(&n, &want); err != nil {
 			return 0, 0, err
 		}
 		if n != want {
@@ -46,11 +46,11 @@ func (e *stack) bare(ctx context.Context, b *benchmark, last uint64) (took time.
 }
 
 // chunk inserts the rows of the records after one seq up to another.
-func (e *stack) chunk(ctx context.Context, database string, after, to uint64) (time.Duration, error) {
+func (e *system) chunk(ctx context.Context, database string, after, to uint64) (time.Duration, error) {
 	answers := map[string]driver.Rows{}
 	for _, table := range plain {
 		ask := fmt.Sprintf("SELECT * FROM %s.%s WHERE seq > %d AND seq <= %d ORDER BY seq SETTINGS max_block_size = 10000000, max_threads = 1", e.ch.Database(2), table, after, to)
-		rows, err := e.conn.Query(ctx, ask)
+		rows, err := e.Conn.Query(ctx, ask)
 		if err != nil {
 			return 0, fmt.Errorf("read the rows of %s: %w", table, err)
 		}
@@ -74,9 +74,9 @@ func (e *stack) chunk(ctx context.Context, database string, after, to uint64) (t
 	return time.Since(began), errors.Join(faults...)
 }
 
-func (e *stack) send(ctx context.Context, table string, rows driver.Rows) error {
+func (e *system) send(ctx context.Context, table string, rows driver.Rows) error {
 	defer rows.Close()
-	batch, err := e.conn.PrepareBatch(ctx, "INSERT INTO "+table)
+	batch, err := e.Conn.PrepareBatch(ctx, "INSERT INTO "+table)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/bench"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 const (
@@ -23,16 +24,16 @@ const (
 // the table records out of a topic. It is given what the projector works out,
 // rows in RowBinary, one in a message, and has neither to decode logs nor to
 // fold, nor to write the other tables; so the ratio flatters it.
-func (e *stack) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
+func (e *system) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) (err error) {
 	var there uint64
-	if err := e.conn.QueryRow(ctx, "SELECT count() FROM system.table_engines WHERE name = 'Kafka'").Scan(&there); err != nil {
+	if err := e.Conn.QueryRow(ctx, "SELECT count() FROM system.table_engines WHERE name = 'Kafka'").Scan(&there); err != nil {
 		return fmt.Errorf("look for ClickHouse's Kafka engine: %w", err)
 	}
 	if there == 0 {
 		fmt.Println("ClickHouse's Kafka table engine: this build has none, nothing is compared with it")
 		return nil
 	}
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.DefaultProduceTopic(fedTopic)}, kafkaConfig(e.kafka.Addr).Options()...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.DefaultProduceTopic(fedTopic)}, e.Chainlog().Options()...)...)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func (e *stack) kafkaEngine(ctx context.Context, b *benchmark, rebuilt float64) 
 		return fmt.Errorf("make the topic %s: %w", fedTopic, err)
 	}
 	defer func() {
-		err = errors.Join(err, e.conn.Exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+fedDatabase+" SYNC"), forgetTopic(context.WithoutCancel(ctx), adm))
+		err = errors.Join(err, e.Conn.Exec(context.WithoutCancel(ctx), "DROP DATABASE IF EXISTS "+fedDatabase+" SYNC"), forgetTopic(context.WithoutCancel(ctx), adm))
 	}()
 	bench.Say("writing rows for ClickHouse's own Kafka engine")
 	rows, err := e.writeRows(ctx, client, b.Fed)
@@ -72,8 +73,8 @@ func forgetTopic(ctx context.Context, adm *kadm.Client) error {
 }
 
 // writeRows puts the first rows of generation 2's records into the topic.
-func (e *stack) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
-	answer, err := e.conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.records ORDER BY seq LIMIT %d", e.ch.Database(2), most))
+func (e *system) writeRows(ctx context.Context, client *kgo.Client, most int) (written int, err error) {
+	answer, err := e.Conn.Query(ctx, fmt.Sprintf("SELECT formatRow('RowBinary', *) FROM %s.records ORDER BY seq LIMIT %d", e.ch.Database(2), most))
 	if err != nil {
 		return 0, fmt.Errorf("read the rows of records: %w", err)
 	}
@@ -98,40 +99,34 @@ func (e *stack) writeRows(ctx context.Context, client *kgo.Client, most int) (wr
 
 // feed makes the tables, lets the engine read the topic, and gives the time from
 // then until all rows are in the table.
-func (e *stack) feed(ctx context.Context, rows int) (time.Duration, error) {
-	if err := e.ch.Create(ctx, e.conn, fedDatabase); err != nil {
+func (e *system) feed(ctx context.Context, rows int) (time.Duration, error) {
+	if err := e.ch.Create(ctx, e.Conn, fedDatabase); err != nil {
 		return 0, err
 	}
 	var columns string
 	ask := "SELECT arrayStringConcat(groupArray(name || ' ' || type), ', ') FROM (SELECT name, type FROM system.columns WHERE database = '" + fedDatabase + "' AND table = 'records' ORDER BY position)"
-	if err := e.conn.QueryRow(ctx, ask).Scan(&columns); err != nil {
+	if err := e.Conn.QueryRow(ctx, ask).Scan(&columns); err != nil {
 		return 0, fmt.Errorf("read the columns of records: %w", err)
 	}
-	queue := strings.NewReplacer("{db}", fedDatabase, "{columns}", columns, "{broker}", e.kafka.Addr, "{topic}", fedTopic).Replace(
+	queue := strings.NewReplacer("{db}", fedDatabase, "{columns}", columns, "{broker}", e.Kafka.Addr, "{topic}", fedTopic).Replace(
 		"CREATE TABLE {db}.queue ({columns}) ENGINE = Kafka SETTINGS kafka_broker_list = '{broker}', kafka_topic_list = '{topic}', kafka_group_name = 'bench', " +
 			"kafka_format = 'RowBinary', kafka_max_block_size = 200000, kafka_poll_max_batch_size = 65536, kafka_flush_interval_ms = 1000")
-	if err := e.conn.Exec(ctx, queue); err != nil {
+	if err := e.Conn.Exec(ctx, queue); err != nil {
 		return 0, fmt.Errorf("make a table of ClickHouse's Kafka engine: %w", err)
 	}
 	began := time.Now()
-	if err := e.conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+fedDatabase+".pump TO "+fedDatabase+".records AS SELECT * FROM "+fedDatabase+".queue"); err != nil {
+	if err := e.Conn.Exec(ctx, "CREATE MATERIALIZED VIEW "+fedDatabase+".pump TO "+fedDatabase+".records AS SELECT * FROM "+fedDatabase+".queue"); err != nil {
 		return 0, fmt.Errorf("make the view that feeds the table: %w", err)
 	}
-	for {
-		var n uint64
-		if err := e.conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".records").Scan(&n); err != nil {
-			return 0, fmt.Errorf("count what was fed: %w", err)
-		}
-		if n >= uint64(rows) {
-			return time.Since(began), nil
-		}
-		if time.Since(began) > 10*time.Minute {
-			return 0, fmt.Errorf("ClickHouse's Kafka engine has put %d of %d rows into the table after 10 minutes: the reason is in its log, or in system.kafka_consumers", n, rows)
-		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
+	bounded, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	defer cancel()
+	var n uint64
+	err := poll.Until(bounded, 50*time.Millisecond, func() (bool, error) {
+		err := e.Conn.QueryRow(ctx, "SELECT count() FROM "+fedDatabase+".records").Scan(&n)
+		return n >= uint64(rows), err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("ClickHouse's Kafka engine has put %d of %d rows into the table (%w): the reason is in its log, or in system.kafka_consumers", n, rows, err)
 	}
+	return time.Since(began), nil
 }

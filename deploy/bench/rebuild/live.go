@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/schemas/registry"
 )
 
@@ -28,7 +26,7 @@ type lively struct {
 // live measures blocks at the head. It appends one, waits until every table has it, and appends the next. A block is there
 // when project announces it and the spine has it. Looking at the spine costs the engine something, which is taken off. The
 // blocks stay in the cached log.
-func (e *stack) live(ctx context.Context, b *benchmark) (l lively, err error) {
+func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 	ears, err := e.listen(ctx)
 	if err != nil {
 		return l, err
@@ -38,7 +36,7 @@ func (e *stack) live(ctx context.Context, b *benchmark) (l lively, err error) {
 		return l, err
 	}
 	looked := 0
-	before, err := cpu(e.clickHouse.Pid)
+	before, err := child.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return l, err
 	}
@@ -63,7 +61,7 @@ func (e *stack) live(ctx context.Context, b *benchmark) (l lively, err error) {
 			}
 		}
 	}
-	after, err := cpu(e.clickHouse.Pid)
+	after, err := child.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return l, err
 	}
@@ -73,8 +71,8 @@ func (e *stack) live(ctx context.Context, b *benchmark) (l lively, err error) {
 }
 
 // costOfALook is the engine's processor time for the question how far the generation is.
-func (e *stack) costOfALook(ctx context.Context) (time.Duration, error) {
-	before, err := cpu(e.clickHouse.Pid)
+func (e *system) costOfALook(ctx context.Context) (time.Duration, error) {
+	before, err := child.CPU(e.ClickHouse.Pid)
 	if err != nil {
 		return 0, err
 	}
@@ -83,7 +81,7 @@ func (e *stack) costOfALook(ctx context.Context) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	after, err := cpu(e.clickHouse.Pid)
+	after, err := child.CPU(e.ClickHouse.Pid)
 	return (after - before) / looks, err
 }
 
@@ -93,11 +91,11 @@ type hearing struct {
 	ended chan error
 }
 
-func (e *stack) listen(ctx context.Context) (*hearing, error) {
+func (e *system) listen(ctx context.Context) (*hearing, error) {
 	h := &hearing{words: make(chan struct{}, 1), ended: make(chan error, 1)}
 	ready := make(chan struct{})
 	go func() {
-		h.ended <- registry.ListenWritten(ctx, e.pool, func() { close(ready) }, func(generation int32) {
+		h.ended <- registry.ListenWritten(ctx, e.Pool, func() { close(ready) }, func(generation int32) {
 			if generation != 2 {
 				return
 			}
@@ -129,9 +127,9 @@ func (h *hearing) next(ctx context.Context) error {
 }
 
 // untouched checks that each live block is there once.
-func (e *stack) untouched(ctx context.Context, last uint64) error {
+func (e *system) untouched(ctx context.Context, last uint64) error {
 	var rows, seqs uint64
-	if err := e.conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".records").Scan(&rows, &seqs); err != nil {
+	if err := e.Conn.QueryRow(ctx, "SELECT count(), uniqExact(seq) FROM "+e.ch.Database(2)+".records").Scan(&rows, &seqs); err != nil {
 		return err
 	}
 	if rows != last || seqs != last {
@@ -149,11 +147,11 @@ type meter struct {
 type spent struct{ project, clickHouse time.Duration }
 
 func (m *meter) read() (spent, error) {
-	project, err := cpu(m.project)
+	project, err := child.CPU(m.project)
 	if err != nil {
 		return spent{}, err
 	}
-	clickHouse, err := cpu(m.clickHouse)
+	clickHouse, err := child.CPU(m.clickHouse)
 	if err != nil {
 		return spent{}, err
 	}
@@ -166,23 +164,4 @@ func (m *meter) read() (spent, error) {
 func (s spent) each(events uint64) string {
 	micro := func(d time.Duration) float64 { return d.Seconds() * 1e6 / float64(events) }
 	return fmt.Sprintf("microseconds of CPU an event: navlog project %.2f, ClickHouse %.2f", micro(s.project), micro(s.clickHouse))
-}
-
-// cpu is the processor time that a process has used.
-func cpu(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read the processor time of a process: %w", err)
-	}
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	var ticks int64
-	for _, i := range []int{11, 12} { // utime, stime
-		n, err := strconv.ParseInt(fields[i], 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("read the processor time of a process: %w", err)
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
 }

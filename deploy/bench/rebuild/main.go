@@ -22,27 +22,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/alecthomas/kong"
-	"github.com/jackc/pgx/v5/pgxpool"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
-	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/deploy/testkit/poll"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/readmodel"
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -68,44 +65,28 @@ func main() {
 	}
 }
 
-// stack is the engines of one run. The log outlives them.
-type stack struct {
-	dir        string
-	kafka      *engines.Kafka
-	log        *workload.Log
-	pool       *pgxpool.Pool
-	clickHouse *engines.ClickHouse
-	postgres   *engines.Postgres
-	config     string
-	ch         readmodel.Config
-	conn       driver.Conn
+// system is the engines of one run. The log outlives them.
+type system struct {
+	*stack.Stack
+	dir string
+	log *workload.Log
+	ch  readmodel.Config
 }
 
-func (b *benchmark) start(ctx context.Context) (e *stack, err error) {
-	if err := os.MkdirAll(b.Data, 0o755); err != nil {
-		return nil, fmt.Errorf("make the data folder: %w", err)
-	}
-	e = new(stack)
-	// Another chain is another log.
-	if e.kafka, err = engines.StartKafka(ctx, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
+func (b *benchmark) start(ctx context.Context) (_ *system, err error) {
+	e := new(system)
+	if e.dir, err = engines.RunDir(b.Data, false); err != nil {
 		return nil, err
 	}
+	// Another chain is another log.
+	if e.Stack, err = stack.Start(ctx, e.dir, filepath.Join(b.Data, fmt.Sprintf("log-%d-%d-%d", workload.Version, b.Events, b.Users), "kafka")); err != nil {
+		return nil, err
+	}
+	e.ch = e.ReadModel()
 	bench.Say("making the log of %d events and %d users", b.Events, b.Users)
-	e.log, err = workload.OpenLog(ctx, kafkaConfig(e.kafka.Addr), workload.Options{Events: b.Events, Users: b.Users, LiveLogs: liveLogs})
+	e.log, err = workload.OpenLog(ctx, e.Chainlog(), workload.Options{Events: b.Events, Users: b.Users, LiveLogs: liveLogs})
 	if err == nil {
-		e.dir, err = engines.RunDir(b.Data, false)
-	}
-	if err == nil {
-		e.clickHouse, err = engines.StartClickHouse(ctx, filepath.Join(e.dir, "clickhouse"), 0)
-	}
-	if err == nil {
-		e.postgres, err = engines.StartPostgres(ctx, filepath.Join(e.dir, "postgres"), 0)
-	}
-	if err == nil {
-		e.pool, err = registry.Open(ctx, registry.Config{URL: e.postgres.URL, MaxConns: 4})
-	}
-	if err == nil {
-		err = e.configure()
+		err = e.Connect(ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, e.stop())
@@ -113,68 +94,16 @@ func (b *benchmark) start(ctx context.Context) (e *stack, err error) {
 	return e, nil
 }
 
-// configure writes navlog.yaml and connects.
-func (e *stack) configure() error {
-	port, err := freePort()
-	if err != nil {
-		return err
-	}
-	text, err := yaml.Marshal(map[string]any{
-		"chain":      map[string]any{"id": workload.ChainID},
-		"kafka":      map[string]any{"brokers": []string{e.kafka.Addr}},
-		"clickhouse": map[string]any{"addr": e.clickHouse.Addr},
-		"postgres":   map[string]any{"url": e.postgres.URL},
-		"ops":        map[string]any{"listen": port},
-	})
-	if err != nil {
-		return err
-	}
-	e.config = filepath.Join(e.dir, "navlog.yaml")
-	if err := os.WriteFile(e.config, text, 0o600); err != nil {
-		return err
-	}
-	e.ch = readmodel.DefaultConfig()
-	e.ch.Addr = e.clickHouse.Addr
-	e.conn, err = e.ch.Open("")
-	return err
-}
-
-func kafkaConfig(addr string) chainlog.Config {
-	c := chainlog.DefaultConfig()
-	c.Brokers = []string{addr}
-	return c
-}
-
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
-func (e *stack) stop() error {
-	var faults []error
+func (e *system) stop() error {
 	if e.log != nil {
 		e.log.Close()
 	}
-	if e.pool != nil {
-		e.pool.Close()
-	}
-	if e.conn != nil {
-		faults = append(faults, e.conn.Close())
-	}
-	if e.clickHouse != nil {
-		faults = append(faults, e.clickHouse.Close())
-	}
-	if e.postgres != nil {
-		faults = append(faults, e.postgres.Close())
-	}
-	if e.kafka != nil {
-		faults = append(faults, e.kafka.Close())
-	}
-	return errors.Join(append(faults, os.RemoveAll(e.dir))...)
+	return errors.Join(e.Close(), os.RemoveAll(e.dir))
+}
+
+// environment is that of navlog's programs and commands.
+func (e *system) environment() []string {
+	return e.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(workload.ChainID), "NAVLOG_OPS_LISTEN=127.0.0.1:0")
 }
 
 func (b *benchmark) run(ctx context.Context) (err error) {
@@ -183,13 +112,13 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, e.stop()) }()
-	project, stop, err := b.project(e)
+	project, err := b.project(e)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer func() { _ = project.Stop() }() // its end decides nothing any more
 	last, logs := e.log.Seq, e.log.Logs
-	spent := meter{project: project, clickHouse: e.clickHouse.Pid}
+	spent := meter{project: project.Pid, clickHouse: e.ClickHouse.Pid}
 	if err := b.firstBuild(ctx, e, &spent, last, logs); err != nil {
 		return err
 	}
@@ -201,7 +130,7 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	memory := child.Peak(project)
+	memory := child.Peak(project.Pid)
 	bench.Say("inserting the same facts bare")
 	bare, rows, err := e.bare(ctx, b, last)
 	if err != nil {
@@ -227,28 +156,19 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 // rate is in events a second.
 func rate(events uint64, took time.Duration) float64 { return float64(events) / took.Seconds() }
 
-// project starts navlog project, which writes what it says to a file beside the engines, and gives its process id.
-func (b *benchmark) project(e *stack) (pid int, stop func(), err error) {
-	said, err := os.Create(filepath.Join(b.Data, "project.log"))
-	if err != nil {
-		return 0, nil, err
-	}
-	project := exec.Command(b.Navlog, "project", "--config", e.config)
-	project.Env, project.Stdout, project.Stderr = child.Environment(), said, said
-	if err := project.Start(); err != nil {
-		return 0, nil, errors.Join(fmt.Errorf("start navlog project: %w", err), said.Close())
-	}
-	return project.Process.Pid, func() {
-		_ = project.Process.Signal(syscall.SIGTERM)
-		_ = project.Wait() // its end decides nothing any more
-		_ = said.Close()
-	}, nil
+// project starts navlog project, which writes what it says to a file beside the engines.
+func (b *benchmark) project(e *system) (*child.Process, error) {
+	cmd := exec.Command(b.Navlog, "project")
+	cmd.Env = e.environment()
+	log := filepath.Join(b.Data, "project.log")
+	_ = os.Remove(log) // of the last run, if there was one
+	return child.Start(cmd, log)
 }
 
 // command runs one of the operator's commands of navlog.
-func (b *benchmark) command(ctx context.Context, e *stack, args ...string) error {
-	cmd := exec.CommandContext(ctx, b.Navlog, append(args, "--config", e.config)...)
-	cmd.Env, cmd.Stdout, cmd.Stderr = child.Environment(), os.Stderr, os.Stderr
+func (b *benchmark) command(ctx context.Context, e *system, args ...string) error {
+	cmd := exec.CommandContext(ctx, b.Navlog, args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = e.environment(), os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("navlog %s: %w", strings.Join(args, " "), err)
 	}
@@ -256,7 +176,7 @@ func (b *benchmark) command(ctx context.Context, e *stack, args ...string) error
 }
 
 // firstBuild tells how long navlog project takes for its first generation, until it is live.
-func (b *benchmark) firstBuild(ctx context.Context, e *stack, spent *meter, last, logs uint64) error {
+func (b *benchmark) firstBuild(ctx context.Context, e *system, spent *meter, last, logs uint64) error {
 	bench.Say("building the first generation of %d records", last)
 	began := time.Now()
 	if err := e.reaches(ctx, 1, last); err != nil {
@@ -277,7 +197,7 @@ func (b *benchmark) firstBuild(ctx context.Context, e *stack, spent *meter, last
 
 // rebuild times a second generation beside the first, up to the switch and the end of the merges, and gives the
 // microseconds that the engine spent on an event.
-func (b *benchmark) rebuild(ctx context.Context, e *stack, spent *meter, logs uint64) (took time.Duration, micros float64, err error) {
+func (b *benchmark) rebuild(ctx context.Context, e *system, spent *meter, logs uint64) (took time.Duration, micros float64, err error) {
 	bench.Say("rebuilding beside it")
 	if _, err := spent.read(); err != nil { // from here on
 		return 0, 0, err
@@ -301,7 +221,7 @@ func (b *benchmark) rebuild(ctx context.Context, e *stack, spent *meter, logs ui
 }
 
 // liveBlocks times blocks at the head with the standby generation and, which it gives, without.
-func (b *benchmark) liveBlocks(ctx context.Context, e *stack) (alone lively, err error) {
+func (b *benchmark) liveBlocks(ctx context.Context, e *system) (alone lively, err error) {
 	bench.Say("timing live blocks")
 	beside, err := e.live(ctx, b)
 	if err != nil {
@@ -333,47 +253,32 @@ func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond)
 
 // merged waits until the tables of a generation lie as they do a while after they were built, and tells how long merges
 // went on.
-func (e *stack) merged(ctx context.Context, id int32) (time.Duration, error) {
-	for m := new(bench.Merging); ; {
-		done, err := m.Done(ctx, e.conn, e.ch.Database(id))
-		if err != nil {
-			return 0, err
-		}
-		if done {
-			return m.Took(), nil
-		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+func (e *system) merged(ctx context.Context, id int32) (time.Duration, error) {
+	var m bench.Merging
+	err := poll.Until(ctx, 100*time.Millisecond, func() (bool, error) { return m.Done(ctx, e.Conn, e.ch.Database(id)) })
+	return m.Took(), err
 }
 
 // reaches waits until a generation is the live one and has a seq.
-func (e *stack) reaches(ctx context.Context, id int32, seq uint64) error {
-	began := time.Now()
-	for {
-		live, err := db.New(e.pool).LiveGeneration(ctx)
-		at := uint64(0)
-		if err == nil && live.ID == id {
-			at, err = e.position(ctx, id)
+func (e *system) reaches(ctx context.Context, id int32, seq uint64) error {
+	bounded, cancel := context.WithTimeout(ctx, 30*time.Minute)
+	defer cancel()
+	var at uint64
+	var failed error
+	err := poll.Until(bounded, 20*time.Millisecond, func() (bool, error) {
+		var live db.LiveGenerationRow
+		if live, failed = db.New(e.Pool).LiveGeneration(ctx); failed == nil && live.ID == id {
+			at, failed = e.position(ctx, id)
 		}
-		if err == nil && at >= seq {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
-		}
-		if time.Since(began) > 30*time.Minute {
-			return fmt.Errorf("generation %d is at seq %d after 30 minutes, and not at %d: %w", id, at, seq, err)
-		}
+		return failed == nil && at >= seq, nil
+	})
+	if err != nil {
+		return fmt.Errorf("generation %d is at seq %d, and not at %d: %w", id, at, seq, errors.Join(err, failed))
 	}
+	return nil
 }
 
 // position is how far a generation is: its spine gets a unit after all other tables.
-func (e *stack) position(ctx context.Context, id int32) (uint64, error) {
-	return readmodel.LastSeq(ctx, e.conn, e.ch.Database(id)+"."+readmodel.Spine)
+func (e *system) position(ctx context.Context, id int32) (uint64, error) {
+	return readmodel.LastSeq(ctx, e.Conn, e.ch.Database(id)+"."+readmodel.Spine)
 }

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"math/big"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 func TestEndToEnd(t *testing.T) {
@@ -252,10 +252,10 @@ func kill(t *testing.T, w *world) {
 		return len(h.events(w.Partners)) >= len(before)+6
 	})
 	w.mine(t, 12)
-	eventually(t.Context(), t, patience, func(context.Context) bool {
+	wait.For(t, "a webhook comes", func() bool {
 		now, _ := w.receiver.accepted()
 		return len(now) > len(before)
-	}, func() string { return "no webhook comes" })
+	})
 	h, was := w.read(t), w.stack
 	w.run.kill(t)
 	w.killed = true

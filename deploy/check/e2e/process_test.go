@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,31 +17,16 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 const (
-	// patience is how long anything may take that happens by itself.
+	// patience is how long an answer, or the newest state, may take.
 	patience = 2 * time.Minute
 	// startPatience is how long `navlog-dev up` may take on a busy machine.
 	startPatience = 3 * time.Minute
 	poll          = 50 * time.Millisecond
 )
-
-// eventually calls done until it is true. Where that takes too long, the test fails with what failed says.
-func eventually(ctx context.Context, t *testing.T, limit time.Duration, done func(context.Context) bool, failed func() string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for !done(ctx) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("after %s: %s", limit, failed())
-		}
-	}
-}
 
 // binary builds navlog and navlog-dev once for all tests of this package, and gives the path of one of them.
 func binary(t *testing.T, program string) string {
@@ -88,9 +72,7 @@ func openTempDir(t *testing.T) string {
 // A run is one `navlog-dev up`.
 type run struct {
 	stack
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	output string // file with what it says
+	*child.Process
 	// family are the processes that it has started, as last looked up.
 	family []process
 }
@@ -101,106 +83,51 @@ func startUp(t *testing.T, data string, settings []string, args ...string) *run 
 	t.Helper()
 	scratch := t.TempDir()
 	ready := filepath.Join(scratch, "ready.json")
-	r := &run{output: filepath.Join(scratch, "output"), ended: make(chan struct{})}
-	output, err := os.Create(r.output)
+	cmd := exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
+	cmd.Env = child.Environment(settings...)
+	started, err := child.Start(cmd, filepath.Join(scratch, "output"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer output.Close()
-	r.cmd = exec.Command(binary(t, "navlog-dev"), append([]string{"up", "--data", data, "--listen", "127.0.0.1:0", "--ready-file", ready, "--no-scenario"}, args...)...)
-	r.cmd.Env = child.Environment(settings...)
-	r.cmd.Stdout, r.cmd.Stderr = output, output
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	dismiss, err := guard(r.cmd.Process.Pid)
-	go func() {
-		_ = r.cmd.Wait() // the state says how it ended
-		dismiss()
-		close(r.ended)
-	}()
+	r := &run{Process: started}
 	t.Cleanup(func() {
-		r.family = descendants(processes(t), r.cmd.Process.Pid)
-		_ = r.cmd.Process.Kill() // harmless where it has ended
-		<-r.ended
-		r.familyEnds(context.Background(), t)
+		r.family = descendants(processes(t), r.Pid)
+		r.Kill()
+		r.familyEnds(t)
 		if t.Failed() {
-			t.Logf("navlog-dev up said:\n%s", r.said())
+			t.Logf("navlog-dev up said:\n%s", r.Said())
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t.Context(), t, startPatience, func(context.Context) bool {
-		select {
-		case <-r.ended:
-			t.Fatalf("navlog-dev up ended with %s before it was ready", r.cmd.ProcessState)
-		default:
+	wait.Until(t, func() error {
+		if err := r.Running(); err != nil {
+			t.Fatal("before it was ready:", err)
 		}
 		b, err := os.ReadFile(ready)
-		return err == nil && json.Unmarshal(b, &r.stack) == nil
-	}, func() string { return "navlog-dev up is not ready" })
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(b, &r.stack)
+	})
 	r.lookUpFamily(t)
 	return r
-}
-
-// guard kills the process when this one ends without having dismissed the guard: by a time limit of the tests, or by Ctrl-C.
-func guard(pid int) (dismiss func(), err error) {
-	sh := exec.Command("sh", "-c", fmt.Sprintf("read _; kill -KILL %d", pid))
-	sh.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	stdin, err := sh.StdinPipe() // it ends with this process
-	if err != nil {
-		return func() {}, fmt.Errorf("start the guard: %w", err)
-	}
-	if err := sh.Start(); err != nil {
-		return func() {}, fmt.Errorf("start the guard: %w", err)
-	}
-	return func() {
-		_ = sh.Process.Kill()
-		_ = sh.Wait()
-		_ = stdin.Close()
-	}, nil
-}
-
-// said is the end of the output.
-func (r *run) said() string {
-	b, err := os.ReadFile(r.output)
-	if err != nil {
-		return err.Error()
-	}
-	const limit = 20_000
-	return string(b[max(0, len(b)-limit):])
 }
 
 // kill ends navlog by SIGKILL and waits until its engines have noticed.
 func (r *run) kill(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
-	if err := r.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	<-r.ended
-	r.familyEnds(t.Context(), t)
+	r.Kill()
+	r.familyEnds(t)
 }
 
 // interrupt is Ctrl-C. navlog has to end with 0, and leave no process behind.
 func (r *run) interrupt(t *testing.T) {
 	t.Helper()
 	r.lookUpFamily(t)
-	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t.Context(), t, patience, func(context.Context) bool {
-		select {
-		case <-r.ended:
-			return true
-		default:
-			return false
-		}
-	}, func() string { return "navlog did not end after SIGINT" })
-	if code := r.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("navlog ended with %s after SIGINT", r.cmd.ProcessState)
+	r.Interrupt()
+	wait.For(t, "navlog ends after SIGINT", func() bool { return r.Running() != nil })
+	if !r.State().Success() {
+		t.Errorf("navlog ended with %s after SIGINT", r.State())
 	}
 	for _, p := range r.family {
 		if p.alive(t) {
@@ -209,24 +136,26 @@ func (r *run) interrupt(t *testing.T) {
 	}
 }
 
-func (r *run) familyEnds(ctx context.Context, t *testing.T) {
+func (r *run) familyEnds(t *testing.T) {
 	t.Helper()
-	var left []string
-	eventually(ctx, t, patience, func(context.Context) bool {
-		left = nil
+	wait.Until(t, func() error {
+		var left []string
 		for _, p := range r.family {
 			if p.alive(t) {
 				left = append(left, fmt.Sprintf("%d (%s)", p.pid, p.name))
 			}
 		}
-		return len(left) == 0
-	}, func() string { return "processes outlive navlog: " + strings.Join(left, ", ") })
+		if len(left) > 0 {
+			return errors.New("processes outlive navlog: " + strings.Join(left, ", "))
+		}
+		return nil
+	})
 }
 
 // lookUpFamily notes the running descendants of navlog. There are some: the engines are child processes.
 func (r *run) lookUpFamily(t *testing.T) {
 	t.Helper()
-	r.family = descendants(processes(t), r.cmd.Process.Pid)
+	r.family = descendants(processes(t), r.Pid)
 	if len(r.family) == 0 {
 		t.Fatal("navlog-dev up runs without any child process")
 	}

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -23,6 +23,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // A composed is navlog on a broker as compose.yaml has it: each program comes to it with the settings that compose.yaml
@@ -75,7 +76,10 @@ func TestProgramsOfCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(receiver.close)
-	api := freeAddress(t)
+	api, err := engines.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
 	c.configure(chain.URL, contracts, api, caFile)
 
 	c.healthy()
@@ -98,7 +102,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		c.start(program)
 	}
 	base := "http://" + api
-	eventually(t.Context(), t, patience, func(ctx context.Context) bool { return answersOK(ctx, base+"/readyz") }, func() string { return "serve is not ready" })
+	wait.For(t, "serve is ready", func() bool { return answersOK(t.Context(), base+"/readyz") })
 	w := &world{run: &run{stack: stack{API: base}}, client: &Client{base: base, http: &http.Client{Timeout: patience}}}
 	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": receiver.server.URL + "/hooks/7"}})
 
@@ -116,11 +120,12 @@ func TestProgramsOfCompose(t *testing.T) {
 	if len(expected) == 0 {
 		t.Fatal("nothing is to be told to the partner")
 	}
-	var missing []string
-	eventually(t.Context(), t, patience, func(context.Context) bool {
-		missing = receiver.compare(expected, false)
-		return len(missing) == 0
-	}, func() string { return strings.Join(missing, "\n") })
+	wait.Until(t, func() error {
+		if missing := receiver.compare(expected, false); len(missing) > 0 {
+			return errors.New(strings.Join(missing, "\n"))
+		}
+		return nil
+	})
 
 	for _, command := range []string{"operate log stats", "operate log tail -n 3", "project verify", "ingest doctor", "project doctor", "dispatch doctor", "operate doctor"} {
 		service, rest, _ := strings.Cut(command, " ")
@@ -191,11 +196,13 @@ func (c *composed) withoutARight(chainID uint64) {
 		t.Fatalf("%v: %v", deleted, err)
 	}
 	lacks := fmt.Sprintf("lacks Read on topic %s, which operator needs", cursor) // and what cannot be looked at does not tell the rest
-	var said string
-	eventually(t.Context(), t, patience, func(context.Context) bool {
-		said, err = c.run("operate", "doctor")
-		return err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor)
-	}, func() string { return said })
+	wait.Until(t, func() error {
+		said, err := c.run("operate", "doctor")
+		if err != nil && strings.Contains(said, "FAIL     Kafka, rights") && strings.Contains(said, "User:navlog_operator "+lacks) && strings.Contains(said, "-> run `navlog kafka grant`") && strings.Contains(said, "does not tell what may be done with topic "+cursor) {
+			return nil
+		}
+		return errors.New(said)
+	})
 	if said, err := c.run("operate", "doctor", "--kafka-user", "dispatch"); err == nil || !strings.Contains(said, "which dispatch needs") {
 		t.Errorf("the operator may do what dispatch does: %s", said)
 	}
@@ -205,10 +212,13 @@ func (c *composed) withoutARight(chainID uint64) {
 	if said, err := c.run("grant"); err != nil {
 		t.Fatalf("grant: %v\n%s", err, said)
 	}
-	eventually(t.Context(), t, patience, func(context.Context) bool {
-		said, err = c.run("operate", "log", "tail", "-n", "1")
-		return err == nil
-	}, func() string { return said })
+	wait.Until(t, func() error {
+		said, err := c.run("operate", "log", "tail", "-n", "1")
+		if err != nil {
+			return errors.New(said)
+		}
+		return nil
+	})
 }
 
 // configure writes the configuration that all have.
@@ -274,38 +284,16 @@ func (c *composed) run(service string, args ...string) (string, error) {
 func (c *composed) start(service string) {
 	t := c.t
 	t.Helper()
-	output, err := os.Create(filepath.Join(t.TempDir(), service))
+	p, err := child.Start(c.command(service), filepath.Join(t.TempDir(), service))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := c.command(service)
-	cmd.Stdout, cmd.Stderr = output, output
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	dismiss, err := guard(cmd.Process.Pid)
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // harmless where it has ended
-		_ = cmd.Wait()
-		dismiss()
-		output.Close()
-		if said, err := os.ReadFile(output.Name()); t.Failed() {
-			t.Logf("%s said (%v):\n%s", service, err, said)
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", service, p.Said())
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 func answersOK(ctx context.Context, url string) bool {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 // strangerID is a partner whom the chain knows and navlog does not: its events reach nobody.
@@ -291,10 +293,13 @@ func (w *world) webhooks(t *testing.T, h *history) {
 	t.Helper()
 	expected := h.events(w.Partners)
 	var found []string
-	eventually(t.Context(), t, patience, func(context.Context) bool {
+	wait.Until(t, func() error {
 		found = w.receiver.compare(expected, w.killed)
-		return !slices.ContainsFunc(found, func(line string) bool { return strings.Contains(line, " never came") })
-	}, func() string { return strings.Join(found[:min(len(found), reportAtMost)], "\n") })
+		if slices.ContainsFunc(found, func(line string) bool { return strings.Contains(line, " never came") }) {
+			return errors.New(strings.Join(found[:min(len(found), reportAtMost)], "\n"))
+		}
+		return nil
+	})
 	report(t, "webhooks", found)
 	for _, p := range w.Partners {
 		w.pull(t, p, expected)

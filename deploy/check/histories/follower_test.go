@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/projections"
 )
 
@@ -150,25 +151,25 @@ func (f *follower) reaches(ctx context.Context, seq uint64) error {
 
 // until waits for a condition, as long as projectors follow the log.
 func (f *follower) until(ctx context.Context, condition func() (bool, error)) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	err := poll.Until(ctx, 10*time.Millisecond, func() (bool, error) {
 		if done, err := condition(); done || err != nil {
-			return err
+			return done, err
 		}
 		select {
-		case <-ctx.Done():
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			if f.it == nil {
-				return ctx.Err()
-			}
-			return fmt.Errorf("%w; the projector says %+v", ctx.Err(), f.it.Status())
 		case <-f.over:
-			return fmt.Errorf("nobody follows the log: %w", f.err)
-		case <-tick.C:
+			return false, fmt.Errorf("nobody follows the log: %w", f.err)
+		default:
+			return false, nil
+		}
+	})
+	if err != nil && ctx.Err() != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.it != nil {
+			err = fmt.Errorf("%w; the projector says %+v", err, f.it.Status())
 		}
 	}
+	return err
 }
 
 // A program runs in this process.

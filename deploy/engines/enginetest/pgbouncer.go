@@ -3,7 +3,6 @@ package enginetest
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/navlog/navlog/deploy/engines"
 )
 
 // pooledSessions is how many sessions of the server PgBouncer shares out: so few that
@@ -35,23 +36,13 @@ func PgBouncer(t testing.TB, database string) string {
 	var said strings.Builder
 	for range 10 { // a free port may be taken by somebody else before it is used
 		pooled := *server
-		pooled.User, pooled.Host = url.User(server.User.Username()), freeAddress(t)
+		pooled.User, pooled.Host = url.User(server.User.Username()), must(t, engines.FreeAddr)
 		if startPgBouncer(t, program, server, &pooled, &said) {
 			return pooled.String()
 		}
 	}
 	t.Fatalf("PgBouncer does not start: %s", said.String())
 	return ""
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // startPgBouncer tells whether it answers; if not, it has ended.

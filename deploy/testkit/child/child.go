@@ -2,10 +2,12 @@
 package child
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Environment is that of this process without its settings of navlog, and with the given ones: what a developer has set
@@ -34,4 +36,27 @@ func Peak(pid int) int64 {
 		}
 	}
 	return 0
+}
+
+// CPU is the processor time that a process has had so far. Linux counts it in hundredths of a second; other systems do not
+// tell it, which is an error.
+func CPU(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of a process: %w", err)
+	}
+	// pid (name) state parent ..., where the name may hold anything; user and system time are the 12th and 13th after it.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("read the processor time of process %d: %q", pid, text)
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
+	}
+	return time.Duration(user+system) * (time.Second / 100), nil
 }

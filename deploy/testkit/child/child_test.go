@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
 func TestEnvironment(t *testing.T) {
@@ -31,5 +33,21 @@ func TestPeak(t *testing.T) {
 	}
 	if peak := Peak(-1); peak != 0 {
 		t.Errorf("no process took %d bytes", peak)
+	}
+}
+
+func TestCPU(t *testing.T) {
+	if runtime.GOOS == "linux" {
+		before, err := CPU(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait.For(t, "this process has had more time", func() bool {
+			after, err := CPU(os.Getpid())
+			return err == nil && after > before
+		})
+	}
+	if _, err := CPU(-1); err == nil {
+		t.Error("no process had processor time")
 	}
 }

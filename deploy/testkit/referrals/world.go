@@ -9,15 +9,13 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -28,14 +26,12 @@ const sealKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 // A World is a Kafka with the referral topics and a PostgreSQL with partners.
 type World struct {
-	Dir  string
-	Pool *pgxpool.Pool
+	stack.Stack
+	Dir string
 
-	kafka    *engines.Kafka
-	postgres *engines.Postgres
-	port     int
-	client   *kgo.Client
-	sealer   *registry.Sealer
+	port   int
+	client *kgo.Client
+	sealer *registry.Sealer
 }
 
 // Start makes a world below dir, in which PostgreSQL's user must be able to go.
@@ -58,7 +54,7 @@ func (w *World) start(ctx context.Context) (err error) {
 	if w.sealer, err = registry.NewSealer(sealKey); err != nil {
 		return err
 	}
-	if w.kafka, err = engines.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
+	if w.Kafka, err = engines.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
 		return err
 	}
 	if err := w.makeTopics(ctx); err != nil {
@@ -68,22 +64,16 @@ func (w *World) start(ctx context.Context) (err error) {
 		return err
 	}
 	c := registry.DefaultConfig()
-	c.URL = w.postgres.URL
+	c.URL = w.Postgres.URL
 	w.Pool, err = registry.Open(ctx, c)
 	return err
 }
 
-func (w *World) kafkaConfig() chainlog.Config {
-	c := chainlog.DefaultConfig()
-	c.Brokers = []string{w.kafka.Addr}
-	return c
-}
-
 func (w *World) makeTopics(ctx context.Context) (err error) {
-	if w.client, err = kgo.NewClient(append(w.kafkaConfig().Options(), kgo.ProducerLinger(0))...); err != nil {
+	if w.client, err = kgo.NewClient(append(w.Chainlog().Options(), kgo.ProducerLinger(0))...); err != nil {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
-	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), ChainID, w.kafkaConfig().Topology())
+	return chainlog.EnsureTopics(ctx, kadm.NewClient(w.client), ChainID, w.Chainlog().Topology())
 }
 
 // RemakeTopic deletes a referral topic with all that is in it, and makes it anew
@@ -102,33 +92,23 @@ func (w *World) RemakeTopic(ctx context.Context, topic string) error {
 
 // StartPostgres starts the server, or starts it again where it was.
 func (w *World) StartPostgres(ctx context.Context) (err error) {
-	if w.postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres"), w.port); err != nil {
+	if w.Postgres, err = engines.StartPostgres(ctx, filepath.Join(w.Dir, "postgres"), w.port); err != nil {
 		return err
 	}
-	_, port, _ := strings.Cut(strings.TrimPrefix(w.postgres.URL, "postgres://"), "@127.0.0.1:")
+	_, port, _ := strings.Cut(strings.TrimPrefix(w.Postgres.URL, "postgres://"), "@127.0.0.1:")
 	w.port, err = strconv.Atoi(strings.SplitN(port, "/", 2)[0])
 	return err
 }
 
 // KillPostgres ends the server by SIGKILL.
-func (w *World) KillPostgres() { w.postgres.Kill() }
+func (w *World) KillPostgres() { w.Postgres.Kill() }
 
 // Close stops the engines.
 func (w *World) Close() error {
-	var faults []error
-	if w.Pool != nil {
-		w.Pool.Close()
-	}
 	if w.client != nil {
 		w.client.Close()
 	}
-	if w.kafka != nil {
-		faults = append(faults, w.kafka.Close())
-	}
-	if w.postgres != nil {
-		faults = append(faults, w.postgres.Close())
-	}
-	return errors.Join(faults...)
+	return w.Stack.Close()
 }
 
 // Produce appends referrals to their topics and returns when all are kept.
@@ -160,58 +140,11 @@ func (w *World) Partner(ctx context.Context, id int64, url string) (string, erro
 	return secret, nil
 }
 
-// A Dispatcher is `navlog dispatch` as a process.
-type Dispatcher struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error // read after ended
+// Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; what it says is appended
+// to logName in the world's folder.
+func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*child.Process, error) {
+	cmd := exec.Command(navlog, "dispatch")
+	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID),
+		"NAVLOG_SECRET_KEY="+sealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS=127.0.0.0/8"), settings...)
+	return child.Start(cmd, filepath.Join(w.Dir, logName))
 }
-
-// Dispatch starts one. navlog is the binary, caFile the certificate that it
-// trusts; what it says is appended to logName in the world's folder.
-func (w *World) Dispatch(navlog, caFile, logName string, env ...string) (*Dispatcher, error) {
-	output, err := os.OpenFile(filepath.Join(w.Dir, logName), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("start a dispatcher: %w", err)
-	}
-	defer output.Close()
-	d := &Dispatcher{cmd: exec.Command(navlog, "dispatch"), ended: make(chan struct{})}
-	d.cmd.Env = append(child.Environment(
-		"NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID), "NAVLOG_KAFKA_BROKERS="+w.kafka.Addr, "NAVLOG_POSTGRES_URL="+w.postgres.URL,
-		"NAVLOG_SECRET_KEY="+sealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS=127.0.0.0/8"), env...)
-	d.cmd.Dir, d.cmd.Stdout, d.cmd.Stderr = w.Dir, output, output
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's ^C is for the run, which stops it
-	if err := d.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a dispatcher: %w", err)
-	}
-	go func() {
-		d.err = d.cmd.Wait()
-		close(d.ended)
-	}()
-	return d, nil
-}
-
-// Kill ends it by SIGKILL.
-func (d *Dispatcher) Kill() {
-	_ = d.cmd.Process.Kill()
-	<-d.ended
-}
-
-// Stop ends it in good order, or by SIGKILL after 20 seconds, which is an error.
-func (d *Dispatcher) Stop() error {
-	_ = d.cmd.Process.Signal(syscall.SIGTERM) // harmless where it has ended
-	select {
-	case <-d.ended:
-		return d.err
-	case <-time.After(20 * time.Second):
-		d.Kill()
-		return errors.New("a dispatcher did not stop within 20 s")
-	}
-}
-
-// Ended is closed when the process has ended.
-func (d *Dispatcher) Ended() <-chan struct{} { return d.ended }
-
-// Peak is the largest resident memory so far, in bytes; 0 where the system does
-// not tell it.
-func (d *Dispatcher) Peak() int64 { return child.Peak(d.cmd.Process.Pid) }

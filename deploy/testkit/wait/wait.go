@@ -6,31 +6,24 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 const (
 	// Patience is how long a test waits before it fails: far longer than anything takes, for a busy machine is no fault.
-	Patience = 2 * time.Minute
+	Patience = 3 * time.Minute
 	every    = 10 * time.Millisecond
 )
 
 // Until asks until a condition holds, or fails the test with what it said last.
 func Until(t testing.TB, holds func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience) // not the test's, which has ended where a cleanup waits
 	defer cancel()
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		err := holds()
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("still not so after %s: %v", Patience, err)
-		case <-tick.C:
-		}
+	var last error
+	if poll.Until(ctx, every, func() (bool, error) { last = holds(); return last == nil, nil }) != nil {
+		t.Fatalf("still not so after %s: %v", Patience, last)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestUntil(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &failing{T: t}
 		defer func() {
-			if recover() != f || f.said != "still not so after 2m0s: the sun rises in the west" {
+			if recover() != f || f.said != "still not so after 3m0s: the sun rises in the west" {
 				t.Errorf("it said %q", f.said)
 			}
 		}()

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/referrals"
 )
 
@@ -26,7 +28,7 @@ type run struct {
 	*chaos
 	random      *rand.Rand
 	base        int64 // the first partner's id
-	dispatchers [2]*referrals.Dispatcher
+	dispatchers [2]*child.Process
 	appended    []referrals.Referral
 	thefts      []theft
 }
@@ -262,20 +264,14 @@ func (r *run) revive() error {
 // settle waits until every event is where it is to end, something is wrong for good,
 // or too long.
 func (r *run) settle(ctx context.Context) error {
-	for deadline := time.Now().Add(r.Settle); ; {
+	deadline := time.Now().Add(r.Settle)
+	return poll.Until(ctx, 100*time.Millisecond, func() (bool, error) {
 		stories := r.receiver.stories() // before the ledger: what excuses a POST is there before it comes
 		l, err := r.ledger(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if len(l.lost(stories, r.down(), r.mute())) == 0 || time.Now().After(deadline) {
-			return nil
-		}
-		if _, wrong := r.final(l, stories); wrong != nil {
-			return nil // judge says what
-		}
-		if err := r.pause(ctx, 200*time.Millisecond); err != nil {
-			return err
-		}
-	}
+		_, wrong := r.final(l, stories) // judge says what
+		return wrong != nil || len(l.lost(stories, r.down(), r.mute())) == 0 || time.Now().After(deadline), nil
+	})
 }

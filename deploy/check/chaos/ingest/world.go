@@ -19,6 +19,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/faultproxy"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -296,26 +297,24 @@ func (w *world) settle() error {
 	return err
 }
 
+// errLate ends what is waited for only a while.
+var errLate = errors.New("it took too long")
+
 // eventually waits for a condition and says whether it came.
 func (w *world) eventually(limit time.Duration, condition func() (bool, error)) (bool, error) {
-	deadline := time.After(limit)
-	tick := time.NewTicker(glance)
-	defer tick.Stop()
-	for {
-		if ok, err := condition(); ok || err != nil {
-			return ok, err
+	ctx, cancel := context.WithTimeoutCause(w.ctx, limit, errLate)
+	defer cancel()
+	err := poll.Until(ctx, glance, func() (bool, error) {
+		ok, err := condition()
+		if !ok && err == nil {
+			err = w.sup.err()
 		}
-		if err := w.sup.err(); err != nil {
-			return false, err
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			return false, nil
-		case <-w.ctx.Done():
-			return false, w.ctx.Err()
-		}
+		return ok, err
+	})
+	if errors.Is(err, errLate) {
+		return false, nil
 	}
+	return err == nil, err
 }
 
 // finish ends all faults and waits until the log has everything that there is to have.

@@ -1,0 +1,114 @@
+// Package stack is the engines that a benchmark or a check runs navlog on.
+package stack
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/navlog/navlog/deploy/engines"
+	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+)
+
+// A Stack is engines of one's own. Those that are nil were not started.
+type Stack struct {
+	Kafka      *engines.Kafka
+	ClickHouse *engines.ClickHouse
+	Postgres   *engines.Postgres
+
+	// Conn and Pool are there after Connect.
+	Conn driver.Conn
+	Pool *pgxpool.Pool
+}
+
+// Start starts all engines side by side and returns when they answer. They go on with what is in dir, in which
+// PostgreSQL's user must be able to go, and Kafka with what is in log, which may outlive dir.
+func Start(ctx context.Context, dir, log string) (*Stack, error) {
+	s := &Stack{}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		s.Kafka, err = engines.StartKafka(ctx, log)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.ClickHouse, err = engines.StartClickHouse(ctx, filepath.Join(dir, "clickhouse"), 0)
+		return err
+	})
+	group.Go(func() (err error) {
+		s.Postgres, err = engines.StartPostgres(ctx, filepath.Join(dir, "postgres"), 0)
+		return err
+	})
+	if err := group.Wait(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Connect opens ClickHouse and PostgreSQL, whose tables it makes. A measurement that begins with empty engines does not
+// want that.
+func (s *Stack) Connect(ctx context.Context) (err error) {
+	if s.Conn, err = s.ReadModel().Open(""); err != nil {
+		return err
+	}
+	c := registry.DefaultConfig()
+	c.URL = s.Postgres.URL
+	s.Pool, err = registry.Open(ctx, c)
+	return err
+}
+
+// Close closes the connections and stops the engines. What they wrote stays.
+func (s *Stack) Close() error {
+	var faults []error
+	if s.Conn != nil {
+		faults = append(faults, s.Conn.Close())
+	}
+	if s.Pool != nil {
+		s.Pool.Close()
+	}
+	if s.Kafka != nil {
+		faults = append(faults, s.Kafka.Close())
+	}
+	if s.ClickHouse != nil {
+		faults = append(faults, s.ClickHouse.Close())
+	}
+	if s.Postgres != nil {
+		faults = append(faults, s.Postgres.Close())
+	}
+	return errors.Join(faults...)
+}
+
+// Environment is that of a navlog on these engines, with more of its settings.
+func (s *Stack) Environment(settings ...string) []string {
+	var own []string
+	if s.Kafka != nil {
+		own = append(own, "NAVLOG_KAFKA_BROKERS="+s.Kafka.Addr)
+	}
+	if s.ClickHouse != nil {
+		own = append(own, "NAVLOG_CLICKHOUSE_ADDR="+s.ClickHouse.Addr, "NAVLOG_CLICKHOUSE_QUERY_USER=navlog_query")
+	}
+	if s.Postgres != nil {
+		own = append(own, "NAVLOG_POSTGRES_URL="+s.Postgres.URL)
+	}
+	return child.Environment(append(own, settings...)...)
+}
+
+// Chainlog is how to reach Kafka.
+func (s *Stack) Chainlog() chainlog.Config {
+	c := chainlog.DefaultConfig()
+	c.Brokers = []string{s.Kafka.Addr}
+	return c
+}
+
+// ReadModel is how to reach ClickHouse.
+func (s *Stack) ReadModel() readmodel.Config {
+	c := readmodel.DefaultConfig()
+	c.Addr = s.ClickHouse.Addr
+	return c
+}

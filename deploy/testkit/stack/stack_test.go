@@ -1,0 +1,70 @@
+package stack
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/navlog/navlog/deploy/engines"
+)
+
+// A stack answers, is what its environment says, and goes on where it was.
+func TestStack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts all engines twice")
+	}
+	dir, err := engines.RunDir(t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for parent := filepath.Dir(dir); parent != os.TempDir() && len(parent) > 1; parent = filepath.Dir(parent) {
+		if err := os.Chmod(parent, 0o755); err != nil { // for PostgreSQL's user
+			t.Fatal(err)
+		}
+	}
+	for round := range 2 {
+		s, err := Start(t.Context(), dir, filepath.Join(dir, "kafka"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var partners int
+		if err := s.Pool.QueryRow(t.Context(), "WITH made AS (INSERT INTO partner (id, name) VALUES ($1, 'Acme')) SELECT count(*) FROM partner", round+1).Scan(&partners); err != nil || partners != round {
+			t.Errorf("round %d begins with %d partners: %v", round, partners, err)
+		}
+		if err := s.Conn.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+		env := s.Environment("NAVLOG_CHAIN_ID=7")
+		for _, want := range []string{"NAVLOG_KAFKA_BROKERS=" + s.Chainlog().Brokers[0], "NAVLOG_CLICKHOUSE_ADDR=" + s.ReadModel().Addr, "NAVLOG_POSTGRES_URL=" + s.Postgres.URL, "NAVLOG_CHAIN_ID=7"} {
+			if !slices.Contains(env, want) {
+				t.Errorf("the environment lacks %s", want)
+			}
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Where one engine cannot start, none is left.
+func TestStartFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "postgres"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Start(t.Context(), dir, filepath.Join(dir, "kafka")); err == nil {
+		t.Errorf("PostgreSQL started in a file: %v", s.Close())
+	}
+	again, err := engines.StartKafka(context.Background(), filepath.Join(dir, "kafka")) // which refuses a folder in use
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
