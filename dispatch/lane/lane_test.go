@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/navlog/navlog/deploy/local/localtest"
+	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -142,7 +142,7 @@ func TestOverWhenNothingWaits(t *testing.T) {
 		"deliveries are parked":      func(l *Lane) { l.aside = true },
 	} {
 		f := &fixture{T: t}
-		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t))}, 7)
+		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t))}, 7)
 		l.look, l.busy = time.Time{}, time.Now().Add(-l.shared.Timing.Idle)
 		change(l)
 		if over := l.over(); over != (what == "") {
@@ -176,7 +176,7 @@ func TestHowLongASituationLasts(t *testing.T) {
 			}
 		}, shut, func(d time.Duration) bool { return d == scan }},
 	} {
-		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t))}, 7)
+		l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t))}, 7)
 		l.breaker = newBreaker(l.shared.Timing, 1)
 		c.change(l.breaker)
 		if now, lasts := l.situation(Endpoint{}, true); now != c.want || !c.lasts(lasts) {

@@ -77,7 +77,7 @@ func TestCloseEndsConnections(t *testing.T) {
 		})
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(f.certificates)
-	l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t)), Roots: roots}, 7)
+	l := New(&Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)), Roots: roots}, 7)
 	if got := l.poster.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{}); !got.accepted() {
 		t.Fatalf("%s: %v", got.Outcome, got.Cause)
 	}
