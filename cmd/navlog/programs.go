@@ -84,9 +84,9 @@ const (
 	// percent. With 10, which once bounded the memory of a replay, looking for it took
 	// half of the program's time.
 	projectGarbage = 100
-	// projectMemory is the bytes from which on garbage is collected sooner: two
-	// generations that are built at once make twice as much.
-	projectMemory = 384 << 20
+	// projectMemory is the bytes from which on garbage is collected sooner: a replay
+	// makes large pieces of it.
+	projectMemory = 208 << 20
 )
 
 // Run keeps the read models up to date until a signal comes.
