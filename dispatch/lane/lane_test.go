@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/schemas/registry"
@@ -182,5 +184,28 @@ func TestHowLongASituationLasts(t *testing.T) {
 		if now, lasts := l.situation(Endpoint{}, true); now != c.want || !c.lasts(lasts) {
 			t.Errorf("%s: situation %d for %s", c.what, now, lasts)
 		}
+	}
+}
+
+// A lane that has lost its partner, or is to give it away, looks at once, sends nothing
+// more once it is lost, and its loss is counted once.
+func TestLoseAndYieldWake(t *testing.T) {
+	f := &fixture{T: t}
+	s := &Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t)), Metrics: NewMetrics(prometheus.NewRegistry())}
+	lost, yielded := New(s, 7), New(s, 8)
+	for _, l := range []*Lane{lost, yielded} {
+		l.Hold(time.Now().Add(time.Hour))
+		if l.Woken() || !l.Safe() || l.mustEnd(t.Context()) {
+			t.Fatal("the test proves nothing")
+		}
+	}
+	yielded.Yield()
+	lost.Lose()
+	lost.Lose()
+	if n := testutil.ToFloat64(s.Metrics.LostLeases); n != 1 || !lost.Woken() || lost.Safe() || lost.Leased() || !lost.mustEnd(t.Context()) {
+		t.Errorf("%v losses; woken %v, safe %v, leased %v", n, lost.Woken(), lost.Safe(), lost.Leased())
+	}
+	if !yielded.Woken() || !yielded.Safe() || !yielded.Leased() || !yielded.mustEnd(t.Context()) {
+		t.Errorf("given away: woken %v, safe %v, leased %v", yielded.Woken(), yielded.Safe(), yielded.Leased())
 	}
 }
