@@ -191,7 +191,7 @@ func TestHowLongASituationLasts(t *testing.T) {
 // more once it is lost, and its loss is counted once.
 func TestLoseAndYieldWake(t *testing.T) {
 	f := &fixture{T: t}
-	s := &Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(localtest.NameServer(t)), Metrics: NewMetrics(prometheus.NewRegistry())}
+	s := &Shared{Concurrency: 1, Timing: Specified(), Guard: f.asking(enginetest.NameServer(t)), Metrics: NewMetrics(prometheus.NewRegistry())}
 	lost, yielded := New(s, 7), New(s, 8)
 	for _, l := range []*Lane{lost, yielded} {
 		l.Hold(time.Now().Add(time.Hour))
