@@ -99,10 +99,11 @@ func standbys(t *testing.T, pool *pgxpool.Pool, what string) (answer string) {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for started := time.Now(); !holds(); time.Sleep(10 * time.Millisecond) {
+	for started := time.Now(); !holds(); {
 		if time.Since(started) > patience {
 			t.Fatalf("never happened: %s", what)
 		}
+		must(t, pause(t.Context(), 10*time.Millisecond))
 	}
 }
 
