@@ -7,9 +7,8 @@
 //	              page: some of them, oldest first ──▶ before: the sum up to there
 //	              total: how many, and the number      └▶ logs: whose, when, where
 //
-// The table of numbers names for each a .sql file that gives its logs (numbers.go). A few
-// questions are asked around any of them: page, page_live or page_retracted, total and
-// before. page_live says what total says too, where all has to be found for a page. So a
+// The table of numbers names for each a .sql file that gives its logs (numbers.go). Four
+// questions are asked around any of them: page or page_retracted, total and before. So a
 // number is explained by facts alone, of which every answer is exact whatever is written
 // meanwhile; the number itself may stand in a table that is derived from them. That both
 // are equal is therefore worth to be asserted, and is, for every number, by the tests of
@@ -126,7 +125,8 @@ func explained(ctx context.Context, p *pin.Pin, r *httpapi.Request, t *target, p
 	}
 	var made total
 	err = pin.Together(
-		func() (err error) { out.Events, made, err = l.read(ctx, page); return },
+		func() (err error) { made, err = l.total(ctx); return },
+		func() (err error) { out.Events, err = l.page(ctx, page); return },
 		func() error { return t.exists(ctx, p) },
 	)
 	switch {

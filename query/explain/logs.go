@@ -18,8 +18,6 @@ import (
 var (
 	//go:embed page.sql
 	sqlPage string
-	//go:embed page_live.sql
-	sqlPageLive string
 	//go:embed page_retracted.sql
 	sqlPageRetracted string
 	//go:embed total.sql
@@ -67,26 +65,6 @@ type total struct {
 	Sum       *big.Int `ch:"sum"`
 }
 
-// read gives some of the logs, and what all of them come to.
-func (l *logs) read(ctx context.Context, page httpapi.Page) (events []eventJSON, made total, err error) {
-	if l.number.liveOnly() && !l.retracted {
-		events, made, err = l.page(ctx, sqlPageLive, page)
-		if err == nil && len(events) == 0 { // what is not on a page says nothing of the others
-			made, err = l.total(ctx)
-		}
-		return events, made, err
-	}
-	question := sqlPage
-	if l.retracted {
-		question = sqlPageRetracted
-	}
-	err = pin.Together(
-		func() (err error) { made, err = l.total(ctx); return },
-		func() (err error) { events, _, err = l.page(ctx, question, page); return },
-	)
-	return events, made, err
-}
-
 func (l *logs) total(ctx context.Context) (total, error) {
 	made, _, err := pin.AskOne[total](ctx, l.pin, l.around(sqlTotal), l.args)
 	return made, err
@@ -102,17 +80,19 @@ type entry struct {
 	ID          uint64   `ch:"id"`
 	Change      *big.Int `ch:"change"`
 	RetractedBy uint64   `ch:"retracted_by"`
-	total                // of all logs, in an answer to sqlPageLive
 }
 
-// page gives some of the logs, oldest first, with the sum after each, and what the answer
-// says of all logs.
-func (l *logs) page(ctx context.Context, question string, page httpapi.Page) ([]eventJSON, total, error) {
+// page gives some of the logs, oldest first, with the sum after each.
+func (l *logs) page(ctx context.Context, page httpapi.Page) ([]eventJSON, error) {
+	question := sqlPage
+	if l.retracted {
+		question = sqlPageRetracted
+	}
 	args := maps.Clone(l.args)
 	args["limit"], args["offset"] = uint64(page.Size), page.Offset()
 	rows, err := pin.Ask[entry](ctx, l.pin, l.around(question), args)
 	if err != nil || len(rows) == 0 {
-		return []eventJSON{}, total{}, err
+		return []eventJSON{}, err
 	}
 	running := new(big.Int)
 	var circumstances map[uint64]circumstance
@@ -126,7 +106,7 @@ func (l *logs) page(ctx context.Context, question string, page httpapi.Page) ([]
 		},
 	)
 	if err != nil {
-		return nil, total{}, err
+		return nil, err
 	}
 	out := make([]eventJSON, len(rows))
 	for i := range rows {
@@ -136,7 +116,7 @@ func (l *logs) page(ctx context.Context, question string, page httpapi.Page) ([]
 		running.Add(running, rows[i].Change)
 		out[i] = l.json(&rows[i], circumstances[rows[i].Seq], running)
 	}
-	return out, rows[0].total, nil
+	return out, nil
 }
 
 // before is what the logs before one come to.

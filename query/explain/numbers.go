@@ -60,12 +60,6 @@ type number struct {
 	unfunded  bool // of the requests that wait, those for money only
 }
 
-// liveOnly tells whether its logs are, without those that were taken back, the live ones
-// that count: of many logs few are found, once for a page and for all that they come to.
-func (n *number) liveOnly() bool {
-	return n.logs == usersOfVault || n.logs == usersOfPartner || n.logs == requestsWaiting
-}
-
 // What paths and pointers have in places that vary.
 const (
 	anAddress = "{address}" // of the path
