@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,34 @@ func TestEarlierEventsOfANewPartner(t *testing.T) {
 		t.Errorf("%d requests of %d events", len(ids), n)
 	}
 	f.eventually("ready", func() bool { return d.Ready() == nil })
+}
+
+// A partner is new until all of its earlier events are there: where they cannot be read or written, they are looked for again.
+func TestAdoptionThatFails(t *testing.T) {
+	f := newFixture(t)
+	before := f.dispatcher(nil)
+	stop := f.run(before)
+	f.deposits(7, 0, 50)
+	f.eventually("all is passed over", func() bool { return before.recordsWere(recordUnclaimed) == 50 })
+	stop()
+	f.partner(7, "")
+	d := f.dispatcher(nil)
+	adopted := func() int64 { return f.number("SELECT count(*) FROM adopted") }
+	for what, column := range map[string]string{
+		"how far the topics were read":     "position next_offset",
+		"which log is followed":            "position log_id",
+		"where the deliveries are written": "delivery body",
+	} {
+		table, name, _ := strings.Cut(column, " ")
+		f.exec("ALTER TABLE " + table + " RENAME COLUMN " + name + " TO away")
+		if err := d.adoptNew(t.Context()); err == nil || adopted() != 0 {
+			t.Errorf("%s is unknown: %v, and %d partners are adopted", what, err, adopted())
+		}
+		f.exec("ALTER TABLE " + table + " RENAME COLUMN away TO " + name)
+	}
+	if err := d.adoptNew(t.Context()); err != nil || adopted() != 1 || f.states()[registry.NoEndpoint] != 50 {
+		t.Errorf("in the end: %v, %d partners adopted, deliveries %v", err, adopted(), f.states())
+	}
 }
 
 // A partner that is there before its first event, and has a URL, is told of it: also
