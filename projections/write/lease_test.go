@@ -15,12 +15,19 @@ import (
 
 func newPool(t *testing.T) *pgxpool.Pool {
 	t.Helper()
-	return newPoolOf(t, registry.DefaultConfig())
+	return openPool(t, registryOf(t))
 }
 
-func newPoolOf(t *testing.T, pg registry.Config) *pgxpool.Pool {
+// registryOf is how to reach a database of one's own.
+func registryOf(t *testing.T) registry.Config {
 	t.Helper()
+	pg := registry.DefaultConfig()
 	pg.URL = enginetest.Postgres(t)
+	return pg
+}
+
+func openPool(t *testing.T, pg registry.Config) *pgxpool.Pool {
+	t.Helper()
 	pool, err := registry.Open(t.Context(), pg)
 	must(t, err)
 	t.Cleanup(pool.Close)
@@ -131,9 +138,10 @@ func TestNoLease(t *testing.T) {
 			eventually(t, "its session ends", func() bool { return standbys(t, pool, "nullif(count(*), 0)::text") == "" })
 		})
 	}
-	pooled := registry.DefaultConfig()
+	pooled := registryOf(t)
+	openPool(t, pooled) // makes the tables, which nobody does through a pooler
 	pooled.Pooled = true
-	if l, err := Acquire(t.Context(), newPoolOf(t, pooled), 1, func() {}); l != nil || err == nil || !strings.Contains(err.Error(), "no postgres.pooled") {
+	if l, err := Acquire(t.Context(), openPool(t, pooled), 1, func() {}); l != nil || err == nil || !strings.Contains(err.Error(), "no postgres.pooled") {
 		t.Errorf("behind a pooler: %v, %v", l != nil, err)
 	}
 	pool := newPool(t)
