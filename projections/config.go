@@ -10,7 +10,7 @@ import (
 type Config struct {
 	// MaxRows is how many log records a batch takes before it is inserted;
 	// a single atomic unit may be larger. 1 to 1,000,000, default 50,000: at half of it
-	// the engine takes a fifth more time for the same rows, at twice none less.
+	// the engine took about a fifth more time for the same rows, at twice no less.
 	MaxRows int `yaml:"maxRows" env:"MAX_ROWS"`
 	// Linger is how long a batch that is not full waits for more records at the
 	// end of the log; one of a thousand records or more waits at least 200 ms.
