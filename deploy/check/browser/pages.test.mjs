@@ -47,17 +47,29 @@ async function until(what, holds) {
 
 const indexed = async () => (await api("/status")).data.indexedBlock
 
-/** Takes the newest blocks back, as a chain does, and waits until navlog has seen it. */
+/**
+ * Takes the newest blocks back, as a chain does, and waits until navlog has seen it. Who makes the traffic holds still
+ * meanwhile: anvil loses a block for good that it mines while it reorganises.
+ */
 async function reorganise(depth) {
   const from = Number(await indexed())
-  await rpc("anvil_reorg", depth, [])
+  process.kill(Number(process.env.UP), "SIGSTOP")
+  try {
+    let before
+    await until("end of what was sent already", async () => {
+      const now = await rpc("eth_blockNumber")
+      const still = now === before && (await rpc("txpool_status")).pending === "0x0"
+      before = now
+      return still
+    })
+    await rpc("anvil_reorg", depth, [])
+  } finally {
+    process.kill(Number(process.env.UP), "SIGCONT")
+  }
   await until("block after the reorganisation", async () => Number(await indexed()) > from)
 }
 
-/**
- * Takes back the block of the newest event, when it is one of the newest blocks. It is one reorganisation and not many of
- * what may have no event: anvil now and then loses a block for good that it mines while it reorganises.
- */
+/** Takes back the block of the newest event, when it is one of the newest blocks. */
 async function takeBackAnEvent() {
   await until("event in one of the newest blocks", async () => {
     const [event] = (await api("/api/v1/events?pageSize=1")).data

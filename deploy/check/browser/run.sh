@@ -27,4 +27,4 @@ for _ in $(seq 240); do
   kill -0 "$up" 2>/dev/null || { tail -20 "$work/up.log"; exit 1; }
   sleep 0.5
 done
-READY=$work/ready.json SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs
+READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs
