@@ -347,6 +347,7 @@ func (w *world) pair() error {
 		two[i] = p
 	}
 	var stays *process
+	sentAway := false // the other one stood by, and was killed for it
 	defer func() {
 		for _, p := range two {
 			if p != stays {
@@ -365,7 +366,7 @@ func (w *world) pair() error {
 			}
 			if other := two[1-i]; p.says.standsBy() || p.says.waits() && !other.says.waits() {
 				p.kill()
-				stays = other
+				stays, sentAway = other, true
 				return true, nil
 			}
 		}
@@ -394,6 +395,10 @@ func (w *world) pair() error {
 	}
 	if stays == nil {
 		return errors.New("two ingests run and none of them is fenced")
+	}
+	if sentAway { // it may have said since that it takes over
+		w.sup.adopt(stays)
+		return nil
 	}
 	return w.left(two[0], two[1], stays)
 }
