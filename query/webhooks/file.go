@@ -2,7 +2,6 @@ package webhooks
 
 import (
 	"context"
-	"math"
 
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
@@ -58,9 +57,6 @@ func (w *Webhooks) deliveriesFile(r *httpapi.Request, rows int) (*httpapi.Answer
 		}
 		last := &deliveries[len(deliveries)-1]
 		after.AfterAt, after.AfterSequence, after.AfterEvent = &last.CreatedAt, last.Sequence, last.EventID
-		if last.Sequence == 0 { // a test event, which goes before the others of its time
-			after.AfterSequence = math.MaxInt64
-		}
 		described, err := w.withAttempts(ctx, deliveries)
 		if err != nil {
 			return nil, err

@@ -276,8 +276,8 @@ const listDeliveries = `-- name: ListDeliveries :many
 SELECT event_id, coalesce(sequence, 0)::bigint AS sequence, type, state, attempts, due_at, created_at, finished_at, corrected_at
 FROM delivery d WHERE partner_id = $1 AND d.created_at <= coalesce($2::timestamptz, 'infinity')
   AND ($2::timestamptz IS NULL OR d.created_at < $2::timestamptz
-    OR coalesce(d.sequence, 9223372036854775807) < $3::bigint
-    OR coalesce(d.sequence, 9223372036854775807) = $3::bigint AND d.event_id > $4::uuid)
+    OR coalesce(d.sequence, 9223372036854775807) < coalesce(nullif($3::bigint, 0), 9223372036854775807)
+    OR coalesce(d.sequence, 0) = $3::bigint AND d.event_id > $4::uuid)
 ORDER BY d.created_at DESC, d.sequence DESC, d.event_id LIMIT $6 OFFSET $5
 `
 
