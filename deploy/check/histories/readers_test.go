@@ -11,8 +11,9 @@ import (
 )
 
 const (
-	readers   = 3 // of a history, at the same time
-	perMoment = 5 // questions of a reader before it looks for another moment
+	readers   = 3                      // of a history, at the same time
+	perMoment = 3                      // questions of a reader before it looks for another moment
+	rest      = 500 * time.Millisecond // at most, before that: who asks without one only keeps the projector from its work, and each history says less an hour
 )
 
 // read asks random questions about the newest state and about random past blocks until ctx ends, whatever is written
@@ -39,6 +40,7 @@ func (h *history) read(ctx context.Context, rng *rand.Rand) error {
 				pause(ctx, 20*time.Millisecond)
 			}
 		}
+		pause(ctx, time.Duration(rng.Int64N(int64(rest))))
 	}
 	return nil
 }

@@ -98,7 +98,7 @@ func (r *run) ledger(ctx context.Context) (*ledger, error) {
 		_, err = pgx.ForEachRow(rows, []any{&partner}, func() error { l.opened[partner] = true; return nil })
 	}
 	if err == nil {
-		rows, err = r.world.Pool.Query(ctx, "SELECT partner_id, at FROM chaos_handover")
+		rows, err = r.world.Pool.Query(ctx, "SELECT partner_id, at FROM chaos_handover ORDER BY at")
 	}
 	if err == nil {
 		_, err = pgx.ForEachRow(rows, []any{&partner, &at}, func() error {
@@ -122,31 +122,43 @@ func (l *ledger) underWay(w window, event uuid.UUID, arrived time.Time) bool {
 // bound gives for each partner how many events may have been sent twice at most. Those are
 // the accepted POSTs that were under way when the partner changed hands (a handover), or
 // that its owner may have begun when its lease had been taken away without its knowing (a
-// theft). Each handover and each theft counts for no more than a dispatcher sends at once.
+// theft). Each handover and each theft counts for no more than a dispatcher sends at once:
+// where the owner and the thief have both sent, a POST too many for the one is of the other.
 func (l *ledger) bound(stories map[uuid.UUID]story) map[uint32]int {
 	type blow struct {
 		partner uint32
 		theft   bool
 		number  int
 	}
-	hits := map[blow]int{}
+	bound, hits := map[uint32]int{}, map[blow]int{}
+	counted := func(b blow) bool {
+		if b.number < 0 || hits[b] == concurrency {
+			return false
+		}
+		hits[b]++
+		bound[b.partner]++
+		return true
+	}
+	var after [][2]blow // of POSTs that a handover followed: this, and the theft
 	for id, s := range stories {
 		partner := s.referral.Partner
 		for _, p := range s.posts {
-			hit := func(w window) bool { return l.underWay(w, id, p.at) }
 			if p.refused {
 				continue
 			}
-			if i := slices.IndexFunc(l.handovers[partner], hit); i >= 0 {
-				hits[blow{partner, false, i}]++
-			} else if i := slices.IndexFunc(l.thefts, func(t theft) bool { return hit(t.window) }); i >= 0 {
-				hits[blow{partner, true, i}]++
+			handover := blow{partner, false, slices.IndexFunc(l.handovers[partner], func(w window) bool { return l.underWay(w, id, p.at) })}
+			stolen := blow{partner, true, slices.IndexFunc(l.thefts, func(t theft) bool { return !p.at.Before(t.from) && l.underWay(t.window, id, p.at) })}
+			if handover.number >= 0 {
+				after = append(after, [2]blow{handover, stolen})
+			} else {
+				counted(stolen)
 			}
 		}
 	}
-	bound := map[uint32]int{}
-	for b, n := range hits {
-		bound[b.partner] += min(n, concurrency)
+	for _, one := range after {
+		if !counted(one[0]) {
+			counted(one[1])
+		}
 	}
 	return bound
 }

@@ -49,6 +49,43 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
+// The owner that knows nothing of the theft and the thief both send, and PostgreSQL dies before the thief has recorded
+// anything: what both have sent comes again. So it was in a run on a machine that did much else.
+func TestOwnerAndThief(t *testing.T) {
+	at := func(n float64) time.Time {
+		return time.Unix(1_700_000_000, 0).Add(time.Duration(n * float64(time.Second)))
+	}
+	l := &ledger{
+		recorded:  map[uuid.UUID]time.Time{},
+		handovers: map[uint32][]window{7: {{at(29.605), at(29.605)}, {at(29.639), at(29.639)}, {at(33.027), at(33.027)}, {at(37.075), at(37.075)}}},
+		thefts:    []theft{{window: window{at(29.604), at(30.607)}}},
+	}
+	stories := map[uuid.UUID]story{}
+	for _, e := range []struct {
+		posts    []post
+		recorded float64
+	}{
+		{[]post{{at: at(29.684)}, {at: at(29.725)}, {at: at(33.111)}}, 33.147},
+		{[]post{{at: at(29.663)}, {at: at(29.718)}, {at: at(33.094)}}, 33.490},
+		{[]post{{at: at(29.663), refused: true}, {at: at(29.718)}, {at: at(33.086)}}, 33.258},
+		{[]post{{at: at(29.663)}, {at: at(29.718)}, {at: at(33.100)}}, 33.147},
+	} {
+		id := uuid.New()
+		stories[id], l.recorded[id] = story{referral: referrals.Referral{Partner: 7}, posts: e.posts}, at(e.recorded)
+	}
+	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 7 || bound != 7 {
+		t.Errorf("%d came too often, and %d were under way; want 7 of both", came, bound)
+	}
+	// A third time while nothing happens is one too many.
+	for id, s := range stories {
+		s.posts = append(s.posts, post{at: at(34)})
+		stories[id] = s
+	}
+	if came, bound := extra(stories)[7], l.bound(stories)[7]; came != 11 || bound != 7 {
+		t.Errorf("%d came too often, and %d were under way; want 11 and 7", came, bound)
+	}
+}
+
 // How long an old owner may believe in a lease that was stolen at second 20, when
 // PostgreSQL dies and is back.
 func TestTheftOutlivesPostgres(t *testing.T) {
