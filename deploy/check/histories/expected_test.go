@@ -186,8 +186,8 @@ func (h *history) resting(seq, block uint64) ([]e2e.Question, error) {
 	return h.expected(m)
 }
 
-// sample is a random question for every endpoint, in random order, and so many more.
-func sample(rng *rand.Rand, list []e2e.Question, more int) []e2e.Question {
+// sample is so many random questions, each to another endpoint while there is one that was not asked.
+func sample(rng *rand.Rand, list []e2e.Question, many int) []e2e.Question {
 	list = slices.Clone(list)
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	var chosen, rest []e2e.Question
@@ -200,5 +200,6 @@ func sample(rng *rand.Rand, list []e2e.Question, more int) []e2e.Question {
 		seen[q.Endpoint()] = true
 		chosen = append(chosen, q)
 	}
-	return append(chosen, rest[:min(len(rest), more)]...)
+	chosen = append(chosen, rest...)
+	return chosen[:min(many, len(chosen))]
 }

@@ -19,11 +19,12 @@ import (
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
+// How much a history is asked: little, for what finds a mistake is one history more, and the next asks other endpoints.
 const (
 	units   = 30 // of a history
 	briefly = 6  // questions after a stage that is not the last
-	moments = 2  // of the past that every endpoint is asked about
-	spare   = 3  // questions to an endpoint that was asked, at the newest state of all
+	whole   = 18 // questions about the newest state of all, and about a past block of it
+	why     = 4  // of so many answers, one is asked why its numbers are what they are
 )
 
 // A history is one life of a log: it grows in stages, unit by unit, a projector that crashes now and then follows it, and
@@ -44,6 +45,7 @@ type history struct {
 	written     uint64 // the log may have records up to here
 	settled     uint64 // every answer is about the log up to here or further
 	reading     bool
+	questions   int // that readers may ask
 	known       map[moment][]e2e.Question
 	generations map[string][]int // how many vaults each may know
 	tally
@@ -118,17 +120,12 @@ func (h *history) play(ctx context.Context, number uint64) (err error) {
 	if from == 0 {
 		return nil // a history without a block in the end
 	}
-	for range moments {
-		last := h.units[from-1]
-		list, err := h.resting(last.last, h.script.First+h.rng.Uint64N(last.head+1-h.script.First))
-		if err != nil {
-			return err
-		}
-		if err := h.ask(ctx, sample(h.rng, list, 0)); err != nil {
-			return err
-		}
+	last := h.units[from-1]
+	list, err := h.resting(last.last, h.script.First+h.rng.Uint64N(last.head+1-h.script.First))
+	if err != nil {
+		return err
 	}
-	return nil
+	return h.ask(ctx, sample(h.rng, list, whole))
 }
 
 // stages are how many units the log has when it rests: at random ends of units at which all of every vault is in the log,
@@ -182,11 +179,11 @@ func (h *history) stage(ctx context.Context, from, to int, rng *rand.Rand) error
 	if err != nil {
 		return err
 	}
-	chosen := sample(h.rng, list, spare)
+	many := whole
 	if to < len(h.units) {
-		chosen = chosen[:min(briefly, len(chosen))]
+		many = briefly
 	}
-	return h.ask(ctx, chosen)
+	return h.ask(ctx, sample(h.rng, list, many))
 }
 
 // begin tells whether readers have something to ask about, and that they do.
@@ -210,6 +207,7 @@ func (h *history) untilAsked(ctx context.Context, more int) {
 		h.mu.Lock()
 		if enough < 0 {
 			enough = h.asked + more
+			h.questions += more
 		}
 		done := !h.reading || h.asked >= enough
 		h.mu.Unlock()
@@ -228,6 +226,7 @@ func (h *history) write(ctx context.Context, u unit) error {
 	}
 	h.mu.Lock()
 	h.written = u.last // from now on an answer may know it
+	h.questions += perUnit
 	h.mu.Unlock()
 	if err := h.append(ctx, h.script.Records[u.first-1:u.last], h.script.Cursor(u.last)); err != nil {
 		return err
@@ -252,6 +251,9 @@ func (h *history) rest(ctx context.Context, u unit) error {
 		case <-h.server.done:
 			return false, fmt.Errorf("the server ended: %w", h.server.err)
 		default:
+		}
+		if h.follower.seq() < u.last {
+			return false, nil
 		}
 		got, err := h.client.Get(ctx, vaults)
 		if err != nil {
