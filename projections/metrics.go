@@ -41,6 +41,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	for _, outcome := range []string{"sound", "failed"} {
 		m.audits.WithLabelValues(outcome)
 	}
+	for _, table := range readmodel.All {
+		for _, outcome := range write.Outcomes {
+			m.inserts.WithLabelValues(table, outcome)
+		}
+	}
 	reg.MustRegister(m.collectors()...)
 	return m
 }
