@@ -70,6 +70,9 @@ func New(config Config, kafka chainlog.Config, pool *pgxpool.Pool, reg prometheu
 	i.partsAtOnce = rpc.PartsAtOnce
 	i.takeBack.atOnce, i.takeBack.asUnit = takenBackAtOnce, takenBackAsUnit
 	i.nodes = rpc.NewPool(config.ID, config.RPC, config.Prices, reg, log)
+	for _, e := range i.nodes.Status() {
+		i.metrics.disagreements.WithLabelValues(e.Name) // from 0 on
+	}
 	return i
 }
 

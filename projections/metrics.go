@@ -37,6 +37,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		quarantinedLogs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: name("quarantined_logs_total"),
 			Help: "Logs that cannot be decoded or summed and are in no total: alarm."}, []string{"event"}),
 	}
+	// From 0 on: the first failure would otherwise be where the series begins, and no increase that an alert sees.
+	for _, outcome := range []string{"sound", "failed"} {
+		m.audits.WithLabelValues(outcome)
+	}
+	for _, table := range readmodel.All {
+		for _, outcome := range write.Outcomes {
+			m.inserts.WithLabelValues(table, outcome)
+		}
+	}
 	reg.MustRegister(m.collectors()...)
 	return m
 }

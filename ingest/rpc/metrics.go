@@ -41,6 +41,7 @@ func newCallMetrics(reg prometheus.Registerer) *callMetrics {
 func (m *callMetrics) asked(endpoint, method string, questions int, units uint64, took time.Duration) {
 	m.rpcSeconds.WithLabelValues(endpoint, method).Observe(took.Seconds())
 	m.rpcCalls.WithLabelValues(endpoint, method).Add(float64(questions))
+	m.rpcErrors.WithLabelValues(endpoint, method) // from 0 on: a series that begins with its first error has not risen
 	if units > 0 {
 		m.rpcUnits.WithLabelValues(endpoint, method).Add(float64(units))
 	}

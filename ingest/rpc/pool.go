@@ -70,6 +70,7 @@ func NewPool(chainID uint64, endpoints []Endpoint, prices map[string]uint64, reg
 			e.Prices = prices
 		}
 		n := newNode(e, names[i], p.clock, m)
+		m.limited.WithLabelValues(n.Name) // from 0 on
 		n.heads = func(h *Header) { p.sawHead(n, h) }
 		p.all = append(p.all, n)
 	}

@@ -44,6 +44,9 @@ type Counts struct {
 	Quarantined func(event string) // a log that cannot be counted
 }
 
+// Outcomes are all that Insert may hear.
+var Outcomes = []string{"ok", "failed", "absent", "fenced", "given_up"}
+
 // Open reads where the tables of a generation stand. They must be as CheckTables
 // wants them; derived are the names that it gave, and without the vaults that the
 // generation is made without: every writer of it must be given the same. What was left

@@ -78,6 +78,9 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
 		}),
 	}
+	for _, limit := range []string{"public", "partner", string(httpapi.Registrations), string(httpapi.Sends), "failed-keys"} {
+		a.limited.WithLabelValues(limit) // from 0 on: a series that begins with its first refusal has not risen
+	}
 	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
 		questionTimeout: keyQuestionTimeout, live: make(map[keyHash]keyEntry)}
 	reg.MustRegister(a.limited, a.authFailures)

@@ -54,6 +54,7 @@ func story(t *testing.T, pasts bool, args ...string) {
 	chapter("a reorganisation that keeps transactions", keptTransactions)
 	chapter("a node that goes back and another way", backAndAnotherWay)
 	chapter("statements", statements)
+	chapter("metrics", metrics)
 	w.pasts = true
 	chapter("a kill", kill)
 	chapter("an interrupt", func(t *testing.T, w *world) { w.interrupt(t) })

@@ -5,6 +5,7 @@ import "github.com/navlog/navlog/deploy/devchain"
 // A stack is the JSON document that `navlog-dev up` writes when everything answers.
 type stack struct {
 	API            string             `json:"api"`
+	Ops            string             `json:"ops"`
 	RPC            string             `json:"rpc"`
 	Kafka          []string           `json:"kafka"`
 	ClickHouse     string             `json:"clickhouse"`

@@ -57,6 +57,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
 		"NAVLOG_CHAIN_POLL_INTERVAL=100ms",
+		"NAVLOG_CHAIN_PRICES=eth_getLogs:75", // without prices nothing is counted at them
 	}}
 	w.start(t)
 	return w

@@ -1,0 +1,325 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// series are what programs show on /metrics: of each metric the labels of its series.
+type series map[string][]map[string]string
+
+// An expression is one of an alert or of a panel.
+type expression struct {
+	where, text string
+	// told is what people read of its result, with names of its labels.
+	told  string
+	alert bool
+}
+
+// uncounted are metrics that the dashboard names and no program shows here, and why.
+var uncounted = map[string]string{
+	"navlog_projections_quarantined_logs_total": "it begins with the first log that is in no total, and the development chain has none",
+}
+
+// Alerts and dashboard ask for metrics and labels that the programs show. One that asks for another would say nothing for
+// ever, which looks like a system that is well.
+func metrics(t *testing.T, w *world) {
+	response, err := w.client.http.Get(w.Ops + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("/metrics: %d, %v", response.StatusCode, err)
+	}
+	shown := readMetrics(t, string(text))
+	alerts, panels := readAlerts(t), readDashboard(t)
+	if len(alerts) < 10 || len(panels) < 30 {
+		t.Errorf("only %d alerts and %d expressions of panels were looked at", len(alerts), len(panels))
+	}
+	named := map[string]bool{}
+	for _, e := range slices.Concat(alerts, panels) {
+		names, faults := e.check(shown)
+		for _, name := range names {
+			named[name] = true
+		}
+		for _, fault := range faults {
+			t.Errorf("%s: %s", e.where, fault)
+		}
+	}
+	for name, reason := range uncounted {
+		if !named[name] || len(shown[name]) > 0 {
+			t.Errorf("%s: nobody names it, or it is shown: it needs no reason (%s)", name, reason)
+		}
+	}
+	// A dispatcher that cannot measure shows its last figures for ever, and one that does not run shows none: no comparison
+	// of these would ever fire.
+	for _, rule := range []string{"time() - max(navlog_dispatch_measured_timestamp_seconds) > ", "absent(navlog_dispatch_oldest_seconds)"} {
+		if !slices.ContainsFunc(alerts, func(e expression) bool { return strings.HasPrefix(e.text, rule) }) {
+			t.Errorf("no alert is %q", rule)
+		}
+	}
+}
+
+var (
+	shownLine = regexp.MustCompile(`^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? `)
+	// matcher is one of a selector, and a label of a sample too.
+	matcher = regexp.MustCompile(`(\w+)\s*(=~|!~|!=|=)\s*("(?:[^"\\]|\\.)*")`)
+	// A range or a subquery, which holds no name.
+	duration = regexp.MustCompile(`\[[^\]]*\]`)
+	// The labels that a result keeps, or that two sides are joined by.
+	grouping = regexp.MustCompile(`\b(?:by|on|group_left|group_right)\s*\(([^)]*)\)`)
+	// A name, with its matchers where it is a selector, and a parenthesis behind it where it is a function.
+	selector = regexp.MustCompile(`\b([a-zA-Z_:][\w:]*)(?:\s*\{((?:[^"{}]|"(?:[^"\\]|\\.)*")*)\})?(\s*\()?`)
+	label    = regexp.MustCompile(`\{\{\s*(?:\$labels\.)?(\w+)\s*\}\}`)
+)
+
+// Words of an expression that are neither a metric nor a function, and the labels that Prometheus itself gives.
+var (
+	operators = []string{"and", "or", "unless", "bool", "offset"}
+	ofTarget  = []string{"job", "instance"}
+)
+
+// check gives the metrics that an expression names, and what is wrong with it.
+func (e expression) check(shown series) (names, faults []string) {
+	text := duration.ReplaceAllString(e.text, "")
+	grouped, known := slices.Clone(ofTarget), slices.Clone(ofTarget)
+	for _, g := range grouping.FindAllStringSubmatch(text, -1) {
+		for name := range strings.SplitSeq(g[1], ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				grouped = append(grouped, name)
+			}
+		}
+	}
+	for _, s := range selector.FindAllStringSubmatch(grouping.ReplaceAllString(text, ""), -1) {
+		name, matchers := s[1], matcher.FindAllStringSubmatch(s[2], -1)
+		if s[3] != "" || slices.Contains(operators, name) {
+			continue
+		}
+		names = append(names, name)
+		found := shown[name]
+		if len(found) == 0 {
+			if uncounted[name] == "" || e.alert {
+				faults = append(faults, "no program shows "+name)
+			}
+			known = append(known, grouped...) // nothing is known of its labels
+			continue
+		}
+		for _, one := range found {
+			for name := range one {
+				known = append(known, name)
+			}
+		}
+		for _, m := range matchers {
+			if m[2] == "=" {
+				grouped = append(grouped, m[1])
+			}
+			if !slices.ContainsFunc(shown[name], func(one map[string]string) bool { return one[m[1]] != "" }) {
+				faults = append(faults, name+" has no label "+m[1])
+			}
+			found = keep(found, func(one map[string]string) bool { return selects(m, one[m[1]]) })
+		}
+		if len(found) == 0 {
+			faults = append(faults, fmt.Sprintf("no program shows %s with %s", name, s[2]))
+		}
+	}
+	for _, name := range grouped {
+		if !slices.Contains(known, name) {
+			faults = append(faults, "nothing in it has the label "+name)
+		}
+	}
+	for _, l := range label.FindAllStringSubmatch(e.told, -1) {
+		if !slices.Contains(grouped, l[1]) {
+			faults = append(faults, "its result has no label "+l[1])
+		}
+	}
+	return names, faults
+}
+
+// selects tells whether a matcher of a selector takes a label's value.
+func selects(matcher []string, value string) bool {
+	want, err := strconv.Unquote(matcher[3])
+	if err != nil {
+		return false
+	}
+	switch matcher[2] {
+	case "=":
+		return value == want
+	case "!=":
+		return value != want
+	}
+	whole, err := regexp.Compile("^(?:" + want + ")$")
+	return err == nil && whole.MatchString(value) == (matcher[2] == "=~")
+}
+
+// readMetrics reads the text format of Prometheus.
+func readMetrics(t *testing.T, text string) series {
+	t.Helper()
+	all := series{}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := shownLine.FindStringSubmatch(line)
+		if parts == nil {
+			t.Fatalf("/metrics has the line %q", line)
+		}
+		labels := map[string]string{}
+		for _, l := range matcher.FindAllStringSubmatch(parts[2], -1) {
+			value, err := strconv.Unquote(l[3])
+			if err != nil {
+				t.Fatalf("%s: %v", line, err)
+			}
+			labels[l[1]] = value
+		}
+		all[parts[1]] = append(all[parts[1]], labels)
+	}
+	return all
+}
+
+// readAlerts reads the rules of deploy/alerts.
+func readAlerts(t *testing.T) (all []expression) {
+	t.Helper()
+	files, err := filepath.Glob("../../alerts/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the alerts are %v, %v", files, err)
+	}
+	for _, file := range files {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rules struct {
+			Groups []struct {
+				Rules []struct {
+					Alert, Expr string
+					Annotations struct{ Summary string }
+				}
+			}
+		}
+		if err := yaml.Unmarshal(b, &rules); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, g := range rules.Groups {
+			for _, r := range g.Rules {
+				if r.Alert == "" || r.Expr == "" || r.Annotations.Summary == "" {
+					t.Errorf("%s: alert %q has no name, no expression or no summary", file, r.Alert)
+				}
+				all = append(all, expression{where: r.Alert, text: r.Expr, told: r.Annotations.Summary, alert: true})
+			}
+		}
+	}
+	return all
+}
+
+// readDashboard reads deploy/dashboards. Each panel says what to do, and where there is one, which alert belongs to it; and
+// each alert belongs to one.
+func readDashboard(t *testing.T) (all []expression) {
+	t.Helper()
+	b, err := os.ReadFile("../../dashboards/navlog.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type source struct{ UID string }
+	var dashboard struct {
+		UID    string
+		Panels []struct {
+			ID                       int
+			Type, Title, Description string
+			Datasource               source
+			Targets                  []struct {
+				Datasource         source
+				Expr, LegendFormat string
+			}
+		}
+	}
+	if err := json.Unmarshal(b, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	if dashboard.UID != "navlog" || strings.Contains(string(b), "://") {
+		t.Errorf("the dashboard has the uid %q, or names a host", dashboard.UID)
+	}
+	const chosen = "${datasource}" // above the panels
+	ids, told := map[int]bool{}, map[string]bool{}
+	for _, p := range dashboard.Panels {
+		if ids[p.ID] {
+			t.Errorf("two panels have the id %d", p.ID)
+		}
+		ids[p.ID] = true
+		if p.Type == "row" {
+			continue
+		}
+		if p.Title == "" || p.Description == "" || p.Datasource.UID != chosen || len(p.Targets) == 0 {
+			t.Errorf("panel %d (%s) has no title, description, datasource of choice or expression", p.ID, p.Title)
+		}
+		for _, target := range p.Targets {
+			if target.LegendFormat == "" || target.Datasource.UID != chosen {
+				t.Errorf("panel %q: %s has no legend, or another datasource", p.Title, target.Expr)
+			}
+			text := strings.ReplaceAll(target.Expr, "$__rate_interval", "5m")
+			all = append(all, expression{where: "panel " + strconv.Quote(p.Title), text: text, told: target.LegendFormat})
+		}
+		if _, alerts, found := strings.Cut(p.Description, "Alert"); found {
+			for name := range strings.SplitSeq(strings.TrimLeft(alerts, "s: "), ", ") {
+				told[name] = true
+			}
+		}
+	}
+	for _, alert := range readAlerts(t) {
+		if !told[alert.where] {
+			t.Errorf("no panel says that %s belongs to it", alert.where)
+		}
+		delete(told, alert.where)
+	}
+	for name := range told {
+		t.Errorf("a panel names the alert %q, which does not exist", name)
+	}
+	return all
+}
+
+// TestExpressionFaults: what is not shown is found, in each place where an expression can name it.
+func TestExpressionFaults(t *testing.T) {
+	shown := readMetrics(t, `# TYPE ready gauge
+ready{program="ingest"} 1
+seconds_bucket{route="/a/{b}",le="+Inf"} 3
+seconds_count{route="/a/{b}"} 3
+cpu_total 4.5
+`)
+	for _, try := range []struct {
+		text, told string
+		alert      bool
+		want       string
+	}{
+		{text: `max by (program) (ready) == 0`, told: "{{ $labels.program }}"},
+		{text: `absent(ready{program="ingest"})`, told: "{{ $labels.program }}"},
+		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`, told: "{{route}}"},
+		{text: `max by (program, instance) (rate(cpu_total[5m]) * on (job, instance) group_right () (ready >= bool 0)) or vector(-1)`, told: "{{program}} {{instance}}"},
+		{text: `sum by (event) (navlog_projections_quarantined_logs_total)`, told: "{{event}}"},
+		{text: `sum(navlog_projections_quarantined_logs_total)`, alert: true, want: "no program shows navlog_projections_quarantined_logs_total"},
+		{text: `deriv(max(cpu > 0)[5m:15s])`, want: "no program shows cpu"},
+		{text: `absent(ready{program="serve"})`, want: `no program shows ready with program="serve"`},
+		{text: `ready{program!="ingest"}`, want: `no program shows ready with program!="ingest"`},
+		{text: `ready{program=~"in"}`, want: `no program shows ready with program=~"in"`},
+		{text: `ready{instrument!="a"}`, want: "ready has no label instrument"},
+		{text: `sum by (path) (seconds_count)`, want: "nothing in it has the label path"},
+		{text: `sum(seconds_count)`, told: "{{route}}", want: "its result has no label route"},
+		{text: `ready and $cpu_total_of_grafana`, want: "no program shows cpu_total_of_grafana"},
+	} {
+		_, faults := expression{text: try.text, told: try.told, alert: try.alert}.check(shown)
+		if try.want == "" && len(faults) > 0 || try.want != "" && !slices.Contains(faults, try.want) {
+			t.Errorf("%s: found %q, want %q", try.text, faults, try.want)
+		}
+	}
+}
