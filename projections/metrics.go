@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/projections/write"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -45,6 +46,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		for _, outcome := range write.Outcomes {
 			m.inserts.WithLabelValues(table, outcome)
 		}
+	}
+	for _, event := range contracts.Kinds() {
+		m.quarantinedLogs.WithLabelValues(event.String())
 	}
 	reg.MustRegister(m.collectors()...)
 	return m

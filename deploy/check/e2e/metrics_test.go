@@ -23,13 +23,7 @@ type series map[string][]map[string]string
 type expression struct {
 	where, text string
 	// told is what people read of its result, with names of its labels.
-	told  string
-	alert bool
-}
-
-// uncounted are metrics that the dashboard names and no program shows here, and why.
-var uncounted = map[string]string{
-	"navlog_projections_quarantined_logs_total": "it begins with the first log that is in no total, and the development chain has none",
+	told string
 }
 
 // Alerts and dashboard ask for metrics and labels that the programs show. One that asks for another would say nothing for
@@ -49,19 +43,9 @@ func metrics(t *testing.T, w *world) {
 	if len(alerts) < 10 || len(panels) < 30 {
 		t.Errorf("only %d alerts and %d expressions of panels were looked at", len(alerts), len(panels))
 	}
-	named := map[string]bool{}
 	for _, e := range slices.Concat(alerts, panels) {
-		names, faults := e.check(shown)
-		for _, name := range names {
-			named[name] = true
-		}
-		for _, fault := range faults {
+		for _, fault := range e.check(shown) {
 			t.Errorf("%s: %s", e.where, fault)
-		}
-	}
-	for name, reason := range uncounted {
-		if !named[name] || len(shown[name]) > 0 {
-			t.Errorf("%s: nobody names it, or it is shown: it needs no reason (%s)", name, reason)
 		}
 	}
 	// A dispatcher that cannot measure shows its last figures for ever, and one that does not run shows none: no comparison
@@ -92,8 +76,8 @@ var (
 	ofTarget  = []string{"job", "instance"}
 )
 
-// check gives the metrics that an expression names, and what is wrong with it.
-func (e expression) check(shown series) (names, faults []string) {
+// check is what is wrong with an expression.
+func (e expression) check(shown series) (faults []string) {
 	text := duration.ReplaceAllString(e.text, "")
 	grouped, known := slices.Clone(ofTarget), slices.Clone(ofTarget)
 	for _, g := range grouping.FindAllStringSubmatch(text, -1) {
@@ -108,12 +92,9 @@ func (e expression) check(shown series) (names, faults []string) {
 		if s[3] != "" || slices.Contains(operators, name) {
 			continue
 		}
-		names = append(names, name)
 		found := shown[name]
 		if len(found) == 0 {
-			if uncounted[name] == "" || e.alert {
-				faults = append(faults, "no program shows "+name)
-			}
+			faults = append(faults, "no program shows "+name)
 			known = append(known, grouped...) // nothing is known of its labels
 			continue
 		}
@@ -145,7 +126,7 @@ func (e expression) check(shown series) (names, faults []string) {
 			faults = append(faults, "its result has no label "+l[1])
 		}
 	}
-	return names, faults
+	return faults
 }
 
 // selects tells whether a matcher of a selector takes a label's value.
@@ -217,7 +198,7 @@ func readAlerts(t *testing.T) (all []expression) {
 				if r.Alert == "" || r.Expr == "" || r.Annotations.Summary == "" {
 					t.Errorf("%s: alert %q has no name, no expression or no summary", file, r.Alert)
 				}
-				all = append(all, expression{where: r.Alert, text: r.Expr, told: r.Annotations.Summary, alert: true})
+				all = append(all, expression{where: r.Alert, text: r.Expr, told: r.Annotations.Summary})
 			}
 		}
 	}
@@ -299,15 +280,12 @@ cpu_total 4.5
 `)
 	for _, try := range []struct {
 		text, told string
-		alert      bool
 		want       string
 	}{
 		{text: `max by (program) (ready) == 0`, told: "{{ $labels.program }}"},
 		{text: `absent(ready{program="ingest"})`, told: "{{ $labels.program }}"},
 		{text: `histogram_quantile(0.5, sum by (le, route) (rate(seconds_bucket{route=~"/a/.*",route!="/b"}[5m]))) > 1e3`, told: "{{route}}"},
 		{text: `max by (program, instance) (rate(cpu_total[5m]) * on (job, instance) group_right () (ready >= bool 0)) or vector(-1)`, told: "{{program}} {{instance}}"},
-		{text: `sum by (event) (navlog_projections_quarantined_logs_total)`, told: "{{event}}"},
-		{text: `sum(navlog_projections_quarantined_logs_total)`, alert: true, want: "no program shows navlog_projections_quarantined_logs_total"},
 		{text: `deriv(max(cpu > 0)[5m:15s])`, want: "no program shows cpu"},
 		{text: `absent(ready{program="serve"})`, want: `no program shows ready with program="serve"`},
 		{text: `ready{program!="ingest"}`, want: `no program shows ready with program!="ingest"`},
@@ -317,7 +295,7 @@ cpu_total 4.5
 		{text: `sum(seconds_count)`, told: "{{route}}", want: "its result has no label route"},
 		{text: `ready and $cpu_total_of_grafana`, want: "no program shows cpu_total_of_grafana"},
 	} {
-		_, faults := expression{text: try.text, told: try.told, alert: try.alert}.check(shown)
+		faults := expression{text: try.text, told: try.told}.check(shown)
 		if try.want == "" && len(faults) > 0 || try.want != "" && !slices.Contains(faults, try.want) {
 			t.Errorf("%s: found %q, want %q", try.text, faults, try.want)
 		}
