@@ -74,14 +74,14 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if b.receiver, err = startReceiver(filepath.Join(dir, "ca")); err != nil {
-		return nil, err
-	}
-	defer b.receiver.close()
 	if b.world, err = referrals.Start(ctx, dir); err != nil {
 		return nil, err
 	}
 	defer b.world.Close()
+	if b.receiver, err = startReceiver(filepath.Join(dir, "ca"), b.world); err != nil {
+		return nil, err
+	}
+	defer b.receiver.close()
 	measures := map[string]func(context.Context) ([]bench.Bar, error){
 		"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked,
 	}
@@ -100,7 +100,7 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 
 // dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
 func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *child.Process) error) error {
-	d, err := b.world.Dispatch(b.Navlog, b.receiver.caFile, "dispatch.log")
+	d, err := b.world.Dispatch(b.Navlog, b.receiver.CAFile, "dispatch.log")
 	if err != nil {
 		return err
 	}
@@ -140,12 +140,10 @@ func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) 
 	for i := range ids {
 		b.next++
 		url := b.receiver.url(b.next, dead(i))
-		secret, err := b.world.Partner(ctx, b.next, url)
-		if err != nil {
+		if err := b.world.Partner(ctx, b.next, url); err != nil {
 			return nil, err
 		}
 		ids[i] = uint32(b.next)
-		b.receiver.know(b.next, secret)
 	}
 	return ids, nil
 }

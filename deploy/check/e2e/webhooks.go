@@ -5,19 +5,17 @@ import (
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
@@ -80,7 +78,7 @@ const tolerance = 300 * time.Second
 // A receiver is the partners' end of the webhooks. It checks signatures by hand, remembers every delivery, and answers
 // 200, but for the first attempt of each partner's first event, which gets a 500 so that it has to come again.
 type receiver struct {
-	server  *httptest.Server
+	*tlsreceiver.Server
 	secrets map[string]string // by path
 	ids     map[string]uint32
 
@@ -98,17 +96,14 @@ type delivery struct {
 	status  int // that it was answered with
 }
 
-// newReceiver starts a receiver and writes its certificate to caFile.
-func newReceiver(caFile string) (*receiver, error) {
+// newReceiver starts a receiver, which keeps in dir whom its senders have to trust.
+func newReceiver(dir string) (_ *receiver, err error) {
 	r := &receiver{secrets: map[string]string{}, ids: map[string]uint32{}, refused: map[string]string{}}
-	r.server = httptest.NewTLSServer(http.HandlerFunc(r.receive))
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
-	if err := os.WriteFile(caFile, certificate, 0o600); err != nil {
-		r.server.Close()
-		return nil, fmt.Errorf("write the receiver's certificate: %w", err)
-	}
-	return r, nil
+	r.Server, err = tlsreceiver.Serve(dir, http.HandlerFunc(r.receive))
+	return r, err
 }
+
+func (r *receiver) url(path string) string { return "https://" + r.Address + path }
 
 // urlFor opens a path for a partner and gives its URL.
 func (r *receiver) urlFor(p Partner) string {
@@ -116,7 +111,7 @@ func (r *receiver) urlFor(p Partner) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.secrets[path], r.ids[path] = p.SigningSecret, p.ID
-	return r.server.URL + path
+	return r.url(path)
 }
 
 func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
@@ -241,5 +236,3 @@ func (r *receiver) refusals() int {
 	defer r.mu.Unlock()
 	return len(r.refused)
 }
-
-func (r *receiver) close() { r.server.Close() }

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
 
 // TestEventIDs compares with a library that makes such ids.
@@ -71,22 +73,28 @@ func TestEventsOfAHistory(t *testing.T) {
 
 // pupil is a sender of webhooks, which a test tells to make mistakes.
 type pupil struct {
-	t *testing.T
-	r *receiver
+	t      *testing.T
+	r      *receiver
+	client *http.Client
 }
 
 func newPupil(t *testing.T) *pupil {
 	t.Helper()
-	r, err := newReceiver(t.TempDir() + "/ca.pem")
+	r, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.close)
+	t.Cleanup(r.Close)
+	client, err := tlsreceiver.Client(r.CAFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
 	for _, p := range twoPartners {
 		p.SigningSecret = secretOf(p.ID)
 		r.urlFor(p)
 	}
-	return &pupil{t, r}
+	return &pupil{t, r, client}
 }
 
 func secretOf(id uint32) string { return fmt.Sprint("whsec_", id) }
@@ -98,7 +106,7 @@ func (p *pupil) send(partner uint32, event object, change func(http.Header)) int
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, fmt.Sprintf("%s/hooks/%d", p.r.server.URL, partner), strings.NewReader(string(body)))
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.r.url(fmt.Sprintf("/hooks/%d", partner)), strings.NewReader(string(body)))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -112,7 +120,7 @@ func (p *pupil) send(partner uint32, event object, change func(http.Header)) int
 	h.Set("X-Service-Timestamp", stamp)
 	h.Set("X-Service-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	change(h)
-	response, err := p.r.server.Client().Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}

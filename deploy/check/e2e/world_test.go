@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,14 +45,13 @@ type present struct {
 // newWorld starts navlog, with more arguments for `up`, and gives both partners a URL.
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	caFile := filepath.Join(t.TempDir(), "receiver.pem")
-	r, err := newReceiver(caFile)
+	r, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.close)
+	t.Cleanup(r.Close)
 	w := &world{data: openTempDir(t), args: args, receiver: r, client: &Client{}, settings: []string{
-		"NAVLOG_WEBHOOKS_CA_FILE=" + caFile,
+		"NAVLOG_WEBHOOKS_CA_FILE=" + r.CAFile,
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
 		"NAVLOG_CHAIN_POLL_INTERVAL=100ms",
@@ -94,7 +92,7 @@ func (w *world) register(t *testing.T) {
 		refused(400, "INVALID_WEBHOOK_URL", reason("forbidden_address"), "application/json", `{"url":"https://10.0.0.1/"}`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json", `{"url":"https://me:secret@127.0.0.1/"}`)
 		refused(415, "UNSUPPORTED_MEDIA_TYPE", nil, "text/plain", `{"url":"https://127.0.0.1/"}`)
-		accepted(w.receiver.server.URL + "/overwritten")
+		accepted(w.receiver.url("/overwritten"))
 		accepted(w.receiver.urlFor(p))
 	}
 	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, object{"ok": false, "error": object{"code": "UNAUTHORIZED", "message": text{}, "requestId": text{}}})
