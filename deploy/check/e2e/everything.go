@@ -47,17 +47,17 @@ func (q *questions) askVaults(key, prefix string) {
 			q.one(key, strings.ToLower(path), s.vaultDetailJSON(v))
 			q.one(key, prefix+"/vaults/0x"+strings.ToUpper(v.address.Hex()[2:]), s.vaultDetailJSON(v))
 		}
-		of := s.navsOf(func(n navState) bool { return n.vault == v.address })
+		of := s.navsOf(func(n navState) bool { return n.Vault == v.address })
 		q.pages(key, path+"/nav", items(newestFirst(of), s.navJSON), 3)
 		if i > 0 || len(of) == 0 || q.brief {
 			continue
 		}
 		times := make([]uint64, len(of))
 		for i, n := range of {
-			times[i] = n.time
+			times[i] = n.Time
 		}
 		for _, span := range spans(times) {
-			in := keep(of, func(n navState) bool { return span.holds(n.time) })
+			in := keep(of, func(n navState) bool { return span.holds(n.Time) })
 			q.whole(key, path+"/nav", items(newestFirst(in), s.navJSON), span.pairs()...)
 		}
 	}
@@ -124,7 +124,7 @@ func (q *questions) askDeposits(u *userState, inTime bool) {
 	all := s.depositsOf(by(u))
 	q.pages("", path, items(newestFirst(all), s.depositJSON), 2)
 	for _, vault := range q.vaultFilters() {
-		in := keep(all, func(d *depositState) bool { return d.vault == vault })
+		in := keep(all, func(d *depositState) bool { return d.Vault == vault })
 		q.whole("", path, items(newestFirst(in), s.depositJSON), "vault", vault.Hex())
 	}
 	if !inTime || len(all) == 0 || q.brief {
@@ -132,13 +132,13 @@ func (q *questions) askDeposits(u *userState, inTime bool) {
 	}
 	times := make([]uint64, len(all))
 	for i, d := range all {
-		times[i] = d.time
+		times[i] = d.Time
 	}
-	vault := all[0].vault
+	vault := all[0].Vault
 	for _, span := range spans(times) {
-		in := keep(all, func(d *depositState) bool { return span.holds(d.time) })
+		in := keep(all, func(d *depositState) bool { return span.holds(d.Time) })
 		q.whole("", path, items(newestFirst(in), s.depositJSON), span.pairs()...)
-		in = keep(in, func(d *depositState) bool { return d.vault == vault })
+		in = keep(in, func(d *depositState) bool { return d.Vault == vault })
 		q.whole("", path, items(newestFirst(in), s.depositJSON), append(span.pairs(), "vault", strings.ToLower(vault.Hex()))...)
 	}
 }
@@ -152,12 +152,12 @@ func (q *questions) askWithdrawals(u *userState) {
 		in := keep(all, func(r *requestState) bool { return s.status(r) == status })
 		q.pages("", path, items(newestFirst(in), s.requestJSON), 1, "status", status)
 		for _, vault := range q.vaultFilters() {
-			in := keep(in, func(r *requestState) bool { return r.vault == vault })
+			in := keep(in, func(r *requestState) bool { return r.Vault == vault })
 			q.whole("", path, items(newestFirst(in), s.requestJSON), "status", status, "vault", vault.Hex())
 		}
 	}
 	for _, vault := range q.vaultFilters() {
-		in := keep(all, func(r *requestState) bool { return r.vault == vault })
+		in := keep(all, func(r *requestState) bool { return r.Vault == vault })
 		q.whole("", path, items(newestFirst(in), s.requestJSON), "vault", vault.Hex())
 	}
 }
@@ -181,7 +181,7 @@ func (q *questions) askQueues() {
 	unswept := keep(s.ordered(), func(v *vaultState) bool { return len(v.unswept()) > 0 })
 	q.one("", api+"/queues/deposits", items(unswept, s.queueGroupJSON))
 	for _, vault := range q.vaultFilters() {
-		in := keep(queued, func(r *requestState) bool { return r.vault == vault })
+		in := keep(queued, func(r *requestState) bool { return r.Vault == vault })
 		q.pages("", api+"/queues/withdrawals", items(in, s.requestJSON), 2, "vault", vault.Hex())
 		of := keep(unswept, func(v *vaultState) bool { return v.address == vault })
 		q.one("", api+"/queues/deposits", items(of, s.queueGroupJSON), "vault", strings.ToLower(vault.Hex()))
@@ -199,7 +199,7 @@ func (q *questions) askPartner(p Partner) {
 	if len(q.asOf) > 0 {
 		return // the router is configuration and has no past
 	}
-	q.one(p.APIKey, prefix+"/router", object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)})
+	q.one(p.APIKey, prefix+"/router", Object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)})
 }
 
 // refusals are the questions that have to be refused, whatever the state.
@@ -224,7 +224,7 @@ func refusals(v view, p Partner) []Question {
 		}
 		parameter(list, "pageSize", "101")
 		q.fails("", list, 400, "INVALID_PARAMETER", []string{"page"}, "page", "1001", "pageSize", "100")
-		parameter(list, "asOfBlock", fmt.Sprint(q.state.history.head()+1))
+		parameter(list, "asOfBlock", fmt.Sprint(q.state.history.Head()+1))
 		parameter(list, "asOfBlock", "0") // before the first vault
 	}
 	for _, path := range []string{api + "/vaults/" + known + "/nav", user + "/deposits"} {

@@ -103,8 +103,8 @@ func TestProgramsOfCompose(t *testing.T) {
 	}
 	base := "http://" + api
 	wait.For(t, "serve is ready", func() bool { return answersOK(t.Context(), base+"/readyz") })
-	w := &world{run: &run{stack: stack{API: base}}, client: &Client{base: base, http: &http.Client{Timeout: patience}}}
-	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": receiver.url("/hooks/7")}})
+	w := &world{run: &run{stack: stack{API: base}}, client: &Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
+	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, Object{"ok": true, "data": Object{"webhookUrl": receiver.url("/hooks/7")}})
 
 	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
 		t.Fatal(err)
@@ -112,11 +112,11 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err := devchain.Mine(t.Context(), chain.URL, 10); err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHistory(t.Context(), chain.URL, contracts)
+	h, err := Read(t.Context(), chain.URL, contracts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expected := h.events([]Partner{acme})
+	expected := h.Events([]Partner{acme})
 	if len(expected) == 0 {
 		t.Fatal("nothing is to be told to the partner")
 	}

@@ -14,11 +14,3 @@ type stack struct {
 	Partners       []Partner          `json:"partners"`
 	Receiver       string             `json:"receiver"`
 }
-
-// A Partner is one of the two that `navlog-dev up` makes.
-type Partner struct {
-	ID            uint32 `json:"id"`
-	Name          string `json:"name"`
-	APIKey        string `json:"apiKey"`
-	SigningSecret string `json:"signingSecret"`
-}

@@ -285,7 +285,7 @@ func (h *history) serve(ctx context.Context) error {
 		}
 		addr := h.server.it.Addr()
 		if addr != "" {
-			h.client = e2e.NewClient("http://"+addr, &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}})
+			h.client = &e2e.Client{Base: "http://" + addr, HTTP: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}}}
 		}
 		return addr != "", nil
 	})
