@@ -17,6 +17,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -137,7 +138,7 @@ func (w *world) final(t *testing.T) uint64 {
 }
 
 // branch makes steps until the chain is good for what comes next, and waits until navlog knows it.
-func (w *world) branch(t *testing.T, good func(*History) bool) *History {
+func (w *world) branch(t *testing.T, good func(*oracle.History) bool) *oracle.History {
 	t.Helper()
 	for range 40 {
 		w.steps(t, 1)
@@ -150,14 +151,14 @@ func (w *world) branch(t *testing.T, good func(*History) bool) *History {
 }
 
 // since are the facts of the newest blocks, as many as depth.
-func since(h *History, depth uint64) []Fact {
-	return slices.DeleteFunc(slices.Clone(h.Facts), func(f Fact) bool { return f.Block+depth <= h.Head() })
+func since(h *oracle.History, depth uint64) []oracle.Fact {
+	return slices.DeleteFunc(slices.Clone(h.Facts), func(f oracle.Fact) bool { return f.Block+depth <= h.Head() })
 }
 
 // emptied replaces the newest blocks by empty ones, several times.
 func emptied(t *testing.T, w *world) {
 	for _, depth := range []uint64{3, 1, 6, 2, 4} {
-		before := w.branch(t, func(h *History) bool { return len(since(h, depth)) > 0 })
+		before := w.branch(t, func(h *oracle.History) bool { return len(since(h, depth)) > 0 })
 		if err := devchain.Reorg(t.Context(), w.RPC, depth); err != nil {
 			t.Fatal(err)
 		}
@@ -176,7 +177,7 @@ func emptied(t *testing.T, w *world) {
 // keptTransactions moves what happened in four blocks into one, and drops what happened in the fifth.
 func keptTransactions(t *testing.T, w *world) {
 	const depth = 5
-	before := w.branch(t, func(h *History) bool { return len(since(h, depth))-len(since(h, 2)) >= 2 })
+	before := w.branch(t, func(h *oracle.History) bool { return len(since(h, depth))-len(since(h, 2)) >= 2 })
 	kept := w.transactions(t, before.Head()-depth+1, before.Head()-1)
 	moves := make([]devchain.Kept, len(kept))
 	for i, hash := range kept {
@@ -228,7 +229,7 @@ func backAndAnotherWay(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := w.branch(t, func(h *History) bool { return len(since(h, 3)) > 0 })
+	old := w.branch(t, func(h *oracle.History) bool { return len(since(h, 3)) > 0 })
 	if err := devchain.Revert(t.Context(), w.RPC, id); err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +249,7 @@ func backAndAnotherWay(t *testing.T, w *world) {
 // kill ends navlog by SIGKILL while it delivers webhooks.
 func kill(t *testing.T, w *world) {
 	before, _ := w.receiver.accepted()
-	w.branch(t, func(h *History) bool {
+	w.branch(t, func(h *oracle.History) bool {
 		h.Final = h.Head() // soon
 		return len(h.Events(w.Partners)) >= len(before)+6
 	})
@@ -265,10 +266,10 @@ func kill(t *testing.T, w *world) {
 	if again := w.read(t); again.Head() != h.Head() || again.Times[h.Head()] != h.Times[h.Head()] || len(again.Facts) != len(h.Facts) {
 		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.Head(), len(again.Facts), h.Head(), len(h.Facts))
 	}
-	for _, line := range Diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
+	for _, line := range oracle.Diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
 		t.Errorf("the contracts after the restart: %s", line)
 	}
-	for _, line := range Diff(asTree(t, was.Partners), asTree(t, w.Partners)) {
+	for _, line := range oracle.Diff(asTree(t, was.Partners), asTree(t, w.Partners)) {
 		t.Errorf("the partners after the restart: %s", line)
 	}
 	w.webhooks(t, w.newest(t, false).history)
@@ -283,7 +284,7 @@ func asTree(t *testing.T, value any) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := Tree(b)
+	tree, err := oracle.Tree(b)
 	if err != nil {
 		t.Fatal(err)
 	}

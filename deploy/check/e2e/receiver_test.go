@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
 
@@ -52,7 +53,7 @@ func newReceiver(dir string) (_ *receiver, err error) {
 func (r *receiver) url(path string) string { return "https://" + r.Address + path }
 
 // urlFor opens a path for a partner and gives its URL.
-func (r *receiver) urlFor(p Partner) string {
+func (r *receiver) urlFor(p oracle.Partner) string {
 	path := fmt.Sprintf("/hooks/%d", p.ID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,8 +116,8 @@ func (r *receiver) check(path string, request *http.Request, body []byte) string
 			return fmt.Sprintf("%s is there %d times", name, len(h.Values(name)))
 		}
 	}
-	value, err := Tree(body)
-	event, ok := value.(Object)
+	value, err := oracle.Tree(body)
+	event, ok := value.(oracle.Object)
 	if err != nil || !ok {
 		return "the body is not a JSON object"
 	}
@@ -145,7 +146,7 @@ func (r *receiver) accepted() (counts map[string]int, bodies map[string]string) 
 
 // compare gives every difference between what came and the events that should have. Where repeats are allowed, an event may
 // have been accepted more than once: after a kill nobody knows which of the last ones arrived.
-func (r *receiver) compare(expected map[string]Object, repeats bool) []string {
+func (r *receiver) compare(expected map[string]oracle.Object, repeats bool) []string {
 	counts, bodies := r.accepted()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -159,17 +160,17 @@ func (r *receiver) compare(expected map[string]Object, repeats bool) []string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(expected)) {
 		if counts[id] == 0 {
-			found = append(found, fmt.Sprintf("event %s never came: %s", id, Show(expected[id])))
+			found = append(found, fmt.Sprintf("event %s never came: %s", id, oracle.Show(expected[id])))
 			continue
 		}
 		if counts[id] > 1 && !repeats {
 			found = append(found, fmt.Sprintf("event %s was accepted %d times", id, counts[id]))
 		}
-		body, err := Tree([]byte(bodies[id]))
+		body, err := oracle.Tree([]byte(bodies[id]))
 		if err != nil {
 			found = append(found, fmt.Sprintf("event %s: %v", id, err))
 		}
-		for _, line := range Diff(expected[id], body) {
+		for _, line := range oracle.Diff(expected[id], body) {
 			found = append(found, fmt.Sprintf("event %s: %s", id, line))
 		}
 	}

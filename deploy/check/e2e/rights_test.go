@@ -23,6 +23,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
@@ -97,14 +98,14 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(out), &partner) != nil {
 		t.Fatalf("partner create: %v\n%s", err, out)
 	}
-	acme := Partner{ID: 7, APIKey: partner.APIKey, SigningSecret: partner.SigningSecret}
+	acme := oracle.Partner{ID: 7, APIKey: partner.APIKey, SigningSecret: partner.SigningSecret}
 	for _, program := range []string{"ingest", "project", "serve", "dispatch"} {
 		c.start(program)
 	}
 	base := "http://" + api
 	wait.For(t, "serve is ready", func() bool { return answersOK(t.Context(), base+"/readyz") })
-	w := &world{run: &run{stack: stack{API: base}}, client: &Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
-	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, Object{"ok": true, "data": Object{"webhookUrl": receiver.url("/hooks/7")}})
+	w := &world{run: &run{stack: stack{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
+	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.url("/hooks/7")}})
 
 	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
 		t.Fatal(err)
@@ -112,11 +113,11 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err := devchain.Mine(t.Context(), chain.URL, 10); err != nil {
 		t.Fatal(err)
 	}
-	h, err := Read(t.Context(), chain.URL, contracts)
+	h, err := oracle.Read(t.Context(), chain.URL, contracts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expected := h.Events([]Partner{acme})
+	expected := h.Events([]oracle.Partner{acme})
 	if len(expected) == 0 {
 		t.Fatal("nothing is to be told to the partner")
 	}

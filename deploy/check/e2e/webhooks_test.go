@@ -14,14 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
 
 // threeEvents are two of partner 1 and one of partner 2.
-func threeEvents() map[string]Object {
-	events := map[string]Object{}
+func threeEvents() map[string]oracle.Object {
+	events := map[string]oracle.Object{}
 	for id, partner := range map[string]uint32{"a": 1, "b": 1, "c": 2} {
-		events[id] = Object{"id": id, "type": "deposit.referral", "createdAt": "2026-01-01T00:03:00.000Z", "partnerId": numbered(partner), "data": Object{"shares": "45"}}
+		events[id] = oracle.Object{"id": id, "type": "deposit.referral", "createdAt": "2026-01-01T00:03:00.000Z", "partnerId": numbered(partner), "data": oracle.Object{"shares": "45"}}
 	}
 	return events
 }
@@ -46,7 +47,7 @@ func newPupil(t *testing.T) *pupil {
 	}
 	t.Cleanup(client.CloseIdleConnections)
 	for id := uint32(1); id <= 2; id++ {
-		r.urlFor(Partner{ID: id, SigningSecret: secretOf(id)})
+		r.urlFor(oracle.Partner{ID: id, SigningSecret: secretOf(id)})
 	}
 	return &pupil{t, r, client}
 }
@@ -54,7 +55,7 @@ func newPupil(t *testing.T) *pupil {
 func secretOf(id uint32) string { return fmt.Sprint("whsec_", id) }
 
 // send posts a body to a partner and gives the status of the answer.
-func (p *pupil) send(partner uint32, event Object, change func(http.Header)) int {
+func (p *pupil) send(partner uint32, event oracle.Object, change func(http.Header)) int {
 	p.t.Helper()
 	body, err := json.Marshal(event)
 	if err != nil {
@@ -85,7 +86,7 @@ func (p *pupil) send(partner uint32, event Object, change func(http.Header)) int
 func asIs(http.Header) {}
 
 // sendAll sends every event until it is accepted: each partner's first one is refused once.
-func (p *pupil) sendAll(events map[string]Object) (refusals int) {
+func (p *pupil) sendAll(events map[string]oracle.Object) (refusals int) {
 	p.t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(events)) {
 		partner, err := strconv.Atoi(fmt.Sprint(events[id]["partnerId"]))
@@ -111,7 +112,7 @@ func TestReceiverAcceptsWhatIsRight(t *testing.T) {
 
 func TestReceiverReportsEvents(t *testing.T) {
 	some := slices.Sorted(maps.Keys(threeEvents()))[0]
-	partner := func(e Object) uint32 {
+	partner := func(e oracle.Object) uint32 {
 		n, err := strconv.Atoi(fmt.Sprint(e["partnerId"]))
 		if err != nil {
 			t.Fatal(err)
@@ -119,20 +120,20 @@ func TestReceiverReportsEvents(t *testing.T) {
 		return uint32(n)
 	}
 	for name, try := range map[string]struct {
-		sent    func(events map[string]Object)      // changes what is sent
-		more    func(p *pupil, e map[string]Object) // sends more
+		sent    func(events map[string]oracle.Object)      // changes what is sent
+		more    func(p *pupil, e map[string]oracle.Object) // sends more
 		repeats bool
 		want    string
 	}{
-		"a missing event": {sent: func(e map[string]Object) { delete(e, some) }, want: "event " + some + " never came"},
-		"another field":   {sent: func(e map[string]Object) { e[some]["createdAt"] = "2027" }, want: "event " + some + `: createdAt: expected `},
-		"a missing field": {sent: func(e map[string]Object) { delete(e[some]["data"].(Object), "shares") }, want: "event " + some + ": data.shares: expected"},
-		"an extra field":  {sent: func(e map[string]Object) { e[some]["data"].(Object)["x"] = "y" }, want: "event " + some + ": data.x: expected no such field"},
-		"an event too many": {sent: func(e map[string]Object) {
-			e["other"] = Object{"id": "other", "type": "deposit.referral", "partnerId": numbered(1)}
+		"a missing event": {sent: func(e map[string]oracle.Object) { delete(e, some) }, want: "event " + some + " never came"},
+		"another field":   {sent: func(e map[string]oracle.Object) { e[some]["createdAt"] = "2027" }, want: "event " + some + `: createdAt: expected `},
+		"a missing field": {sent: func(e map[string]oracle.Object) { delete(e[some]["data"].(oracle.Object), "shares") }, want: "event " + some + ": data.shares: expected"},
+		"an extra field":  {sent: func(e map[string]oracle.Object) { e[some]["data"].(oracle.Object)["x"] = "y" }, want: "event " + some + ": data.x: expected no such field"},
+		"an event too many": {sent: func(e map[string]oracle.Object) {
+			e["other"] = oracle.Object{"id": "other", "type": "deposit.referral", "partnerId": numbered(1)}
 		}, want: "event other should not be"},
-		"an event twice": {more: func(p *pupil, e map[string]Object) { p.send(partner(e[some]), e[some], asIs) }, want: "was accepted 2 times"},
-		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]Object) {
+		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) }, want: "was accepted 2 times"},
+		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]oracle.Object) {
 			e[some]["createdAt"] = "2027"
 			p.send(partner(e[some]), e[some], asIs)
 		}, repeats: true, want: "event " + some + " came as "},
@@ -179,7 +180,7 @@ func TestReceiverReportsRequests(t *testing.T) {
 		"two signatures":           {1, func(h http.Header) { h.Add("X-Service-Signature", "x") }, "X-Service-Signature is there 2 times"},
 	} {
 		p := newPupil(t)
-		event := Object{"id": "a", "type": "deposit.referral", "partnerId": numbered(1)}
+		event := oracle.Object{"id": "a", "type": "deposit.referral", "partnerId": numbered(1)}
 		if status := p.send(try.partner, event, try.change); status != http.StatusBadRequest {
 			t.Errorf("%s: answered with %d", name, status)
 		}

@@ -15,8 +15,11 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
+
+const api = "/api/v1"
 
 // strangerID is a partner whom the chain knows and navlog does not: its events reach nobody.
 const strangerID = 7
@@ -28,7 +31,7 @@ type world struct {
 	args     []string
 	receiver *receiver
 	settings []string
-	client   *Client
+	client   *oracle.Client
 	traffic  *devchain.Scenario
 	// pasts says that earlier states are compared too, compared that everything was asked once.
 	pasts, compared bool
@@ -39,7 +42,7 @@ type world struct {
 // A present is what the chain said when the API stood at a seq.
 type present struct {
 	seq     uint64
-	history *History
+	history *oracle.History
 }
 
 // newWorld starts navlog, with more arguments for `up`, and gives both partners a URL.
@@ -50,7 +53,7 @@ func newWorld(t *testing.T, args ...string) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.Close)
-	w := &world{data: openTempDir(t), args: args, receiver: r, client: &Client{}, settings: []string{
+	w := &world{data: openTempDir(t), args: args, receiver: r, client: &oracle.Client{}, settings: []string{
 		"NAVLOG_WEBHOOKS_CA_FILE=" + r.CAFile,
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
@@ -77,16 +80,16 @@ func (w *world) register(t *testing.T) {
 	t.Helper()
 	for _, p := range w.Partners {
 		refused := func(status int, code string, details any, kind, body string) {
-			refusal := Object{"code": code, "message": Text{}, "requestId": Text{}}
+			refusal := oracle.Object{"code": code, "message": oracle.Text{}, "requestId": oracle.Text{}}
 			if details != nil {
 				refusal["details"] = details
 			}
-			w.post(t, p.APIKey, kind, body, status, Object{"ok": false, "error": refusal})
+			w.post(t, p.APIKey, kind, body, status, oracle.Object{"ok": false, "error": refusal})
 		}
 		accepted := func(target string) {
-			w.post(t, p.APIKey, "application/json", `{"url":"`+target+`"}`, http.StatusOK, Object{"ok": true, "data": Object{"webhookUrl": target}})
+			w.post(t, p.APIKey, "application/json", `{"url":"`+target+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": target}})
 		}
-		reason := func(r string) any { return Object{"reason": r} }
+		reason := func(r string) any { return oracle.Object{"reason": r} }
 		refused(400, "INVALID_BODY", nil, "application/json", `{"url":`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("scheme"), "application/json", `{"url":"http://127.0.0.1/"}`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("forbidden_address"), "application/json", `{"url":"https://10.0.0.1/"}`)
@@ -95,7 +98,7 @@ func (w *world) register(t *testing.T) {
 		accepted(w.receiver.url("/overwritten"))
 		accepted(w.receiver.urlFor(p))
 	}
-	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, Object{"ok": false, "error": Object{"code": "UNAUTHORIZED", "message": Text{}, "requestId": Text{}}})
+	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
 }
 
 // post registers a webhook and compares the answer.
@@ -116,14 +119,14 @@ func (w *world) post(t *testing.T, key, kind, body string, status int, want any)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Tree(raw)
+	got, err := oracle.Tree(raw)
 	if err != nil {
 		t.Fatalf("POST %s: %v", body, err)
 	}
 	if response.StatusCode != status {
 		t.Errorf("POST %s: expected status %d, got %d", body, status, response.StatusCode)
 	}
-	for _, line := range Diff(want, got) {
+	for _, line := range oracle.Diff(want, got) {
 		t.Errorf("POST %s: %s", body, line)
 	}
 }
@@ -143,9 +146,9 @@ func (w *world) mine(t *testing.T, blocks uint64) {
 	}
 }
 
-func (w *world) read(t *testing.T) *History {
+func (w *world) read(t *testing.T) *oracle.History {
 	t.Helper()
-	h, err := Read(t.Context(), w.RPC, &w.Contracts)
+	h, err := oracle.Read(t.Context(), w.RPC, &w.Contracts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +168,7 @@ func report(t *testing.T, what string, differences []string) {
 	}
 }
 
-func (w *world) questions(t *testing.T, h *History, at Moment) []Question {
+func (w *world) questions(t *testing.T, h *oracle.History, at oracle.Moment) []oracle.Question {
 	t.Helper()
 	list, err := h.Questions(at, w.Partners)
 	if err != nil {
@@ -179,12 +182,12 @@ func (w *world) questions(t *testing.T, h *History, at Moment) []Question {
 func (w *world) newest(t *testing.T, brief bool) present {
 	t.Helper()
 	h := w.read(t)
-	list := w.questions(t, h, Moment{Block: h.Head(), Brief: brief})
+	list := w.questions(t, h, oracle.Moment{Block: h.Head(), Brief: brief})
 	// The list of vaults alone says whether it is worth to ask for more.
-	var last Asked
+	var last oracle.Asked
 	var failed error
 	done := func(ctx context.Context) bool {
-		for _, part := range [][]Question{list[:1], list} {
+		for _, part := range [][]oracle.Question{list[:1], list} {
 			if last, failed = w.client.Ask(ctx, part); failed != nil || len(last.Differences) > 0 {
 				return false
 			}
@@ -241,12 +244,12 @@ func (w *world) past(t *testing.T, now present) {
 		blocks = blocks[:3]
 	}
 	for i, block := range blocks {
-		at := Moment{Block: block, Seq: now.seq, AsOf: url.Values{"asOfBlock": {fmt.Sprint(block)}}, Brief: i > 0 || !first}
+		at := oracle.Moment{Block: block, Seq: now.seq, AsOf: url.Values{"asOfBlock": {fmt.Sprint(block)}}, Brief: i > 0 || !first}
 		w.same(t, fmt.Sprint("as of block ", block), w.questions(t, now.history, at))
 	}
 }
 
-func (w *world) same(t *testing.T, what string, list []Question) {
+func (w *world) same(t *testing.T, what string, list []oracle.Question) {
 	t.Helper()
 	outcome, err := w.client.Ask(t.Context(), list)
 	if err != nil {
@@ -257,7 +260,7 @@ func (w *world) same(t *testing.T, what string, list []Question) {
 
 // webhooks waits until every event of the final blocks was delivered, and compares them with what came, and with what the
 // API gives to pull.
-func (w *world) webhooks(t *testing.T, h *History) {
+func (w *world) webhooks(t *testing.T, h *oracle.History) {
 	t.Helper()
 	expected := h.Events(w.Partners)
 	var found []string
@@ -275,7 +278,7 @@ func (w *world) webhooks(t *testing.T, h *History) {
 }
 
 // pull reads a partner's events from the API, which have to be the bytes of the webhooks.
-func (w *world) pull(t *testing.T, p Partner, expected map[string]Object) {
+func (w *world) pull(t *testing.T, p oracle.Partner, expected map[string]oracle.Object) {
 	t.Helper()
 	_, bodies := w.receiver.accepted()
 	seen := map[string]bool{}
@@ -311,7 +314,7 @@ func (w *world) pull(t *testing.T, p Partner, expected map[string]Object) {
 	}
 }
 
-func (w *world) get(t *testing.T, p Partner, path string, into any) {
+func (w *world) get(t *testing.T, p oracle.Partner, path string, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.API+path, nil)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
@@ -27,7 +27,7 @@ type lane struct {
 	kafka      chainlog.Config
 	producer   *kgo.Client
 	pool       *pgxpool.Pool
-	partners   []e2e.Partner
+	partners   []oracle.Partner
 }
 
 // newLane makes the n-th lane on engines that all lanes share.
@@ -52,7 +52,7 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.partners = append(l.partners, e2e.Partner{ID: id, Name: made.Name, APIKey: made.APIKey})
+		l.partners = append(l.partners, oracle.Partner{ID: id, Name: made.Name, APIKey: made.APIKey})
 	}
 	return l
 }
