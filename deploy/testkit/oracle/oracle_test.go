@@ -110,7 +110,7 @@ func TestOracleOnDeposits(t *testing.T) {
 		"userAddress":"0x3000000000000000000000000000000000000003","senderAddress":"0x3000000000000000000000000000000000000003",
 		"assetAmount":"100","shares":"90","sweptAt":"2026-01-01T00:04:00.000Z","txHash":"0x0000000000000000000000000000000000000000000000000000000000000002",
 		"blockNumber":"2","logIndex":1,"timestamp":"2026-01-01T00:02:00.000Z"}`)
-	wantJSON(t, "bert's deposits", items(newestFirst(s.depositsOf(func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
+	wantJSON(t, "bert's deposits", items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
 		"id":"0x0000000000000000000000000000000000000000000000000000000000000003-4",
 		"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault",
 		"userAddress":"0x4000000000000000000000000000000000000004","senderAddress":"0x4000000000000000000000000000000000000004",
@@ -389,8 +389,8 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *state, v *va
 		t.Fatal(err)
 	}
 	call := &bind.CallOpts{Context: t.Context(), BlockNumber: new(big.Int).SetUint64(s.block)}
-	navs := s.navsOf(func(n navState) bool { return n.Vault == v.address })
-	claimed := sum(s.requestsOf(func(r *requestState) bool { return r.Vault == v.address && r.claimedAt != 0 }),
+	navs := keep(s.navs, func(n navState) bool { return n.Vault == v.address })
+	claimed := sum(keep(s.requests, func(r *requestState) bool { return r.Vault == v.address && r.claimedAt != 0 }),
 		func(r *requestState) *big.Int { return r.claimedAssets })
 	for name, figure := range map[string]struct {
 		read func(*bind.CallOpts) (*big.Int, error)

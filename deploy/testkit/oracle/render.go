@@ -194,7 +194,7 @@ func (s *state) userWithHoldingsJSON(u *userState) Object {
 	o := s.userJSON(u)
 	deposits, withdrawals := []any{}, []any{}
 	for _, v := range s.ordered() {
-		if of := s.depositsOf(func(d *depositState) bool { return d.Owner == u.address && d.Vault == v.address }); len(of) > 0 {
+		if of := keep(s.deposits, func(d *depositState) bool { return d.Owner == u.address && d.Vault == v.address }); len(of) > 0 {
 			assets := sum(of, func(d *depositState) *big.Int { return d.Assets })
 			deposits = append(deposits, Object{
 				"vaultAddress": v.address.Hex(), "_sum": Object{"assetAmount": assets.String()}, "_count": integer(len(of)),
@@ -222,7 +222,7 @@ func (s *state) queueGroupJSON(v *vaultState) Object {
 }
 
 func (s *state) settlementJSON(v *vaultState) Object {
-	toFund := s.requestsOf(func(r *requestState) bool {
+	toFund := keep(s.requests, func(r *requestState) bool {
 		return r.Vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
 	})
 	return Object{
@@ -241,14 +241,14 @@ func (s *state) settlementJSON(v *vaultState) Object {
 
 // partnerStatsJSON lists the vaults in which the partner has deposits.
 func (s *state) partnerStatsJSON(p Partner) Object {
-	all := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID })
+	all := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })
 	users := map[common.Address]bool{}
 	for _, d := range all {
 		users[d.Owner] = true
 	}
 	byVault := []any{}
 	for _, v := range s.ordered() {
-		if of := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID && d.Vault == v.address }); len(of) > 0 {
+		if of := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID && d.Vault == v.address }); len(of) > 0 {
 			byVault = append(byVault, Object{
 				"vaultAddress": v.address.Hex(),
 				"depositCount": integer(len(of)),
@@ -266,16 +266,7 @@ func (s *state) partnerStatsJSON(p Partner) Object {
 	}
 }
 
-// depositsOf, requestsOf and navsOf give what passes the filter, oldest first.
-
-func (s *state) depositsOf(pass func(*depositState) bool) []*depositState {
-	return keep(s.deposits, pass)
-}
-func (s *state) requestsOf(pass func(*requestState) bool) []*requestState {
-	return keep(s.requests, pass)
-}
-func (s *state) navsOf(pass func(navState) bool) []navState { return keep(s.navs, pass) }
-
+// keep gives what passes the filter, in the order in which it was.
 func keep[T any](all []T, pass func(T) bool) []T {
 	var kept []T
 	for _, item := range all {
