@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
@@ -201,7 +202,7 @@ func TestFailureInTheLogs(t *testing.T) {
 // asking is a guard that lets loopback pass and looks names up at a name server.
 func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}, Resolver: names.Resolver()})
 	f.check(err)
 	return g
 }

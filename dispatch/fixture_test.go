@@ -47,6 +47,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -62,7 +63,6 @@ const (
 	testLog   = "the log of tests"
 	// urlToken stands for what partners hide in their URLs.
 	urlToken   = "sesame-in-the-url"
-	sealKey    = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 	testSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 )
 
@@ -99,14 +99,11 @@ func newFixtureIn(t *testing.T, brokers []string, postgres string) *fixture {
 	t.Helper()
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers, kafka.ReferralPartitions = brokers, 3
-	f := &fixture{T: t, kafka: kafka, url: postgres, logged: &lockedBuffer{}}
+	f := &fixture{T: t, kafka: kafka, url: postgres, logged: &lockedBuffer{}, sealer: partner.Sealer()}
 	f.pool = f.openPool()
 	f.queries = db.New(f.pool)
 	f.released = make(chan struct{})
 	f.release = sync.OnceFunc(func() { close(f.released) })
-	sealer, err := registry.NewSealer(sealKey)
-	f.check(err)
-	f.sealer = sealer
 	f.makeTopics()
 	t.Cleanup(func() {
 		if n := f.number("SELECT count(*) FROM dead_record WHERE value = 'aborted'"); n != 0 {
@@ -178,7 +175,7 @@ func quickLane() lane.Timing {
 // dispatcher makes one with its own pool and metrics; change may be nil.
 func (f *fixture) dispatcher(change func(*Dispatch)) *Dispatch {
 	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}})
 	f.check(err)
 	c := DefaultConfig()
 	c.ChainID = testChain
@@ -238,9 +235,9 @@ func (f *fixture) until(holds func() bool) bool {
 // partner makes one with the test secret; without URL when url is empty.
 func (f *fixture) partner(id int64, url string) {
 	f.Helper()
-	_, err := f.queries.CreatePartnerWithID(f.Context(), db.CreatePartnerWithIDParams{ID: id, Name: fmt.Sprintf("partner %d", id)})
+	_, err := partner.Make(f.Context(), f.pool, id, fmt.Sprintf("partner %d", id), "")
 	f.check(err)
-	f.check(f.queries.CreateEndpoint(f.Context(), db.CreateEndpointParams{PartnerID: id, Secret: f.sealer.Seal(id, testSecret)}))
+	f.exec("UPDATE endpoint SET secret = $1 WHERE partner_id = $2", f.sealer.Seal(id, testSecret), id)
 	if url != "" {
 		f.setURL(id, url)
 	}
@@ -248,8 +245,7 @@ func (f *fixture) partner(id int64, url string) {
 
 func (f *fixture) setURL(id int64, url string) {
 	f.Helper()
-	_, err := f.queries.SetWebhookURL(f.Context(), db.SetWebhookURLParams{PartnerID: id, Url: &url})
-	f.check(err)
+	f.check(partner.Register(f.Context(), f.pool, id, url))
 }
 
 func (f *fixture) exec(sql string, args ...any) {

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -247,7 +248,7 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 		})
 		return stop
 	}
-	old, both, renewed := f.sealer, sealer(newKey+","+sealKey), sealer(newKey)
+	old, both, renewed := f.sealer, sealer(newKey+","+partner.SealKey), sealer(newKey)
 	stopOld := with(old)
 	send()
 	stopBoth := with(both)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/query/explain"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
@@ -61,13 +61,13 @@ func TestEveryNumberIsExplained(t *testing.T) {
 }
 
 // numbersAt are those of an answer at a block; none where there is no such answer.
-func (w *world) numbersAt(path, at, key string) []e2e.Number {
+func (w *world) numbersAt(path, at, key string) []oracle.Number {
 	w.t.Helper()
 	separator := "?"
 	if strings.Contains(path, "?") {
 		separator = "&"
 	}
-	if !e2e.Explained(path) || strings.HasSuffix(path, "/partner/stats") && key == "" {
+	if !oracle.Explained(path) || strings.HasSuffix(path, "/partner/stats") && key == "" {
 		return nil
 	}
 	r := w.get(path+separator+"asOfBlock="+at, "x-api-key", key)
@@ -77,7 +77,7 @@ func (w *world) numbersAt(path, at, key string) []e2e.Number {
 		}
 		return nil
 	}
-	return e2e.Numbers(path, r.JSON(w.t))
+	return oracle.Numbers(path, r.JSON(w.t))
 }
 
 // TestExplainByVault: a place in a list of vaults is the index in the answer, or the vault.

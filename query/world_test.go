@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/readtest"
 	"github.com/navlog/navlog/query/webhooks"
@@ -197,24 +198,21 @@ func (w *world) get(path string, header ...string) reply { return w.Get(path, he
 // partner makes a partner with one key.
 func (w *world) partner(id int64, name string) (key string) {
 	w.t.Helper()
-	ctx, queries := context.Background(), db.New(w.pool)
-	if _, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: id, Name: name}); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := queries.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: id, Secret: []byte("sealed")}); err != nil {
-		w.t.Fatal(err)
-	}
-	return w.key(id)
-}
-
-func (w *world) key(partner int64) string {
-	w.t.Helper()
-	key := registry.NewAPIKey(true)
-	err := db.New(w.pool).CreateKey(context.Background(), db.CreateKeyParams{PartnerID: partner, Hash: registry.HashKey(key), Last4: key[len(key)-4:]})
+	made, err := partner.Make(context.Background(), w.pool, id, name, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return key
+	return made.APIKey
+}
+
+// key gives a partner one more.
+func (w *world) key(partner int64) string {
+	w.t.Helper()
+	issued, err := registry.RotateKey(context.Background(), w.pool, "tests", partner, true)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return issued.APIKey
 }
 
 // exec runs SQL in the test's Postgres.

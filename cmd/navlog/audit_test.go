@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
@@ -196,7 +197,7 @@ func TestSecretKeyIsRotated(t *testing.T) {
 	c.mustRun("partner", "create", "Without rotation", "--id", "8")
 	pool := c.registry()
 	q := db.New(pool)
-	if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: 7, Url: ptr("https://acme.example/hook")}); err != nil {
+	if err := partner.Register(t.Context(), pool, 7, "https://acme.example/hook"); err != nil {
 		t.Fatal(err)
 	}
 	opens := func(keys string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -90,7 +91,7 @@ func TestPartnerLife(t *testing.T) {
 
 	var rotated registry.NewPartner
 	c.json(&rotated, "partner", "rotate-secret", "7")
-	if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: 7, Url: ptr("https://acme.example/hook")}); err != nil {
+	if err := partner.Register(t.Context(), postgres, 7, "https://acme.example/hook"); err != nil {
 		t.Fatal(err)
 	}
 	endpoints, err := q.Endpoints(t.Context())
@@ -141,8 +142,6 @@ func TestPartnerLife(t *testing.T) {
 		t.Errorf("list: %q, %v", out, err)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestPartnerMistakes(t *testing.T) {
 	c := newCommands(t)
@@ -247,7 +246,7 @@ func TestSecretsAreOfOneKey(t *testing.T) {
 	}
 	q := db.New(postgres)
 	for _, p := range []registry.NewPartner{one, two} {
-		if _, err := q.SetWebhookURL(t.Context(), db.SetWebhookURLParams{PartnerID: p.ID, Url: ptr("https://acme.example/hook")}); err != nil {
+		if err := partner.Register(t.Context(), postgres, p.ID, "https://acme.example/hook"); err != nil {
 			t.Fatal(err)
 		}
 	}

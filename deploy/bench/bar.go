@@ -3,13 +3,35 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"math"
 	"os"
+	"os/signal"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
+
+	"github.com/alecthomas/kong"
 )
+
+// Main reads what the command line says into options, which may name parts of the benchmark, and runs it until it is over or
+// somebody ends it.
+func Main(name, description string, options any, parts []string, run func(context.Context) error) {
+	kong.Parse(options, kong.Name(name), kong.Description(description), kong.Vars{"parts": strings.Join(parts, ",")})
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
+		os.Exit(1)
+	}
+}
+
+// Milliseconds as figures tell them.
+func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // A Bar is one figure of a benchmark and the bound that it is held to.
 type Bar struct {

@@ -57,10 +57,7 @@ func StartAnvil(ctx context.Context, dir string, opts AnvilOptions) (*Anvil, err
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("start %s: %w", anvilName, err)
-	}
-	lock, err := lockDir(ctx, anvilName, dir)
+	dir, lock, err := lockDir(ctx, anvilName, dir)
 	if err != nil {
 		return nil, err
 	}

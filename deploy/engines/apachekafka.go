@@ -83,10 +83,7 @@ func startApacheKafka(ctx context.Context, dir string, g *Guarded) (*ApacheKafka
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("start %s: %w", apacheKafkaName, err)
-	}
-	lock, err := lockDir(ctx, apacheKafkaName, dir)
+	dir, lock, err := lockDir(ctx, apacheKafkaName, dir)
 	if err != nil {
 		return nil, err
 	}

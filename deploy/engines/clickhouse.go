@@ -50,10 +50,7 @@ func StartClickHouseFor(ctx context.Context, dir string, port int, prefix string
 	if err != nil {
 		return nil, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return nil, fmt.Errorf("start %s: %w", what, err)
-	}
-	lock, err := lockDir(ctx, what, dir)
+	dir, lock, err := lockDir(ctx, what, dir)
 	if err != nil {
 		return nil, err
 	}

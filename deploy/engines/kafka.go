@@ -44,11 +44,7 @@ func StartKafka(ctx context.Context, dir string, opts ...KafkaOption) (*Kafka, e
 	for _, opt := range opts {
 		opt(&config)
 	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", kafkaName, err)
-	}
-	lock, err := lockDir(ctx, kafkaName, dir)
+	dir, lock, err := lockDir(ctx, kafkaName, dir)
 	if err != nil {
 		return nil, err
 	}

@@ -14,26 +14,31 @@ import (
 // lockWait is how long a start waits for a predecessor on the same folder: longer than any engine may take to stop.
 const lockWait = 30 * time.Second
 
-// lockDir makes dir where needed and takes the lock on it, waiting for a predecessor that is still on its way out. The
-// lock belongs to the open file: it ends when the last process that has inherited it is gone.
-func lockDir(ctx context.Context, what, dir string) (*os.File, error) {
+// lockDir makes dir where needed and takes the lock on it, waiting for a predecessor that is still on its way out. It gives
+// dir as every working directory has it. The lock belongs to the open file: it ends when the last process that has
+// inherited it is gone.
+func lockDir(ctx context.Context, what, dir string) (string, *os.File, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", nil, fmt.Errorf("start %s: %w", what, err)
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("start %s: make its folder: %w", what, err)
+		return "", nil, fmt.Errorf("start %s: make its folder: %w", what, err)
 	}
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return nil, fmt.Errorf("start %s: open the lock of its folder: %w", what, err)
+		return "", nil, fmt.Errorf("start %s: open the lock of its folder: %w", what, err)
 	}
 	if err := flock(ctx, f); err != nil {
 		holder, _ := os.ReadFile(f.Name())
 		f.Close()
-		return nil, fmt.Errorf("start %s: folder %s is in use by another process (started by pid %s): stop that one or choose another folder: %w", what, dir, strings.TrimSpace(string(holder)), err)
+		return "", nil, fmt.Errorf("start %s: folder %s is in use by another process (started by pid %s): stop that one or choose another folder: %w", what, dir, strings.TrimSpace(string(holder)), err)
 	}
 	if err := notePid(f); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
+		return "", nil, fmt.Errorf("start %s: write the lock of its folder: %w", what, err)
 	}
-	return f, nil
+	return dir, f, nil
 }
 
 // notePid writes whom to blame into the lock.

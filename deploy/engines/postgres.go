@@ -41,11 +41,7 @@ type Postgres struct {
 //
 // Where the caller is root, the server runs as nobody, so every folder above dir must let others pass (chmod o+x).
 func StartPostgres(ctx context.Context, dir string, port int) (*Postgres, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", postgresName, err)
-	}
-	lock, err := lockDir(ctx, postgresName, dir)
+	dir, lock, err := lockDir(ctx, postgresName, dir)
 	if err != nil {
 		return nil, err
 	}

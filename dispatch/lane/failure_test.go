@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/schemas/webhook/guard"
 )
 
@@ -45,7 +46,7 @@ func (f *fixture) raw(do func(*net.TCPConn)) (address string) {
 // asking is a guard that lets loopback pass and looks names up at a name server.
 func (f *fixture) asking(names *enginetest.Names) *guard.Guard {
 	f.Helper()
-	g, err := guard.New(guard.Config{AllowNetworks: []string{"127.0.0.0/8"}, Resolver: names.Resolver()})
+	g, err := guard.New(guard.Config{AllowNetworks: []string{partner.Network}, Resolver: names.Resolver()})
 	f.check(err)
 	return g
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/query/readtest"
 )
 
@@ -31,7 +31,7 @@ func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int
 	a.t.Helper()
 	for _, path := range o.explained() {
 		answer := a.Get(withQuery(path, pinned)).JSON(a.t)
-		for _, n := range e2e.Numbers(path, answer) {
+		for _, n := range oracle.Numbers(path, answer) {
 			numbers++
 			live := a.walkExplanation(path, n, pinned, size, false)
 			both := a.walkExplanation(path, n, pinned, size, true)
@@ -44,7 +44,7 @@ func (a *asked) explain(o *Oracle, pinned string, size int) (numbers, events int
 }
 
 // walkExplanation reads the logs that make a number, page by page, and adds them up.
-func (a *asked) walkExplanation(path string, n e2e.Number, pinned string, size int, retracted bool) (all []object) {
+func (a *asked) walkExplanation(path string, n oracle.Number, pinned string, size int, retracted bool) (all []object) {
 	a.t.Helper()
 	what := withQuery(fmt.Sprintf("/api/v1/explain?of=%s&field=%s&retracted=%t&pageSize=%d", url.QueryEscape(path), url.QueryEscape(n.Field), retracted, size), pinned)
 	sum := new(big.Int)

@@ -15,14 +15,9 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
@@ -54,34 +49,27 @@ type benchmark struct {
 
 func main() {
 	var b benchmark
-	kong.Parse(&b, kong.Name("bench-dispatch"), kong.Description("Measure navlog's webhooks."), kong.Vars{"parts": strings.Join(parts, ",")})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	bars, err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-dispatch:", err)
-		os.Exit(1)
-	}
-	bench.Print(os.Stdout, bars...)
+	bench.Main("bench-dispatch", "Measure navlog's webhooks.", &b, parts, b.run)
 }
 
 // run measures the parts that were asked for.
-func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
+func (b *benchmark) run(ctx context.Context) error {
 	if b.Partners < 10 || b.Partners > 1000 || b.Rate < 1 || b.Events < b.Partners {
-		return nil, fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
+		return fmt.Errorf("--partners %d must be 10 to 1000, --rate %d at least 1 and --events %d at least one for each partner", b.Partners, b.Rate, b.Events)
 	}
 	dir, err := engines.RunDir(b.Data, b.Keep)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if b.receiver, err = startReceiver(filepath.Join(dir, "ca")); err != nil {
-		return nil, err
-	}
-	defer b.receiver.close()
 	if b.world, err = referrals.Start(ctx, dir); err != nil {
-		return nil, err
+		return err
 	}
 	defer b.world.Close()
+	if b.receiver, err = startReceiver(filepath.Join(dir, "ca"), b.world); err != nil {
+		return err
+	}
+	defer b.receiver.close()
+	var bars []bench.Bar
 	measures := map[string]func(context.Context) ([]bench.Bar, error){
 		"rate": b.rate, "latency": b.latency, "drain": b.drain, "parked": b.parked,
 	}
@@ -91,16 +79,17 @@ func (b *benchmark) run(ctx context.Context) (bars []bench.Bar, err error) {
 		}
 		measured, err := measures[part](ctx)
 		if err != nil {
-			return nil, fmt.Errorf("part %s: %w", part, err)
+			return fmt.Errorf("part %s: %w", part, err)
 		}
 		bars = append(bars, measured...)
 	}
-	return bars, nil
+	bench.Print(os.Stdout, bars...)
+	return nil
 }
 
 // dispatching runs do beside a dispatcher. The dispatcher's own end is an error.
 func (b *benchmark) dispatching(ctx context.Context, do func(context.Context, *child.Process) error) error {
-	d, err := b.world.Dispatch(b.Navlog, b.receiver.caFile, "dispatch.log")
+	d, err := b.world.Dispatch(b.Navlog, b.receiver.CAFile, "dispatch.log")
 	if err != nil {
 		return err
 	}
@@ -140,12 +129,10 @@ func (b *benchmark) partners(ctx context.Context, n int, dead func(i int) bool) 
 	for i := range ids {
 		b.next++
 		url := b.receiver.url(b.next, dead(i))
-		secret, err := b.world.Partner(ctx, b.next, url)
-		if err != nil {
+		if err := b.world.Partner(ctx, b.next, url); err != nil {
 			return nil, err
 		}
 		ids[i] = uint32(b.next)
-		b.receiver.know(b.next, secret)
 	}
 	return ids, nil
 }

@@ -64,7 +64,7 @@ func (b *benchmark) latency(ctx context.Context) ([]bench.Bar, error) {
 		}
 		if dead == 0 {
 			baseline = p99
-			bars = append(bars, bench.Bar{Name: "append-to-receipt-p99-ms", Value: milliseconds(p99), Bound: 50})
+			bars = append(bars, bench.Bar{Name: "append-to-receipt-p99-ms", Value: bench.Milliseconds(p99), Bound: 50})
 			continue
 		}
 		bars = append(bars, bench.Bar{Name: fmt.Sprintf("healthy-p99-ratio-%d-dead", dead), Value: float64(p99) / float64(baseline), Bound: 1.5})
@@ -121,11 +121,9 @@ func (b *benchmark) trickle(ctx context.Context, dead int) (time.Duration, error
 	slices.Sort(took)
 	p50, p99 := took[len(took)/2], took[len(took)*99/100]
 	bench.Say("latency: %d of 100 partners dead: p50 %.1f ms, p99 %.1f ms, longest %.1f ms of %d", dead,
-		milliseconds(p50), milliseconds(p99), milliseconds(took[len(took)-1]), len(took))
+		bench.Milliseconds(p50), bench.Milliseconds(p99), bench.Milliseconds(took[len(took)-1]), len(took))
 	return p99, nil
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // drain: a partner comes back after ten minutes, with its breaker open and
 // everything parked.

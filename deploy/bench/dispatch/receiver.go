@@ -21,13 +21,11 @@ import (
 // receiver is the server of all partners. /live/ answers 204 once body and
 // signature are right, /dead/ never.
 type receiver struct {
-	server  *http.Server
-	address string
-	caFile  string
+	*tlsreceiver.Server
+	world   *referrals.World
 	closing chan struct{}
 
 	mu       sync.Mutex
-	secrets  map[int64]string
 	expected map[uuid.UUID]*expectation
 	arrived  int // expected events, each counted once
 	first    time.Time
@@ -44,18 +42,18 @@ type expectation struct {
 	took     time.Duration // 0 until it has arrived
 }
 
-func startReceiver(dir string) (_ *receiver, err error) {
-	r := &receiver{closing: make(chan struct{}), secrets: map[int64]string{}, expected: map[uuid.UUID]*expectation{}}
+func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) {
+	r := &receiver{world: world, closing: make(chan struct{}), expected: map[uuid.UUID]*expectation{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /live/{partner}", r.live)
 	mux.HandleFunc("POST /dead/{partner}", r.dead)
-	r.server, r.address, r.caFile, err = tlsreceiver.Serve(dir, mux)
+	r.Server, err = tlsreceiver.Serve(dir, mux)
 	return r, err
 }
 
 func (r *receiver) close() {
 	close(r.closing)
-	_ = r.server.Close()
+	r.Close()
 }
 
 func (r *receiver) url(partner int64, dead bool) string {
@@ -63,13 +61,7 @@ func (r *receiver) url(partner int64, dead bool) string {
 	if dead {
 		kind = "dead"
 	}
-	return fmt.Sprintf("https://%s/%s/%d", r.address, kind, partner)
-}
-
-func (r *receiver) know(partner int64, secret string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.secrets[partner] = secret
+	return fmt.Sprintf("https://%s/%s/%d", r.Address, kind, partner)
 }
 
 func (r *receiver) dead(_ http.ResponseWriter, request *http.Request) {
@@ -112,14 +104,12 @@ func (r *receiver) take(at time.Time, partner string, h http.Header, body []byte
 		return fmt.Errorf("event id %q: %w", h.Get(webhook.HeaderEventID), err)
 	}
 	number, _ := strconv.ParseInt(partner, 10, 64)
-	r.mu.Lock()
-	secret, e := r.secrets[number], r.expected[id]
-	r.mu.Unlock()
-	if err := webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, at); err != nil {
+	if err := r.world.Verify(number, h, body, at); err != nil {
 		return fmt.Errorf("event %s: %w", id, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	e := r.expected[id]
 	if e == nil {
 		return nil // of another part
 	}

@@ -110,12 +110,9 @@ func record(ctx context.Context, b *benchmark, c *chain) (seen traffic, err erro
 		return seen, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	proxy, err := startRecorder(c.URL)
-	if err != nil {
-		return seen, err
-	}
+	proxy := startRecorder(c.URL)
 	defer func() { seen = proxy.stop() }()
-	if err := s.configure(b.settings(c, proxy.url)); err != nil {
+	if err := s.configure(b.settings(c, proxy.URL)); err != nil {
 		return seen, err
 	}
 	run, err := startPrograms(b, s, "ingest")

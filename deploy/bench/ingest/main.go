@@ -19,13 +19,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"slices"
-	"strings"
-	"syscall"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
@@ -71,14 +66,7 @@ type figures struct {
 
 func main() {
 	var b benchmark
-	kong.Parse(&b, kong.Name("bench-ingest"), kong.Description("Measure navlog's way from the chain to the API."), kong.Vars{"parts": strings.Join(parts, ",")})
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-ingest:", err)
-		os.Exit(1)
-	}
+	bench.Main("bench-ingest", "Measure navlog's way from the chain to the API.", &b, parts, b.run)
 }
 
 // run measures the parts that were asked for, each on a chain of its own, and reports.

@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os/exec"
@@ -56,7 +56,7 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if err := s.configure(b.settings(c, "http://"+liar.Addr)); err != nil {
+	if err := s.configure(b.settings(c, liar.URL)); err != nil {
 		return nil, err
 	}
 	bench.Say("navlog indexes it from a node that changes log %d of block %d", r.Index, r.Block)
@@ -78,7 +78,7 @@ func receipts(ctx context.Context, b *benchmark) (_ *receiptsResult, err error) 
 
 // startLiar starts a proxy in front of the chain's node that gives the last log of a block, a valuation, another total
 // wherever it occurs. Every valuation has a total of its own, so no other log is changed.
-func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*http.Server, error) {
+func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*httptest.Server, error) {
 	var logs []struct {
 		Data  hexutil.Bytes  `json:"data"`
 		Index hexutil.Uint64 `json:"logIndex"`
@@ -110,13 +110,7 @@ func (r *receiptsResult) startLiar(ctx context.Context, c *chain) (*http.Server,
 			return err
 		},
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start the proxy that lies: %w", err)
-	}
-	server := &http.Server{Addr: l.Addr().String(), Handler: proxy, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(l) }() // it ends by Close
-	return server, nil
+	return httptest.NewServer(proxy), nil
 }
 
 // verify runs the command, which must find that log and nothing else.

@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"time"
@@ -34,22 +34,16 @@ type askedRange struct {
 
 // A recorder is a proxy in front of a node that notes what is asked. It costs time, so it is never part of a timed run.
 type recorder struct {
-	url    string
-	server *http.Server
+	*httptest.Server
 
 	mu   sync.Mutex
 	seen traffic
 }
 
-func startRecorder(upstream string) (*recorder, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start the recording proxy: %w", err)
-	}
-	r := &recorder{url: "http://" + l.Addr().String(), seen: traffic{Calls: map[string]int{}}}
-	r.server = &http.Server{Handler: r.handler(upstream), ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = r.server.Serve(l) }() // it ends by stop
-	return r, nil
+func startRecorder(upstream string) *recorder {
+	r := &recorder{seen: traffic{Calls: map[string]int{}}}
+	r.Server = httptest.NewServer(r.handler(upstream))
+	return r
 }
 
 func (r *recorder) handler(upstream string) http.Handler {
@@ -162,7 +156,7 @@ func (t traffic) once(from, last uint64) (chosen []askedRange, err error) {
 
 // stop ends the proxy and says what it saw.
 func (r *recorder) stop() traffic {
-	_ = r.server.Close()
+	r.Close()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.seen

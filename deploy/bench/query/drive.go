@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/navlog/navlog/deploy/bench"
 )
 
 // times are the latencies of one kind of question.
@@ -82,7 +84,7 @@ func printBoth(w io.Writer, title string, newest, past *times) {
 		fmt.Fprintf(w, "%-36s", name)
 		for _, t := range []*times{newest, past} {
 			d := t.of[name]
-			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), quantile(d, 0.5), quantile(d, 0.99), milliseconds(t.spent[name])/float64(max(1, len(d))))
+			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), quantile(d, 0.5), quantile(d, 0.99), bench.Milliseconds(t.spent[name])/float64(max(1, len(d))))
 		}
 		fmt.Fprintf(w, " %7d\n", newest.failed[name]+past.failed[name])
 	}

@@ -14,15 +14,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
@@ -49,21 +44,13 @@ type options struct {
 
 func main() {
 	var o options
-	kong.Parse(&o, kong.Name("bench-query"), kong.Description("Measure navlog's HTTP API."), kong.Vars{"parts": strings.Join(parts, ",")})
-	if o.Bare != "" {
-		fmt.Fprintln(os.Stderr, "bench-query:", runBare(o.Bare, o.Listen))
-		os.Exit(1)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, o)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-query:", err)
-		os.Exit(1)
-	}
+	bench.Main("bench-query", "Measure navlog's HTTP API.", &o, parts, func(ctx context.Context) error { return run(ctx, o) })
 }
 
 func run(ctx context.Context, o options) (err error) {
+	if o.Bare != "" {
+		return runBare(ctx, o.Bare, o.Listen)
+	}
 	if o.Users == 0 {
 		o.Users = o.Events / 10
 	}

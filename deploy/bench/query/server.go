@@ -67,17 +67,19 @@ func (w *world) bare(ctx context.Context, body []byte) (*server, error) {
 	return start(ctx, exec.Command(self, "--bare", file, "--listen", addr), addr, "/")
 }
 
-// runBare is the other side of bare.
-func runBare(file, addr string) error {
+// runBare is the other side of bare, until ctx ends.
+func runBare(ctx context.Context, file, addr string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	return http.ListenAndServe(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := &http.Server{Addr: addr, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		_, _ = w.Write(body)
-	}))
+	})}
+	context.AfterFunc(ctx, func() { server.Close() })
+	return server.ListenAndServe()
 }
 
 func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, error) {

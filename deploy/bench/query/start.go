@@ -42,8 +42,6 @@ func (w *world) start(ctx context.Context, o options) ([]bench.Bar, error) {
 	full := slices.Sorted(slices.Values(medians[startRounds*2/3:]))[startRounds/6]
 	first := slices.IndexFunc(medians, func(d time.Duration) bool { return 2*d <= 3*full })
 	fmt.Printf("\nafter a start: ready after %.2f s; the median question about a past block takes %.1f ms in the first round, %.1f ms at full speed, which is there after %.2f s\n",
-		ready.Seconds(), milliseconds(medians[0]), milliseconds(full), began[first].Seconds())
+		ready.Seconds(), bench.Milliseconds(medians[0]), bench.Milliseconds(full), began[first].Seconds())
 	return []bench.Bar{{Name: "start-to-full-speed-at-past-blocks-s", Value: began[first].Seconds(), Bound: 1}}, nil
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -16,11 +16,11 @@ import (
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/readmodel"
-	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 )
 
@@ -77,20 +77,14 @@ func (w *world) partners(ctx context.Context) error {
 	q := db.New(w.Pool)
 	limit := int32(1_000_000)
 	for id := uint32(1); id <= workload.Partners; id++ {
-		if _, err := q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: int64(id), Name: fmt.Sprintf("Partner %d", id)}); err != nil {
-			return err
-		}
-		if err := q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: int64(id), Secret: []byte("sealed")}); err != nil {
+		made, err := partner.Make(ctx, w.Pool, int64(id), fmt.Sprintf("Partner %d", id), "")
+		if err != nil {
 			return err
 		}
 		if _, err := q.SetPartnerRateLimit(ctx, db.SetPartnerRateLimitParams{ID: int64(id), RateLimit: &limit}); err != nil {
 			return err
 		}
-		key := registry.NewAPIKey(true)
-		if err := q.CreateKey(ctx, db.CreateKeyParams{PartnerID: int64(id), Hash: registry.HashKey(key), Last4: key[len(key)-4:]}); err != nil {
-			return err
-		}
-		w.keys[id] = key
+		w.keys[id] = made.APIKey
 	}
 	if b, err = json.Marshal(w.keys); err != nil {
 		return err

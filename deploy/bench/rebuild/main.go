@@ -24,14 +24,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
-
-	"github.com/alecthomas/kong"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/bench/workload"
@@ -55,14 +51,7 @@ type benchmark struct {
 
 func main() {
 	var b benchmark
-	kong.Parse(&b, kong.Name("bench-rebuild"), kong.Description("Measure how navlog rebuilds its read models."))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := b.run(ctx)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench-rebuild:", err)
-		os.Exit(1)
-	}
+	bench.Main("bench-rebuild", "Measure how navlog rebuilds its read models.", &b, nil, b.run)
 }
 
 // system is the engines of one run. The log outlives them.
@@ -146,9 +135,9 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 250_000, Least: true},
 		bench.Bar{Name: "engine-microseconds-per-event", Value: micros, Bound: 5},
 		bench.Bar{Name: "memory-mib", Value: float64(memory) / (1 << 20), Bound: 256},
-		bench.Bar{Name: "live-block-p50-ms", Value: ms(quantile(alone.waits, 50)), Bound: 40},
-		bench.Bar{Name: "live-block-p99-ms", Value: ms(quantile(alone.waits, 99)), Bound: 100},
-		bench.Bar{Name: "live-block-engine-ms", Value: ms(alone.engine), Bound: 90},
+		bench.Bar{Name: "live-block-p50-ms", Value: bench.Milliseconds(quantile(alone.waits, 50)), Bound: 40},
+		bench.Bar{Name: "live-block-p99-ms", Value: bench.Milliseconds(quantile(alone.waits, 99)), Bound: 100},
+		bench.Bar{Name: "live-block-engine-ms", Value: bench.Milliseconds(alone.engine), Bound: 90},
 	)
 	return nil
 }
@@ -241,15 +230,13 @@ func (b *benchmark) liveBlocks(ctx context.Context, e *system) (alone lively, er
 // print prints how long live blocks took.
 func (l lively) print(how string) {
 	fmt.Printf("live blocks of %d logs %s, from commit to all tables: p50 %.1f ms, p99 %.1f ms, of %d; processor time for each: ClickHouse %.1f ms\n",
-		liveLogs, how, ms(quantile(l.waits, 50)), ms(quantile(l.waits, 99)), len(l.waits), ms(l.engine))
+		liveLogs, how, bench.Milliseconds(quantile(l.waits, 50)), bench.Milliseconds(quantile(l.waits, 99)), len(l.waits), bench.Milliseconds(l.engine))
 }
 
 // quantile is a percentile of times in ascending order.
 func quantile(waits []time.Duration, percent int) time.Duration {
 	return waits[(len(waits)*percent+99)/100-1]
 }
-
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // merged waits until the tables of a generation lie as they do a while after they were built, and tells how long merges
 // went on.

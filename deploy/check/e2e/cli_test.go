@@ -15,6 +15,7 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 )
 
 // hidden is a password, which nobody may ever read.
@@ -71,7 +72,7 @@ func settings(t *testing.T, yaml string) string {
 	return file
 }
 
-const secretKey = "NAVLOG_SECRET_KEY=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+const secretKey = "NAVLOG_SECRET_KEY=" + partner.SealKey
 
 func TestConfigCheckNamesEveryMistake(t *testing.T) {
 	file := settings(t, `

@@ -14,10 +14,6 @@
 //	            ▼               ▼
 //	        expected ── diff ── got
 //
-// The oracle is the left side. It shares no code with the programs: it reads the chain's own logs through go-ethereum,
-// decodes them with the contracts' generated bindings, folds them with plain maps by rules of its own, and renders
-// the JSON that a partner should see. Where the programs keep signed sums, states and retractions, the oracle starts from
-// nothing each time; an answer about the past is a fold that stops early.
-//
-// Nothing in an answer is let off: a field that is missing, wrong or unexpected is a difference.
+// The left side is deploy/testkit/oracle, which shares no code with the programs. The partners' end of the webhooks checks
+// signatures by hand for the same reason.
 package e2e

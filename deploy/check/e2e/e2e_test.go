@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/navlog/navlog/deploy/devchain"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -44,9 +46,9 @@ func story(t *testing.T, pasts bool, args ...string) {
 		if t.Failed() {
 			return
 		}
-		began, sent := time.Now(), w.client.sent.Load()
+		began, sent := time.Now(), w.client.Sent.Load()
 		tell(t, w)
-		t.Logf("%s: %s, %d questions", name, time.Since(began).Round(time.Millisecond), w.client.sent.Load()-sent)
+		t.Logf("%s: %s, %d questions", name, time.Since(began).Round(time.Millisecond), w.client.Sent.Load()-sent)
 	}
 	chapter("partners register", func(t *testing.T, w *world) { w.register(t) })
 	chapter("traffic", traffic)
@@ -137,7 +139,7 @@ func (w *world) final(t *testing.T) uint64 {
 }
 
 // branch makes steps until the chain is good for what comes next, and waits until navlog knows it.
-func (w *world) branch(t *testing.T, good func(*history) bool) *history {
+func (w *world) branch(t *testing.T, good func(*oracle.History) bool) *oracle.History {
 	t.Helper()
 	for range 40 {
 		w.steps(t, 1)
@@ -150,23 +152,23 @@ func (w *world) branch(t *testing.T, good func(*history) bool) *history {
 }
 
 // since are the facts of the newest blocks, as many as depth.
-func (h *history) since(depth uint64) []fact {
-	return keep(h.facts, func(f fact) bool { return f.block+depth > h.head() })
+func since(h *oracle.History, depth uint64) []oracle.Fact {
+	return slices.DeleteFunc(slices.Clone(h.Facts), func(f oracle.Fact) bool { return f.Block+depth <= h.Head() })
 }
 
 // emptied replaces the newest blocks by empty ones, several times.
 func emptied(t *testing.T, w *world) {
 	for _, depth := range []uint64{3, 1, 6, 2, 4} {
-		before := w.branch(t, func(h *history) bool { return len(h.since(depth)) > 0 })
+		before := w.branch(t, func(h *oracle.History) bool { return len(since(h, depth)) > 0 })
 		if err := devchain.Reorg(t.Context(), w.RPC, depth); err != nil {
 			t.Fatal(err)
 		}
 		after := w.read(t)
-		if len(after.since(depth)) != 0 || after.head() != before.head() {
-			t.Fatalf("the reorganisation left %d facts in the newest blocks, and block %d instead of %d", len(after.since(depth)), after.head(), before.head())
+		if len(since(after, depth)) != 0 || after.Head() != before.Head() {
+			t.Fatalf("the reorganisation left %d facts in the newest blocks, and block %d instead of %d", len(since(after, depth)), after.Head(), before.Head())
 		}
-		for _, f := range before.since(depth) {
-			t.Logf("block %d is gone, and with it %T", f.block, f.event)
+		for _, f := range since(before, depth) {
+			t.Logf("block %d is gone, and with it %T", f.Block, f.Event)
 		}
 		w.newest(t, true)
 	}
@@ -176,8 +178,8 @@ func emptied(t *testing.T, w *world) {
 // keptTransactions moves what happened in four blocks into one, and drops what happened in the fifth.
 func keptTransactions(t *testing.T, w *world) {
 	const depth = 5
-	before := w.branch(t, func(h *history) bool { return len(h.since(depth))-len(h.since(2)) >= 2 })
-	kept := w.transactions(t, before.head()-depth+1, before.head()-1)
+	before := w.branch(t, func(h *oracle.History) bool { return len(since(h, depth))-len(since(h, 2)) >= 2 })
+	kept := w.transactions(t, before.Head()-depth+1, before.Head()-1)
 	moves := make([]devchain.Kept, len(kept))
 	for i, hash := range kept {
 		moves[i] = devchain.Kept{Hash: hash, Block: 3}
@@ -187,9 +189,9 @@ func keptTransactions(t *testing.T, w *world) {
 	}
 	after := w.read(t)
 	moved := 0
-	for _, old := range before.since(depth) {
-		for _, f := range after.since(depth) {
-			if f.tx == old.tx && f.block != old.block {
+	for _, old := range since(before, depth) {
+		for _, f := range since(after, depth) {
+			if f.Tx == old.Tx && f.Block != old.Block {
 				moved++
 			}
 		}
@@ -228,18 +230,18 @@ func backAndAnotherWay(t *testing.T, w *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := w.branch(t, func(h *history) bool { return len(h.since(3)) > 0 })
+	old := w.branch(t, func(h *oracle.History) bool { return len(since(h, 3)) > 0 })
 	if err := devchain.Revert(t.Context(), w.RPC, id); err != nil {
 		t.Fatal(err)
 	}
-	if h := w.read(t); h.head() >= old.head() {
-		t.Fatalf("the chain went back from block %d to block %d", old.head(), h.head())
+	if h := w.read(t); h.Head() >= old.Head() {
+		t.Fatalf("the chain went back from block %d to block %d", old.Head(), h.Head())
 	}
 	if err := devchain.IncreaseTime(t.Context(), w.RPC, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	w.steps(t, 3)
-	for h := w.read(t); h.head() <= old.head(); h = w.read(t) {
+	for h := w.read(t); h.Head() <= old.Head(); h = w.read(t) {
 		w.steps(t, 1)
 	}
 	w.agree(t)
@@ -248,9 +250,9 @@ func backAndAnotherWay(t *testing.T, w *world) {
 // kill ends navlog by SIGKILL while it delivers webhooks.
 func kill(t *testing.T, w *world) {
 	before, _ := w.receiver.accepted()
-	w.branch(t, func(h *history) bool {
-		h.final = h.head() // soon
-		return len(h.events(w.Partners)) >= len(before)+6
+	w.branch(t, func(h *oracle.History) bool {
+		h.Final = h.Head() // soon
+		return len(h.Events(w.Partners)) >= len(before)+6
 	})
 	w.mine(t, 12)
 	wait.For(t, "a webhook comes", func() bool {
@@ -262,13 +264,13 @@ func kill(t *testing.T, w *world) {
 	w.killed = true
 
 	w.start(t)
-	if again := w.read(t); again.head() != h.head() || again.times[h.head()] != h.times[h.head()] || len(again.facts) != len(h.facts) {
-		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.head(), len(again.facts), h.head(), len(h.facts))
+	if again := w.read(t); again.Head() != h.Head() || again.Times[h.Head()] != h.Times[h.Head()] || len(again.Facts) != len(h.Facts) {
+		t.Fatalf("the chain came back with block %d and %d facts, it had block %d and %d facts", again.Head(), len(again.Facts), h.Head(), len(h.Facts))
 	}
-	for _, line := range diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
+	for _, line := range oracle.Diff(asTree(t, was.Contracts), asTree(t, w.Contracts)) {
 		t.Errorf("the contracts after the restart: %s", line)
 	}
-	for _, line := range diff(asTree(t, was.Partners), asTree(t, w.Partners)) {
+	for _, line := range oracle.Diff(asTree(t, was.Partners), asTree(t, w.Partners)) {
 		t.Errorf("the partners after the restart: %s", line)
 	}
 	w.webhooks(t, w.newest(t, false).history)
@@ -283,5 +285,9 @@ func asTree(t *testing.T, value any) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return mustTree(t, string(b))
+	tree, err := oracle.Tree(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
 }

@@ -29,7 +29,7 @@ type expression struct {
 // Alerts and dashboard ask for metrics and labels that the programs show. One that asks for another would say nothing for
 // ever, which looks like a system that is well.
 func metrics(t *testing.T, w *world) {
-	response, err := w.client.http.Get(w.Ops + "/metrics")
+	response, err := w.client.HTTP.Get(w.Ops + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func (e expression) check(shown series) (faults []string) {
 			if !slices.ContainsFunc(shown[name], func(one map[string]string) bool { return one[m[1]] != "" }) {
 				faults = append(faults, name+" has no label "+m[1])
 			}
-			found = keep(found, func(one map[string]string) bool { return selects(m, one[m[1]]) })
+			found = slices.DeleteFunc(slices.Clone(found), func(one map[string]string) bool { return !selects(m, one[m[1]]) })
 		}
 		if len(found) == 0 {
 			faults = append(faults, fmt.Sprintf("no program shows %s with %s", name, s[2]))

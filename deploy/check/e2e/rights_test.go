@@ -23,6 +23,8 @@ import (
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -70,17 +72,16 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	caFile := filepath.Join(t.TempDir(), "receiver.pem")
-	receiver, err := newReceiver(caFile)
+	receiver, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(receiver.close)
+	t.Cleanup(receiver.Close)
 	api, err := engines.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.configure(chain.URL, contracts, api, caFile)
+	c.configure(chain.URL, contracts, api, receiver.CAFile)
 
 	c.healthy()
 	if said, err := c.run("ingest"); err == nil || strings.Count(said, "give the user and the password that the brokers know") != 1 {
@@ -97,14 +98,14 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(out), &partner) != nil {
 		t.Fatalf("partner create: %v\n%s", err, out)
 	}
-	acme := Partner{ID: 7, APIKey: partner.APIKey, SigningSecret: partner.SigningSecret}
+	acme := oracle.Partner{ID: 7, APIKey: partner.APIKey, SigningSecret: partner.SigningSecret}
 	for _, program := range []string{"ingest", "project", "serve", "dispatch"} {
 		c.start(program)
 	}
 	base := "http://" + api
 	wait.For(t, "serve is ready", func() bool { return answersOK(t.Context(), base+"/readyz") })
-	w := &world{run: &run{stack: stack{API: base}}, client: &Client{base: base, http: &http.Client{Timeout: patience}}}
-	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": receiver.server.URL + "/hooks/7"}})
+	w := &world{run: &run{stack: stack{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
+	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.url("/hooks/7")}})
 
 	if err := devchain.New(chain.URL, contracts, 11, []uint32{acme.ID}, slog.New(slog.DiscardHandler)).Steps(t.Context(), 30); err != nil {
 		t.Fatal(err)
@@ -112,11 +113,11 @@ func TestProgramsOfCompose(t *testing.T) {
 	if err := devchain.Mine(t.Context(), chain.URL, 10); err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHistory(t.Context(), chain.URL, contracts)
+	h, err := oracle.Read(t.Context(), chain.URL, contracts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	expected := h.events([]Partner{acme})
+	expected := h.Events([]oracle.Partner{acme})
 	if len(expected) == 0 {
 		t.Fatal("nothing is to be told to the partner")
 	}
@@ -234,7 +235,7 @@ func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caF
 		"postgres":   map[string]any{"url": enginetest.Postgres(c.t)},
 		"http":       map[string]any{"router": contracts.Router.Hex(), "listen": api},
 		"webhooks":   map[string]any{"caFile": caFile},
-		"guard":      map[string]any{"allowNetworks": []string{"127.0.0.0/8"}},
+		"guard":      map[string]any{"allowNetworks": []string{partner.Network}},
 	})
 	if err == nil {
 		c.file = filepath.Join(c.t.TempDir(), "navlog.yaml")
@@ -243,7 +244,7 @@ func (c *composed) configure(rpc string, contracts *devchain.Contracts, api, caF
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.settings = []string{"NAVLOG_CONFIG=" + c.file, "NAVLOG_SECRET_KEY=MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="}
+	c.settings = []string{"NAVLOG_CONFIG=" + c.file, secretKey}
 }
 
 // command is that of a service, or another one in its place, with the service's settings of Kafka.

@@ -8,97 +8,60 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
 
-// TestEventIDs compares with a library that makes such ids.
-func TestEventIDs(t *testing.T) {
-	namespace := uuid.NewSHA1(uuid.NameSpaceURL, []byte("https://navlog.dev/event"))
-	const name = "31337:0xab:4:deposit.referral:1"
-	if got, want := eventID(name), uuid.NewSHA1(namespace, []byte(name)).String(); got != want {
-		t.Errorf("got %s, want %s", got, want)
+// threeEvents are two of partner 1 and one of partner 2.
+func threeEvents() map[string]oracle.Object {
+	events := map[string]oracle.Object{}
+	for id, partner := range map[string]uint32{"a": 1, "b": 1, "c": 2} {
+		events[id] = oracle.Object{"id": id, "type": "deposit.referral", "createdAt": "2026-01-01T00:03:00.000Z", "partnerId": numbered(partner), "data": oracle.Object{"shares": "45"}}
 	}
-}
-
-// writtenEvents are the three events of the written history for partners 1 and 2, up to block 6.
-func writtenEvents() map[string]object { return written().events(twoPartners) }
-
-func TestEventsOfAHistory(t *testing.T) {
-	events := writtenEvents()
-	var got []string
-	for id, event := range events {
-		if event["id"] != id {
-			t.Errorf("event %s calls itself %s", id, event["id"])
-		}
-		got = append(got, fmt.Sprint(event["type"], " ", event["partnerId"], " ", event["createdAt"]))
-	}
-	slices.Sort(got)
-	want := []string{
-		"deposit.referral 1 2026-01-01T00:03:00.000Z",
-		"deposit.referral 1 2026-01-01T00:03:00.000Z",
-		"withdrawal.referral 2 2026-01-01T00:05:00.000Z",
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got %q", got)
-	}
-	id := eventID("7:0x0000000000000000000000000000000000000000000000000000000000000005:0:withdrawal.referral:2")
-	wantJSON(t, "the request", events[id], `{"id":"`+id+`","version":1,"type":"withdrawal.referral","createdAt":"2026-01-01T00:05:00.000Z","partnerId":2,"data":{
-		"vaultAddress":"0x1000000000000000000000000000000000000001","userAddress":"0x3000000000000000000000000000000000000003","shares":"10","assetsEstimate":"11",
-		"requestIndex":"0","txHash":"0x0000000000000000000000000000000000000000000000000000000000000005","blockNumber":"5","logIndex":0,"timestamp":"2026-01-01T00:05:00.000Z"}}`)
-	id = eventID("7:0x0000000000000000000000000000000000000000000000000000000000000003:0:deposit.referral:1")
-	wantJSON(t, "the deposit", events[id], `{"id":"`+id+`","version":1,"type":"deposit.referral","createdAt":"2026-01-01T00:03:00.000Z","partnerId":1,"data":{
-		"vaultAddress":"0x1000000000000000000000000000000000000001","userAddress":"0x4000000000000000000000000000000000000004","assets":"50","shares":"45",
-		"txHash":"0x0000000000000000000000000000000000000000000000000000000000000003","blockNumber":"3","logIndex":0,"timestamp":"2026-01-01T00:03:00.000Z"}}`)
-	for _, try := range []struct {
-		final    uint64
-		partners []Partner
-		want     int
-	}{{6, twoPartners, 3}, {4, twoPartners, 2}, {2, twoPartners, 0}, {6, twoPartners[:1], 2}, {6, nil, 0}} {
-		h := written()
-		h.final = try.final
-		if got := len(h.events(try.partners)); got != try.want {
-			t.Errorf("final %d, %d partners: %d events, want %d", try.final, len(try.partners), got, try.want)
-		}
-	}
+	return events
 }
 
 // pupil is a sender of webhooks, which a test tells to make mistakes.
 type pupil struct {
-	t *testing.T
-	r *receiver
+	t      *testing.T
+	r      *receiver
+	client *http.Client
 }
 
 func newPupil(t *testing.T) *pupil {
 	t.Helper()
-	r, err := newReceiver(t.TempDir() + "/ca.pem")
+	r, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.close)
-	for _, p := range twoPartners {
-		p.SigningSecret = secretOf(p.ID)
-		r.urlFor(p)
+	t.Cleanup(r.Close)
+	client, err := tlsreceiver.Client(r.CAFile)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return &pupil{t, r}
+	t.Cleanup(client.CloseIdleConnections)
+	for id := uint32(1); id <= 2; id++ {
+		r.urlFor(oracle.Partner{ID: id, SigningSecret: secretOf(id)})
+	}
+	return &pupil{t, r, client}
 }
 
 func secretOf(id uint32) string { return fmt.Sprint("whsec_", id) }
 
 // send posts a body to a partner and gives the status of the answer.
-func (p *pupil) send(partner uint32, event object, change func(http.Header)) int {
+func (p *pupil) send(partner uint32, event oracle.Object, change func(http.Header)) int {
 	p.t.Helper()
 	body, err := json.Marshal(event)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, fmt.Sprintf("%s/hooks/%d", p.r.server.URL, partner), strings.NewReader(string(body)))
+	request, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.r.url(fmt.Sprintf("/hooks/%d", partner)), strings.NewReader(string(body)))
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -112,7 +75,7 @@ func (p *pupil) send(partner uint32, event object, change func(http.Header)) int
 	h.Set("X-Service-Timestamp", stamp)
 	h.Set("X-Service-Signature", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 	change(h)
-	response, err := p.r.server.Client().Do(request)
+	response, err := p.client.Do(request)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -123,7 +86,7 @@ func (p *pupil) send(partner uint32, event object, change func(http.Header)) int
 func asIs(http.Header) {}
 
 // sendAll sends every event until it is accepted: each partner's first one is refused once.
-func (p *pupil) sendAll(events map[string]object) (refusals int) {
+func (p *pupil) sendAll(events map[string]oracle.Object) (refusals int) {
 	p.t.Helper()
 	for _, id := range slices.Sorted(maps.Keys(events)) {
 		partner, err := strconv.Atoi(fmt.Sprint(events[id]["partnerId"]))
@@ -139,17 +102,17 @@ func (p *pupil) sendAll(events map[string]object) (refusals int) {
 
 func TestReceiverAcceptsWhatIsRight(t *testing.T) {
 	p := newPupil(t)
-	if refusals := p.sendAll(writtenEvents()); refusals != 2 {
+	if refusals := p.sendAll(threeEvents()); refusals != 2 {
 		t.Errorf("%d attempts were refused, want one for each partner", refusals)
 	}
-	if found := p.r.compare(writtenEvents(), false); len(found) != 0 {
+	if found := p.r.compare(threeEvents(), false); len(found) != 0 {
 		t.Errorf("found %q", found)
 	}
 }
 
 func TestReceiverReportsEvents(t *testing.T) {
-	some := slices.Sorted(maps.Keys(writtenEvents()))[0]
-	partner := func(e object) uint32 {
+	some := slices.Sorted(maps.Keys(threeEvents()))[0]
+	partner := func(e oracle.Object) uint32 {
 		n, err := strconv.Atoi(fmt.Sprint(e["partnerId"]))
 		if err != nil {
 			t.Fatal(err)
@@ -157,26 +120,26 @@ func TestReceiverReportsEvents(t *testing.T) {
 		return uint32(n)
 	}
 	for name, try := range map[string]struct {
-		sent    func(events map[string]object)      // changes what is sent
-		more    func(p *pupil, e map[string]object) // sends more
+		sent    func(events map[string]oracle.Object)      // changes what is sent
+		more    func(p *pupil, e map[string]oracle.Object) // sends more
 		repeats bool
 		want    string
 	}{
-		"a missing event": {sent: func(e map[string]object) { delete(e, some) }, want: "event " + some + " never came"},
-		"another field":   {sent: func(e map[string]object) { e[some]["createdAt"] = "2027" }, want: "event " + some + `: createdAt: expected `},
-		"a missing field": {sent: func(e map[string]object) { delete(e[some]["data"].(object), "shares") }, want: "event " + some + ": data.shares: expected"},
-		"an extra field":  {sent: func(e map[string]object) { e[some]["data"].(object)["x"] = "y" }, want: "event " + some + ": data.x: expected no such field"},
-		"an event too many": {sent: func(e map[string]object) {
-			e["other"] = object{"id": "other", "type": "deposit.referral", "partnerId": integer(uint(1))}
+		"a missing event": {sent: func(e map[string]oracle.Object) { delete(e, some) }, want: "event " + some + " never came"},
+		"another field":   {sent: func(e map[string]oracle.Object) { e[some]["createdAt"] = "2027" }, want: "event " + some + `: createdAt: expected `},
+		"a missing field": {sent: func(e map[string]oracle.Object) { delete(e[some]["data"].(oracle.Object), "shares") }, want: "event " + some + ": data.shares: expected"},
+		"an extra field":  {sent: func(e map[string]oracle.Object) { e[some]["data"].(oracle.Object)["x"] = "y" }, want: "event " + some + ": data.x: expected no such field"},
+		"an event too many": {sent: func(e map[string]oracle.Object) {
+			e["other"] = oracle.Object{"id": "other", "type": "deposit.referral", "partnerId": numbered(1)}
 		}, want: "event other should not be"},
-		"an event twice": {more: func(p *pupil, e map[string]object) { p.send(partner(e[some]), e[some], asIs) }, want: "was accepted 2 times"},
-		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]object) {
+		"an event twice": {more: func(p *pupil, e map[string]oracle.Object) { p.send(partner(e[some]), e[some], asIs) }, want: "was accepted 2 times"},
+		"an event twice where that may be, but with other bytes": {more: func(p *pupil, e map[string]oracle.Object) {
 			e[some]["createdAt"] = "2027"
 			p.send(partner(e[some]), e[some], asIs)
 		}, repeats: true, want: "event " + some + " came as "},
 	} {
 		p := newPupil(t)
-		events := writtenEvents()
+		events := threeEvents()
 		if try.sent != nil {
 			try.sent(events)
 		}
@@ -184,15 +147,15 @@ func TestReceiverReportsEvents(t *testing.T) {
 		if try.more != nil {
 			try.more(p, events)
 		}
-		found := p.r.compare(writtenEvents(), try.repeats)
+		found := p.r.compare(threeEvents(), try.repeats)
 		if !slices.ContainsFunc(found, func(line string) bool { return strings.Contains(line, try.want) }) {
 			t.Errorf("%s: found %q, want %q", name, found, try.want)
 		}
 	}
 	p := newPupil(t)
-	p.sendAll(writtenEvents())
-	p.sendAll(writtenEvents())
-	if found := p.r.compare(writtenEvents(), true); len(found) != 0 {
+	p.sendAll(threeEvents())
+	p.sendAll(threeEvents())
+	if found := p.r.compare(threeEvents(), true); len(found) != 0 {
 		t.Errorf("repeats that are allowed: found %q", found)
 	}
 }
@@ -217,7 +180,7 @@ func TestReceiverReportsRequests(t *testing.T) {
 		"two signatures":           {1, func(h http.Header) { h.Add("X-Service-Signature", "x") }, "X-Service-Signature is there 2 times"},
 	} {
 		p := newPupil(t)
-		event := object{"id": "a", "type": "deposit.referral", "partnerId": integer(uint(1))}
+		event := oracle.Object{"id": "a", "type": "deposit.referral", "partnerId": numbered(1)}
 		if status := p.send(try.partner, event, try.change); status != http.StatusBadRequest {
 			t.Errorf("%s: answered with %d", name, status)
 		}

@@ -9,15 +9,17 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
+
+const api = "/api/v1"
 
 // strangerID is a partner whom the chain knows and navlog does not: its events reach nobody.
 const strangerID = 7
@@ -29,7 +31,7 @@ type world struct {
 	args     []string
 	receiver *receiver
 	settings []string
-	client   *Client
+	client   *oracle.Client
 	traffic  *devchain.Scenario
 	// pasts says that earlier states are compared too, compared that everything was asked once.
 	pasts, compared bool
@@ -39,21 +41,20 @@ type world struct {
 
 // A present is what the chain said when the API stood at a seq.
 type present struct {
-	seq     string
-	history *history
+	seq     uint64
+	history *oracle.History
 }
 
 // newWorld starts navlog, with more arguments for `up`, and gives both partners a URL.
 func newWorld(t *testing.T, args ...string) *world {
 	t.Helper()
-	caFile := filepath.Join(t.TempDir(), "receiver.pem")
-	r, err := newReceiver(caFile)
+	r, err := newReceiver(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(r.close)
-	w := &world{data: openTempDir(t), args: args, receiver: r, client: &Client{}, settings: []string{
-		"NAVLOG_WEBHOOKS_CA_FILE=" + caFile,
+	t.Cleanup(r.Close)
+	w := &world{data: openTempDir(t), args: args, receiver: r, client: &oracle.Client{}, settings: []string{
+		"NAVLOG_WEBHOOKS_CA_FILE=" + r.CAFile,
 		"NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0",
 		"NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000",
 		"NAVLOG_CHAIN_POLL_INTERVAL=100ms",
@@ -68,7 +69,7 @@ func (w *world) start(t *testing.T) {
 	w.run = startUp(t, w.data, w.settings, w.args...)
 	transport := &http.Transport{MaxIdleConnsPerHost: 8}
 	t.Cleanup(transport.CloseIdleConnections)
-	w.client.base, w.client.http = w.API, &http.Client{Transport: transport, Timeout: patience}
+	w.client.Base, w.client.HTTP = w.API, &http.Client{Transport: transport, Timeout: patience}
 	if len(w.Partners) != 2 || len(w.Contracts.Vaults) == 0 {
 		t.Fatalf("the ready file holds %d partners and %d vaults", len(w.Partners), len(w.Contracts.Vaults))
 	}
@@ -80,25 +81,25 @@ func (w *world) register(t *testing.T) {
 	t.Helper()
 	for _, p := range w.Partners {
 		refused := func(status int, code string, details any, kind, body string) {
-			refusal := object{"code": code, "message": text{}, "requestId": text{}}
+			refusal := oracle.Object{"code": code, "message": oracle.Text{}, "requestId": oracle.Text{}}
 			if details != nil {
 				refusal["details"] = details
 			}
-			w.post(t, p.APIKey, kind, body, status, object{"ok": false, "error": refusal})
+			w.post(t, p.APIKey, kind, body, status, oracle.Object{"ok": false, "error": refusal})
 		}
 		accepted := func(target string) {
-			w.post(t, p.APIKey, "application/json", `{"url":"`+target+`"}`, http.StatusOK, object{"ok": true, "data": object{"webhookUrl": target}})
+			w.post(t, p.APIKey, "application/json", `{"url":"`+target+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": target}})
 		}
-		reason := func(r string) any { return object{"reason": r} }
+		reason := func(r string) any { return oracle.Object{"reason": r} }
 		refused(400, "INVALID_BODY", nil, "application/json", `{"url":`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("scheme"), "application/json", `{"url":"http://127.0.0.1/"}`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("forbidden_address"), "application/json", `{"url":"https://10.0.0.1/"}`)
 		refused(400, "INVALID_WEBHOOK_URL", reason("credentials"), "application/json", `{"url":"https://me:secret@127.0.0.1/"}`)
 		refused(415, "UNSUPPORTED_MEDIA_TYPE", nil, "text/plain", `{"url":"https://127.0.0.1/"}`)
-		accepted(w.receiver.server.URL + "/overwritten")
+		accepted(w.receiver.url("/overwritten"))
 		accepted(w.receiver.urlFor(p))
 	}
-	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, object{"ok": false, "error": object{"code": "UNAUTHORIZED", "message": text{}, "requestId": text{}}})
+	w.post(t, "", "application/json", `{"url":"https://127.0.0.1/"}`, 401, oracle.Object{"ok": false, "error": oracle.Object{"code": "UNAUTHORIZED", "message": oracle.Text{}, "requestId": oracle.Text{}}})
 }
 
 // post registers a webhook and compares the answer.
@@ -110,7 +111,7 @@ func (w *world) post(t *testing.T, key, kind, body string, status int, want any)
 	}
 	request.Header.Set("Content-Type", kind)
 	request.Header.Set("x-api-key", key)
-	response, err := w.client.http.Do(request)
+	response, err := w.client.HTTP.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,14 +120,14 @@ func (w *world) post(t *testing.T, key, kind, body string, status int, want any)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := tree(raw)
+	got, err := oracle.Tree(raw)
 	if err != nil {
 		t.Fatalf("POST %s: %v", body, err)
 	}
 	if response.StatusCode != status {
 		t.Errorf("POST %s: expected status %d, got %d", body, status, response.StatusCode)
 	}
-	for _, line := range diff(want, got) {
+	for _, line := range oracle.Diff(want, got) {
 		t.Errorf("POST %s: %s", body, line)
 	}
 }
@@ -146,9 +147,9 @@ func (w *world) mine(t *testing.T, blocks uint64) {
 	}
 }
 
-func (w *world) read(t *testing.T) *history {
+func (w *world) read(t *testing.T) *oracle.History {
 	t.Helper()
-	h, err := readHistory(t.Context(), w.RPC, &w.Contracts)
+	h, err := oracle.Read(t.Context(), w.RPC, &w.Contracts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,22 +169,31 @@ func report(t *testing.T, what string, differences []string) {
 	}
 }
 
+func (w *world) questions(t *testing.T, h *oracle.History, at oracle.Moment) []oracle.Question {
+	t.Helper()
+	list, err := h.Questions(at, w.Partners)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // newest waits until the answers about the newest state, all or some of them, are what the chain says, and gives the chain
 // and the API's seq.
 func (w *world) newest(t *testing.T, brief bool) present {
 	t.Helper()
 	h := w.read(t)
-	list := everything(view{state: mustAt(t, h, h.head()), block: decimal(h.head()), brief: brief}, w.Partners)
+	list := w.questions(t, h, oracle.Moment{Block: h.Head(), Brief: brief})
 	// The list of vaults alone says whether it is worth to ask for more.
-	var last asked
+	var last oracle.Asked
 	var failed error
 	done := func(ctx context.Context) bool {
-		for _, part := range [][]Question{list[:1], list} {
-			if last, failed = w.client.ask(ctx, part); failed != nil || len(last.differences) > 0 {
+		for _, part := range [][]oracle.Question{list[:1], list} {
+			if last, failed = w.client.Ask(ctx, part); failed != nil || len(last.Differences) > 0 {
 				return false
 			}
 		}
-		return len(last.seqs) == 1
+		return len(last.Seqs) == 1
 	}
 	deadline, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -195,13 +205,13 @@ func (w *world) newest(t *testing.T, brief bool) present {
 			continue
 		case <-deadline.Done():
 		}
-		if last, failed = w.client.ask(t.Context(), list); failed != nil {
+		if last, failed = w.client.Ask(t.Context(), list); failed != nil {
 			t.Fatal(failed)
 		}
-		report(t, fmt.Sprintf("newest state, block %d, %d seqs", h.head(), len(last.seqs)), last.differences)
+		report(t, fmt.Sprintf("newest state, block %d, %d seqs", h.Head(), len(last.Seqs)), last.Differences)
 		t.FailNow()
 	}
-	for seq := range last.seqs {
+	for seq := range last.Seqs {
 		return present{seq, h}
 	}
 	panic("not reached: there is one seq")
@@ -213,7 +223,11 @@ func (w *world) agree(t *testing.T) {
 	t.Helper()
 	now := w.newest(t, false)
 	if !w.compared {
-		w.same(t, "refusals", refusals(view{state: mustAt(t, now.history, now.history.head())}, w.Partners[0]))
+		refusals, err := now.history.Refusals(w.Partners[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.same(t, "refusals", refusals)
 	}
 	if w.pasts {
 		w.past(t, now)
@@ -225,74 +239,31 @@ func (w *world) agree(t *testing.T) {
 // past compares the past of this chain. The first time it asks for more.
 func (w *world) past(t *testing.T, now present) {
 	t.Helper()
-	blocks := pastBlocks(now.history)
+	blocks := now.history.Pasts()
 	first := !w.compared
 	if !first {
 		blocks = blocks[:3]
 	}
 	for i, block := range blocks {
-		v := view{
-			state: mustAt(t, now.history, block), asOf: url.Values{"asOfBlock": {decimal(block)}},
-			block: decimal(block), seq: now.seq, brief: i > 0 || !first,
-		}
-		w.same(t, "as of block "+decimal(block), everything(v, w.Partners))
+		at := oracle.Moment{Block: block, Seq: now.seq, AsOf: url.Values{"asOfBlock": {fmt.Sprint(block)}}, Brief: i > 0 || !first}
+		w.same(t, fmt.Sprint("as of block ", block), w.questions(t, now.history, at))
 	}
 }
 
-func (w *world) same(t *testing.T, what string, list []Question) {
+func (w *world) same(t *testing.T, what string, list []oracle.Question) {
 	t.Helper()
-	outcome, err := w.client.ask(t.Context(), list)
+	outcome, err := w.client.Ask(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	report(t, what, outcome.differences)
-}
-
-// pastBlocks are the blocks of a chain whose states are worth asking for: the middle, the ends, where a reorganisation may
-// have begun, and both sides of the moments in which a request expires without a log.
-func pastBlocks(h *history) []uint64 {
-	head := h.head()
-	last := h.vaults[len(h.vaults)-1].startBlock
-	blocks := []uint64{head * 2 / 3, head - 1, h.final, last, head / 3}
-	for _, at := range expiries(h) {
-		blocks = append(blocks, at-1, at)
-	}
-	var distinct []uint64
-	for _, b := range blocks {
-		if !slices.Contains(distinct, b) && b >= last {
-			distinct = append(distinct, b)
-		}
-	}
-	return distinct
-}
-
-// expiries are the first two blocks that let a request expire which nobody had funded, cancelled or expired.
-func expiries(h *history) (blocks []uint64) {
-	newest, err := h.at(h.head())
-	if err != nil {
-		return nil
-	}
-	for _, r := range newest.requests {
-		if r.ExpiresAt == 0 || r.cancelledAt != 0 || r.fundedAt != 0 {
-			continue
-		}
-		for block := r.block; block <= h.head(); block++ {
-			if h.times[block] >= r.ExpiresAt {
-				if h.times[block] != r.expiredAt && !slices.Contains(blocks, block) {
-					blocks = append(blocks, block)
-				}
-				break
-			}
-		}
-	}
-	return blocks[:min(2, len(blocks))]
+	report(t, what, outcome.Differences)
 }
 
 // webhooks waits until every event of the final blocks was delivered, and compares them with what came, and with what the
 // API gives to pull.
-func (w *world) webhooks(t *testing.T, h *history) {
+func (w *world) webhooks(t *testing.T, h *oracle.History) {
 	t.Helper()
-	expected := h.events(w.Partners)
+	expected := h.Events(w.Partners)
 	var found []string
 	wait.Until(t, func() error {
 		found = w.receiver.compare(expected, w.killed)
@@ -308,7 +279,7 @@ func (w *world) webhooks(t *testing.T, h *history) {
 }
 
 // pull reads a partner's events from the API, which have to be the bytes of the webhooks.
-func (w *world) pull(t *testing.T, p Partner, expected map[string]object) {
+func (w *world) pull(t *testing.T, p oracle.Partner, expected map[string]oracle.Object) {
 	t.Helper()
 	_, bodies := w.receiver.accepted()
 	seen := map[string]bool{}
@@ -338,20 +309,20 @@ func (w *world) pull(t *testing.T, p Partner, expected map[string]object) {
 		}
 	}
 	for id, event := range expected {
-		if event["partnerId"] == integer(p.ID) && !seen[id] {
+		if event["partnerId"] == numbered(p.ID) && !seen[id] {
 			t.Errorf("the API does not give the event %s", id)
 		}
 	}
 }
 
-func (w *world) get(t *testing.T, p Partner, path string, into any) {
+func (w *world) get(t *testing.T, p oracle.Partner, path string, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.API+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("x-api-key", p.APIKey)
-	response, err := w.client.http.Do(request)
+	response, err := w.client.HTTP.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

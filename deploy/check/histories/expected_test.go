@@ -12,8 +12,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
 	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -66,8 +66,8 @@ func (h *history) ending(seq uint64) (u unit, there bool) {
 
 // chainAt is the chain as the log up to a seq tells it, of the first vaults only: the records that nothing has taken back,
 // in chain order. Blocks count whoever they are for.
-func (h *history) chainAt(seq uint64, vaults int) (*e2e.Chain, error) {
-	c := &e2e.Chain{ID: h.chainID, Router: router, Times: []uint64{0}}
+func (h *history) chainAt(seq uint64, vaults int) (*oracle.Chain, error) {
+	c := &oracle.Chain{ID: h.chainID, Router: router, Times: []uint64{0}}
 	known := map[common.Address]bool{}
 	for _, r := range live(h.script.Records[:seq]) {
 		if v := r.GetVault(); v != nil && len(c.Vaults) < vaults {
@@ -148,7 +148,7 @@ func logOf(raw *event.Log) types.Log {
 const remembered = 64
 
 // expected are the questions about a moment with their answers. h.mu is held.
-func (h *history) expected(m moment) ([]e2e.Question, error) {
+func (h *history) expected(m moment) ([]oracle.Question, error) {
 	if list := h.known[m]; list != nil {
 		return list, nil
 	}
@@ -156,7 +156,7 @@ func (h *history) expected(m moment) ([]e2e.Question, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := e2e.Moment{Block: m.block, Seq: m.seq}
+	at := oracle.Moment{Block: m.block, Seq: m.seq}
 	if m.past {
 		at.AsOf = url.Values{"asOfBlock": {fmt.Sprint(m.block)}}
 	}
@@ -175,7 +175,7 @@ func (h *history) expected(m moment) ([]e2e.Question, error) {
 }
 
 // resting is what the API has to say when it has read the log up to a seq: as of a block, or of the newest one for 0.
-func (h *history) resting(seq, block uint64) ([]e2e.Question, error) {
+func (h *history) resting(seq, block uint64) ([]oracle.Question, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	u, _ := h.ending(seq)
@@ -187,10 +187,10 @@ func (h *history) resting(seq, block uint64) ([]e2e.Question, error) {
 }
 
 // sample is so many random questions, each to another endpoint while there is one that was not asked.
-func sample(rng *rand.Rand, list []e2e.Question, many int) []e2e.Question {
+func sample(rng *rand.Rand, list []oracle.Question, many int) []oracle.Question {
 	list = slices.Clone(list)
 	rng.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-	var chosen, rest []e2e.Question
+	var chosen, rest []oracle.Question
 	seen := map[string]bool{}
 	for _, q := range list {
 		if seen[q.Endpoint()] {

@@ -3,7 +3,7 @@
 //
 //	a history ──────▶ log (embedded Kafka) ─▶ project ──▶ door ──▶ ClickHouse ─▶ serve ◀─ readers
 //	        │                                            shuts in the middle                │
-//	        └─▶ the records that are live at a seq ─▶ oracle (deploy/check/e2e) ─▶ expected ─▶ compare
+//	        └─▶ the records that are live at a seq ─▶ oracle (deploy/testkit/oracle) ─▶ expected ─▶ compare
 //
 // Whatever an answer says it is about (X-Indexed-Seq, X-Indexed-Block, X-Generation), it has to be what the log up to that
 // seq says of the chain up to that block. An answer that mixes two beliefs equals none of them.

@@ -13,8 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
 	"github.com/navlog/navlog/deploy/testkit/histories"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
@@ -38,7 +38,7 @@ type history struct {
 	clickhouse readmodel.Config
 	follower   *follower
 	server     *program[*query.Query]
-	client     *e2e.Client // a stage's
+	client     *oracle.Client // a stage's
 	said       *tail
 
 	mu          sync.Mutex
@@ -46,7 +46,7 @@ type history struct {
 	settled     uint64 // every answer is about the log up to here or further
 	reading     bool
 	questions   int // that readers may ask
-	known       map[moment][]e2e.Question
+	known       map[moment][]oracle.Question
 	generations map[string][]int // how many vaults each may know
 	tally
 	lines []string
@@ -88,7 +88,7 @@ func (t tally) String() string {
 
 func newHistory(l *lane, number uint64) *history {
 	h := &history{lane: l, chainID: 1 + number%1_000_000_000, rng: rand.New(rand.NewPCG(number, 2)),
-		clickhouse: readmodel.DefaultConfig(), known: map[moment][]e2e.Question{}, generations: map[string][]int{}, said: &tail{}}
+		clickhouse: readmodel.DefaultConfig(), known: map[moment][]oracle.Question{}, generations: map[string][]int{}, said: &tail{}}
 	h.script = histories.Random(rand.New(rand.NewPCG(number, 1)), h.chainID, units)
 	h.units = unitsOf(h.script)
 	h.clickhouse.Addr, h.clickhouse.QueryUser = l.clickHouse, "navlog_query"
@@ -287,7 +287,7 @@ func (h *history) serve(ctx context.Context) error {
 		}
 		addr := h.server.it.Addr()
 		if addr != "" {
-			h.client = e2e.NewClient("http://"+addr, &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}})
+			h.client = &oracle.Client{Base: "http://" + addr, HTTP: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: readers}}}
 		}
 		return addr != "", nil
 	})

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
@@ -69,7 +69,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // pick chooses what to ask: about the newest block or a random past one, as one of the last units has left them.
-func (h *history) pick(rng *rand.Rand) (moment, []e2e.Question, error) {
+func (h *history) pick(rng *rand.Rand) (moment, []oracle.Question, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var lately []unit
@@ -89,7 +89,7 @@ func (h *history) pick(rng *rand.Rand) (moment, []e2e.Question, error) {
 
 // judge compares an answer with what the log says of the moment that the answer names. Only what the server cannot know
 // yet, it may leave unanswered.
-func (h *history) judge(q e2e.Question, asked moment, got e2e.Answer) error {
+func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked++
@@ -129,7 +129,7 @@ func (h *history) judge(q e2e.Question, asked moment, got e2e.Answer) error {
 
 // compareWith compares an answer with what each set of vaults gives that its generation may have: those that were described
 // when its tables were derived, of which nobody tells. Each answer leaves fewer of them, and one has to remain.
-func (h *history) compareWith(q e2e.Question, about moment, described int, got e2e.Answer) error {
+func (h *history) compareWith(q oracle.Question, about moment, described int, got oracle.Answer) error {
 	may, seen := h.generations[got.Generation()]
 	if !seen {
 		for n := initial; n <= h.units[len(h.units)-1].vaults; n++ {
@@ -145,7 +145,7 @@ func (h *history) compareWith(q e2e.Question, about moment, described int, got e
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(list, func(e e2e.Question) bool { return e.Same(q) })
+		i := slices.IndexFunc(list, func(e oracle.Question) bool { return e.Same(q) })
 		if i < 0 { // nobody would ask that of so many vaults
 			left = append(left, n)
 			continue
@@ -198,7 +198,7 @@ func (h *history) differs(lines ...string) {
 }
 
 // ask asks questions whose answers do not move, and compares; and, now and then, why the numbers in them are what they are.
-func (h *history) ask(ctx context.Context, list []e2e.Question) error {
+func (h *history) ask(ctx context.Context, list []oracle.Question) error {
 	for _, q := range list {
 		got, err := h.get(ctx, q)
 		if err != nil {
@@ -213,7 +213,7 @@ func (h *history) ask(ctx context.Context, list []e2e.Question) error {
 		if h.rng.IntN(why) > 0 {
 			continue
 		}
-		lines, numbers, err := e2e.Explain(ctx, h.get, q)
+		lines, numbers, err := oracle.Explain(ctx, h.get, q)
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (h *history) ask(ctx context.Context, list []e2e.Question) error {
 
 // get sends a question, and again where the server asks for patience: a full machine is no wrong answer. What was
 // asked again is counted.
-func (h *history) get(ctx context.Context, q e2e.Question) (e2e.Answer, error) {
+func (h *history) get(ctx context.Context, q oracle.Question) (oracle.Answer, error) {
 	for {
 		got, err := h.client.Get(ctx, q)
 		if err != nil || !got.Unavailable() {

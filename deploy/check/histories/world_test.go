@@ -11,8 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/navlog/navlog/deploy/check/e2e"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -26,7 +27,7 @@ type lane struct {
 	kafka      chainlog.Config
 	producer   *kgo.Client
 	pool       *pgxpool.Pool
-	partners   []e2e.Partner
+	partners   []oracle.Partner
 }
 
 // newLane makes the n-th lane on engines that all lanes share.
@@ -47,26 +48,13 @@ func newLane(t *testing.T, n int, brokers []string) *lane {
 	}
 	t.Cleanup(l.pool.Close)
 	for id := uint32(1); id <= 2; id++ { // the histories name a third, whom navlog does not know
-		l.partners = append(l.partners, l.partner(t, id))
+		made, err := partner.Make(t.Context(), l.pool, int64(id), fmt.Sprint("Partner ", id), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.partners = append(l.partners, oracle.Partner{ID: id, Name: made.Name, APIKey: made.APIKey})
 	}
 	return l
-}
-
-func (l *lane) partner(t *testing.T, id uint32) e2e.Partner {
-	t.Helper()
-	p := e2e.Partner{ID: id, Name: fmt.Sprint("Partner ", id), APIKey: registry.NewAPIKey(true)}
-	queries := db.New(l.pool)
-	if _, err := queries.CreatePartnerWithID(t.Context(), db.CreatePartnerWithIDParams{ID: int64(id), Name: p.Name}); err != nil {
-		t.Fatal(err)
-	}
-	if err := queries.CreateEndpoint(t.Context(), db.CreateEndpointParams{PartnerID: int64(id), Secret: []byte("sealed")}); err != nil {
-		t.Fatal(err)
-	}
-	err := queries.CreateKey(t.Context(), db.CreateKeyParams{PartnerID: int64(id), Hash: registry.HashKey(p.APIKey), Last4: p.APIKey[len(p.APIKey)-4:]})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 // topics makes those of a chain.

@@ -40,24 +40,17 @@ func TestPostgresDatabasesAreApart(t *testing.T) {
 }
 
 func TestKafka(t *testing.T) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(enginetest.Kafka(t)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestApacheKafka(t *testing.T) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(enginetest.ApacheKafka(t)...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	if err := client.Ping(t.Context()); err != nil {
-		t.Fatal(err)
+	for name, start := range map[string]func(testing.TB) []string{"kfake": enginetest.Kafka, "Apache": enginetest.ApacheKafka} {
+		t.Run(name, func(t *testing.T) {
+			client, err := kgo.NewClient(kgo.SeedBrokers(start(t)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			if err := client.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }
 

@@ -2,13 +2,11 @@ package receiver
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -48,28 +46,19 @@ type Receiver struct {
 // Start makes a receiver that listens on a free port of 127.0.0.1 until Close, or until ctx is done. It keeps its certificate
 // authority in dir. secrets are the signing secrets by partner id. Each event becomes one line on out.
 func Start(ctx context.Context, dir string, secrets map[int64]string, out io.Writer, log *slog.Logger) (*Receiver, error) {
-	now := time.Now()
-	ca, err := openAuthority(dir, now)
+	listener, trust, caFile, err := listen(dir)
 	if err != nil {
 		return nil, err
-	}
-	certificate, err := ca.issue(now)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w", err)
 	}
 	r := &Receiver{
-		secrets: secrets, log: log, now: time.Now, address: listener.Addr().String(), caFile: ca.file,
+		secrets: secrets, log: log, now: time.Now, address: listener.Addr().String(), caFile: caFile,
 		served: make(chan struct{}), out: out, seen: newRecent(remembered),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /partners/{id}", r.receive)
 	r.server = &http.Server{
 		Handler:           mux,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
+		TLSConfig:         trust,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      10 * time.Second,

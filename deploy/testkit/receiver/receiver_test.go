@@ -3,8 +3,6 @@ package receiver
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -61,20 +59,14 @@ func start(t *testing.T) (*Receiver, *http.Client, *lines) {
 	return r, trusting(t, r.CAFile()), out
 }
 
-// trusting is a client that trusts the certificates in the file and nothing else.
 func trusting(t *testing.T, caFile string) *http.Client {
 	t.Helper()
-	pem, err := os.ReadFile(caFile)
+	client, err := Client(caFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		t.Fatalf("%s holds no certificate", caFile)
-	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
 }
 
 // post is a delivery, changed by the test where it wants to be wrong.

@@ -2,33 +2,62 @@ package receiver
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 )
 
-// Serve serves a handler with TLS on a free port of 127.0.0.1: a receiver of one's own. A sender has to trust caFile, the
-// authority that is kept in dir. Close the server.
-func Serve(dir string, handler http.Handler) (server *http.Server, address, caFile string, err error) {
+// A Server is a receiver of one's own: who serves knows what comes, and what to answer.
+type Server struct {
+	Address string // host:port
+	CAFile  string // the certificate that a sender has to trust
+	http    *http.Server
+}
+
+// Serve serves a handler with TLS on a free port of 127.0.0.1, by the authority that is kept in dir.
+func Serve(dir string, handler http.Handler) (*Server, error) {
+	listener, trust, caFile, err := listen(dir)
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: handler, TLSConfig: trust, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+	go server.ServeTLS(listener, "", "")
+	return &Server{listener.Addr().String(), caFile, server}, nil
+}
+
+// Close ends the server and breaks off what it is answering.
+func (s *Server) Close() { _ = s.http.Close() }
+
+// listen opens a port, and makes a certificate for it.
+func listen(dir string) (listener net.Listener, trust *tls.Config, caFile string, err error) {
 	now := time.Now()
 	ca, err := openAuthority(dir, now)
 	if err != nil {
-		return nil, "", "", err
+		return nil, nil, "", err
 	}
 	certificate, err := ca.issue(now)
 	if err != nil {
-		return nil, "", "", err
+		return nil, nil, "", err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, nil, "", fmt.Errorf("listen for webhooks: %w", err)
+	}
+	return listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}, ca.file, nil
+}
+
+// Client is a sender that trusts the certificates in a file and nothing else.
+func Client(caFile string) (*http.Client, error) {
+	pem, err := os.ReadFile(caFile)
 	if err != nil {
-		return nil, "", "", fmt.Errorf("listen for webhooks: %w", err)
+		return nil, fmt.Errorf("read whom to trust: %w", err)
 	}
-	server = &http.Server{
-		Handler: handler, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}},
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate", caFile)
 	}
-	go server.ServeTLS(listener, "", "")
-	return server, listener.Addr().String(), ca.file, nil
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, nil
 }

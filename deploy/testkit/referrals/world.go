@@ -4,34 +4,36 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/partner"
 	"github.com/navlog/navlog/deploy/testkit/stack"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
-	"github.com/navlog/navlog/schemas/registry/db"
+	"github.com/navlog/navlog/schemas/webhook"
 )
-
-// sealKey encrypts the secrets of a world, which lasts as long as a run.
-const sealKey = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 
 // A World is a Kafka with the referral topics and a PostgreSQL with partners.
 type World struct {
 	stack.Stack
 	Dir string
 
-	port   int
-	client *kgo.Client
-	sealer *registry.Sealer
+	port    int
+	client  *kgo.Client
+	mu      sync.Mutex
+	secrets map[int64]string // of partners, by id
 }
 
 // Start makes a world below dir, in which PostgreSQL's user must be able to go.
@@ -40,7 +42,7 @@ func Start(ctx context.Context, dir string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &World{Dir: dir}
+	w := &World{Dir: dir, secrets: map[int64]string{}}
 	if err := w.start(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -50,9 +52,6 @@ func Start(ctx context.Context, dir string) (*World, error) {
 func (w *World) start(ctx context.Context) (err error) {
 	if err := os.MkdirAll(w.Dir, 0o755); err != nil {
 		return fmt.Errorf("make the folder of a run: %w", err)
-	}
-	if w.sealer, err = registry.NewSealer(sealKey); err != nil {
-		return err
 	}
 	if w.Kafka, err = engines.StartKafka(ctx, filepath.Join(w.Dir, "kafka")); err != nil {
 		return err
@@ -123,21 +122,21 @@ func (w *World) Produce(ctx context.Context, referrals ...Referral) error {
 	return nil
 }
 
-// Partner makes a partner with a webhook URL, or without one where it is empty, and
-// gives its signing secret.
-func (w *World) Partner(ctx context.Context, id int64, url string) (string, error) {
-	q, secret := db.New(w.Pool), registry.NewSigningSecret()
-	_, err := q.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: id, Name: fmt.Sprintf("partner %d", id)})
-	if err == nil {
-		err = q.CreateEndpoint(ctx, db.CreateEndpointParams{PartnerID: id, Secret: w.sealer.Seal(id, secret)})
-	}
-	if err == nil && url != "" {
-		_, err = q.SetWebhookURL(ctx, db.SetWebhookURLParams{PartnerID: id, Url: &url})
-	}
-	if err != nil {
-		return "", fmt.Errorf("make partner %d: %w", id, err)
-	}
-	return secret, nil
+// Partner makes a partner with a webhook URL, or without one where it is empty.
+func (w *World) Partner(ctx context.Context, id int64, url string) error {
+	made, err := partner.Make(ctx, w.Pool, id, fmt.Sprintf("partner %d", id), url)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets[id] = made.SigningSecret
+	return err
+}
+
+// Verify checks what came to a partner at this time: that it is signed with the secret of that partner.
+func (w *World) Verify(partner int64, h http.Header, body []byte, now time.Time) error {
+	w.mu.Lock()
+	secret := w.secrets[partner]
+	w.mu.Unlock()
+	return webhook.Verify(secret, h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, now)
 }
 
 // Dispatch starts `navlog dispatch`. navlog is the binary, caFile the certificate that it trusts; what it says is appended
@@ -145,6 +144,6 @@ func (w *World) Partner(ctx context.Context, id int64, url string) (string, erro
 func (w *World) Dispatch(navlog, caFile, logName string, settings ...string) (*child.Process, error) {
 	cmd := exec.Command(navlog, "dispatch")
 	cmd.Dir, cmd.Env = w.Dir, append(w.Environment("NAVLOG_CHAIN_ID="+strconv.Itoa(ChainID),
-		"NAVLOG_SECRET_KEY="+sealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS=127.0.0.0/8"), settings...)
+		"NAVLOG_SECRET_KEY="+partner.SealKey, "NAVLOG_WEBHOOKS_CA_FILE="+caFile, "NAVLOG_GUARD_ALLOW_NETWORKS="+partner.Network), settings...)
 	return child.Start(cmd, filepath.Join(w.Dir, logName))
 }

@@ -103,14 +103,14 @@ func (c *chaos) run(ctx context.Context) (sum tally, err error) {
 	if err != nil {
 		return sum, err
 	}
-	if c.receiver, err = startReceiver(filepath.Join(dir, "ca")); err != nil {
-		return sum, err
-	}
-	defer c.receiver.close()
 	if c.world, err = referrals.Start(ctx, dir); err != nil {
 		return sum, err
 	}
 	defer c.world.Close()
+	if c.receiver, err = startReceiver(filepath.Join(dir, "ca"), c.world); err != nil {
+		return sum, err
+	}
+	defer c.receiver.Close()
 	if _, err := c.world.Pool.Exec(ctx, witness); err != nil {
 		return sum, fmt.Errorf("watch the leases: %w", err)
 	}

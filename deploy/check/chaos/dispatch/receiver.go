@@ -27,15 +27,13 @@ const fresh = 15 * time.Second
 // in five has to wait. Stubborn events are refused for ever, and so is everything
 // of a partner that is down.
 type receiver struct {
-	server  *http.Server
-	address string
-	caFile  string
+	*tlsreceiver.Server
+	world *referrals.World
 
-	mu      sync.Mutex
-	secrets map[int64]string
-	down    map[uint32]bool
-	events  map[uuid.UUID]*story
-	faults  []error
+	mu     sync.Mutex
+	down   map[uint32]bool
+	events map[uuid.UUID]*story
+	faults []error
 }
 
 // story is what the receiver knows of an event.
@@ -53,23 +51,15 @@ type post struct {
 	refused bool // answered with something else than 2xx, or not at all
 }
 
-func startReceiver(dir string) (_ *receiver, err error) {
-	r := &receiver{secrets: map[int64]string{}, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
+func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) {
+	r := &receiver{world: world, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
-	r.server, r.address, r.caFile, err = tlsreceiver.Serve(dir, mux)
+	r.Server, err = tlsreceiver.Serve(dir, mux)
 	return r, err
 }
 
-func (r *receiver) close() { _ = r.server.Close() }
-
-func (r *receiver) url(partner int64) string { return fmt.Sprintf("https://%s/%d", r.address, partner) }
-
-func (r *receiver) know(partner int64, secret string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.secrets[partner] = secret
-}
+func (r *receiver) url(partner int64) string { return fmt.Sprintf("https://%s/%d", r.Address, partner) }
 
 func (r *receiver) expect(referral referrals.Referral, stubborn bool) {
 	r.mu.Lock()
@@ -154,7 +144,7 @@ func (r *receiver) take(partner string, h http.Header, body []byte, at time.Time
 	s.posts = append(s.posts, post{at: at})
 	number, _ := strconv.ParseInt(partner, 10, 64)
 	now := time.Now()
-	if err := webhook.Verify(r.secrets[number], h.Get(webhook.HeaderTimestamp), h.Get(webhook.HeaderSignature), body, now); err != nil {
+	if err := r.world.Verify(number, h, body, now); err != nil {
 		return nil, 0, fmt.Errorf("event %s: %w", id, err)
 	}
 	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)

@@ -48,11 +48,9 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 		if uint32(id) == r.mute() {
 			url = ""
 		}
-		secret, err := c.world.Partner(ctx, id, url)
-		if err != nil {
+		if err := c.world.Partner(ctx, id, url); err != nil {
 			return t, err
 		}
-		c.receiver.know(id, secret)
 	}
 	c.receiver.fell(r.down())
 	for i := range r.dispatchers {
@@ -124,7 +122,7 @@ func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err err
 }
 
 func (r *run) start(i int) (err error) {
-	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.caFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
+	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.CAFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
 	return err
 }
 

@@ -33,7 +33,7 @@ func (f *fold) checkUnit(unit []*event.Record) {
 		return
 	}
 	f.checkRetractions(lost, added)
-	f.checkFacts(added, len(lost) > 0)
+	f.checkFacts(added)
 	f.noteAttributed(unit)
 }
 
@@ -74,7 +74,7 @@ func (f *fold) checkRetractions(lost, added []*event.Record) {
 
 // checkFacts: whatever was ever appended was true of a block that the chain had; and where no vault joins late, every
 // block came with all logs of the vaults.
-func (f *fold) checkFacts(added []*event.Record, _ bool) {
+func (f *fold) checkFacts(added []*event.Record) {
 	logs := map[common.Hash][]*event.Log{}
 	for _, r := range added {
 		_, hash, ofBlock := blockOf(r)

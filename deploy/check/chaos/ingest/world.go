@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"sync"
 	"time"
@@ -149,9 +148,7 @@ func (w *world) startProxies() error {
 		if err != nil {
 			return fmt.Errorf("listen for a fault proxy: %w", err)
 		}
-		server := &http.Server{Handler: proxy, ReadHeaderTimeout: patience}
-		context.AfterFunc(w.ctx, func() { server.Close() })
-		go server.Serve(listener) // ends with w.ctx
+		go proxy.Serve(w.ctx, listener)
 		w.proxies = append(w.proxies, proxy)
 		w.urls = append(w.urls, "http://"+listener.Addr().String())
 	}

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // that the API names, and adds them up. It gives every difference, and how many numbers
 // there were. get is Get or is made of it; the error is its.
 func Explain(ctx context.Context, get func(context.Context, Question) (Answer, error), q Question) (differences []string, numbers int, err error) {
-	whole, _ := q.want.body.(object)
+	whole, _ := q.want.body.(Object)
 	if q.want.status != http.StatusOK {
 		return nil, 0, nil
 	}
@@ -53,9 +53,9 @@ func walk(ctx context.Context, get func(context.Context, Question) (Answer, erro
 			differ("expected status 200 of seq %s and block %s, got %d of %s and %s: %v", q.want.seq, q.want.block, got.status, got.seq, got.block, got.body)
 			return differences, nil
 		}
-		data, meta := got.body.(object)["data"].(object), got.body.(object)["meta"].(object)
+		data, meta := got.body.(Object)["data"].(Object), got.body.(Object)["meta"].(Object)
 		for _, one := range data["events"].([]any) {
-			e := one.(object)
+			e := one.(Object)
 			if change, ok := new(big.Int).SetString(fmt.Sprint(e["change"]), 10); ok { // of firstSeen it is a time
 				if sum.Add(sum, change); e["sum"] != sum.String() {
 					differ("the changes add up to %s, where the answer says %v", sum, e["sum"])

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 // A state is what is true at one block: the fold of all facts up to it.
 type state struct {
-	history *history
+	history *History
 	block   uint64
 	now     uint64 // Unix seconds: the block's time
 	vaults  map[common.Address]*vaultState
@@ -47,7 +47,7 @@ type userState struct {
 }
 
 type depositState struct {
-	fact
+	Fact
 	*reference.ReferenceVaultDepositAccepted
 	sweptAt uint64 // Unix seconds, 0 = not swept
 }
@@ -57,7 +57,7 @@ type sweepState struct{ from, to, time uint64 }
 // A requestState is a request from the log that asked for it on. Only one of claimedAt, cancelledAt and expiredAt is
 // ever set: the first of these events ends the request.
 type requestState struct {
-	fact
+	Fact
 	*reference.ReferenceVaultWithdrawalRequested
 	// Unix seconds, 0 = never
 	fundedAt, claimedAt, cancelledAt, expiredAt uint64
@@ -71,42 +71,42 @@ func (r *requestState) ended() bool {
 }
 
 type navState struct {
-	fact
+	Fact
 	*reference.ReferenceVaultNavUpdated
 }
 
 // at folds the facts up to a block. The reference contracts cannot contradict themselves; where the facts do, something is
 // wrong with the reading, and that is an error, unless the history is known to be of other contracts.
-func (h *history) at(block uint64) (*state, error) {
-	if block > h.head() {
-		return nil, fmt.Errorf("block %d is beyond the newest block %d", block, h.head())
+func (h *History) at(block uint64) (*state, error) {
+	if block > h.Head() {
+		return nil, fmt.Errorf("block %d is beyond the newest block %d", block, h.Head())
 	}
 	s := &state{
-		history: h, block: block, now: h.times[block],
+		history: h, block: block, now: h.Times[block],
 		vaults: map[common.Address]*vaultState{}, users: map[common.Address]*userState{}, claimed: map[common.Address]*big.Int{},
 	}
 	for _, v := range h.vaults {
 		s.vaults[v.address] = &vaultState{vault: v, requests: map[uint64]*requestState{}, users: map[common.Address]bool{}}
 	}
-	for _, f := range h.facts {
-		if f.block > block {
+	for _, f := range h.Facts {
+		if f.Block > block {
 			break
 		}
 		if err := s.apply(f); err != nil {
-			return nil, fmt.Errorf("log %d of block %d of the vault %s, %T: %w", f.index, f.block, f.vault, f.event, err)
+			return nil, fmt.Errorf("log %d of block %d of the vault %s, %T: %w", f.Index, f.Block, f.Vault, f.Event, err)
 		}
 	}
 	return s, nil
 }
 
-func (s *state) apply(f fact) error {
-	v := s.vaults[f.vault]
+func (s *state) apply(f Fact) error {
+	v := s.vaults[f.Vault]
 	if v == nil {
 		return fmt.Errorf("the vault is not known")
 	}
-	switch e := f.event.(type) {
+	switch e := f.Event.(type) {
 	case *reference.ReferenceVaultDepositAccepted:
-		return s.deposit(v, &depositState{fact: f, ReferenceVaultDepositAccepted: e})
+		return s.deposit(v, &depositState{Fact: f, ReferenceVaultDepositAccepted: e})
 	case *reference.ReferenceVaultDepositsSwept:
 		return s.sweep(v, f, e)
 	case *reference.ReferenceVaultNavUpdated:
@@ -115,11 +115,11 @@ func (s *state) apply(f fact) error {
 		v.lastNav = &n
 		return nil
 	case *reference.ReferenceVaultWithdrawalRequested:
-		return s.request(v, &requestState{fact: f, ReferenceVaultWithdrawalRequested: e})
+		return s.request(v, &requestState{Fact: f, ReferenceVaultWithdrawalRequested: e})
 	case *reference.ReferenceVaultWithdrawalFunded:
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
 			if r.fundedAt == 0 {
-				r.fundedAt, r.fundedAssets = f.time, e.Assets
+				r.fundedAt, r.fundedAssets = f.Time, e.Assets
 				return nil
 			}
 			return s.contradiction("it was funded before")
@@ -128,13 +128,13 @@ func (s *state) apply(f fact) error {
 		sum := s.paid(e.Owner)
 		sum.Add(sum, e.Assets)
 		return s.change(v, e.RequestIndex, func(r *requestState) error {
-			r.claimedAt, r.claimedAssets = f.time, e.Assets
+			r.claimedAt, r.claimedAssets = f.Time, e.Assets
 			return nil
 		})
 	case *reference.ReferenceVaultWithdrawalCancelled:
-		return s.change(v, e.RequestIndex, func(r *requestState) error { r.cancelledAt = f.time; return nil })
+		return s.change(v, e.RequestIndex, func(r *requestState) error { r.cancelledAt = f.Time; return nil })
 	case *reference.ReferenceVaultWithdrawalExpired:
-		return s.change(v, e.RequestIndex, func(r *requestState) error { r.expiredAt = f.time; return nil })
+		return s.change(v, e.RequestIndex, func(r *requestState) error { r.expiredAt = f.Time; return nil })
 	}
 	return fmt.Errorf("the oracle has no rule for it")
 }
@@ -158,11 +158,11 @@ func (s *state) paid(owner common.Address) *big.Int {
 }
 
 // seen makes the owner of a deposit or a request a user, of the vault and at all.
-func (s *state) seen(v *vaultState, owner common.Address, at fact) *userState {
+func (s *state) seen(v *vaultState, owner common.Address, at Fact) *userState {
 	v.users[owner] = true
 	u := s.users[owner]
 	if u == nil {
-		u = &userState{address: owner, firstBlock: at.block, firstSeen: at.time, deposited: new(big.Int), withdrawn: s.paid(owner)}
+		u = &userState{address: owner, firstBlock: at.Block, firstSeen: at.Time, deposited: new(big.Int), withdrawn: s.paid(owner)}
 		s.users[owner] = u
 	}
 	return u
@@ -171,7 +171,7 @@ func (s *state) seen(v *vaultState, owner common.Address, at fact) *userState {
 func (s *state) deposit(v *vaultState, d *depositState) error {
 	v.deposits = append(v.deposits, d)
 	s.deposits = append(s.deposits, d)
-	u := s.seen(v, d.Owner, d.fact)
+	u := s.seen(v, d.Owner, d.Fact)
 	u.deposited = new(big.Int).Add(u.deposited, d.Assets)
 	for _, w := range v.sweeps {
 		w.reach(d)
@@ -189,11 +189,11 @@ func (w sweepState) reach(d *depositState) {
 	}
 }
 
-func (s *state) sweep(v *vaultState, f fact, e *reference.ReferenceVaultDepositsSwept) error {
-	w := sweepState{e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), f.time}
+func (s *state) sweep(v *vaultState, f Fact, e *reference.ReferenceVaultDepositsSwept) error {
+	w := sweepState{e.FromDepositId.Uint64(), e.ToDepositId.Uint64(), f.Time}
 	before := v.sweptTo
 	v.sweeps = append(v.sweeps, w)
-	v.sweptTo, v.lastSweep = max(before, w.to), f.time
+	v.sweptTo, v.lastSweep = max(before, w.to), f.Time
 	sum := new(big.Int)
 	for _, d := range v.deposits {
 		w.reach(d)
@@ -211,7 +211,7 @@ func (s *state) sweep(v *vaultState, f fact, e *reference.ReferenceVaultDeposits
 }
 
 func (s *state) request(v *vaultState, r *requestState) error {
-	s.seen(v, r.Owner, r.fact)
+	s.seen(v, r.Owner, r.Fact)
 	s.asked = append(s.asked, r)
 	index := r.RequestIndex.Uint64()
 	if v.requests[index] != nil {

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"encoding/json"
@@ -14,7 +14,7 @@ import (
 // What the API has to say about a state, as trees for diff. A number of the JSON is a json.Number here; the decimal strings
 // of amounts and blocks are strings.
 
-type object = map[string]any
+type Object = map[string]any
 
 func integer[N int | uint | uint8 | uint32 | uint64](n N) json.Number {
 	return json.Number(fmt.Sprint(n))
@@ -43,7 +43,7 @@ func sum[T any](of []T, amount func(T) *big.Int) *big.Int {
 }
 
 // items renders a list. An empty one is [] and not null.
-func items[T any](of []T, render func(T) object) []any {
+func items[T any](of []T, render func(T) Object) []any {
 	list := make([]any, 0, len(of))
 	for _, item := range of {
 		list = append(list, render(item))
@@ -52,15 +52,15 @@ func items[T any](of []T, render func(T) object) []any {
 }
 
 // place is what every item of a list says about its log.
-func (f fact) place(s *state) object {
-	return object{
-		"id":           fmt.Sprintf("%s-%d", f.tx.Hex(), f.index),
-		"vaultAddress": f.vault.Hex(),
-		"vaultName":    s.vaults[f.vault].name,
-		"txHash":       f.tx.Hex(),
-		"blockNumber":  decimal(f.block),
-		"logIndex":     integer(f.index),
-		"timestamp":    instant(f.time),
+func (f Fact) place(s *state) Object {
+	return Object{
+		"id":           fmt.Sprintf("%s-%d", f.Tx.Hex(), f.Index),
+		"vaultAddress": f.Vault.Hex(),
+		"vaultName":    s.vaults[f.Vault].name,
+		"txHash":       f.Tx.Hex(),
+		"blockNumber":  decimal(f.Block),
+		"logIndex":     integer(f.Index),
+		"timestamp":    instant(f.Time),
 	}
 }
 
@@ -79,14 +79,14 @@ func (s *state) ordered() []*vaultState {
 	return all
 }
 
-func (s *state) vaultJSON(v *vaultState) object {
-	o := object{
+func (s *state) vaultJSON(v *vaultState) Object {
+	o := Object{
 		"address":  v.address.Hex(),
 		"name":     v.name,
 		"symbol":   v.symbol,
 		"chainId":  integer(s.history.chainID),
 		"decimals": integer(v.decimals),
-		"asset": object{
+		"asset": Object{
 			"address":  v.asset.address.Hex(),
 			"symbol":   v.asset.symbol,
 			"decimals": integer(v.asset.decimals),
@@ -101,12 +101,12 @@ func (s *state) vaultJSON(v *vaultState) object {
 		o["totalAssets"] = n.TotalAssets.String()
 		o["totalSupply"] = n.TotalSupply.String()
 		o["navPerShare"] = n.NavPerShare.String()
-		o["navUpdatedAt"] = instant(n.time)
+		o["navUpdatedAt"] = instant(n.Time)
 	}
 	return o
 }
 
-func (s *state) vaultDetailJSON(v *vaultState) object {
+func (s *state) vaultDetailJSON(v *vaultState) Object {
 	o := s.vaultJSON(v)
 	pending := 0
 	for _, r := range v.requests {
@@ -114,20 +114,20 @@ func (s *state) vaultDetailJSON(v *vaultState) object {
 			pending++
 		}
 	}
-	stats := object{
+	stats := Object{
 		"userCount":          integer(len(v.users)),
 		"pendingWithdrawals": integer(pending),
 		"lastSweepAt":        instantOrNull(v.lastSweep),
 		"lastNavAt":          nil,
 	}
 	if v.lastNav != nil {
-		stats["lastNavAt"] = instant(v.lastNav.time)
+		stats["lastNavAt"] = instant(v.lastNav.Time)
 	}
 	o["stats"] = stats
 	return o
 }
 
-func (s *state) navJSON(n navState) object {
+func (s *state) navJSON(n navState) Object {
 	o := n.place(s)
 	o["navPerShare"] = n.NavPerShare.String()
 	o["totalAssets"] = n.TotalAssets.String()
@@ -135,7 +135,7 @@ func (s *state) navJSON(n navState) object {
 	return o
 }
 
-func (s *state) depositJSON(d *depositState) object {
+func (s *state) depositJSON(d *depositState) Object {
 	o := d.place(s)
 	o["userAddress"] = d.Owner.Hex()
 	o["senderAddress"] = d.Sender.Hex()
@@ -148,7 +148,7 @@ func (s *state) depositJSON(d *depositState) object {
 	return o
 }
 
-func (s *state) requestJSON(r *requestState) object {
+func (s *state) requestJSON(r *requestState) Object {
 	o := r.place(s)
 	o["userAddress"] = r.Owner.Hex()
 	o["receiverAddress"] = r.Receiver.Hex()
@@ -168,7 +168,7 @@ func (s *state) requestJSON(r *requestState) object {
 	if r.PartnerId != 0 {
 		o["partnerId"] = integer(r.PartnerId)
 	}
-	o["requestedAt"] = instant(r.time)
+	o["requestedAt"] = instant(r.Time)
 	o["expiresAt"] = instantOrNull(r.ExpiresAt)
 	o["fundedAt"] = instantOrNull(r.fundedAt)
 	o["claimedAt"] = instantOrNull(r.claimedAt)
@@ -180,8 +180,8 @@ func (s *state) requestJSON(r *requestState) object {
 	return o
 }
 
-func (s *state) userJSON(u *userState) object {
-	return object{
+func (s *state) userJSON(u *userState) Object {
+	return Object{
 		"address":        u.address.Hex(),
 		"firstSeen":      instant(u.firstSeen),
 		"totalDeposited": u.deposited.String(),
@@ -190,30 +190,30 @@ func (s *state) userJSON(u *userState) object {
 }
 
 // userWithHoldingsJSON lists the vaults in which the user has something.
-func (s *state) userWithHoldingsJSON(u *userState) object {
+func (s *state) userWithHoldingsJSON(u *userState) Object {
 	o := s.userJSON(u)
 	deposits, withdrawals := []any{}, []any{}
 	for _, v := range s.ordered() {
-		if of := s.depositsOf(func(d *depositState) bool { return d.Owner == u.address && d.vault == v.address }); len(of) > 0 {
+		if of := keep(s.deposits, func(d *depositState) bool { return d.Owner == u.address && d.Vault == v.address }); len(of) > 0 {
 			assets := sum(of, func(d *depositState) *big.Int { return d.Assets })
-			deposits = append(deposits, object{
-				"vaultAddress": v.address.Hex(), "_sum": object{"assetAmount": assets.String()}, "_count": integer(len(of)),
+			deposits = append(deposits, Object{
+				"vaultAddress": v.address.Hex(), "_sum": Object{"assetAmount": assets.String()}, "_count": integer(len(of)),
 			})
 		}
-		if of := keep(s.asked, func(r *requestState) bool { return r.Owner == u.address && r.vault == v.address }); len(of) > 0 {
+		if of := keep(s.asked, func(r *requestState) bool { return r.Owner == u.address && r.Vault == v.address }); len(of) > 0 {
 			estimate := sum(of, func(r *requestState) *big.Int { return r.AssetsEstimate })
-			withdrawals = append(withdrawals, object{
-				"vaultAddress": v.address.Hex(), "_sum": object{"assetsEstimate": estimate.String()}, "_count": integer(len(of)),
+			withdrawals = append(withdrawals, Object{
+				"vaultAddress": v.address.Hex(), "_sum": Object{"assetsEstimate": estimate.String()}, "_count": integer(len(of)),
 			})
 		}
 	}
-	o["holdings"] = object{"deposits": deposits, "withdrawals": withdrawals}
+	o["holdings"] = Object{"deposits": deposits, "withdrawals": withdrawals}
 	return o
 }
 
 // queueGroupJSON is what GET /queues/deposits says of a vault.
-func (s *state) queueGroupJSON(v *vaultState) object {
-	return object{
+func (s *state) queueGroupJSON(v *vaultState) Object {
+	return Object{
 		"vaultAddress": v.address.Hex(),
 		"vaultName":    v.name,
 		"deposits":     items(v.unswept(), s.depositJSON),
@@ -221,18 +221,18 @@ func (s *state) queueGroupJSON(v *vaultState) object {
 	}
 }
 
-func (s *state) settlementJSON(v *vaultState) object {
-	toFund := s.requestsOf(func(r *requestState) bool {
-		return r.vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
+func (s *state) settlementJSON(v *vaultState) Object {
+	toFund := keep(s.requests, func(r *requestState) bool {
+		return r.Vault == v.address && s.status(r) == "queued" && r.fundedAt == 0
 	})
-	return object{
+	return Object{
 		"vaultAddress": v.address.Hex(),
 		"vaultName":    v.name,
-		"depositsToSweep": object{
+		"depositsToSweep": Object{
 			"count":       integer(len(v.unswept())),
 			"totalAmount": sum(v.unswept(), func(d *depositState) *big.Int { return d.Assets }).String(),
 		},
-		"withdrawalsToFund": object{
+		"withdrawalsToFund": Object{
 			"count":       integer(len(toFund)),
 			"totalAmount": sum(toFund, func(r *requestState) *big.Int { return r.AssetsEstimate }).String(),
 		},
@@ -240,23 +240,23 @@ func (s *state) settlementJSON(v *vaultState) object {
 }
 
 // partnerStatsJSON lists the vaults in which the partner has deposits.
-func (s *state) partnerStatsJSON(p Partner) object {
-	all := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID })
+func (s *state) partnerStatsJSON(p Partner) Object {
+	all := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })
 	users := map[common.Address]bool{}
 	for _, d := range all {
 		users[d.Owner] = true
 	}
 	byVault := []any{}
 	for _, v := range s.ordered() {
-		if of := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID && d.vault == v.address }); len(of) > 0 {
-			byVault = append(byVault, object{
+		if of := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID && d.Vault == v.address }); len(of) > 0 {
+			byVault = append(byVault, Object{
 				"vaultAddress": v.address.Hex(),
 				"depositCount": integer(len(of)),
 				"totalVolume":  sum(of, func(d *depositState) *big.Int { return d.Assets }).String(),
 			})
 		}
 	}
-	return object{
+	return Object{
 		"partnerId":     integer(p.ID),
 		"partnerName":   p.Name,
 		"totalDeposits": integer(len(all)),
@@ -266,16 +266,7 @@ func (s *state) partnerStatsJSON(p Partner) object {
 	}
 }
 
-// depositsOf, requestsOf and navsOf give what passes the filter, oldest first.
-
-func (s *state) depositsOf(pass func(*depositState) bool) []*depositState {
-	return keep(s.deposits, pass)
-}
-func (s *state) requestsOf(pass func(*requestState) bool) []*requestState {
-	return keep(s.requests, pass)
-}
-func (s *state) navsOf(pass func(navState) bool) []navState { return keep(s.navs, pass) }
-
+// keep gives what passes the filter, in the order in which it was.
 func keep[T any](all []T, pass func(T) bool) []T {
 	var kept []T
 	for _, item := range all {

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"encoding/json"
@@ -31,10 +31,10 @@ var (
 func blockTime(block uint64) uint64 { return 1767225600 + 60*block }
 
 // written is a history of ten blocks, whose every figure the tests below work out by hand.
-func written() *history {
-	h := &history{chainID: 7, router: router, final: 6}
+func written() *History {
+	h := &History{chainID: 7, router: router, Final: 6}
 	for block := range uint64(11) {
-		h.times = append(h.times, blockTime(block))
+		h.Times = append(h.Times, blockTime(block))
 	}
 	for i, address := range []common.Address{vaultA, vaultB} {
 		v := vault{address: address, startBlock: uint64(2 - i), name: []string{"A vault", "B vault"}[i], symbol: []string{"vA", "vB"}[i], decimals: 6}
@@ -43,7 +43,7 @@ func written() *history {
 	}
 	n := big.NewInt
 	add := func(v common.Address, block uint64, index uint, event any) {
-		h.facts = append(h.facts, fact{v, block, blockTime(block), common.BigToHash(n(int64(block))), index, event})
+		h.Facts = append(h.Facts, Fact{v, block, blockTime(block), common.BigToHash(n(int64(block))), index, event})
 	}
 	add(vaultA, 2, 1, &reference.ReferenceVaultDepositAccepted{DepositId: n(1), Owner: anna, Sender: anna, Assets: n(100), Shares: n(90)})
 	add(vaultA, 3, 0, &reference.ReferenceVaultDepositAccepted{DepositId: n(2), Owner: bert, PartnerId: 1, Sender: router, Assets: n(50), Shares: n(45)})
@@ -60,7 +60,7 @@ func written() *history {
 	return h
 }
 
-func mustAt(t *testing.T, h *history, block uint64) *state {
+func mustAt(t *testing.T, h *History, block uint64) *state {
 	t.Helper()
 	s, err := h.at(block)
 	if err != nil {
@@ -72,7 +72,7 @@ func mustAt(t *testing.T, h *history, block uint64) *state {
 // wantJSON compares a tree of the oracle with JSON that was written by hand.
 func wantJSON(t *testing.T, what string, got any, want string) {
 	t.Helper()
-	for _, line := range diff(mustTree(t, want), got) {
+	for _, line := range Diff(mustTree(t, want), got) {
 		t.Errorf("%s: %s", what, line)
 	}
 }
@@ -110,7 +110,7 @@ func TestOracleOnDeposits(t *testing.T) {
 		"userAddress":"0x3000000000000000000000000000000000000003","senderAddress":"0x3000000000000000000000000000000000000003",
 		"assetAmount":"100","shares":"90","sweptAt":"2026-01-01T00:04:00.000Z","txHash":"0x0000000000000000000000000000000000000000000000000000000000000002",
 		"blockNumber":"2","logIndex":1,"timestamp":"2026-01-01T00:02:00.000Z"}`)
-	wantJSON(t, "bert's deposits", items(newestFirst(s.depositsOf(func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
+	wantJSON(t, "bert's deposits", items(newestFirst(keep(s.deposits, func(d *depositState) bool { return d.Owner == bert })), s.depositJSON), `[{
 		"id":"0x0000000000000000000000000000000000000000000000000000000000000003-4",
 		"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault",
 		"userAddress":"0x4000000000000000000000000000000000000004","senderAddress":"0x4000000000000000000000000000000000000004",
@@ -223,11 +223,11 @@ func TestOracleOnImpossibleRequests(t *testing.T) {
 		"a cancellation ends what lapsed by time":    {[]any{asked, nil, nil, nil, cancelled}, "cancelled", false, 0},
 	} {
 		h := written()
-		h.contradictory, h.facts = true, nil
+		h.contradictory, h.Facts = true, nil
 		for i, event := range try.events {
 			if event != nil {
 				block := uint64(i + 1)
-				h.facts = append(h.facts, fact{vaultA, block, blockTime(block), common.BigToHash(n(int64(block))), 0, event})
+				h.Facts = append(h.Facts, Fact{vaultA, block, blockTime(block), common.BigToHash(n(int64(block))), 0, event})
 			}
 		}
 		s := mustAt(t, h, uint64(len(try.events)))
@@ -237,7 +237,7 @@ func TestOracleOnImpossibleRequests(t *testing.T) {
 		}
 		r := s.requests[0]
 		if s.status(r) != try.status || s.claimable(r) != try.claimable || r.Owner != anna {
-			t.Errorf("%s: %s", name, show(s.requestJSON(r)))
+			t.Errorf("%s: %s", name, Show(s.requestJSON(r)))
 		}
 		if r.claimedAt != 0 && r.claimedAssets.Cmp(n(3)) != 0 {
 			t.Errorf("%s: %s were claimed", name, r.claimedAssets)
@@ -253,12 +253,12 @@ func TestOracleOnQueuesAndSettlement(t *testing.T) {
 	wantJSON(t, "the settlement at block 7", items(s.ordered(), s.settlementJSON), `[
 		{"vaultAddress":"0x2000000000000000000000000000000000000002","vaultName":"B vault","depositsToSweep":{"count":1,"totalAmount":"7"},"withdrawalsToFund":{"count":0,"totalAmount":"0"}},
 		{"vaultAddress":"0x1000000000000000000000000000000000000001","vaultName":"A vault","depositsToSweep":{"count":1,"totalAmount":"50"},"withdrawalsToFund":{"count":1,"totalAmount":"6"}}]`)
-	if pending := s.vaultDetailJSON(s.vaults[vaultA])["stats"].(object)["pendingWithdrawals"]; pending != json.Number("2") {
+	if pending := s.vaultDetailJSON(s.vaults[vaultA])["stats"].(Object)["pendingWithdrawals"]; pending != json.Number("2") {
 		t.Errorf("%v withdrawals are pending at block 7", pending)
 	}
 	group := s.queueGroupJSON(s.vaults[vaultA])
 	if unswept := s.vaults[vaultA].unswept(); len(unswept) != 1 || unswept[0].Owner != bert || group["count"] != json.Number("1") {
-		t.Errorf("the deposit queue at block 7 is %s", show(group))
+		t.Errorf("the deposit queue at block 7 is %s", Show(group))
 	}
 }
 
@@ -288,13 +288,13 @@ func TestOracleRefusesContradictions(t *testing.T) {
 		"an event without a meaning": {&reference.ReferenceVaultTransfer{}, "no rule"},
 	} {
 		h := written()
-		h.facts = append(h.facts, fact{vault: vaultA, block: 10, event: try.event})
+		h.Facts = append(h.Facts, Fact{Vault: vaultA, Block: 10, Event: try.event})
 		if _, err := h.at(10); err == nil || !strings.Contains(err.Error(), try.want) {
 			t.Errorf("%s: got %v, want %q", name, err, try.want)
 		}
 	}
 	h := written()
-	h.facts = append(h.facts, fact{vault: router, block: 10, event: &reference.ReferenceVaultTransfer{}})
+	h.Facts = append(h.Facts, Fact{Vault: router, Block: 10, Event: &reference.ReferenceVaultTransfer{}})
 	if _, err := h.at(10); err == nil || !strings.Contains(err.Error(), "not known") {
 		t.Errorf("a vault that is none: %v", err)
 	}
@@ -365,7 +365,7 @@ func TestOracleAgreesWithTheContracts(t *testing.T) {
 	if err := devchain.New(anvil.URL, deployed, 3, []uint32{1, 2, 7}, slog.New(slog.DiscardHandler)).Steps(ctx, 70); err != nil {
 		t.Fatal(err)
 	}
-	h, err := readHistory(ctx, anvil.URL, deployed)
+	h, err := Read(ctx, anvil.URL, deployed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,7 +374,7 @@ func TestOracleAgreesWithTheContracts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	for _, block := range []uint64{h.head() / 2, h.head() - 10, h.head()} {
+	for _, block := range []uint64{h.Head() / 2, h.Head() - 10, h.Head()} {
 		s := mustAt(t, h, block)
 		for _, v := range s.ordered() {
 			compareWithContract(t, client, s, v)
@@ -389,8 +389,8 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *state, v *va
 		t.Fatal(err)
 	}
 	call := &bind.CallOpts{Context: t.Context(), BlockNumber: new(big.Int).SetUint64(s.block)}
-	navs := s.navsOf(func(n navState) bool { return n.vault == v.address })
-	claimed := sum(s.requestsOf(func(r *requestState) bool { return r.vault == v.address && r.claimedAt != 0 }),
+	navs := keep(s.navs, func(n navState) bool { return n.Vault == v.address })
+	claimed := sum(keep(s.requests, func(r *requestState) bool { return r.Vault == v.address && r.claimedAt != 0 }),
 		func(r *requestState) *big.Int { return r.claimedAssets })
 	for name, figure := range map[string]struct {
 		read func(*bind.CallOpts) (*big.Int, error)
@@ -421,7 +421,7 @@ func compareWithContract(t *testing.T, client *ethclient.Client, s *state, v *va
 			want = "expired" // the contract says so only once somebody calls
 		}
 		if s.status(r) != want || s.claimable(r) != (got.Status == 1) || got.Owner != r.Owner || got.PartnerId != r.PartnerId {
-			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, show(s.requestJSON(r)))
+			t.Errorf("block %d, vault %s: request %d is %+v, the oracle says %s", s.block, v.symbol, index, got, Show(s.requestJSON(r)))
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"net/http"
@@ -68,23 +68,23 @@ func (q *questions) with(pairs ...string) url.Values {
 func (q *questions) one(key, path string, data any, pairs ...string) {
 	q.list = append(q.list, Question{
 		path: path, query: q.with(pairs...), key: key,
-		want: answer{status: http.StatusOK, body: object{"ok": true, "data": data}, block: q.block, seq: q.seq},
+		want: answer{status: http.StatusOK, body: Object{"ok": true, "data": data}, block: q.block, seq: q.seq},
 	})
 }
 
 // fails asks for something that has to be refused. fields are those that details have to name.
 func (q *questions) fails(key, path string, status int, code string, fields []string, pairs ...string) {
-	refusal := object{"code": code, "message": text{}, "requestId": text{}}
+	refusal := Object{"code": code, "message": Text{}, "requestId": Text{}}
 	if fields != nil {
 		details := []any{}
 		for _, field := range fields {
-			details = append(details, object{"field": field, "reason": text{}})
+			details = append(details, Object{"field": field, "reason": Text{}})
 		}
 		refusal["details"] = details
 	}
 	q.list = append(q.list, Question{
 		path: path, query: q.with(pairs...), key: key,
-		want: answer{status: status, body: object{"ok": false, "error": refusal}},
+		want: answer{status: status, body: Object{"ok": false, "error": refusal}},
 	})
 }
 
@@ -121,7 +121,7 @@ func (q *questions) page(key, path string, all []any, number, size int, pairs ..
 		path: path, query: query, key: key,
 		want: answer{
 			status: http.StatusOK,
-			body: object{"ok": true, "data": append([]any{}, all[from:to]...), "meta": object{
+			body: Object{"ok": true, "data": append([]any{}, all[from:to]...), "meta": Object{
 				"page": integer(uint(number)), "pageSize": integer(uint(size)), "total": integer(len(all)),
 				"totalPages": integer(pages), "hasNextPage": number < pages,
 			}},

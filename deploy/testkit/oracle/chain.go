@@ -1,10 +1,11 @@
-package e2e
+package oracle
 
 import (
 	"context"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,16 +32,26 @@ type Chain struct {
 type Moment struct {
 	// Block that the state is of.
 	Block uint64
-	// Seq that the answers have to be of, in X-Indexed-Seq.
+	// Seq that the answers have to be of, in X-Indexed-Seq; 0: any.
 	Seq uint64
 	// AsOf is asOfBlock as it is sent; none for the newest state.
 	AsOf url.Values
+	// Brief asks for lists in one page each, and for fewer filters: enough where other moments of the same chain are asked
+	// for all.
+	Brief bool
 }
 
-// Questions are all there is to ask about a moment: every read endpoint of the API document with its pages, orders and
-// filters, the partners' with the key of each.
+// A Partner is one who asks with a key of its own, and whom webhooks come to.
+type Partner struct {
+	ID            uint32 `json:"id"`
+	Name          string `json:"name"`
+	APIKey        string `json:"apiKey"`
+	SigningSecret string `json:"signingSecret"`
+}
+
+// Questions are those of History.Questions.
 func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
-	h := &history{chainID: c.ID, router: c.Router, times: c.Times, contradictory: true}
+	h := &History{chainID: c.ID, router: c.Router, Times: c.Times, contradictory: true}
 	for _, v := range c.Vaults {
 		described := vault{address: common.Address(v.GetAddress()), startBlock: v.GetStartBlock(), name: v.GetName(), symbol: v.GetSymbol(), decimals: uint8(v.GetDecimals())}
 		described.asset.address = common.Address(v.GetAsset().GetAddress())
@@ -50,15 +61,71 @@ func (c *Chain) Questions(at Moment, partners []Partner) ([]Question, error) {
 	if err := h.append(c.Logs); err != nil {
 		return nil, fmt.Errorf("read the logs: %w", err)
 	}
+	return h.Questions(at, partners)
+}
+
+// Questions are all there is to ask about a moment: every read endpoint of the API document with its pages, orders and
+// filters, the partners' with the key of each. The first one is the list of vaults.
+func (h *History) Questions(at Moment, partners []Partner) ([]Question, error) {
 	s, err := h.at(at.Block)
 	if err != nil {
 		return nil, err
 	}
-	return everything(view{state: s, asOf: at.AsOf, block: decimal(at.Block), seq: decimal(at.Seq)}, partners), nil
+	v := view{state: s, asOf: at.AsOf, block: decimal(at.Block), brief: at.Brief}
+	if at.Seq != 0 {
+		v.seq = decimal(at.Seq)
+	}
+	return everything(v, partners), nil
 }
 
-// NewClient asks the API at base, http://host:port.
-func NewClient(base string, h *http.Client) *Client { return &Client{base: base, http: h} }
+// Refusals are the questions that have to be refused, whatever the chain says; some are asked with the key of a partner, spoilt.
+func (h *History) Refusals(p Partner) ([]Question, error) {
+	s, err := h.at(h.Head())
+	if err != nil {
+		return nil, err
+	}
+	return refusals(view{state: s}, p), nil
+}
+
+// Pasts are the blocks of a chain whose states are worth asking for: the middle, the ends, where a reorganisation may
+// have begun, and both sides of the moments in which a request expires without a log.
+func (h *History) Pasts() []uint64 {
+	head := h.Head()
+	last := h.vaults[len(h.vaults)-1].startBlock
+	blocks := []uint64{head * 2 / 3, head - 1, h.Final, last, head / 3}
+	for _, at := range h.expiries() {
+		blocks = append(blocks, at-1, at)
+	}
+	var distinct []uint64
+	for _, b := range blocks {
+		if !slices.Contains(distinct, b) && b >= last {
+			distinct = append(distinct, b)
+		}
+	}
+	return distinct
+}
+
+// expiries are the first two blocks that let a request expire which nobody had funded, cancelled or expired.
+func (h *History) expiries() (blocks []uint64) {
+	newest, err := h.at(h.Head())
+	if err != nil {
+		return nil
+	}
+	for _, r := range newest.requests {
+		if r.ExpiresAt == 0 || r.cancelledAt != 0 || r.fundedAt != 0 {
+			continue
+		}
+		for block := r.Block; block <= h.Head(); block++ {
+			if h.Times[block] >= r.ExpiresAt {
+				if h.Times[block] != r.expiredAt && !slices.Contains(blocks, block) {
+					blocks = append(blocks, block)
+				}
+				break
+			}
+		}
+	}
+	return blocks[:min(2, len(blocks))]
+}
 
 // An Answer is what came to a question.
 type Answer struct {

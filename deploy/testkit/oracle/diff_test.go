@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ const sample = `{"ok":true,"data":[{"id":"a","assets":"12","logIndex":3,"sweptAt
 
 func mustTree(t *testing.T, s string) any {
 	t.Helper()
-	value, err := tree([]byte(s))
+	value, err := Tree([]byte(s))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -19,7 +19,7 @@ func mustTree(t *testing.T, s string) any {
 }
 
 func TestDiffOfEqualTreesIsEmpty(t *testing.T) {
-	if found := diff(mustTree(t, sample), mustTree(t, sample)); len(found) != 0 {
+	if found := Diff(mustTree(t, sample), mustTree(t, sample)); len(found) != 0 {
 		t.Errorf("found %q", found)
 	}
 }
@@ -53,14 +53,14 @@ func TestDiffNamesEveryDifference(t *testing.T) {
 		if changed == sample {
 			t.Fatalf("%s: the change changes nothing", name)
 		}
-		if found := diff(mustTree(t, sample), mustTree(t, changed)); !reflect.DeepEqual(found, try.want) {
+		if found := Diff(mustTree(t, sample), mustTree(t, changed)); !reflect.DeepEqual(found, try.want) {
 			t.Errorf("%s: found %q, want %q", name, found, try.want)
 		}
 	}
 }
 
 func TestDiffOfSwappedItems(t *testing.T) {
-	if found := diff([]any{"a", "b"}, []any{"b", "a"}); len(found) != 2 {
+	if found := Diff([]any{"a", "b"}, []any{"b", "a"}); len(found) != 2 {
 		t.Errorf("found %q", found)
 	}
 }
@@ -70,18 +70,18 @@ func TestTextIsAnyTextButNone(t *testing.T) {
 		got  any
 		same bool
 	}{{"x", true}, {"", false}, {nil, false}, {json.Number("1"), false}, {map[string]any{}, false}} {
-		if found := diff(text{}, try.got); (len(found) == 0) != try.same {
+		if found := Diff(Text{}, try.got); (len(found) == 0) != try.same {
 			t.Errorf("%v: found %q", try.got, found)
 		}
 	}
-	if found := diff(map[string]any{"message": text{}}, map[string]any{}); len(found) != 1 {
+	if found := Diff(map[string]any{"message": Text{}}, map[string]any{}); len(found) != 1 {
 		t.Errorf("a missing text: found %q", found)
 	}
 }
 
 func TestTreeRefuses(t *testing.T) {
 	for _, s := range []string{``, `{`, `{"a":1} {"b":2}`, `{"a":1}x`, `{"a":1}}`, `<html>`} {
-		if value, err := tree([]byte(s)); err == nil {
+		if value, err := Tree([]byte(s)); err == nil {
 			t.Errorf("%q gave %v", s, value)
 		}
 	}

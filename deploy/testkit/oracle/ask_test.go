@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"bytes"
@@ -66,7 +66,7 @@ func pretend(t *testing.T, list []Question, spoil func(q Question, s *sent)) *Cl
 		_, _ = bytes.NewBufferString(s.body).WriteTo(w)
 	}))
 	t.Cleanup(server.Close)
-	return &Client{base: server.URL, http: server.Client()}
+	return &Client{Base: server.URL, HTTP: server.Client()}
 }
 
 // view copies the parameters, with the page size that is meant.
@@ -81,10 +81,10 @@ func (q Question) view() url.Values {
 // speakable puts words where the oracle expects any text.
 func speakable(tree any) any {
 	switch v := tree.(type) {
-	case text:
+	case Text:
 		return "some words"
-	case object:
-		o := object{}
+	case Object:
+		o := Object{}
 		for name, value := range v {
 			o[name] = speakable(value)
 		}
@@ -102,15 +102,15 @@ func speakable(tree any) any {
 func TestAnAPIThatIsRightShowsNoDifference(t *testing.T) {
 	v := writtenView(t)
 	list := append(everything(v, twoPartners), refusals(v, twoPartners[0])...)
-	outcome, err := pretend(t, list, func(Question, *sent) {}).ask(t.Context(), list)
+	outcome, err := pretend(t, list, func(Question, *sent) {}).Ask(t.Context(), list)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range outcome.differences {
+	for _, line := range outcome.Differences {
 		t.Error(line)
 	}
-	if len(outcome.seqs) != 1 || !outcome.seqs["44"] {
-		t.Errorf("the seqs are %v", outcome.seqs)
+	if len(outcome.Seqs) != 1 || !outcome.Seqs[44] {
+		t.Errorf("the seqs are %v", outcome.Seqs)
 	}
 	t.Logf("%d questions", len(list))
 }
@@ -179,13 +179,13 @@ func TestASpoiltAnswerIsReported(t *testing.T) {
 		q := &questions{view: v}
 		q.askUser(v.state.users[bert])
 		list := slices.DeleteFunc(q.list, func(q Question) bool { return q.path != deposits })
-		outcome, err := pretend(t, list, func(_ Question, s *sent) { try.spoil(s) }).ask(t.Context(), list)
+		outcome, err := pretend(t, list, func(_ Question, s *sent) { try.spoil(s) }).Ask(t.Context(), list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := slices.DeleteFunc(outcome.differences, func(line string) bool { return !strings.Contains(line, try.want) })
+		found := slices.DeleteFunc(outcome.Differences, func(line string) bool { return !strings.Contains(line, try.want) })
 		if len(found) != 1 || !strings.HasPrefix(found[0], "GET "+deposits+"?asOfBlock=9: ") {
-			t.Errorf("%s: the differences are %q, want one with %s", name, outcome.differences, try.want)
+			t.Errorf("%s: the differences are %q, want one with %s", name, outcome.Differences, try.want)
 		}
 	}
 }
@@ -203,12 +203,12 @@ func TestASpoiltRefusalIsReported(t *testing.T) {
 	} {
 		q := &questions{view: writtenView(t)}
 		q.fails("", api+"/users", 400, "INVALID_PARAMETER", []string{"sortBy"}, "sortBy", "address")
-		outcome, err := pretend(t, q.list, func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).ask(t.Context(), q.list)
+		outcome, err := pretend(t, q.list, func(_ Question, s *sent) { s.body = strings.Replace(s.body, try.from, try.to, 1) }).Ask(t.Context(), q.list)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(outcome.differences) != 1 || !strings.Contains(outcome.differences[0], try.want) {
-			t.Errorf("%s: the differences are %q, want one with %s", name, outcome.differences, try.want)
+		if len(outcome.Differences) != 1 || !strings.Contains(outcome.Differences[0], try.want) {
+			t.Errorf("%s: the differences are %q, want one with %s", name, outcome.Differences, try.want)
 		}
 	}
 }
@@ -217,8 +217,8 @@ func TestAnAPIThatIsGoneIsAnError(t *testing.T) {
 	q := &questions{view: writtenView(t)}
 	q.askUsers()
 	c := pretend(t, q.list, func(Question, *sent) {})
-	c.base = "http://127.0.0.1:1"
-	if outcome, err := c.ask(t.Context(), q.list); err == nil {
+	c.Base = "http://127.0.0.1:1"
+	if outcome, err := c.Ask(t.Context(), q.list); err == nil {
 		t.Errorf("got %v", outcome)
 	}
 }

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"fmt"
@@ -44,7 +44,7 @@ func fieldsOf(path string) []string {
 }
 
 // Numbers are those of the answer at a path.
-func Numbers(path string, answer object) (out []Number) {
+func Numbers(path string, answer Object) (out []Number) {
 	for _, field := range fieldsOf(path) {
 		at := answer["data"]
 		parts := strings.Split(field, "/")[1:]
@@ -62,12 +62,12 @@ func numbersAt(value any, before string, parts []string) (out []Number) {
 		return []Number{{strings.TrimSuffix(before, "/"), value}}
 	}
 	if parts[0] != "*" && parts[0] != "@" {
-		return numbersAt(value.(object)[parts[0]], before+parts[0]+"/", parts[1:])
+		return numbersAt(value.(Object)[parts[0]], before+parts[0]+"/", parts[1:])
 	}
 	for i, one := range value.([]any) {
 		place := fmt.Sprint(i)
 		if parts[0] == "@" {
-			place = one.(object)["address"].(string)
+			place = one.(Object)["address"].(string)
 		}
 		out = append(out, numbersAt(one, before+place+"/", parts[1:])...)
 	}

@@ -1,6 +1,9 @@
 package e2e
 
-import "github.com/navlog/navlog/deploy/devchain"
+import (
+	"github.com/navlog/navlog/deploy/devchain"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+)
 
 // A stack is the JSON document that `navlog-dev up` writes when everything answers.
 type stack struct {
@@ -12,14 +15,6 @@ type stack struct {
 	ClickHouseHTTP string             `json:"clickhouseHttp"`
 	Postgres       string             `json:"postgres"`
 	Contracts      devchain.Contracts `json:"contracts"`
-	Partners       []Partner          `json:"partners"`
+	Partners       []oracle.Partner   `json:"partners"`
 	Receiver       string             `json:"receiver"`
-}
-
-// A Partner is one of the two that `navlog-dev up` makes.
-type Partner struct {
-	ID            uint32 `json:"id"`
-	Name          string `json:"name"`
-	APIKey        string `json:"apiKey"`
-	SigningSecret string `json:"signingSecret"`
 }

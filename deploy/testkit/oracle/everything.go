@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"cmp"
@@ -47,17 +47,17 @@ func (q *questions) askVaults(key, prefix string) {
 			q.one(key, strings.ToLower(path), s.vaultDetailJSON(v))
 			q.one(key, prefix+"/vaults/0x"+strings.ToUpper(v.address.Hex()[2:]), s.vaultDetailJSON(v))
 		}
-		of := s.navsOf(func(n navState) bool { return n.vault == v.address })
+		of := keep(s.navs, func(n navState) bool { return n.Vault == v.address })
 		q.pages(key, path+"/nav", items(newestFirst(of), s.navJSON), 3)
 		if i > 0 || len(of) == 0 || q.brief {
 			continue
 		}
 		times := make([]uint64, len(of))
 		for i, n := range of {
-			times[i] = n.time
+			times[i] = n.Time
 		}
 		for _, span := range spans(times) {
-			in := keep(of, func(n navState) bool { return span.holds(n.time) })
+			in := keep(of, func(n navState) bool { return span.holds(n.Time) })
 			q.whole(key, path+"/nav", items(newestFirst(in), s.navJSON), span.pairs()...)
 		}
 	}
@@ -79,8 +79,8 @@ func (q *questions) askUser(u *userState) {
 	s := q.state
 	path := api + "/users/" + u.address.Hex()
 	q.one("", path, s.userWithHoldingsJSON(u))
-	q.page("", path+"/deposits", items(newestFirst(s.depositsOf(by(u))), s.depositJSON), 0, 0)
-	q.page("", path+"/withdrawals", items(newestFirst(s.requestsOf(askedBy(u))), s.requestJSON), 0, 0)
+	q.page("", path+"/deposits", items(newestFirst(keep(s.deposits, by(u))), s.depositJSON), 0, 0)
+	q.page("", path+"/withdrawals", items(newestFirst(keep(s.requests, askedBy(u))), s.requestJSON), 0, 0)
 }
 
 func by(u *userState) func(*depositState) bool {
@@ -105,13 +105,13 @@ func (q *questions) askBusiest() {
 	s := q.state
 	users := s.sorted("firstSeen", "asc")
 	slices.SortStableFunc(users, func(a, b *userState) int {
-		return -cmp.Compare(len(s.depositsOf(by(a))), len(s.depositsOf(by(b))))
+		return -cmp.Compare(len(keep(s.deposits, by(a))), len(keep(s.deposits, by(b))))
 	})
 	for i, u := range users[:min(2, len(users))] {
 		q.askDeposits(u, i == 0)
 	}
 	slices.SortStableFunc(users, func(a, b *userState) int {
-		return -cmp.Compare(len(s.requestsOf(askedBy(a))), len(s.requestsOf(askedBy(b))))
+		return -cmp.Compare(len(keep(s.requests, askedBy(a))), len(keep(s.requests, askedBy(b))))
 	})
 	for _, u := range users[:min(3, len(users))] {
 		q.askWithdrawals(u)
@@ -121,10 +121,10 @@ func (q *questions) askBusiest() {
 func (q *questions) askDeposits(u *userState, inTime bool) {
 	s := q.state
 	path := api + "/users/" + u.address.Hex() + "/deposits"
-	all := s.depositsOf(by(u))
+	all := keep(s.deposits, by(u))
 	q.pages("", path, items(newestFirst(all), s.depositJSON), 2)
 	for _, vault := range q.vaultFilters() {
-		in := keep(all, func(d *depositState) bool { return d.vault == vault })
+		in := keep(all, func(d *depositState) bool { return d.Vault == vault })
 		q.whole("", path, items(newestFirst(in), s.depositJSON), "vault", vault.Hex())
 	}
 	if !inTime || len(all) == 0 || q.brief {
@@ -132,13 +132,13 @@ func (q *questions) askDeposits(u *userState, inTime bool) {
 	}
 	times := make([]uint64, len(all))
 	for i, d := range all {
-		times[i] = d.time
+		times[i] = d.Time
 	}
-	vault := all[0].vault
+	vault := all[0].Vault
 	for _, span := range spans(times) {
-		in := keep(all, func(d *depositState) bool { return span.holds(d.time) })
+		in := keep(all, func(d *depositState) bool { return span.holds(d.Time) })
 		q.whole("", path, items(newestFirst(in), s.depositJSON), span.pairs()...)
-		in = keep(in, func(d *depositState) bool { return d.vault == vault })
+		in = keep(in, func(d *depositState) bool { return d.Vault == vault })
 		q.whole("", path, items(newestFirst(in), s.depositJSON), append(span.pairs(), "vault", strings.ToLower(vault.Hex()))...)
 	}
 }
@@ -146,18 +146,18 @@ func (q *questions) askDeposits(u *userState, inTime bool) {
 func (q *questions) askWithdrawals(u *userState) {
 	s := q.state
 	path := api + "/users/" + u.address.Hex() + "/withdrawals"
-	all := s.requestsOf(askedBy(u))
+	all := keep(s.requests, askedBy(u))
 	q.pages("", path, items(newestFirst(all), s.requestJSON), 2)
 	for _, status := range []string{"queued", "claimed", "cancelled"} {
 		in := keep(all, func(r *requestState) bool { return s.status(r) == status })
 		q.pages("", path, items(newestFirst(in), s.requestJSON), 1, "status", status)
 		for _, vault := range q.vaultFilters() {
-			in := keep(in, func(r *requestState) bool { return r.vault == vault })
+			in := keep(in, func(r *requestState) bool { return r.Vault == vault })
 			q.whole("", path, items(newestFirst(in), s.requestJSON), "status", status, "vault", vault.Hex())
 		}
 	}
 	for _, vault := range q.vaultFilters() {
-		in := keep(all, func(r *requestState) bool { return r.vault == vault })
+		in := keep(all, func(r *requestState) bool { return r.Vault == vault })
 		q.whole("", path, items(newestFirst(in), s.requestJSON), "vault", vault.Hex())
 	}
 }
@@ -176,12 +176,12 @@ func (q *questions) vaultFilters() []common.Address {
 
 func (q *questions) askQueues() {
 	s := q.state
-	queued := s.requestsOf(func(r *requestState) bool { return s.status(r) == "queued" })
+	queued := keep(s.requests, func(r *requestState) bool { return s.status(r) == "queued" })
 	q.pages("", api+"/queues/withdrawals", items(queued, s.requestJSON), 2)
 	unswept := keep(s.ordered(), func(v *vaultState) bool { return len(v.unswept()) > 0 })
 	q.one("", api+"/queues/deposits", items(unswept, s.queueGroupJSON))
 	for _, vault := range q.vaultFilters() {
-		in := keep(queued, func(r *requestState) bool { return r.vault == vault })
+		in := keep(queued, func(r *requestState) bool { return r.Vault == vault })
 		q.pages("", api+"/queues/withdrawals", items(in, s.requestJSON), 2, "vault", vault.Hex())
 		of := keep(unswept, func(v *vaultState) bool { return v.address == vault })
 		q.one("", api+"/queues/deposits", items(of, s.queueGroupJSON), "vault", strings.ToLower(vault.Hex()))
@@ -194,12 +194,12 @@ func (q *questions) askPartner(p Partner) {
 	const prefix = api + "/partner"
 	q.askVaults(p.APIKey, prefix)
 	q.one(p.APIKey, prefix+"/stats", s.partnerStatsJSON(p))
-	of := s.depositsOf(func(d *depositState) bool { return d.PartnerId == p.ID })
+	of := keep(s.deposits, func(d *depositState) bool { return d.PartnerId == p.ID })
 	q.pages(p.APIKey, prefix+"/deposits", items(newestFirst(of), s.depositJSON), 4)
 	if len(q.asOf) > 0 {
 		return // the router is configuration and has no past
 	}
-	q.one(p.APIKey, prefix+"/router", object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)})
+	q.one(p.APIKey, prefix+"/router", Object{"routerAddress": s.history.router.Hex(), "chainId": integer(s.history.chainID)})
 }
 
 // refusals are the questions that have to be refused, whatever the state.
@@ -224,7 +224,7 @@ func refusals(v view, p Partner) []Question {
 		}
 		parameter(list, "pageSize", "101")
 		q.fails("", list, 400, "INVALID_PARAMETER", []string{"page"}, "page", "1001", "pageSize", "100")
-		parameter(list, "asOfBlock", fmt.Sprint(q.state.history.head()+1))
+		parameter(list, "asOfBlock", fmt.Sprint(q.state.history.Head()+1))
 		parameter(list, "asOfBlock", "0") // before the first vault
 	}
 	for _, path := range []string{api + "/vaults/" + known + "/nav", user + "/deposits"} {

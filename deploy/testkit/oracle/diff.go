@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"bytes"
@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// text stands in an expected tree for a text that people read and nobody can foretell: any string but the empty one.
-type text struct{}
+// Text stands in an expected tree for a text that people read and nobody can foretell: any string but the empty one.
+type Text struct{}
 
-// diff compares two JSON trees (of map[string]any, []any, string, json.Number, bool and nil) and gives a line for every
+// Diff compares two JSON trees (of map[string]any, []any, string, json.Number, bool and nil) and gives a line for every
 // difference: where it is, what was expected and what was got. Numbers are compared as they are written.
-func diff(expected, got any) []string {
+func Diff(expected, got any) []string {
 	return compare("", expected, got)
 }
 
@@ -30,7 +30,7 @@ func compare(path string, expected, got any) []string {
 		if have, ok := got.([]any); ok {
 			return compareArrays(path, want, have)
 		}
-	case text:
+	case Text:
 		if have, ok := got.(string); ok && have != "" {
 			return nil
 		}
@@ -41,7 +41,7 @@ func compare(path string, expected, got any) []string {
 	default:
 		panic(fmt.Sprintf("an expected tree holds a %T at %s", expected, path))
 	}
-	return []string{fmt.Sprintf("%s: expected %s, got %s", at(path), show(expected), show(got))}
+	return []string{fmt.Sprintf("%s: expected %s, got %s", at(path), Show(expected), Show(got))}
 }
 
 func compareObjects(path string, want, have map[string]any) []string {
@@ -50,12 +50,12 @@ func compareObjects(path string, want, have map[string]any) []string {
 		if value, ok := have[key]; ok {
 			found = append(found, compare(path+"."+key, want[key], value)...)
 		} else {
-			found = append(found, fmt.Sprintf("%s: expected %s, got no such field", at(path+"."+key), show(want[key])))
+			found = append(found, fmt.Sprintf("%s: expected %s, got no such field", at(path+"."+key), Show(want[key])))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(have)) {
 		if _, ok := want[key]; !ok {
-			found = append(found, fmt.Sprintf("%s: expected no such field, got %s", at(path+"."+key), show(have[key])))
+			found = append(found, fmt.Sprintf("%s: expected no such field, got %s", at(path+"."+key), Show(have[key])))
 		}
 	}
 	return found
@@ -67,9 +67,9 @@ func compareArrays(path string, want, have []any) []string {
 		here := fmt.Sprintf("%s[%d]", path, i)
 		switch {
 		case i >= len(have):
-			found = append(found, fmt.Sprintf("%s: expected %s, got no more items", at(here), show(want[i])))
+			found = append(found, fmt.Sprintf("%s: expected %s, got no more items", at(here), Show(want[i])))
 		case i >= len(want):
-			found = append(found, fmt.Sprintf("%s: expected no more items, got %s", at(here), show(have[i])))
+			found = append(found, fmt.Sprintf("%s: expected no more items, got %s", at(here), Show(have[i])))
 		default:
 			found = append(found, compare(here, want[i], have[i])...)
 		}
@@ -84,9 +84,9 @@ func at(path string) string {
 	return strings.TrimPrefix(path, ".")
 }
 
-// show writes a value on one line, cut where it is long.
-func show(value any) string {
-	if _, ok := value.(text); ok {
+// Show writes a value on one line, cut where it is long.
+func Show(value any) string {
+	if _, ok := value.(Text); ok {
 		return "some text"
 	}
 	b, err := json.Marshal(value)
@@ -100,8 +100,8 @@ func show(value any) string {
 	return string(b)
 }
 
-// tree reads JSON as diff wants it. Anything after the value is an error.
-func tree(b []byte) (any, error) {
+// Tree reads JSON as Diff wants it. Anything after the value is an error.
+func Tree(b []byte) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(b))
 	decoder.UseNumber()
 	var value any

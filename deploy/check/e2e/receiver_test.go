@@ -2,77 +2,22 @@ package e2e
 
 import (
 	"crypto/hmac"
-	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/pem"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/navlog/navlog/schemas/contracts/reference"
+	"github.com/navlog/navlog/deploy/testkit/oracle"
+	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
 )
-
-// events are the webhooks that the final blocks of a history cause for the partners: the body of each by its id.
-func (h *history) events(partners []Partner) map[string]object {
-	known := map[uint32]bool{}
-	for _, p := range partners {
-		known[p.ID] = true
-	}
-	found := map[string]object{}
-	for _, f := range h.facts {
-		if f.block > h.final {
-			break
-		}
-		var kind string
-		var partner uint32
-		data := object{
-			"vaultAddress": f.vault.Hex(), "txHash": f.tx.Hex(), "blockNumber": decimal(f.block), "logIndex": integer(f.index),
-			"timestamp": instant(f.time),
-		}
-		switch e := f.event.(type) {
-		case *reference.ReferenceVaultDepositAccepted:
-			kind, partner = "deposit.referral", e.PartnerId
-			data["userAddress"], data["assets"], data["shares"] = e.Owner.Hex(), e.Assets.String(), e.Shares.String()
-		case *reference.ReferenceVaultWithdrawalRequested:
-			kind, partner = "withdrawal.referral", e.PartnerId
-			data["userAddress"], data["shares"] = e.Owner.Hex(), e.Shares.String()
-			data["assetsEstimate"], data["requestIndex"] = e.AssetsEstimate.String(), e.RequestIndex.String()
-		}
-		if !known[partner] {
-			continue
-		}
-		id := eventID(fmt.Sprintf("%d:%s:%d:%s:%d", h.chainID, strings.ToLower(f.tx.Hex()), f.index, kind, partner))
-		found[id] = object{
-			"id": id, "version": integer(uint(1)), "type": kind, "createdAt": instant(f.time), "partnerId": integer(partner), "data": data,
-		}
-	}
-	return found
-}
-
-// eventID is the UUID version 5 of a name in navlog's namespace, which is itself one in the namespace of URLs.
-func eventID(name string) string {
-	urls := [16]byte{0x6b, 0xa7, 0xb8, 0x11, 0x9d, 0xad, 0x11, 0xd1, 0x80, 0xb4, 0x00, 0xc0, 0x4f, 0xd4, 0x30, 0xc8}
-	id := uuid5(uuid5(urls, "https://navlog.dev/event"), name)
-	s := hex.EncodeToString(id[:])
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
-}
-
-func uuid5(namespace [16]byte, name string) [16]byte {
-	sum := sha1.Sum(append(namespace[:], name...))
-	id := [16]byte(sum[:16])
-	id[6] = id[6]&0x0f | 0x50
-	id[8] = id[8]&0x3f | 0x80
-	return id
-}
 
 // tolerance is how far a delivery's timestamp may be, by the API document, from the receiver's clock.
 const tolerance = 300 * time.Second
@@ -80,7 +25,7 @@ const tolerance = 300 * time.Second
 // A receiver is the partners' end of the webhooks. It checks signatures by hand, remembers every delivery, and answers
 // 200, but for the first attempt of each partner's first event, which gets a 500 so that it has to come again.
 type receiver struct {
-	server  *httptest.Server
+	*tlsreceiver.Server
 	secrets map[string]string // by path
 	ids     map[string]uint32
 
@@ -98,25 +43,27 @@ type delivery struct {
 	status  int // that it was answered with
 }
 
-// newReceiver starts a receiver and writes its certificate to caFile.
-func newReceiver(caFile string) (*receiver, error) {
+// newReceiver starts a receiver, which keeps in dir whom its senders have to trust.
+func newReceiver(dir string) (_ *receiver, err error) {
 	r := &receiver{secrets: map[string]string{}, ids: map[string]uint32{}, refused: map[string]string{}}
-	r.server = httptest.NewTLSServer(http.HandlerFunc(r.receive))
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.server.Certificate().Raw})
-	if err := os.WriteFile(caFile, certificate, 0o600); err != nil {
-		r.server.Close()
-		return nil, fmt.Errorf("write the receiver's certificate: %w", err)
-	}
-	return r, nil
+	r.Server, err = tlsreceiver.Serve(dir, http.HandlerFunc(r.receive))
+	return r, err
 }
 
+func (r *receiver) url(path string) string { return "https://" + r.Address + path }
+
 // urlFor opens a path for a partner and gives its URL.
-func (r *receiver) urlFor(p Partner) string {
+func (r *receiver) urlFor(p oracle.Partner) string {
 	path := fmt.Sprintf("/hooks/%d", p.ID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.secrets[path], r.ids[path] = p.SigningSecret, p.ID
-	return r.server.URL + path
+	return r.url(path)
+}
+
+// numbered is a partner's id as JSON has it.
+func numbered(partner uint32) json.Number {
+	return json.Number(strconv.FormatUint(uint64(partner), 10))
 }
 
 func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
@@ -169,15 +116,15 @@ func (r *receiver) check(path string, request *http.Request, body []byte) string
 			return fmt.Sprintf("%s is there %d times", name, len(h.Values(name)))
 		}
 	}
-	value, err := tree(body)
-	event, ok := value.(object)
+	value, err := oracle.Tree(body)
+	event, ok := value.(oracle.Object)
 	if err != nil || !ok {
 		return "the body is not a JSON object"
 	}
 	if event["id"] != h.Get("X-Service-Event-Id") || event["type"] != h.Get("X-Service-Event-Type") {
 		return "X-Service-Event-Id and X-Service-Event-Type are not those of the body"
 	}
-	if event["partnerId"] != integer(r.ids[path]) {
+	if event["partnerId"] != numbered(r.ids[path]) {
 		return "the event is another partner's"
 	}
 	return ""
@@ -199,7 +146,7 @@ func (r *receiver) accepted() (counts map[string]int, bodies map[string]string) 
 
 // compare gives every difference between what came and the events that should have. Where repeats are allowed, an event may
 // have been accepted more than once: after a kill nobody knows which of the last ones arrived.
-func (r *receiver) compare(expected map[string]object, repeats bool) []string {
+func (r *receiver) compare(expected map[string]oracle.Object, repeats bool) []string {
 	counts, bodies := r.accepted()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -213,17 +160,17 @@ func (r *receiver) compare(expected map[string]object, repeats bool) []string {
 	}
 	for _, id := range slices.Sorted(maps.Keys(expected)) {
 		if counts[id] == 0 {
-			found = append(found, fmt.Sprintf("event %s never came: %s", id, show(expected[id])))
+			found = append(found, fmt.Sprintf("event %s never came: %s", id, oracle.Show(expected[id])))
 			continue
 		}
 		if counts[id] > 1 && !repeats {
 			found = append(found, fmt.Sprintf("event %s was accepted %d times", id, counts[id]))
 		}
-		body, err := tree([]byte(bodies[id]))
+		body, err := oracle.Tree([]byte(bodies[id]))
 		if err != nil {
 			found = append(found, fmt.Sprintf("event %s: %v", id, err))
 		}
-		for _, line := range diff(expected[id], body) {
+		for _, line := range oracle.Diff(expected[id], body) {
 			found = append(found, fmt.Sprintf("event %s: %s", id, line))
 		}
 	}
@@ -241,5 +188,3 @@ func (r *receiver) refusals() int {
 	defer r.mu.Unlock()
 	return len(r.refused)
 }
-
-func (r *receiver) close() { r.server.Close() }

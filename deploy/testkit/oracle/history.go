@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"context"
@@ -16,14 +16,14 @@ import (
 	"github.com/navlog/navlog/schemas/contracts/reference"
 )
 
-// A history is everything that the chain says about the vaults at one moment.
-type history struct {
+// A History is everything that the chain says about the vaults at one moment.
+type History struct {
 	chainID uint64
 	router  common.Address
 	vaults  []vault
-	times   []uint64 // Unix seconds, by block number
-	facts   []fact   // in chain order
-	final   uint64   // the newest final block
+	Times   []uint64 // Unix seconds, by block number
+	Facts   []Fact   // in chain order
+	Final   uint64   // the newest final block
 	// contradictory says that the facts are not those of the reference contracts: anything may follow anything.
 	contradictory bool
 }
@@ -42,21 +42,21 @@ type vault struct {
 	}
 }
 
-// A fact is one log of a vault. event is a pointer to one of the event types of package reference.
-type fact struct {
-	vault common.Address
-	block uint64
-	time  uint64 // Unix seconds
-	tx    common.Hash
-	index uint // of the log in its block
-	event any
+// A Fact is one log of a vault. Event is a pointer to one of the event types of package reference.
+type Fact struct {
+	Vault common.Address
+	Block uint64
+	Time  uint64 // Unix seconds
+	Tx    common.Hash
+	Index uint // of the log in its block
+	Event any
 }
 
-// head is the number of the newest block.
-func (h *history) head() uint64 { return uint64(len(h.times) - 1) }
+// Head is the number of the newest block.
+func (h *History) Head() uint64 { return uint64(len(h.Times) - 1) }
 
-// readHistory reads the chain, which must not move meanwhile.
-func readHistory(ctx context.Context, rpcURL string, deployed *devchain.Contracts) (*history, error) {
+// Read reads the chain, which must not move meanwhile.
+func Read(ctx context.Context, rpcURL string, deployed *devchain.Contracts) (*History, error) {
 	client, err := ethclient.DialContext(ctx, rpcURL)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the chain: %w", err)
@@ -66,7 +66,7 @@ func readHistory(ctx context.Context, rpcURL string, deployed *devchain.Contract
 	if err != nil {
 		return nil, fmt.Errorf("read the newest block: %w", err)
 	}
-	h := &history{router: deployed.Router}
+	h := &History{router: deployed.Router}
 	if err := h.read(ctx, client, deployed, before.Number.Uint64()); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func readHistory(ctx context.Context, rpcURL string, deployed *devchain.Contract
 	return h, nil
 }
 
-func (h *history) read(ctx context.Context, client *ethclient.Client, deployed *devchain.Contracts, head uint64) error {
+func (h *History) read(ctx context.Context, client *ethclient.Client, deployed *devchain.Contracts, head uint64) error {
 	id, err := client.ChainID(ctx)
 	if err != nil {
 		return fmt.Errorf("read the chain id: %w", err)
@@ -90,13 +90,13 @@ func (h *history) read(ctx context.Context, client *ethclient.Client, deployed *
 	if err != nil {
 		return fmt.Errorf("read the newest final block: %w", err)
 	}
-	h.final = final.Number.Uint64()
+	h.Final = final.Number.Uint64()
 	for number := range head + 1 {
 		block, err := client.HeaderByNumber(ctx, new(big.Int).SetUint64(number))
 		if err != nil {
 			return fmt.Errorf("read block %d: %w", number, err)
 		}
-		h.times = append(h.times, block.Time)
+		h.Times = append(h.Times, block.Time)
 	}
 	var addresses []common.Address
 	for _, v := range deployed.Vaults {
@@ -149,7 +149,7 @@ func readVault(ctx context.Context, client *ethclient.Client, address common.Add
 }
 
 // append decodes logs, which are in chain order. Logs of the share token and of ERC-4626 are for others.
-func (h *history) append(logs []types.Log) error {
+func (h *History) append(logs []types.Log) error {
 	for _, l := range logs {
 		event, err := decode(l)
 		if err != nil {
@@ -158,10 +158,10 @@ func (h *history) append(logs []types.Log) error {
 		if event == nil {
 			continue
 		}
-		if l.BlockNumber > h.head() {
-			return fmt.Errorf("log %d of block %d is beyond the newest block %d", l.Index, l.BlockNumber, h.head())
+		if l.BlockNumber > h.Head() {
+			return fmt.Errorf("log %d of block %d is beyond the newest block %d", l.Index, l.BlockNumber, h.Head())
 		}
-		h.facts = append(h.facts, fact{l.Address, l.BlockNumber, h.times[l.BlockNumber], l.TxHash, l.Index, event})
+		h.Facts = append(h.Facts, Fact{l.Address, l.BlockNumber, h.Times[l.BlockNumber], l.TxHash, l.Index, event})
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package e2e
+package oracle
 
 import (
 	"context"
@@ -17,20 +17,20 @@ import (
 
 // A Client asks the API questions and compares.
 type Client struct {
-	base string // of the API: http://host:port
-	http *http.Client
-	sent atomic.Int64
+	Base string // of the API: http://host:port
+	HTTP *http.Client
+	Sent atomic.Int64 // questions so far
 }
 
-// asked is the outcome of many questions.
-type asked struct {
-	differences []string
-	seqs        map[string]bool // every X-Indexed-Seq of a good answer
+// Asked is the outcome of many questions.
+type Asked struct {
+	Differences []string
+	Seqs        map[uint64]bool // every X-Indexed-Seq of a good answer
 }
 
-// ask asks all questions, some at the same time, and collects every difference. The error is one of the connection.
-func (c *Client) ask(ctx context.Context, list []Question) (asked, error) {
-	differences, seqs := make([][]string, len(list)), make([]string, len(list))
+// Ask asks all questions, some at the same time, and collects every difference. The error is one of the connection.
+func (c *Client) Ask(ctx context.Context, list []Question) (Asked, error) {
+	differences, seqs := make([][]string, len(list)), make([]uint64, len(list))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(4)
 	for i, q := range list {
@@ -41,19 +41,19 @@ func (c *Client) ask(ctx context.Context, list []Question) (asked, error) {
 			}
 			differences[i] = q.compare(got, id)
 			if got.status == http.StatusOK {
-				seqs[i] = got.seq
+				seqs[i] = number(got.seq)
 			}
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return asked{}, err
+		return Asked{}, err
 	}
-	outcome := asked{seqs: map[string]bool{}}
+	outcome := Asked{Seqs: map[uint64]bool{}}
 	for i := range list {
-		outcome.differences = append(outcome.differences, differences[i]...)
-		if seqs[i] != "" {
-			outcome.seqs[seqs[i]] = true
+		outcome.Differences = append(outcome.Differences, differences[i]...)
+		if seqs[i] != 0 {
+			outcome.Seqs[seqs[i]] = true
 		}
 	}
 	return outcome, nil
@@ -61,8 +61,8 @@ func (c *Client) ask(ctx context.Context, list []Question) (asked, error) {
 
 // get sends a question under an id of its own.
 func (c *Client) get(ctx context.Context, q Question) (got answer, id string, err error) {
-	id = fmt.Sprintf("e2e-%d", c.sent.Add(1))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+q.path+"?"+q.query.Encode(), nil)
+	id = fmt.Sprintf("e2e-%d", c.Sent.Add(1))
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Base+q.path+"?"+q.query.Encode(), nil)
 	if err != nil {
 		return got, id, err
 	}
@@ -70,7 +70,7 @@ func (c *Client) get(ctx context.Context, q Question) (got answer, id string, er
 	if q.key != "" {
 		request.Header.Set("x-api-key", q.key)
 	}
-	response, err := c.http.Do(request)
+	response, err := c.HTTP.Do(request)
 	if err != nil {
 		return got, id, err
 	}
@@ -82,7 +82,7 @@ func (c *Client) get(ctx context.Context, q Question) (got answer, id string, er
 	h := response.Header
 	got = answer{status: response.StatusCode, block: h.Get("X-Indexed-Block"), seq: h.Get("X-Indexed-Seq"),
 		generation: h.Get("X-Generation"), retryAfter: h.Get("Retry-After")}
-	if got.body, err = tree(body); err != nil {
+	if got.body, err = Tree(body); err != nil {
 		got.body = fmt.Sprintf("%v: %.300q", err, body)
 	}
 	if kind, _, err := mime.ParseMediaType(h.Get("Content-Type")); err != nil || kind != "application/json" {
@@ -102,10 +102,10 @@ func (q Question) compare(got answer, id string) []string {
 	if got.status != q.want.status {
 		add("expected status %d, got %d", q.want.status, got.status)
 	}
-	for _, line := range diff(q.want.bodyFor(id), got.body) {
+	for _, line := range Diff(q.want.bodyFor(id), got.body) {
 		add("%s", line)
 	}
-	for _, line := range diff(linkTree(q.want.links), linkTree(got.links)) {
+	for _, line := range Diff(linkTree(q.want.links), linkTree(got.links)) {
 		add("header Link: %s", line)
 	}
 	if q.want.block != "" && q.want.block != got.block {
@@ -122,17 +122,17 @@ func (q Question) compare(got answer, id string) []string {
 
 // bodyFor is the expected body; an error repeats the request's id.
 func (a answer) bodyFor(id string) any {
-	whole, _ := a.body.(object)
-	refusal, ok := whole["error"].(object)
+	whole, _ := a.body.(Object)
+	refusal, ok := whole["error"].(Object)
 	if !ok {
 		return a.body
 	}
-	filled := object{}
+	filled := Object{}
 	for name, value := range refusal {
 		filled[name] = value
 	}
 	filled["requestId"] = id
-	return object{"ok": whole["ok"], "error": filled}
+	return Object{"ok": whole["ok"], "error": filled}
 }
 
 var link = regexp.MustCompile(`^<([^>]*)>; rel="([a-z]+)"$`)
@@ -185,7 +185,7 @@ func linkTree(links map[string]int) any {
 	if links == nil {
 		return nil
 	}
-	o := object{}
+	o := Object{}
 	for relation, page := range links {
 		o[relation] = integer(page)
 	}
