@@ -56,7 +56,7 @@ func New(c Config, kafka chainlog.Config, pool *pgxpool.Pool, sealer *registry.S
 	}
 	d.ledger = newLedger(d)
 	d.shared = &lane.Shared{
-		Owner: d.owner, Lease: d.lease(), Concurrency: c.PerPartnerConcurrency, Slots: make(chan struct{}, c.Concurrency),
+		Owner: d.owner, Lease: time.Duration(c.LeaseSeconds) * time.Second, Concurrency: c.PerPartnerConcurrency, Slots: make(chan struct{}, c.Concurrency),
 		Timing: lane.Specified(), Guard: g, Queries: queries, Metrics: lane.NewMetrics(reg), Log: log,
 		Endpoint: d.endpoint, Expire: d.endpoints.expire, Record: d.ledger.record,
 	}
@@ -76,7 +76,7 @@ func (d *Dispatch) Run(ctx context.Context) error {
 	// Leases are renewed until the last result is written.
 	renewing, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	var renewal sync.WaitGroup
-	renewal.Go(func() { every(renewing, d.lease()/3, d.renew) })
+	renewal.Go(func() { every(renewing, d.shared.Lease/3, d.renew) })
 	var writing sync.WaitGroup
 	writing.Go(d.ledger.run)
 
@@ -114,8 +114,6 @@ func (d *Dispatch) leave(ctx context.Context) {
 	defer cancel()
 	_ = d.queries.Leave(ctx, d.owner) // it runs out by itself
 }
-
-func (d *Dispatch) lease() time.Duration { return time.Duration(d.config.LeaseSeconds) * time.Second }
 
 // every calls f at once and then in intervals until ctx ends.
 func every(ctx context.Context, interval time.Duration, f func(context.Context)) {
@@ -254,7 +252,7 @@ func (d *Dispatch) renew(ctx context.Context) {
 		d.health.set("renew leases", nil) // an older failure says nothing of now
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.lease()/3)
+	ctx, cancel := context.WithTimeout(ctx, d.shared.Lease/3)
 	defer cancel()
 	d.health.set("renew leases", d.keep(ctx, lanes))
 }
@@ -263,13 +261,13 @@ func (d *Dispatch) renew(ctx context.Context) {
 // dispatcher is told to end; one that has ended meanwhile gave its lease back
 // itself.
 func (d *Dispatch) keep(ctx context.Context, lanes []*lane.Lane) error {
-	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.lease().Milliseconds()}
+	p := db.RenewLeasesParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
 	lost := map[int64]*lane.Lane{}
 	for _, l := range lanes {
 		p.PartnerIds, p.Fences = append(p.PartnerIds, l.Partner()), append(p.Fences, l.Fence())
 		lost[l.Partner()] = l
 	}
-	until := time.Now().Add(d.lease())
+	until := time.Now().Add(d.shared.Lease)
 	kept, err := d.queries.RenewLeases(ctx, p)
 	if err != nil {
 		return err

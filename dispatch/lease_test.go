@@ -172,7 +172,7 @@ func TestGivenAwayForTheTimeOfALease(t *testing.T) {
 	d.giveAway(l)
 	d.retire(l, true)
 	d.wake(7)
-	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) || until.After(time.Now().Add(d.lease())) {
+	if until := d.yielded[7]; len(d.allLanes()) != 0 || until.Before(time.Now()) || until.After(time.Now().Add(d.shared.Lease)) {
 		t.Errorf("%d lanes, and the partner is the others' until %s", len(d.allLanes()), until)
 	}
 	d.yielded[7] = time.Now().Add(-time.Millisecond)

@@ -152,7 +152,7 @@ func TestPostgresTroubleKilled(t *testing.T) {
 	f := newFixtureIn(t, enginetest.Kafka(t), server.URL)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	d := f.start(func(d *Dispatch) { d.config.LeaseSeconds = 300 }) // so that nothing is sent again
+	d := f.start(func(d *Dispatch) { d.shared.Lease = 5 * time.Minute }) // so that nothing is sent again
 	events := 0
 	for range 2 {
 		arrived, answer := make(chan struct{}, 100), make(chan struct{})

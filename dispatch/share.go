@@ -43,7 +43,7 @@ func (d *Dispatch) share(ctx context.Context) {
 // giveAway ends a lane and leaves its partner to the others for a while.
 func (d *Dispatch) giveAway(l *lane.Lane) {
 	d.mu.Lock()
-	d.yielded[l.Partner()] = time.Now().Add(d.lease())
+	d.yielded[l.Partner()] = time.Now().Add(d.shared.Lease)
 	d.mu.Unlock()
 	l.Yield()
 }
