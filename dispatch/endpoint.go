@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -26,9 +28,16 @@ var errWrongKey = errors.New("none of the partners' signing secrets can be opene
 type endpoints struct {
 	queries *db.Queries
 	sealer  *registry.Sealer
+	reading singleflight.Group // by whoever wants newer ones; the others wait for it, and no lock is held
 
-	mu    sync.Mutex
-	at    time.Time
+	mu      sync.Mutex
+	latest  reading
+	expired int // how often expire was called
+}
+
+// A reading is what was read of all endpoints.
+type reading struct {
+	at    time.Time // before it; zero: it is not to be used
 	rows  map[int64]db.EndpointsRow
 	fault error // errWrongKey, where the rows show it
 }
@@ -65,7 +74,7 @@ func (e *endpoints) among(arrivals []arrival) []int64 {
 	defer e.mu.Unlock()
 	var partners []int64
 	for _, a := range arrivals {
-		if _, ok := e.rows[a.partner]; ok && !slices.Contains(partners, a.partner) {
+		if _, ok := e.latest.rows[a.partner]; ok && !slices.Contains(partners, a.partner) {
 			partners = append(partners, a.partner)
 		}
 	}
@@ -76,31 +85,54 @@ func (e *endpoints) among(arrivals []arrival) []int64 {
 func (e *endpoints) expire() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.rows = nil
+	e.latest.at = time.Time{}
+	e.expired++
+	e.reading.Forget("") // one that is under way may have begun before what is to be seen
 }
 
 func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bool, error) {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.rows == nil || time.Since(e.at) >= endpointsAge {
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		at := time.Now()
-		rows, err := e.queries.Endpoints(ctx)
-		if err != nil {
-			return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", err)
-		}
-		e.at, e.rows = at, make(map[int64]db.EndpointsRow, len(rows))
-		for _, r := range rows {
-			e.rows[r.PartnerID] = r
-		}
-		e.fault = nil
-		if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
-			e.fault = errWrongKey
+	known, expired := e.latest, e.expired
+	e.mu.Unlock()
+	if time.Since(known.at) >= endpointsAge {
+		// Who gives up waiting ends it for nobody else.
+		done := e.reading.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
+		select {
+		case <-ctx.Done():
+			return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", ctx.Err())
+		case result := <-done:
+			if result.Err != nil {
+				return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", result.Err)
+			}
+			known = result.Val.(reading)
 		}
 	}
-	row, ok := e.rows[partner]
-	return row, ok, e.fault
+	row, ok := known.rows[partner]
+	return row, ok, known.fault
+}
+
+// read reads all endpoints, and keeps them unless expire was called meanwhile.
+func (e *endpoints) read(ctx context.Context, expired int) (reading, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	now := reading{at: time.Now()}
+	rows, err := e.queries.Endpoints(ctx)
+	if err != nil {
+		return now, err
+	}
+	now.rows = make(map[int64]db.EndpointsRow, len(rows))
+	for _, r := range rows {
+		now.rows[r.PartnerID] = r
+	}
+	if len(rows) > 0 && !slices.ContainsFunc(rows, e.opens) {
+		now.fault = errWrongKey
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.expired == expired {
+		e.latest = now
+	}
+	return now, nil
 }
 
 func (e *endpoints) opens(row db.EndpointsRow) bool {

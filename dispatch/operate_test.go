@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,44 @@ func TestRotationWithOverlap(t *testing.T) {
 func (f *fixture) known(partner int64) (lane.Endpoint, bool, error) {
 	e := &endpoints{queries: f.queries, sealer: f.sealer}
 	return e.get(context.WithoutCancel(f.Context()), partner)
+}
+
+// While the endpoints are read nobody waits who does not want them, nor any longer than he wants to; and what was read when
+// somebody said that there are newer ones is not kept.
+func TestEndpointsAreReadWithoutALock(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "https://acme.example/old")
+	e := &endpoints{queries: f.queries, sealer: f.sealer}
+	holder := f.hold("LOCK TABLE endpoint IN ACCESS EXCLUSIVE MODE")
+	impatient, giveUp := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { _, _, err := e.get(impatient, 7); first <- err }()
+	f.eventually("it is being read", func() bool {
+		return f.number("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%name: Endpoints %'") == 1
+	})
+	free := make(chan struct{})
+	go func() { e.among(nil); e.expire(); close(free) }()
+	select {
+	case <-free:
+	case err := <-first:
+		t.Fatalf("what wants no endpoint waited until they were read: %v", err)
+	}
+	giveUp()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("who gave up was told %v", err)
+	}
+	second := make(chan lane.Endpoint, 1)
+	go func() {
+		got, _, err := e.get(t.Context(), 7)
+		f.check(err)
+		second <- got
+	}()
+	_, err := holder.Exec(t.Context(), "UPDATE endpoint SET url = 'https://acme.example/new', version = version + 1")
+	f.check(err)
+	f.check(holder.Commit(t.Context()))
+	if got := <-second; got.URL != "https://acme.example/new" {
+		t.Errorf("the endpoint is %s", got.URL)
+	}
 }
 
 // The header numbers a partner's events without a gap, and a test event has no
