@@ -3,6 +3,7 @@ package lane
 import (
 	"context"
 	"crypto/x509"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -55,6 +56,9 @@ func TestAttempt(t *testing.T) {
 		f := &fixture{T: t}
 		requests := make(chan http.Header, 1)
 		r := f.receiver(func(w http.ResponseWriter, r *http.Request) {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "{}" {
+				t.Errorf("%s: the body is %q, %v", c.what, body, err)
+			}
 			requests <- r.Header
 			w.WriteHeader(c.status)
 		})

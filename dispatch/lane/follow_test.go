@@ -107,6 +107,7 @@ func TestAnotherVersionClosesConnections(t *testing.T) {
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) { states <- state }
 	})
 	l := f.idle(1)
+	l.poster.transport.IdleConnTimeout = 0 // the transport itself would keep it for ever
 	e := Endpoint{Version: l.version, URL: r.URL, Secret: testSecret}
 	l.url = r.URL
 	post := func(first http.ConnState) {
@@ -125,7 +126,12 @@ func TestAnotherVersionClosesConnections(t *testing.T) {
 	post(http.StateActive) // the same one
 	e.Version++
 	f.check(l.follow(t.Context(), e))
-	if got := <-states; got != http.StateClosed {
-		t.Errorf("the connection to where the receiver was is %s", got)
+	select {
+	case got := <-states:
+		if got != http.StateClosed {
+			t.Errorf("the connection to where the receiver was is %s", got)
+		}
+	case <-time.After(time.Minute): // nothing else closes it
+		t.Error("the connection to where the receiver was is kept")
 	}
 }
