@@ -110,7 +110,7 @@ func TestPhases(t *testing.T) {
 	var s stopwatch
 	trace := httptrace.ContextClientTrace(s.watch(t.Context()))
 	const each = 2 * time.Millisecond
-	pause := func() { time.Sleep(each) } // it takes longer on a busy machine, and is not held to more
+	pause := func() { <-time.After(each) } // it takes longer on a busy machine, and is not held to more
 	trace.DNSStart(httptrace.DNSStartInfo{})
 	pause()
 	trace.DNSDone(httptrace.DNSDoneInfo{})
