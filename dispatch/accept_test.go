@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"flag"
 	"maps"
 	"math/big"
@@ -322,6 +323,18 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	for reason, r := range reasons {
 		f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
 			VALUES ('00000000-0000-0000-0000-000000000001', 0, $1, 'chain.31337.referral.deposits', 'poison', $2, $3, now())`, r.GetSeq()+100, "want "+reason, encode(t, r))
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if d.retryDead(ended); len(d.health.faults) != 0 {
+		t.Errorf("that the program ends is no fault: %v", d.health.faults)
+	}
+	for _, table := range []string{"position", "partner", "stream", "delivery"} { // what each of the steps needs
+		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
+		if d.retryDead(t.Context()); d.health.faults["try dead records again"] == nil || f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
+			t.Errorf("without %s: %v, or records are resolved that are not", table, d.health.faults)
+		}
+		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
 	}
 	d.retryDead(t.Context())
 	f.check(d.health.faults["try dead records again"])

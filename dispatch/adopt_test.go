@@ -1,12 +1,19 @@
 package dispatch
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
@@ -88,7 +95,8 @@ func TestEarlierEventsOfANewPartner(t *testing.T) {
 	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
-// A partner is new until all of its earlier events are there: where they cannot be read or written, they are looked for again.
+// A partner is new until all of its earlier events are there: where they cannot be read or written, that is said, and
+// they are looked for again.
 func TestAdoptionThatFails(t *testing.T) {
 	f := newFixture(t)
 	before := f.dispatcher(nil)
@@ -98,21 +106,165 @@ func TestAdoptionThatFails(t *testing.T) {
 	stop()
 	f.partner(7, "")
 	d := f.dispatcher(nil)
+	const what = "look for the earlier events of new partners"
 	adopted := func() int64 { return f.number("SELECT count(*) FROM adopted") }
-	for what, column := range map[string]string{
-		"how far the topics were read":     "position next_offset",
-		"which log is followed":            "position log_id",
-		"where the deliveries are written": "delivery body",
+	fails := func(want string) {
+		t.Helper()
+		d.adopt(t.Context())
+		if said := d.health.noted[what]; said == nil || !strings.Contains(said.Error(), want) || adopted() != 0 {
+			t.Errorf("%v, and not: %s; %d partners are adopted", said, want, adopted())
+		}
+		d.health.note(what, nil)
+	}
+	for want, column := range map[string]string{
+		"read how far the referral topics were read":   "position next_offset",
+		"read which log deliveries are made of":        "position log_id",
+		"write the deliveries of 50 earlier referrals": "delivery body",
 	} {
 		table, name, _ := strings.Cut(column, " ")
 		f.exec("ALTER TABLE " + table + " RENAME COLUMN " + name + " TO away")
-		if err := d.adoptNew(t.Context()); err == nil || adopted() != 0 {
-			t.Errorf("%s is unknown: %v, and %d partners are adopted", what, err, adopted())
-		}
+		fails(want)
 		f.exec("ALTER TABLE " + table + " RENAME COLUMN away TO " + name)
 	}
-	if err := d.adoptNew(t.Context()); err != nil || adopted() != 1 || f.states()[registry.NoEndpoint] != 50 {
-		t.Errorf("in the end: %v, %d partners adopted, deliveries %v", err, adopted(), f.states())
+	d.config.ChainID = 1
+	fails("does not exist yet")
+	d.config.ChainID = testChain
+	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no'; END $$")
+	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON adopted FOR EACH ROW EXECUTE FUNCTION refuse()")
+	fails("write down that 1 partners are new no more")
+	f.exec("DROP TRIGGER refuse ON adopted")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if d.adopt(ended); d.health.noted[what] != nil {
+		t.Errorf("that the program ends is no fault: %v", d.health.noted[what])
+	}
+	for range 2 { // the second time nobody is new, and nothing is read
+		d.adopt(t.Context())
+		if d.health.noted[what] != nil || adopted() != 1 || f.states()[registry.NoEndpoint] != 50 {
+			t.Errorf("in the end: %v, %d partners adopted, deliveries %v", d.health.noted[what], adopted(), f.states())
+		}
+	}
+	if n := strings.Count(f.logged.String(), "looked for the earlier events"); n != 1 {
+		t.Errorf("the topics were read %d times for a partner who was new once", n)
+	}
+}
+
+// A broker that does not say where a partition starts or ends, as one that refuses to, makes no partner old.
+func TestAdoptionWithoutOffsets(t *testing.T) {
+	t.Parallel()
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	f := newFixtureOn(t, broker.ListenAddrs())
+	f.onePartition()
+	f.deposits(7, 0, 5)
+	f.partner(7, "")
+	d := f.dispatcher(nil)
+	f.readUpTo(d, 1000)
+	refuse, refused := refusesOffsets(broker)
+	for what, timestamp := range map[string]int64{"starts": -2, "ends": -1} {
+		for _, all := range []bool{false, true} {
+			refuse(timestamp, all)
+			before := refused()
+			limited, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a client asks again where all of it is refused
+			err := d.adoptNew(limited)
+			cancel()
+			if refused() == before || err == nil || !strings.Contains(err.Error(), "read the "+what+" of the referral topics") || f.number("SELECT count(*) FROM adopted") != 0 {
+				t.Errorf("without %s (the whole request: %v): refused %d times, %v", what, all, refused()-before, err)
+			}
+		}
+	}
+	refuse(0, false)
+	f.check(d.adoptNew(t.Context()))
+	if n := f.states()[registry.NoEndpoint]; n != 5 {
+		t.Errorf("%d earlier events in the end", n)
+	}
+}
+
+// refusesOffsets makes a broker refuse what it is asked for one time (-2: the starts, -1: the ends), as a whole or for
+// each partition, and counts how often it did.
+func refusesOffsets(broker *kfake.Cluster) (refuse func(timestamp int64, whole bool), refused func() int64) {
+	var timestamp, refusals atomic.Int64
+	var whole atomic.Bool
+	broker.ControlKey(int16(kmsg.ListOffsets), func(request kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		r := request.(*kmsg.ListOffsetsRequest)
+		if len(r.Topics) == 0 || r.Topics[0].Partitions[0].Timestamp != timestamp.Load() {
+			return nil, nil, false
+		}
+		refusals.Add(1)
+		if whole.Load() {
+			return nil, errors.New("away"), true
+		}
+		answer := r.ResponseKind().(*kmsg.ListOffsetsResponse)
+		for _, topic := range r.Topics {
+			t := kmsg.NewListOffsetsResponseTopic()
+			t.Topic = topic.Topic
+			for _, partition := range topic.Partitions {
+				p := kmsg.NewListOffsetsResponseTopicPartition()
+				p.Partition, p.ErrorCode = partition.Partition, kerr.UnknownServerError.Code
+				t.Partitions = append(t.Partitions, p)
+			}
+			answer.Topics = append(answer.Topics, t)
+		}
+		return answer, nil, true
+	})
+	return func(at int64, all bool) { timestamp.Store(at); whole.Store(all) }, refusals.Load
+}
+
+// readUpTo makes the positions of a dispatcher that has read the topics up to an offset.
+func (f *fixture) readUpTo(d *Dispatch, offset int64) {
+	f.Helper()
+	r := &reader{d: d, admin: f.admin()}
+	var err error
+	r.topics, err = r.findTopics(f.Context())
+	f.check(err)
+	_, err = r.positions(f.Context())
+	f.check(err)
+	f.exec("UPDATE position SET next_offset = $1, log_id = $2 WHERE topic = $3", offset, []byte(testLog), chainlog.ReferralDeposits(testChain))
+}
+
+// What lies behind a position is accept's, which tells it: it is not taken from it as an earlier event. A position past
+// the end of its partition, as after a restored backup, is waited for by nobody.
+func TestAdoptionEndsWhereItIsReadOn(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	f.partner(7, "")
+	f.deposits(7, 0, 50) // at 51 to 100, behind those of an aborted transaction and its marker
+	d := f.dispatcher(nil)
+	for _, c := range []struct {
+		position int64
+		earlier  int
+	}{{0, 0}, {51, 0}, {71, 20}, {72, 21}, {101, 50}, {1000, 50}} {
+		f.exec("DELETE FROM adopted")
+		f.exec("DELETE FROM delivery")
+		f.readUpTo(d, c.position)
+		f.check(d.adoptNew(t.Context()))
+		if n := f.states()[registry.NoEndpoint]; n != c.earlier || f.number("SELECT count(*) FROM adopted") != 1 {
+			t.Errorf("at position %d: %d earlier events, want %d", c.position, n, c.earlier)
+		}
+		if said := fmt.Sprintf("partners=1 events=%d", c.earlier); !strings.HasSuffix(strings.TrimSpace(f.logged.String()), said) {
+			t.Errorf("at position %d the log does not say %s:\n%s", c.position, said, f.logged)
+		}
+	}
+}
+
+// Reading everything again takes longer than one statement may: what is written down in the end has a time of its own.
+func TestAdoptionThatTakesLong(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	f.partner(7, "")
+	f.deposits(7, 0, 3*pollRecords)
+	d := f.dispatcher(nil)
+	d.timing.database = time.Second
+	f.readUpTo(d, 1<<30)
+	f.exec("CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.4); RETURN NULL; END $$")
+	f.exec("CREATE TRIGGER slow BEFORE INSERT ON stream FOR EACH STATEMENT EXECUTE FUNCTION slow()") // once for what was read at a time
+	f.eventually("adopted", func() bool { return d.adoptNew(t.Context()) == nil })
+	if n := f.states()[registry.NoEndpoint]; n != 3*pollRecords {
+		t.Errorf("%d earlier events", n)
 	}
 }
 

@@ -1,12 +1,15 @@
 package dispatch
 
 import (
+	"bytes"
 	"fmt"
 	"math/big"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -164,5 +167,78 @@ func TestMinedAgainDifferently(t *testing.T) {
 	f.eventually("the one whose id is taken is kept", func() bool { return d.recordsWere(recordConflict) == 1 })
 	if n := f.saying(`"333"`, `"1001","logIndex":4,`); n != 1 || d.recordsWere(recordCorrected) != 1 {
 		t.Errorf("the other partner's event was taken for one of the first: %v corrected", d.recordsWere(recordCorrected))
+	}
+}
+
+// What an arrival is, by what is told of its transaction and under its id.
+func TestJudge(t *testing.T) {
+	f := &fixture{T: t}
+	arrive := func(r *event.Referral) arrival {
+		t.Helper()
+		a, err := decode(testChain, &kgo.Record{Value: encode(t, r)})
+		f.check(err)
+		return a
+	}
+	withdrawn := func(tx, n int, logIndex uint32) *event.Referral {
+		r, as := withdrawal(t, 7, tx), f.mined(7, tx, n, logIndex, 0)
+		r.Seq, r.Log.BlockNumber, r.Log.BlockTime, r.Log.BlockHash, r.Log.LogIndex = as.Seq, as.Log.BlockNumber, as.Log.BlockTime, as.Log.BlockHash, logIndex
+		return r
+	}
+	later := func(r *event.Referral) *event.Referral { r.Seq += 100_000; return r }
+	of := func(r ...*event.Referral) []*event.Referral { return r }
+	for _, c := range []struct {
+		what    string
+		told    []*event.Referral
+		old     bool // told before it was kept where it was mined
+		arrives *event.Referral
+		want    string
+		which   int // of told
+	}{
+		{"nothing is told", nil, false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
+		{"another transaction is told", of(f.mined(7, 2, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
+		{"it is told", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
+		{"it is told, and comes with a later number", of(f.mined(7, 1, 1, 3, 111)), false, later(f.mined(7, 1, 1, 3, 111)), recordKnown, 0},
+		{"it is told as something else", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 3, 112), recordConflict, 0},
+		{"another of its mining is told", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 1, 5, 222), recordInserted, -1},
+		{"the second of its mining", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 1},
+		{"mined again", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 4, 111), recordCorrected, 0},
+		{"mined again at its place", of(f.mined(7, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordCorrected, 0},
+		{"mined again, the first of two", of(f.mined(7, 1, 1, 3, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 5, 111), recordCorrected, 0},
+		{"mined again, the second", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 1, 5, 222)), false, f.mined(7, 1, 2, 7, 222), recordCorrected, 1},
+		{"mined again, and all are told of", of(f.mined(7, 1, 2, 5, 111), f.mined(7, 1, 2, 7, 222)), false, f.mined(7, 1, 2, 9, 333), recordInserted, -1},
+		{"mined before", of(f.mined(7, 1, 2, 4, 111)), false, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
+		{"mined before, the second", of(f.mined(7, 1, 2, 4, 111), f.mined(7, 1, 2, 6, 222)), false, f.mined(7, 1, 1, 5, 222), recordKnown, 0},
+		{"another partner's", of(f.mined(8, 1, 1, 3, 111)), false, f.mined(7, 1, 2, 3, 111), recordInserted, -1},
+		{"another partner's of a later mining", of(f.mined(8, 1, 2, 3, 111)), false, f.mined(7, 1, 1, 3, 111), recordInserted, -1},
+		{"another type's", of(f.mined(7, 1, 1, 3, 111)), false, withdrawn(1, 2, 3), recordInserted, -1},
+		{"behind another type's", of(f.mined(7, 1, 1, 3, 111), withdrawn(1, 1, 4)), false, withdrawn(1, 2, 5), recordCorrected, 1},
+		{"known from before", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 1, 3, 111), recordKnown, 0},
+		{"known from before as something else", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 3, 111), recordConflict, 0},
+		{"from before, under another id", of(f.mined(7, 1, 1, 3, 111)), true, f.mined(7, 1, 2, 4, 111), recordInserted, -1},
+	} {
+		known := &tellings{byEvent: map[uuid.UUID]*telling{}, byTx: map[string][]*telling{}}
+		var told []*telling
+		for _, r := range c.told {
+			a := arrive(r)
+			of := &telling{event: a.event, partner: a.partner, kind: a.kind, body: a.body, mined: a.mined, row: -1}
+			if c.old {
+				of.mined = mining{}
+			}
+			known.add(of)
+			told = append(told, of)
+		}
+		a := arrive(c.arrives)
+		own := bytes.Clone(a.body)
+		what, is, body, err := known.judge(a)
+		if err != nil || what != c.want || (is == nil) != (c.which < 0) || is != nil && is != told[c.which] {
+			t.Errorf("%s: it is %s of %+v, want %s of %d (%v)", c.what, what, is, c.want, c.which, err)
+			continue
+		}
+		if !bytes.Equal(a.body, own) || what == recordInserted && !bytes.Equal(body, own) {
+			t.Errorf("%s: its own body is not what it was", c.what)
+		}
+		if what == recordCorrected && string(body) != strings.Replace(string(own), a.event.String(), is.event.String(), 1) {
+			t.Errorf("%s: the event %s will say %s", c.what, is.event, body)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/registry"
@@ -143,7 +144,7 @@ func TestUnclaimedDeliveriesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.contiguous(8, 10)
-	f.check(d.forgetUntil(t.Context(), before))
+	f.forgetAll(d, before)
 	for table, want := range map[string]int64{"delivery": 2 * rows, "attempt": 2 * rows, "stream": 2, "lease": 2} {
 		if n := f.number("SELECT count(*) FROM " + table); n != want {
 			t.Errorf("%d rows of %s are left, want %d", n, table, want)
@@ -151,5 +152,82 @@ func TestUnclaimedDeliveriesGo(t *testing.T) {
 	}
 	if n := f.number("SELECT count(*) FROM delivery WHERE partner_id = 8"); n != 0 {
 		t.Errorf("%d rows of the id that is no partner's", n)
+	}
+}
+
+// One turn takes out all that is old, however much, in parts: of the attempts those of a span of time in one
+// transaction, up to the retention and not further, while nobody else is at it.
+func TestForgetInParts(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	d := f.dispatcher(nil)
+	before := time.Now().AddDate(0, 0, -90).Truncate(time.Microsecond)
+	old, id := before.Add(-time.Hour), uuid.New()
+	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at) VALUES ($1, 7, 1, 't', 'b', 'delivered', now())", id)
+	for n, at := range []time.Duration{-80, -80, -80, -20, -20, -20, 0, 10, 10} { // in minutes
+		f.exec(`INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, response, first_byte_us)
+			VALUES ($1, $2, 'u', 1, $3, 5, 200, 'hello', 7)`, id, n+1, before.Add(at*time.Minute))
+	}
+	f.exec("UPDATE retention SET until = $1", before.Add(-90*time.Minute))
+	forget := func(what string, more bool, until time.Duration, left, whole int64) {
+		t.Helper()
+		got, err := d.forgetAttempts(t.Context(), before)
+		f.check(err)
+		n, details := f.number("SELECT count(*) FROM attempt"), f.number("SELECT count(*) FROM attempt WHERE response IS NOT NULL")
+		if got != more || n != left || details != whole || f.number("SELECT count(*) FROM retention WHERE until = $1", before.Add(until)) != 1 {
+			t.Errorf("%s: more: %v; %d attempts are left, %d of them whole; all is looked at up to %s", what, got, n, details, f.text("SELECT until::text FROM retention"))
+		}
+	}
+	tx, err := f.pool.Begin(t.Context())
+	f.check(err)
+	_, err = tx.Exec(t.Context(), "SELECT FROM retention FOR UPDATE")
+	f.check(err)
+	forget("while another is at it", false, -90*time.Minute, 9, 9)
+	f.check(tx.Rollback(t.Context()))
+	forget("a span", true, -30*time.Minute, 6, 6)
+	forget("the rest", false, 0, 4, 3)
+	forget("again", false, 0, 4, 3)
+
+	f.exec("UPDATE retention SET until = $1", before.Add(-3*time.Hour))
+	for _, table := range []string{"attempt", "command", "delivery", "retention", "stream"} {
+		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
+		if d.forgetUntil(t.Context(), before) == nil {
+			t.Errorf("without %s nothing fails", table)
+		}
+		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
+	}
+
+	// Each is gone on with for itself.
+	const rows = retentionRows + 1
+	for what, c := range map[string]struct{ make, left string }{
+		"attempts": {"UPDATE retention SET until = $1::timestamptz - interval '3 hours' WHERE $2::int > 0", "SELECT count(*) FROM retention WHERE until <= $1::timestamptz"},
+		"tests":    {"INSERT INTO delivery (event_id, partner_id, type, body, state, finished_at) SELECT gen_random_uuid(), 7, 't', 'b', 'delivered', $1::timestamptz FROM generate_series(1, $2::int)", "SELECT count(*) FROM delivery WHERE finished_at <= $1::timestamptz"},
+		"commands": {"INSERT INTO command (partner_id, kind, done_at) SELECT 7, 'test', $1::timestamptz FROM generate_series(1, $2::int)", "SELECT count(*) FROM command WHERE done_at <= $1::timestamptz"},
+	} {
+		f.exec("UPDATE retention SET until = $1", before)
+		f.exec(c.make, old, rows)
+		f.forgetAll(d, before)
+		if n := f.number(c.left, old); n != 0 || f.number("SELECT count(*) FROM retention WHERE until = $1", before) != 1 {
+			t.Errorf("%s: %d are left, and attempts are looked at up to %s", what, n, f.text("SELECT until::text FROM retention"))
+		}
+	}
+	f.exec("UPDATE retention SET until = $1", before.Add(time.Hour))
+	forget("before the retention was made longer", false, time.Hour, 4, 3)
+	for what, want := range map[string]float64{"attempt": 5, "attempt-detail": 1, "test": rows, "command": rows, "unclaimed": 0} {
+		if n := testutil.ToFloat64(d.metrics.forgotten.WithLabelValues(what)); n != want {
+			t.Errorf("the metric says %v of %s, want %v", n, what, want)
+		}
+	}
+}
+
+// forgetAll takes one turn. One that took all of its time, as on a busy machine, left the rest to the next.
+func (f *fixture) forgetAll(d *Dispatch, before time.Time) {
+	f.Helper()
+	for {
+		started := time.Now()
+		f.check(d.forgetUntil(f.Context(), before))
+		if time.Since(started) < retentionTurn {
+			return
+		}
 	}
 }

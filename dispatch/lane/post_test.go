@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"testing"
 	"time"
 
@@ -100,5 +101,37 @@ func TestStopwatchWithoutNews(t *testing.T) {
 	s.watch(t.Context())
 	if got := s.read(); got != NoPhases() {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Each part of a POST has a time of its own, where it happened: over a new connection to a name all of them, over a kept one
+// only the wait for the answer. Of several addresses that are tried, the first one's start counts.
+func TestPhases(t *testing.T) {
+	var s stopwatch
+	trace := httptrace.ContextClientTrace(s.watch(t.Context()))
+	const each = 2 * time.Millisecond
+	pause := func() { <-time.After(each) } // it takes longer on a busy machine, and is not held to more
+	trace.DNSStart(httptrace.DNSStartInfo{})
+	pause()
+	trace.DNSDone(httptrace.DNSDoneInfo{})
+	trace.ConnectStart("tcp", "192.0.2.1:443")
+	pause()
+	trace.ConnectStart("tcp", "192.0.2.2:443")
+	pause()
+	trace.ConnectDone("tcp", "192.0.2.2:443", nil)
+	trace.TLSHandshakeStart()
+	pause()
+	trace.TLSHandshakeDone(tls.ConnectionState{}, nil)
+	pause()
+	trace.GotFirstResponseByte()
+	took := time.Since(s.started)
+	got := s.read()
+	if got.DNS < each || got.Connect < 2*each || got.TLS < each || got.FirstByte < got.DNS+got.Connect+got.TLS+each || got.FirstByte > took {
+		t.Errorf("%+v of %s", got, took)
+	}
+	trace = httptrace.ContextClientTrace(s.watch(t.Context()))
+	trace.GotFirstResponseByte()
+	if got := s.read(); got.DNS != -1 || got.Connect != -1 || got.TLS != -1 || got.FirstByte < 0 {
+		t.Errorf("over a kept connection: %+v", got)
 	}
 }

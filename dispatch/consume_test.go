@@ -1,0 +1,166 @@
+package dispatch
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// reader is one of a dispatcher, at the positions that PostgreSQL has.
+func (f *fixture) reader(d *Dispatch) *reader {
+	f.Helper()
+	r := &reader{d: d, admin: f.admin()}
+	var err error
+	r.topics, err = r.findTopics(f.Context())
+	f.check(err)
+	r.next, err = r.positions(f.Context())
+	f.check(err)
+	f.check(r.open())
+	f.Cleanup(r.client.Close)
+	return r
+}
+
+// What keeps the topics from being read is said, and nothing counts as read: neither where the positions cannot be begun,
+// nor where they are begun and cannot be read.
+func TestReadSaysWhatFails(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	fails := func(want string) {
+		t.Helper()
+		limited, cancel := context.WithTimeout(t.Context(), *patience)
+		defer cancel()
+		if err := d.read(limited); err == nil || !strings.Contains(err.Error(), want) || !d.health.proven.IsZero() {
+			t.Errorf("%v, and not: %s; read last at %s", err, want, d.health.proven)
+		}
+	}
+	f.exec("ALTER TABLE position RENAME TO elsewhere")
+	fails("begin the positions of ")
+	f.exec("ALTER TABLE elsewhere RENAME TO position")
+	c := registry.DefaultConfig()
+	c.URL, c.MaxConns = f.url, 1 // so that what is asked next is asked of a session that finds no table
+	one, err := registry.Open(t.Context(), c)
+	f.check(err)
+	t.Cleanup(one.Close)
+	d.queries = db.New(one)
+	f.exec(`CREATE FUNCTION away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config('search_path', 'nowhere', false); RETURN NULL; END $$`)
+	f.exec("CREATE TRIGGER away AFTER INSERT ON position FOR EACH STATEMENT EXECUTE FUNCTION away()")
+	fails("read the positions of ")
+}
+
+// Two dispatchers read the same records in turns: whoever is slower does nothing with them, learns how far the other is,
+// and goes on there.
+func TestTheSlowerReaderGoesOn(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	f.partner(7, "")
+	const events = 2*pollRecords + 100
+	f.deposits(7, 0, events)
+	ds := []*Dispatch{f.dispatcher(nil), f.dispatcher(nil)}
+	readers := []*reader{f.reader(ds[0]), f.reader(ds[1])}
+	name := chainlog.ReferralDeposits(testChain)
+	at := func() int64 { return f.number("SELECT next_offset FROM position WHERE topic = $1", name) }
+	for before := at(); at() <= 2*events; before = at() { // each record has an aborted twin, and there are two markers
+		for i, r := range readers {
+			f.check(r.poll(t.Context()))
+			if r.next[name][0] != at() || at() < before {
+				t.Fatalf("the position was at %d and is at %d, and reader %d goes on at %d", before, at(), i, r.next[name][0])
+			}
+		}
+	}
+	if inserted, known := ds[0].recordsWere(recordInserted)+ds[1].recordsWere(recordInserted), ds[0].recordsWere(recordKnown)+ds[1].recordsWere(recordKnown); inserted != events || known != 0 {
+		t.Errorf("%v inserted, and %v read twice", inserted, known)
+	}
+}
+
+// Where the start of a partition is not told, a position outside of it stays where it is, and the reason is given.
+func TestRewindWithoutAStart(t *testing.T) {
+	t.Parallel()
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	f := newFixtureOn(t, broker.ListenAddrs())
+	r := f.reader(f.dispatcher(nil))
+	refuse, _ := refusesOffsets(broker)
+	for _, whole := range []bool{false, true} {
+		refuse(-2, whole)
+		limited, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		err := r.rewind(limited, chainlog.ReferralDeposits(testChain), 0)
+		cancel()
+		if err == nil || !strings.Contains(err.Error(), "read the start of ") || strings.Contains(f.logged.String(), "reading it again") {
+			t.Errorf("the whole request is refused: %v; %v\n%s", whole, err, f.logged)
+		}
+	}
+}
+
+// Only what is written and not read yet is behind: a partition whose end is older than its position takes nothing from
+// the others.
+func TestLag(t *testing.T) {
+	r := &reader{
+		ends: map[string]map[int32]int64{"t": {0: 10, 1: 5}, "u": {0: 4}},
+		next: map[string]map[int32]int64{"t": {0: 7, 1: 9}, "u": {0: 3}},
+	}
+	if n := r.lag(); n != 4 {
+		t.Errorf("%d are not read", n)
+	}
+}
+
+// What marks a transaction as aborted is a control record with the kind 0.
+func TestAborts(t *testing.T) {
+	control, data := kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true})
+	for _, c := range []struct {
+		attrs kgo.RecordAttrs
+		key   []byte
+		want  bool
+	}{
+		{control, []byte{0, 0, 0, 0}, true},
+		{control, []byte{0, 1, 0, 0, 9}, true},
+		{data, []byte{0, 0, 0, 0}, false},
+		{control, []byte{0, 0, 0, 1}, false},
+		{control, []byte{0, 0, 1, 0}, false},
+		{control, []byte{0, 0, 0}, false},
+		{control, nil, false},
+	} {
+		if got := aborts(&kgo.Record{Attrs: c.attrs, Key: c.key}); got != c.want {
+			t.Errorf("key %v, control %v: %v", c.key, c.attrs == control, got)
+		}
+	}
+}
+
+// Of several partitions that are read at once each has its own state: what is known of one is not forgotten with the next.
+func TestParcelsOfSeveralPartitions(t *testing.T) {
+	id := uuid.New()
+	r := &reader{
+		topics: map[string]topic{"t": {id, 2}}, next: map[string]map[int32]int64{"t": {0: 10, 1: 20}},
+		ends: map[string]map[int32]int64{}, given: map[string]map[int32]bool{},
+	}
+	fetch := kgo.FetchTopic{Topic: "t"}
+	for partition, first := range []int64{10, 20} {
+		marker := &kgo.Record{Topic: "t", Offset: first + 1, Attrs: kgo.NewRecordAttrs(kgo.RecordAttrsOpts{Transactional: true, Control: true}), Key: []byte{0, 0, 0, 1}}
+		fetch.Partitions = append(fetch.Partitions, kgo.FetchPartition{Partition: int32(partition), HighWatermark: first + 7, Records: []*kgo.Record{{Topic: "t", Offset: first}, marker}})
+	}
+	parcels, err := r.parcels(kgo.Fetches{{Topics: []kgo.FetchTopic{fetch}}})
+	if err != nil || len(parcels) != 2 {
+		t.Fatalf("%+v, %v", parcels, err)
+	}
+	for n, p := range parcels {
+		from := r.next["t"][int32(n)]
+		if p.topic != "t" || p.id != id || p.partition != int32(n) || p.from != from || p.to != from+2 || len(p.records) != 1 {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !maps.Equal(r.ends["t"], map[int32]int64{0: 17, 1: 27}) || !maps.Equal(r.given["t"], map[int32]bool{0: true, 1: true}) {
+		t.Errorf("ends %v, given %v", r.ends, r.given)
+	}
+}

@@ -1,0 +1,199 @@
+package lane
+
+import (
+	"context"
+	"crypto/x509"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// idle is a lane of partner 7 under a lease, which has nothing to do and no PostgreSQL; permits is what its breaker
+// lets through.
+func (f *fixture) idle(permits int) *Lane {
+	f.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(f.certificates)
+	l := New(&Shared{
+		Concurrency: permits, Slots: make(chan struct{}, permits), Timing: Specified(), Roots: roots,
+		Guard: f.asking(enginetest.NameServer(f.T)), Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler),
+	}, 7)
+	l.Hold(time.Now().Add(time.Hour))
+	l.breaker, l.version, l.url, l.fence = newBreaker(l.shared.Timing, permits), 3, here, 5
+	return l
+}
+
+// One attempt from its slot to its record: what is sent, what is recorded of it, and what becomes of breaker and slot.
+func TestAttempt(t *testing.T) {
+	sequence := int64(12)
+	for _, c := range []struct {
+		what    string
+		status  int
+		probe   bool
+		held    bool // the fence, when it is recorded
+		row     db.DueDeliveriesRow
+		verdict Verdict // Wait is 1 s of a retry
+		change  change
+	}{
+		{"accepted", 204, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending, Attempts: 1}, Verdict{State: registry.Delivered, Attempts: 2, Finished: true}, unchanged},
+		{"refused", 500, false, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Pending, Attempts: 1, Wait: time.Second}, unchanged},
+		{"a test event, for the last time", 500, false, true, db.DueDeliveriesRow{State: registry.Pending, Attempts: 3}, Verdict{State: registry.Failed, Attempts: 4, Finished: true}, unchanged},
+		{"a refused probe", 503, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Parked, Attempts: 2}, opened},
+		{"an accepted probe", 200, true, true, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Parked, Attempts: 2}, Verdict{State: registry.Delivered, Attempts: 3, Finished: true}, closed},
+		{"of another's by now", 200, false, false, db.DueDeliveriesRow{Sequence: &sequence, State: registry.Pending}, Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, unchanged},
+	} {
+		f := &fixture{T: t}
+		requests := make(chan http.Header, 1)
+		r := f.receiver(func(w http.ResponseWriter, r *http.Request) {
+			if body, err := io.ReadAll(r.Body); err != nil || string(body) != "{}" {
+				t.Errorf("%s: the body is %q, %v", c.what, body, err)
+			}
+			requests <- r.Header
+			w.WriteHeader(c.status)
+		})
+		l := f.idle(2)
+		e := Endpoint{Version: 3, URL: r.URL, Secret: testSecret}
+		l.shared.Endpoint = func(context.Context, int64) (Endpoint, bool, error) { return e, true, nil }
+		recorded := make(chan Attempt, 1)
+		l.shared.Record = func(_ context.Context, a Attempt) bool {
+			if len(l.shared.Slots) != 0 {
+				t.Errorf("%s: the slot is taken until the result is written", c.what)
+			}
+			recorded <- a
+			return c.held
+		}
+		if c.probe {
+			l.breaker.open(time.Minute, time.Millisecond)
+			untilHalfOpen(t, l.breaker)
+		}
+		row := c.row
+		row.EventID, row.Type, row.Body, row.Revision = uuid.New(), "deposit.referral", []byte("{}"), 4
+		l.queue = []db.DueDeliveriesRow{row, {EventID: uuid.New()}}
+		l.shared.Slots <- struct{}{}
+		ended, end := context.WithCancel(t.Context())
+		end() // a POST under way is not cut
+		l.send(ended)
+		if _, under := l.inFlight[row.EventID]; !under || len(l.queue) != 1 || (l.unsaved == probing) != c.probe {
+			t.Errorf("%s: under way %v, %d wait, of the breaker %s", c.what, l.inFlight, len(l.queue), l.unsaved)
+		}
+		flown := <-l.ended
+		a := <-recorded
+		wait := a.Verdict.Wait
+		if a.Verdict.Wait -= c.verdict.Wait; a.Verdict.Wait >= 0 && wait <= c.verdict.Wait*6/5 {
+			a.Verdict.Wait = c.verdict.Wait
+		}
+		if a.Partner != 7 || a.Fence != 5 || a.Delivery.EventID != row.EventID || a.Delivery.Revision != 4 || a.Endpoint != e || a.Result.Status != c.status || a.Verdict != c.verdict {
+			t.Errorf("%s: recorded as %+v", c.what, a)
+		}
+		if flown.breaker != l.breaker || flown.probe != c.probe || flown.change != c.change || flown.fenced == c.held {
+			t.Errorf("%s: ended as %+v", c.what, flown)
+		}
+		h := <-requests
+		want := map[bool]string{true: "12"}[row.Sequence != nil]
+		if h.Get("X-Service-Event-Id") != row.EventID.String() || h.Get("X-Service-Event-Type") != row.Type || h.Get("X-Service-Sequence") != want {
+			t.Errorf("%s: sent with %v", c.what, h)
+		}
+		if n := testutil.ToFloat64(l.shared.Metrics.Attempts.WithLabelValues(a.Result.Outcome)); n != 1 {
+			t.Errorf("%s: counted %v times", c.what, n)
+		}
+	}
+}
+
+// Why there was no answer is said to the operator, and of an answer nothing.
+func TestCauseIsLogged(t *testing.T) {
+	f := &fixture{T: t}
+	r := f.receiver(func(http.ResponseWriter, *http.Request) {})
+	l := f.idle(1)
+	var said strings.Builder
+	l.shared.Log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l.shared.Record = func(context.Context, Attempt) bool { return true }
+	for _, url := range []string{r.URL, here} {
+		done, _, _ := l.breaker.allow(uuid.New())
+		l.shared.Slots <- struct{}{}
+		row := db.DueDeliveriesRow{EventID: uuid.New(), State: registry.Pending}
+		l.shared.try(t.Context(), l.poster, flight{attempt: Attempt{Partner: 7, Delivery: row, Endpoint: Endpoint{URL: url, Secret: testSecret}}, done: done})
+		if logged := strings.Contains(said.String(), "no answer to a webhook"); logged != (url == here) {
+			t.Errorf("after a POST to %s the log says: %s", url, said.String())
+		}
+	}
+}
+
+// What a lane makes of an attempt that has ended.
+func TestFinish(t *testing.T) {
+	f := &fixture{T: t}
+	refused := func(wait time.Duration) flight { return flight{attempt: Attempt{Verdict: Verdict{Wait: wait}}} }
+	told := flight{attempt: Attempt{Verdict: Verdict{Finished: true}}}
+	with := func(f flight, change func(*flight)) flight { change(&f); return f }
+	for _, c := range []struct {
+		what    string
+		unsaved change
+		look    time.Duration // from now; 0: nothing waits
+		f       flight
+		older   bool // it was let through by an older breaker
+		want    change
+		next    time.Duration
+		lost    bool
+	}{
+		{"told", unchanged, 0, told, false, unchanged, 0, false},
+		{"told, and more waits", unchanged, time.Hour, told, false, unchanged, time.Hour, false},
+		{"refused", unchanged, 0, refused(time.Minute), false, unchanged, time.Minute, false},
+		{"refused, and more waits for longer", unchanged, time.Hour, refused(time.Minute), false, unchanged, time.Minute, false},
+		{"refused, and more is due before", unchanged, time.Second, refused(time.Minute), false, unchanged, time.Second, false},
+		{"it opened the breaker", unchanged, 0, with(told, func(f *flight) { f.change = opened }), false, opened, 0, false},
+		{"it closed it before that was written", opened, 0, with(told, func(f *flight) { f.change = closed }), false, closed, 0, false},
+		{"one after it", opened, 0, told, false, opened, 0, false},
+		{"it opened an older breaker", unchanged, 0, with(told, func(f *flight) { f.change = opened }), true, unchanged, 0, false},
+		{"the partner is another's", unchanged, 0, with(refused(time.Minute), func(f *flight) { f.fenced = true }), false, unchanged, time.Minute, true},
+	} {
+		l := f.idle(1)
+		now := time.Now()
+		l.busy, l.look, l.unsaved = now.Add(-time.Hour), time.Time{}, c.unsaved
+		if c.look > 0 {
+			l.look = now.Add(c.look)
+		}
+		c.f.attempt.Delivery.EventID, c.f.breaker = uuid.New(), l.breaker
+		if c.older {
+			c.f.breaker = newBreaker(l.shared.Timing, 1)
+		}
+		l.inFlight[c.f.attempt.Delivery.EventID] = struct{}{}
+		l.finish(c.f)
+		if len(l.inFlight) != 0 || l.busy.Before(now) || l.unsaved != c.want || l.lost.Load() != c.lost {
+			t.Errorf("%s: %d are under way, busy %s ago, of the breaker %s is to be written, lost: %v", c.what, len(l.inFlight), time.Since(l.busy), l.unsaved, l.lost.Load())
+		}
+		// Not before the retry is due by the clock that wrote it.
+		if wait := l.look.Sub(now); l.look.IsZero() != (c.next == 0) || c.next > 0 && (wait < c.next || c.look != c.next && wait == c.next || wait > c.next+time.Minute/2) {
+			t.Errorf("%s: the next look is in %s", c.what, wait)
+		}
+	}
+}
+
+// A lane that must end lets its POSTs finish first, and what became of its breaker is written.
+func TestRunLetsPostsFinish(t *testing.T) {
+	f := newFixture(t).withPostgres()
+	l := f.planned()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	l.breaker.open(time.Hour, time.Hour)
+	for n := range 2 {
+		a := flight{attempt: Attempt{Delivery: db.DueDeliveriesRow{EventID: eventID(n)}, Verdict: Verdict{Finished: true}}, breaker: l.breaker}
+		if n == 1 {
+			a.change = opened
+		}
+		l.inFlight[eventID(n)] = struct{}{}
+		go func() { l.ended <- a }()
+	}
+	if !l.Run(ended) || len(l.inFlight) != 0 || l.unsaved != unchanged || f.number("SELECT count(*) FROM breaker WHERE state = 'open'") != 1 {
+		t.Errorf("%d POSTs are under way, and of the breaker %s is to be written", len(l.inFlight), l.unsaved)
+	}
+}
