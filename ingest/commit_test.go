@@ -101,7 +101,7 @@ func TestNextSessionHasTheState(t *testing.T) {
 	kafka := chainlog.DefaultConfig()
 	kafka.Brokers = kfake(t)
 	config := validConfig()
-	config.Window, config.Confirmations = 4, 2
+	config.Window, config.Confirmations = 4, 6 // so that some referrals are below the window and not told
 	s := unattended(t, kafka, config)
 	m := &model{rng: rand.New(rand.NewPCG(3, 1)), chain: []*rpc.Header{{}}}
 	s.state.head = m.chain[0]

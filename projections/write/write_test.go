@@ -13,6 +13,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -152,6 +153,61 @@ func TestParts(t *testing.T) {
 		}
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%q is cut into %q, want %q", c.units, got, c.want)
+		}
+	}
+}
+
+// TestConcerned: which units concern which derived table, and that the tables of facts, asked
+// for what a derived table lacks, say the same.
+func TestConcerned(t *testing.T) {
+	t.Parallel()
+	s := started()
+	from := s.Seq()
+	unattributed := deposit(5, alice, 1)
+	accepted := unattributed.Event.(contracts.DepositAccepted)
+	accepted.PartnerID = 0
+	unattributed.Event = accepted
+	users, totals, withdrawals := readmodel.Users, readmodel.PartnerTotals, readmodel.Withdrawals
+	units := []struct {
+		says said
+		of   []string
+	}{
+		{deposit(4, alice, 1), []string{users, totals}},
+		{unattributed, []string{users}},
+		{request(3, alice), []string{withdrawals, users}},
+		{fund(1), []string{withdrawals}},
+		{claim(1, alice, 1), []string{withdrawals, users}},
+		{nav(1), nil},
+		{sweep(2, 3), nil},
+	}
+	for _, u := range units {
+		s.Mine(u.says)
+	}
+	all := batchOf(t, s.Records[from:]).Units()
+	s.Retract(1)
+	s.Mine()
+	rewriting := batchOf(t, s.Records[all[len(all)-1].End:]).Units()
+	g := newGeneration(t)
+	g.write(t, g.writer(t), s.Records)
+	for _, table := range readmodel.Derived {
+		for i, u := range units {
+			is, want := len(concerned(table, all[i:i+1])) == 1, slices.Contains(u.of, table)
+			if is != want {
+				t.Errorf("%T concerns %s: %t", u.says.Event, table, is)
+			}
+			rows := uint64(0)
+			for facts, of := range concerning[table] {
+				var n uint64
+				between := readmodel.Parameters(t.Context(), map[string]uint64{"after": all[i].Facts.First().Seq - 1, "to": all[i].End})
+				must(t, g.conn.QueryRow(between, "SELECT count() FROM "+facts+" WHERE seq > {after:UInt64} AND seq <= {to:UInt64} AND "+of).Scan(&n))
+				rows += n
+			}
+			if (rows > 0) != want {
+				t.Errorf("%T: %d rows of facts concern %s", u.says.Event, rows, table)
+			}
+		}
+		if len(concerned(table, rewriting[:1])) != 1 {
+			t.Errorf("a unit that rewrites the past does not concern %s", table)
 		}
 	}
 }
