@@ -13,7 +13,6 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/histories"
 	"github.com/navlog/navlog/projections/decode"
-	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
@@ -163,17 +162,13 @@ func TestConcerned(t *testing.T) {
 	t.Parallel()
 	s := started()
 	from := s.Seq()
-	unattributed := deposit(5, alice, 1)
-	accepted := unattributed.Event.(contracts.DepositAccepted)
-	accepted.PartnerID = 0
-	unattributed.Event = accepted
 	users, totals, withdrawals := readmodel.Users, readmodel.PartnerTotals, readmodel.Withdrawals
 	units := []struct {
 		says said
 		of   []string
 	}{
 		{deposit(4, alice, 1), []string{users, totals}},
-		{unattributed, []string{users}},
+		{unattributed(5, alice), []string{users}},
 		{request(3, alice), []string{withdrawals, users}},
 		{fund(1), []string{withdrawals}},
 		{claim(1, alice, 1), []string{withdrawals, users}},
@@ -208,6 +203,36 @@ func TestConcerned(t *testing.T) {
 		}
 		if len(concerned(table, rewriting[:1])) != 1 {
 			t.Errorf("a unit that rewrites the past does not concern %s", table)
+		}
+	}
+}
+
+// TestMark: a unit that rewrites the past leaves its mark in every derived table, with that of
+// the one before, and other units leave the marks as they are.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	s := started()
+	g := derivedGeneration(t, s.Records)
+	var want readmodel.Fence
+	for i := range int64(4) {
+		rewrites := i%2 == 1
+		if rewrites {
+			s.Retract(1)
+		}
+		ancestor := s.Number
+		s.Mine(deposit(4+i, alice, 1), request(3+i, alice))
+		w := g.writer(t)
+		g.write(t, w, s.Records)
+		if rewrites {
+			want = readmodel.Fence{Seq: s.Seq(), Block: ancestor, Before: want.Seq}
+		}
+		for _, table := range readmodel.Derived {
+			cursor, err := readmodel.ReadCursor(t.Context(), g.conn, table, 0)
+			must(t, err)
+			if cursor.Fence != want || cursor.Seq != s.Seq() || w.derived[table].cursor != cursor {
+				t.Errorf("unit %d, which rewrites: %t: the cursor of %s is %+v, the writer's %+v, want seq %d with the mark %+v",
+					i, rewrites, table, cursor, w.derived[table].cursor, s.Seq(), want)
+			}
 		}
 	}
 }
