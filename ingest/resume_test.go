@@ -269,6 +269,48 @@ func TestResumeKilledAtEveryStep(t *testing.T) {
 	})
 }
 
+// However few records a unit is to hold, it takes back whole blocks, for whoever reads the log
+// serves it unit by unit. Nothing is left out, and what came last goes first.
+func TestTakenBack(t *testing.T) {
+	t.Parallel()
+	var lost []chainlog.Entry // newest first: a block, then its logs
+	const logs = 3
+	seq := uint64(100)
+	for number := uint64(20); number > 10; number-- {
+		lost = append(lost, chainlog.Entry{Record: &event.Record{Seq: seq, Fact: &event.Record_Block{Block: &event.Block{Number: number}}}})
+		seq--
+		for range number % (logs + 1) {
+			lost = append(lost, chainlog.Entry{Record: logFact(&event.Log{BlockNumber: number})})
+			lost[len(lost)-1].Seq = seq
+			seq--
+		}
+	}
+	for asUnit := 1; asUnit <= len(lost)+1; asUnit++ {
+		units := takenBack(lost, asUnit)
+		next := 0
+		for i, unit := range units {
+			if unit[0].GetBlock() == nil {
+				t.Errorf("of %d records: unit %d begins in the middle of block %d", asUnit, i, unit[0].GetLog().GetBlockNumber())
+			}
+			if len(unit) > asUnit+logs || len(unit) < asUnit && i < len(units)-1 {
+				t.Errorf("of %d records: unit %d has %d", asUnit, i, len(unit))
+			}
+			for _, r := range unit {
+				if next == len(lost) || r.GetRetracts() != lost[next].GetSeq() || r.GetFact() != lost[next].GetFact() {
+					t.Fatalf("of %d records: unit %d takes back record %d, which is not next", asUnit, i, r.GetRetracts())
+				}
+				next++
+			}
+		}
+		if next != len(lost) {
+			t.Errorf("of %d records: %d of %d are taken back", asUnit, next, len(lost))
+		}
+	}
+	if units := takenBack(nil, 3); len(units) != 0 {
+		t.Errorf("nothing is taken back in %d units", len(units))
+	}
+}
+
 // After a resumption of many transactions the window reaches as far below the
 // ancestor as after one of a single transaction: a reorganisation there is
 // followed.
@@ -279,6 +321,11 @@ func TestReorganisationAfterAResume(t *testing.T) {
 	r.must(err)
 	if head := r.cursor().GetHead().GetNumber(); head != r.height()-6 {
 		t.Fatalf("after the resumption the head is block %d, and the chain's %d", head, r.height())
+	}
+	for _, v := range r.cursor().GetVaults() {
+		if to := max(v.GetStartBlock()-1, r.height()-6); v.GetCoveredTo() != to {
+			t.Errorf("after the resumption the vault 0x%x is covered up to block %d, want %d", v.GetAddress(), v.GetCoveredTo(), to)
+		}
 	}
 	r.reorg(7) // from the ancestor on
 	p = r.start()
@@ -350,6 +397,20 @@ func TestResumeIsRefused(t *testing.T) {
 	if _, err := r.resume(true); err != nil {
 		t.Error(err)
 	}
+}
+
+// A frozen ingest appends nothing by which it would learn that another one took over: it looks.
+func TestFrozenIsFenced(t *testing.T) {
+	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(*rig) {})
+	second := r.start()
+	second.until("freeze", func(st Status) bool { return st.State == Frozen })
+	if err := first.wait(); !errors.Is(err, ErrFenced) {
+		t.Errorf("the first ingest ends with %v", err)
+	}
+	_, err := r.resume(true)
+	r.must(err)
+	second.caughtUp()
+	r.verify()
 }
 
 // An ingest that takes over while the command works stops the command.

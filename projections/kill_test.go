@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,6 +111,57 @@ func TestFeed(t *testing.T) {
 	}
 }
 
+// TestFeedGathers: units that are there already come in one batch, up to about as many records
+// as it may have.
+func TestFeedGathers(t *testing.T) {
+	t.Parallel()
+	s := randomHistory(rand.New(rand.NewPCG(9, 9)), 20)
+	all := units(s.Records)[:4]
+	full := len(slices.Concat(all[:3]...))
+	wait.Until(t, func() error { // where the machine stands still the feed has waited long enough
+		f := &feed{units: make(chan chunk, len(all))}
+		for i, unit := range all {
+			f.units <- chunk{batchOf(t, unit), i < len(all)-1}
+		}
+		for _, want := range [][][]*event.Record{all[:3], all[3:]} {
+			batch, err := f.next(t.Context(), full, time.Millisecond)
+			must(t, err)
+			if records := slices.Concat(want...); batch.Len() != len(records) || batch.First().Seq != records[0].Seq {
+				return fmt.Errorf("a batch has %d records from seq %d on, want %d from seq %d on", batch.Len(), batch.First().Seq, len(records), records[0].Seq)
+			}
+		}
+		return nil
+	})
+}
+
+// TestLocateWithoutKafka: a broker that goes away while a record is looked for says nothing of the
+// log: neither that it begins there, nor that it was replaced.
+func TestLocateWithoutKafka(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.append(t, randomHistory(rand.New(rand.NewPCG(4, 4)), 10).Records)
+	for clients := range 2 { // that can reach it: one asks for the end, another one for the record
+		hook := &counting{}
+		reach := kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			if hook.clients.Load() > int32(clients) {
+				return nil, errors.New("the broker is away")
+			}
+			return new(net.Dialer).DialContext(ctx, network, host)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		found, err := locate(ctx, chainID, 2, append(w.kafka.Options(), kgo.WithHooks(hook), reach))
+		cancel()
+		if err == nil || permanent(err) {
+			t.Errorf("after %d clients: found %d, %v", clients, found.Seq, err)
+		}
+	}
+}
+
+// counting counts the clients that were made.
+type counting struct{ clients atomic.Int32 }
+
+func (c *counting) OnNewClient(*kgo.Client) { c.clients.Add(1) }
+
 // TestLocate finds every record of a log whose offsets have gaps: markers after
 // each small transaction, and transactions that were aborted.
 func TestLocate(t *testing.T) {
@@ -210,6 +262,11 @@ func TestEndsWith(t *testing.T) {
 		last.Boundary = true // each record is a unit, so that the tables end with it
 		must(t, w.Write(t.Context(), w.Encode(decode.Batch{{last}})))
 		must(t, ends(&last))
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := endsWith(ended, g.conn, g.database, w.Position(), &last); err == nil || permanent(err) {
+		t.Errorf("a row that cannot be read: %v", err)
 	}
 	for what, change := range map[string]func(other *decode.Fact){
 		"kind":     func(other *decode.Fact) { other.Kind = decode.DecisionKind },

@@ -45,6 +45,11 @@ func deposit(id int64, owner common.Address, assets int64) said {
 	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, PartnerID: 7, Sender: bob, Assets: whole(assets), Shares: whole(1)}}
 }
 
+// unattributed is a deposit that no partner brought: of the derived tables it concerns users alone.
+func unattributed(id int64, owner common.Address) said {
+	return said{Vault: vaultA, Event: contracts.DepositAccepted{DepositID: whole(id), Owner: owner, Sender: bob, Assets: whole(1), Shares: whole(1)}}
+}
+
 func request(index int64, owner common.Address) said {
 	return said{Vault: vaultA, Event: contracts.WithdrawalRequested{RequestIndex: whole(index), Owner: owner, Receiver: bob, Shares: whole(1), AssetsEstimate: whole(11)}}
 }

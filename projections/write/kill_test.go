@@ -514,7 +514,7 @@ func TestLateVault(t *testing.T) {
 	}
 	want := uint64(0)
 	for _, r := range s.Records[from:] {
-		if string(r.GetVault().GetAddress())+string(r.GetLog().GetAddress()) == string(vaultC.Bytes()) {
+		if isOf(r, vaultC) {
 			want++
 		}
 	}

@@ -156,6 +156,87 @@ func TestParts(t *testing.T) {
 	}
 }
 
+// TestConcerned: which units concern which derived table, and that the tables of facts, asked
+// for what a derived table lacks, say the same.
+func TestConcerned(t *testing.T) {
+	t.Parallel()
+	s := started()
+	from := s.Seq()
+	users, totals, withdrawals := readmodel.Users, readmodel.PartnerTotals, readmodel.Withdrawals
+	units := []struct {
+		says said
+		of   []string
+	}{
+		{deposit(4, alice, 1), []string{users, totals}},
+		{unattributed(5, alice), []string{users}},
+		{request(3, alice), []string{withdrawals, users}},
+		{fund(1), []string{withdrawals}},
+		{claim(1, alice, 1), []string{withdrawals, users}},
+		{nav(1), nil},
+		{sweep(2, 3), nil},
+	}
+	for _, u := range units {
+		s.Mine(u.says)
+	}
+	all := batchOf(t, s.Records[from:]).Units()
+	s.Retract(1)
+	s.Mine()
+	rewriting := batchOf(t, s.Records[all[len(all)-1].End:]).Units()
+	g := newGeneration(t)
+	g.write(t, g.writer(t), s.Records)
+	for _, table := range readmodel.Derived {
+		for i, u := range units {
+			is, want := len(concerned(table, all[i:i+1])) == 1, slices.Contains(u.of, table)
+			if is != want {
+				t.Errorf("%T concerns %s: %t", u.says.Event, table, is)
+			}
+			rows := uint64(0)
+			for facts, of := range concerning[table] {
+				var n uint64
+				between := readmodel.Parameters(t.Context(), map[string]uint64{"after": all[i].Facts.First().Seq - 1, "to": all[i].End})
+				must(t, g.conn.QueryRow(between, "SELECT count() FROM "+facts+" WHERE seq > {after:UInt64} AND seq <= {to:UInt64} AND "+of).Scan(&n))
+				rows += n
+			}
+			if (rows > 0) != want {
+				t.Errorf("%T: %d rows of facts concern %s", u.says.Event, rows, table)
+			}
+		}
+		if len(concerned(table, rewriting[:1])) != 1 {
+			t.Errorf("a unit that rewrites the past does not concern %s", table)
+		}
+	}
+}
+
+// TestMark: a unit that rewrites the past leaves its mark in every derived table, with that of
+// the one before, and other units leave the marks as they are.
+func TestMark(t *testing.T) {
+	t.Parallel()
+	s := started()
+	g := derivedGeneration(t, s.Records)
+	var want readmodel.Fence
+	for i := range int64(4) {
+		rewrites := i%2 == 1
+		if rewrites {
+			s.Retract(1)
+		}
+		ancestor := s.Number
+		s.Mine(deposit(4+i, alice, 1), request(3+i, alice))
+		w := g.writer(t)
+		g.write(t, w, s.Records)
+		if rewrites {
+			want = readmodel.Fence{Seq: s.Seq(), Block: ancestor, Before: want.Seq}
+		}
+		for _, table := range readmodel.Derived {
+			cursor, err := readmodel.ReadCursor(t.Context(), g.conn, table, 0)
+			must(t, err)
+			if cursor.Fence != want || cursor.Seq != s.Seq() || w.derived[table].cursor != cursor {
+				t.Errorf("unit %d, which rewrites: %t: the cursor of %s is %+v, the writer's %+v, want seq %d with the mark %+v",
+					i, rewrites, table, cursor, w.derived[table].cursor, s.Seq(), want)
+			}
+		}
+	}
+}
+
 // TestLayouts: what the writer thinks the tables are like is what they are.
 func TestLayouts(t *testing.T) {
 	g := newGeneration(t)
