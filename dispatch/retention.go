@@ -53,17 +53,17 @@ func (d *Dispatch) forgetUntil(ctx context.Context, before time.Time) error {
 		if err != nil {
 			return err
 		}
+		d.metrics.forgotten.WithLabelValues("test").Add(float64(tests))
 		commands, err := d.queries.PruneCommands(ctx, db.PruneCommandsParams{Before: before, Limit: retentionRows})
 		if err != nil {
 			return err
 		}
+		d.metrics.forgotten.WithLabelValues("command").Add(float64(commands))
 		unclaimed, err := d.queries.PruneUnclaimed(ctx, db.PruneUnclaimedParams{Before: before, Ids: retentionIDs, Rows: retentionRows})
 		if err != nil {
 			return err
 		}
 		d.metrics.forgotten.WithLabelValues("unclaimed").Add(float64(unclaimed.Gone))
-		d.metrics.forgotten.WithLabelValues("test").Add(float64(tests))
-		d.metrics.forgotten.WithLabelValues("command").Add(float64(commands))
 		if !more && tests < retentionRows && commands < retentionRows && unclaimed.Streams == 0 {
 			return nil
 		}
