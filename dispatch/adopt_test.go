@@ -152,12 +152,7 @@ func TestAdoptionThatFails(t *testing.T) {
 // A broker that does not say where a partition starts or ends, as one that refuses to, makes no partner old.
 func TestAdoptionWithoutOffsets(t *testing.T) {
 	t.Parallel()
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(broker.Close)
-	f := newFixtureOn(t, broker.ListenAddrs())
+	f, broker := newFixtureWithBroker(t)
 	f.onePartition()
 	f.deposits(7, 0, 5)
 	f.partner(7, "")
@@ -181,6 +176,17 @@ func TestAdoptionWithoutOffsets(t *testing.T) {
 	if n := f.states()[registry.NoEndpoint]; n != 5 {
 		t.Errorf("%d earlier events in the end", n)
 	}
+}
+
+// newFixtureWithBroker is one whose broker is its test's alone, to be told what to refuse.
+func newFixtureWithBroker(t *testing.T) (*fixture, *kfake.Cluster) {
+	t.Helper()
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(broker.Close)
+	return newFixtureOn(t, broker.ListenAddrs()), broker
 }
 
 // refusesOffsets makes a broker refuse what it is asked for one time (-2: the starts, -1: the ends), as a whole or for

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -85,12 +84,7 @@ func TestTheSlowerReaderGoesOn(t *testing.T) {
 // Where the start of a partition is not told, a position outside of it stays where it is, and the reason is given.
 func TestRewindWithoutAStart(t *testing.T) {
 	t.Parallel()
-	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(broker.Close)
-	f := newFixtureOn(t, broker.ListenAddrs())
+	f, broker := newFixtureWithBroker(t)
 	r := f.reader(f.dispatcher(nil))
 	refuse, _ := refusesOffsets(broker)
 	for _, whole := range []bool{false, true} {

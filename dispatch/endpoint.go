@@ -28,7 +28,7 @@ var errWrongKey = errors.New("none of the partners' signing secrets can be opene
 type endpoints struct {
 	queries *db.Queries
 	sealer  *registry.Sealer
-	reading singleflight.Group // by whoever wants newer ones; the others wait for it, and no lock is held
+	reads   singleflight.Group // by whoever wants newer ones; the others wait for it, and no lock is held
 
 	mu      sync.Mutex
 	latest  reading
@@ -87,7 +87,7 @@ func (e *endpoints) expire() {
 	defer e.mu.Unlock()
 	e.latest.at = time.Time{}
 	e.expired++
-	e.reading.Forget("") // one that is under way may have begun before what is to be seen
+	e.reads.Forget("") // one that is under way may have begun before what is to be seen
 }
 
 func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bool, error) {
@@ -96,7 +96,7 @@ func (e *endpoints) row(ctx context.Context, partner int64) (db.EndpointsRow, bo
 	e.mu.Unlock()
 	if time.Since(known.at) >= endpointsAge {
 		// Who gives up waiting ends it for nobody else.
-		done := e.reading.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
+		done := e.reads.DoChan("", func() (any, error) { return e.read(context.WithoutCancel(ctx), expired) })
 		select {
 		case <-ctx.Done():
 			return db.EndpointsRow{}, false, fmt.Errorf("read the endpoints: %w", ctx.Err())

@@ -81,24 +81,24 @@ func (s *swapper) swap(ctx context.Context, all *rows, from int, last uint64) er
 			return errors.Join(failure, err)
 		case seen.Seq == last && seen.Writer == s.writer:
 			s.cursor, s.readAt = seen, at
-			s.outcome("ok")
+			s.outcome(outcomeAcknowledged)
 			return nil
 		case seen.Seq != s.cursor.Seq:
-			s.outcome("fenced")
+			s.outcome(outcomeFenced)
 			return &fencedError{s.table, seen.Seq, seen.Writer, s.cursor.Seq, last}
 		case failure == nil:
 			absent++
-			s.outcome("absent")
+			s.outcome(outcomeAbsent)
 			s.log.Error("an acknowledged insert is absent, it is sent again under another token", "table", s.table, "after", s.cursor.Seq, "last", last)
 		default:
-			s.outcome("failed")
+			s.outcome(outcomeFailed)
 			s.log.Warn("an insert failed and is sent again", "table", s.table, "after", s.cursor.Seq, "last", last, "error", failure)
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	s.outcome("given_up")
+	s.outcome(outcomeGivenUp)
 	return fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, errGivenUp)
 }
 
@@ -112,7 +112,7 @@ func (s *swapper) refresh(ctx context.Context, last uint64) error {
 		return err
 	}
 	if seen.Seq != s.cursor.Seq {
-		s.outcome("fenced")
+		s.outcome(outcomeFenced)
 		return &fencedError{s.table, seen.Seq, seen.Writer, s.cursor.Seq, last}
 	}
 	s.readAt = at

@@ -44,8 +44,17 @@ type Counts struct {
 	Quarantined func(event string) // a log that cannot be counted
 }
 
+// Outcomes of an insert.
+const (
+	outcomeAcknowledged = "ok"
+	outcomeFailed       = "failed"
+	outcomeAbsent       = "absent" // acknowledged, and not there
+	outcomeFenced       = "fenced"
+	outcomeGivenUp      = "given_up"
+)
+
 // Outcomes are all that Insert may hear.
-var Outcomes = []string{"ok", "failed", "absent", "fenced", "given_up"}
+var Outcomes = []string{outcomeAcknowledged, outcomeFailed, outcomeAbsent, outcomeFenced, outcomeGivenUp}
 
 // Open reads where the tables of a generation stand. They must be as CheckTables
 // wants them; derived are the names that it gave, and without the vaults that the

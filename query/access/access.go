@@ -64,6 +64,13 @@ type Access struct {
 	authFailures prometheus.Counter
 }
 
+// Limits as the metric names them, beside those that httpapi names.
+const (
+	limitPublic     = "public"
+	limitPartner    = "partner"
+	limitFailedKeys = "failed-keys"
+)
+
 // New makes an Access that knows of nobody yet. partnerRateLimit is in requests a minute,
 // for partners for whom the registry has no other number.
 func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, log *slog.Logger) *Access {
@@ -78,7 +85,7 @@ func New(pool *pgxpool.Pool, partnerRateLimit int, reg prometheus.Registerer, lo
 			Name: "navlog_query_auth_failures_total", Help: "Requests with no key or an invalid one.",
 		}),
 	}
-	for _, limit := range []string{"public", "partner", string(httpapi.Registrations), string(httpapi.Sends), "failed-keys"} {
+	for _, limit := range []string{limitPublic, limitPartner, string(httpapi.Registrations), string(httpapi.Sends), limitFailedKeys} {
 		a.limited.WithLabelValues(limit) // from 0 on: a series that begins with its first refusal has not risen
 	}
 	a.keys = &keys{ask: queries.PartnersByKeys, now: func() time.Time { return a.Now() }, defaultLimit: partnerRateLimit,
@@ -95,14 +102,14 @@ func (a *Access) Admit(r *httpapi.Request, e *httpapi.Route) error {
 		if a.PublicRateLimit == 0 {
 			return nil
 		}
-		return a.charge(r, "public", a.byIP.take(r.Client, a.PublicRateLimit, a.Now()))
+		return a.charge(r, limitPublic, a.byIP.take(r.Client, a.PublicRateLimit, a.Now()))
 	}
 	partner, err := a.authenticate(r)
 	if err != nil {
 		return err
 	}
 	r.Partner = partner
-	if err := a.chargePartner(r, "partner", partner.RateLimit); err != nil {
+	if err := a.chargePartner(r, limitPartner, partner.RateLimit); err != nil {
 		return err
 	}
 	if e.PostLimit != "" && r.HTTP.Method == http.MethodPost {
@@ -159,7 +166,7 @@ func (a *Access) authenticate(r *httpapi.Request) (*httpapi.Partner, error) {
 func (a *Access) noKey(client netip.Addr) error {
 	a.authFailures.Inc()
 	if failed := a.byFailure.take(client, failedKeysPerMinute, a.Now()); !failed.ok {
-		a.limited.WithLabelValues("failed-keys").Inc()
+		a.limited.WithLabelValues(limitFailedKeys).Inc()
 		return &httpapi.Failure{Status: http.StatusTooManyRequests, Code: httpapi.CodeRateLimited,
 			Message: "Too many requests without a valid key. Retry-After says when to come back.", Retry: max(failed.retry, time.Second)}
 	}
