@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -208,12 +209,21 @@ func TestCorruptRecordsAreRefused(t *testing.T) {
 func TestTopicWithRetentionIsRefused(t *testing.T) {
 	onEachBroker(t, func(t *testing.T, brokers func(testing.TB) []string) {
 		r := newRig(t, brokers)
-		r.must(chainlog.EnsureTopics(r.ctx, r.admin(), r.config.ID, r.kafka.Topology()))
+		admin, topic := r.admin(), chainlog.LogTopic(r.config.ID)
+		r.must(chainlog.EnsureTopics(r.ctx, admin, r.config.ID, r.kafka.Topology()))
 		week := "604800000"
-		answers, err := r.admin().AlterTopicConfigs(r.ctx, []kadm.AlterConfig{{Name: "retention.ms", Value: &week}}, chainlog.LogTopic(r.config.ID))
+		answers, err := admin.AlterTopicConfigs(r.ctx, []kadm.AlterConfig{{Name: "retention.ms", Value: &week}}, topic)
 		r.must(err)
-		_, err = answers.On(chainlog.LogTopic(r.config.ID), nil)
+		_, err = answers.On(topic, nil)
 		r.must(err)
+		// A controller acknowledges what the brokers learn a moment later.
+		r.eventually("retention of a week", func() bool {
+			described, err := admin.DescribeTopicConfigs(r.ctx, topic)
+			r.must(err)
+			config, err := described.On(topic, nil)
+			r.must(err)
+			return slices.ContainsFunc(config.Configs, func(c kadm.Config) bool { return c.Key == "retention.ms" && c.MaybeValue() == week })
+		})
 		r.refused("retention.ms", week, "must have \"-1\"", "kafka-configs --alter")
 	})
 }

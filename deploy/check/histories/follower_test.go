@@ -82,7 +82,7 @@ func (f *follower) life(ctx context.Context) error {
 		f.inside++
 	}
 	f.mu.Unlock()
-	f.h.untilAsked(ctx, 8) // nobody repairs anything at once: readers find what is left
+	f.h.untilAsked(ctx, readers) // nobody repairs anything at once: readers find what is left
 	return nil
 }
 

@@ -14,7 +14,7 @@ import (
 const (
 	readers   = 3 // of a history, at the same time
 	perMoment = 3 // questions of a reader before it looks for another moment
-	perUnit   = 9 // questions of all readers: who asks without end only keeps the projector from its work
+	perUnit   = 3 // questions of all readers: who asks without end only keeps the projector from its work
 )
 
 // read asks random questions about the newest state and about random past blocks until ctx ends, whatever is written

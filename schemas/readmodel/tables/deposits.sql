@@ -27,4 +27,4 @@ CREATE TABLE deposits (
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, deposit_id) ORDER BY (vault, deposit_id, block, log_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512, min_compress_block_size = 16384
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512, min_compress_block_size = 16384

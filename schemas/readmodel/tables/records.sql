@@ -30,4 +30,4 @@ CREATE TABLE records (
   INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1,
   INDEX numbered seq TYPE minmax GRANULARITY 1
 ) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (kind, block) ORDER BY (kind, block, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 1024

@@ -28,4 +28,4 @@ CREATE TABLE users (
   fence_block UInt64,
   fence_before UInt64
 ) ENGINE = CollapsingMergeTree(sign) ORDER BY (list, vault, partner, key, user)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512

@@ -26,4 +26,4 @@ CREATE TABLE withdrawal_events (
     ORDER BY user, block, log_index, seq
   )
 ) ENGINE = MergeTree PARTITION BY seq = 0 PRIMARY KEY (vault, request_index) ORDER BY (vault, request_index, block, log_index, seq)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512, min_compress_block_size = 16384
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512, min_compress_block_size = 16384

@@ -31,4 +31,4 @@ CREATE TABLE withdrawals (
   fence_before UInt64,
   INDEX asked requested_block TYPE minmax GRANULARITY 1
 ) ENGINE = CollapsingMergeTree(sign) ORDER BY (list, user, key, requested_log, vault, request_index)
-SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512
+SETTINGS non_replicated_deduplication_window = 100000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512

@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.records ON CLUSTER main (
   INDEX named (user, tx) TYPE bloom_filter GRANULARITY 1,
   INDEX numbered seq TYPE minmax GRANULARITY 1
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (kind, block) ORDER BY (kind, block, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 1024
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 1024
 ;
 
 -- Fact: one row per DepositAccepted. A vault numbers its deposits, so those that no sweep has reached are one range of the
@@ -64,7 +64,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.deposits ON CLUSTER main (
     ORDER BY partner, block, log_index, seq
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, deposit_id) ORDER BY (vault, deposit_id, block, log_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512, min_compress_block_size = 16384
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512, min_compress_block_size = 16384
 ;
 
 -- Fact: one row for each log about a withdrawal request. receiver, partner and expires_ts are of kind requested; assets is
@@ -95,7 +95,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.withdrawal_events ON CLUSTER main (
     ORDER BY user, block, log_index, seq
   )
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, request_index) ORDER BY (vault, request_index, block, log_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512, min_compress_block_size = 16384
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512, min_compress_block_size = 16384
 ;
 
 -- Fact: one row per NavUpdated; nav_per_share has 18 decimals.
@@ -113,7 +113,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.navs ON CLUSTER main (
   tx FixedString(32),
   log_index UInt32
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, block) ORDER BY (vault, block, log_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 256
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 256
 ;
 
 -- Fact: one row per DepositsSwept: deposits from_id to to_id of the vault, both included, left for the custodian at ts.
@@ -131,7 +131,7 @@ CREATE TABLE IF NOT EXISTS navlog_g7.sweeps ON CLUSTER main (
   tx FixedString(32),
   log_index UInt32
 ) ENGINE = ReplicatedMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}') PARTITION BY seq = 0 PRIMARY KEY (vault, block) ORDER BY (vault, block, log_index, seq)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = ''
 ;
 
 -- Derived: the withdrawal requests, in the two orders in which they are asked for.
@@ -167,7 +167,7 @@ CREATE TABLE navlog_g7.withdrawals_draft ON CLUSTER main (
   fence_before UInt64,
   INDEX asked requested_block TYPE minmax GRANULARITY 1
 ) ENGINE = ReplicatedCollapsingMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}', sign) ORDER BY (list, user, key, requested_log, vault, request_index)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512
 ;
 
 -- Derived: the users, in the orders in which they are asked for. A user is whoever owns a live deposit or withdrawal
@@ -200,7 +200,7 @@ CREATE TABLE navlog_g7.users_draft ON CLUSTER main (
   fence_block UInt64,
   fence_before UInt64
 ) ENGINE = ReplicatedCollapsingMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}', sign) ORDER BY (list, vault, partner, key, user)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512
 ;
 
 -- Derived: what was deposited in a vault through a partner, as running totals: a row is true from block from_block up to
@@ -220,7 +220,7 @@ CREATE TABLE navlog_g7.partner_totals_draft ON CLUSTER main (
   fence_before UInt64,
   INDEX since from_block TYPE minmax GRANULARITY 1
 ) ENGINE = ReplicatedCollapsingMergeTree('/clickhouse/tables/{uuid}/{shard}', '{replica}', sign) ORDER BY (partner, vault, until_block)
-SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, index_granularity = 512
+SETTINGS replicated_deduplication_window = 100000, replicated_deduplication_window_seconds = 315360000, fsync_after_insert = 1, fsync_part_directory = 1, min_rows_to_fsync_after_merge = 1, auto_statistics_types = '', index_granularity = 512
 ;
 
 RENAME TABLE navlog_g7.users_draft TO navlog_g7.users ON CLUSTER main;
