@@ -52,7 +52,6 @@ func (d *Dispatch) consume(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		d.health.prove(time.Time{})
 		d.health.set("read the referral topics", err)
 		select {
 		case <-ctx.Done():

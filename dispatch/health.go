@@ -44,7 +44,7 @@ func (h *health) put(faults map[string]error, what string, err error) {
 	}
 }
 
-// prove says when the topics were read, or by a zero time that they are not.
+// prove says when the topics were read.
 func (h *health) prove(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,16 @@ func Main(name, description string, options any, parts []string, run func(contex
 
 // Milliseconds as figures tell them.
 func Milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Quantile is the time, in milliseconds, that a share q of all times (0 to 1) does not exceed: the nearest rank. Of no times it
+// is 0.
+func Quantile(all []time.Duration, q float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(q * float64(len(all))))
+	return Milliseconds(slices.Sorted(slices.Values(all))[max(rank, 1)-1])
+}
 
 // A Bar is one figure of a benchmark and the bound that it is held to.
 type Bar struct {

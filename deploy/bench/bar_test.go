@@ -1,6 +1,9 @@
 package bench
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestBar(t *testing.T) {
 	for want, b := range map[string]Bar{
@@ -13,5 +16,20 @@ func TestBar(t *testing.T) {
 		if got := b.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+func TestQuantile(t *testing.T) {
+	all := make([]time.Duration, 100) // 100 to 1 ms
+	for i := range all {
+		all[i] = time.Duration(100-i) * time.Millisecond
+	}
+	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 0.991: 100, 1: 100} {
+		if got := Quantile(all, q); got != want {
+			t.Errorf("quantile %g is %g ms, should be %g", q, got, want)
+		}
+	}
+	if got := Quantile(nil, 0.5); got != 0 {
+		t.Errorf("of no times it is %g", got)
 	}
 }

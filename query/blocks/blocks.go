@@ -20,11 +20,15 @@ var sqlHashes string
 // Log is a log by its seq, and the number of its block.
 type Log struct{ Seq, Block uint64 }
 
-// Hashes gives the hashes of the blocks of some logs of the read model, in their order. That
-// one of them is unknown to the spine is an error of ours.
-func Hashes(ctx context.Context, p *pin.Pin, logs []Log) ([]common.Hash, error) {
-	if len(logs) == 0 {
+// Hashes gives the hashes of the blocks of some events of the read model, in their order; of is
+// the log of an event. That one of them is unknown to the spine is an error of ours.
+func Hashes[E any](ctx context.Context, p *pin.Pin, events []E, of func(*E) Log) ([]common.Hash, error) {
+	if len(events) == 0 {
 		return nil, nil
+	}
+	logs := make([]Log, len(events))
+	for i := range events {
+		logs[i] = of(&events[i])
 	}
 	var numbers, seqs []byte
 	for i, l := range logs {

@@ -95,7 +95,7 @@ func (e *Explainer) Explain(r *httpapi.Request) (*httpapi.Answer, error) {
 		answer, shown, err := explained(ctx, p, r, &t, page, retracted)
 		if err == nil && proof {
 			events = shown
-			hashes, err = blocks.Hashes(ctx, p, logsOf(shown))
+			hashes, err = blocks.Hashes(ctx, p, shown, (*eventJSON).log)
 		}
 		return answer, err
 	})

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -30,62 +31,74 @@ type proofJSON struct {
 	*chainproof.Proof
 }
 
-// logsOf are events as the spine names them.
-func logsOf(events []eventJSON) []blocks.Log {
-	out := make([]blocks.Log, len(events))
-	for i := range events { // decimal numbers of our own
-		out[i].Seq, _ = strconv.ParseUint(events[i].Seq, 10, 64)
-		out[i].Block, _ = strconv.ParseUint(events[i].BlockNumber, 10, 64)
-	}
-	return out
+// log is the event as the spine names it.
+func (e *eventJSON) log() (l blocks.Log) {
+	l.Seq, _ = strconv.ParseUint(e.Seq, 10, 64) // decimal numbers of our own
+	l.Block, _ = strconv.ParseUint(e.BlockNumber, 10, 64)
+	return l
 }
 
-// prove adds to each event what proves it, from the hash of its block. Blocks are asked for one after the other, and
-// one at a time is held.
+// prove adds to each event what proves it, from the hash of its block, or why nothing does.
 func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes []common.Hash) error {
 	release, err := e.places.Acquire(r)
 	if err != nil {
 		return err
 	}
 	defer release()
-	var held common.Hash
-	var block *chainproof.Block
-	size := 0
+	p, size := prover{node: e.Node}, 0
 	for i := range events {
 		at := &events[i]
 		if at.State != "live" {
 			at.Unproven = "It was taken back: its block is not in the chain."
 			continue
 		}
-		hash := hashes[i]
+		proof, err := p.proof(r.Context, at, hashes[i])
 		var unprovable *chainproof.UnprovableError
-		if block == nil || held != hash {
-			block, err = e.Node.Block(r.Context, hash)
-			switch {
-			case errors.As(err, &unprovable):
-				at.Unproven = "It cannot be proven: " + unprovable.Why + "."
-				continue
-			case err != nil:
-				return unproven(at.BlockNumber, hash, err)
-			}
-			held = hash
-		}
-		l, proof, err := block.Log(at.LogIndex)
 		switch {
 		case errors.As(err, &unprovable):
 			at.Unproven = "It cannot be proven: " + unprovable.Why + "."
 			continue
 		case err != nil:
-			return httpapi.Internal(err)
-		case l == nil || l.Address != common.HexToAddress(at.VaultAddress) || len(l.Topics) == 0 || contracts.KindOf(l.Topics[0]).String() != at.Kind:
-			return httpapi.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", at.LogIndex, at.BlockNumber, hash, at.Kind, at.Seq))
+			return err
 		}
 		if size += proof.Size(); size > longestProofs {
 			return httpapi.InvalidParameter(httpapi.Fault{Field: "pageSize", Reason: fmt.Sprintf("the proofs of this page have more than %d MiB: ask for fewer events", longestProofs>>20)})
 		}
-		at.Proof = &proofJSON{hash.Hex(), proof}
+		at.Proof = &proofJSON{hashes[i].Hex(), proof}
 	}
 	return nil
+}
+
+// A prover asks for blocks one after the other, and holds one at a time.
+type prover struct {
+	node  *node.Node
+	held  common.Hash // of block
+	block *chainproof.Block
+}
+
+// proof proves an event that is in a block. Its error is *chainproof.UnprovableError where nothing can.
+func (p *prover) proof(ctx context.Context, e *eventJSON, hash common.Hash) (*chainproof.Proof, error) {
+	var unprovable *chainproof.UnprovableError
+	if p.block == nil || p.held != hash {
+		block, err := p.node.Block(ctx, hash)
+		switch {
+		case errors.As(err, &unprovable):
+			return nil, unprovable
+		case err != nil:
+			return nil, unproven(e.BlockNumber, hash, err)
+		}
+		p.held, p.block = hash, block
+	}
+	l, proof, err := p.block.Log(e.LogIndex)
+	switch {
+	case errors.As(err, &unprovable):
+		return nil, unprovable
+	case err != nil:
+		return nil, httpapi.Internal(err)
+	case l == nil || l.Address != common.HexToAddress(e.VaultAddress) || len(l.Topics) == 0 || contracts.KindOf(l.Topics[0]).String() != e.Kind:
+		return nil, httpapi.Internal(fmt.Errorf("log %d of block %s (%s) is not the %s of record %s: `navlog verify --receipts` says what else is not the chain's", e.LogIndex, e.BlockNumber, hash, e.Kind, e.Seq))
+	}
+	return proof, nil
 }
 
 // unproven is what it means that the node does not prove a block.

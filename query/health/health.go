@@ -219,8 +219,9 @@ func vaultsOf(s *pin.Snapshot, navs map[common.Address]uint64) []vaultJSON {
 func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	out := statusJSON{ChainID: h.Watcher.ChainID, ChainState: h.Watcher.ChainState(), FirstSync: h.Watcher.FirstSync(),
 		Endpoints: []endpointJSON{}, Programs: map[string]string{}, Vaults: []vaultJSON{}}
-	h.describePrograms(&out)
-	if s := h.Watcher.Snapshot(); s != nil {
+	s := h.Watcher.Snapshot()
+	h.describePrograms(&out, s)
+	if s != nil {
 		block := httpapi.Decimal(s.Block)
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = &s.Generation, &s.Seq, &block, httpapi.TimeOrNull(s.Time)
 		out.Vaults = vaultsOf(s, h.navs.at(r.Context, s))
@@ -228,7 +229,7 @@ func (h *Health) status(r *httpapi.Request) (*httpapi.Answer, error) {
 	return &httpapi.Answer{Data: out}, nil
 }
 
-func (h *Health) describePrograms(out *statusJSON) {
+func (h *Health) describePrograms(out *statusJSON, s *pin.Snapshot) {
 	view := h.Watcher.Registry()
 	for _, program := range registry.Programs {
 		out.Programs[program] = "unknown"
@@ -238,15 +239,21 @@ func (h *Health) describePrograms(out *statusJSON) {
 		}
 		out.Programs[program] = report.State
 		if program == registry.Ingest {
-			describeIngest(report, out)
+			describeIngest(report, s, out)
 		}
 	}
 }
 
-func describeIngest(report *registry.ProgramStatus, out *statusJSON) {
-	head, final := httpapi.Decimal(report.HeadBlock), httpapi.Decimal(report.FinalBlock)
-	out.HeadBlock, out.FinalBlock = &head, &final
+// describeIngest tells what ingest said within the last second or so. The tables have a block in milliseconds: what they have
+// is of the chain, whatever ingest has said of its head.
+func describeIngest(report *registry.ProgramStatus, s *pin.Snapshot, out *statusJSON) {
 	out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
+	head, final := report.HeadBlock, httpapi.Decimal(report.FinalBlock)
+	if s != nil && s.Block > head {
+		head, out.LagBlocks, out.LagSeconds = s.Block, new(uint64), new(uint64)
+	}
+	written := httpapi.Decimal(head)
+	out.HeadBlock, out.FinalBlock = &written, &final
 	if report.State == "frozen" {
 		out.FrozenReason = &report.Reason
 	}

@@ -122,7 +122,7 @@ func (s *Statements) write(ctx context.Context, out io.Writer, p *pin.Pin, h sta
 		if err != nil {
 			return err
 		}
-		hashes, err := blocks.Hashes(ctx, p, logsOf(rows))
+		hashes, err := blocks.Hashes(ctx, p, rows, (*event).log)
 		if err != nil {
 			return err
 		}
@@ -139,14 +139,8 @@ func (s *Statements) write(ctx context.Context, out io.Writer, p *pin.Pin, h sta
 	}
 }
 
-// logsOf are events as the spine names them.
-func logsOf(events []event) []blocks.Log {
-	out := make([]blocks.Log, len(events))
-	for i := range events {
-		out[i] = blocks.Log{Seq: events[i].Seq, Block: events[i].Block}
-	}
-	return out
-}
+// log is the event as the spine names it.
+func (e *event) log() blocks.Log { return blocks.Log{Seq: e.Seq, Block: e.Block} }
 
 // told is the event as its webhook tells it, and the hash of its block.
 func (e *event) told(p *pin.Pin, partner uint32, hash common.Hash) statement.Event {

@@ -171,7 +171,7 @@ func (w *world) overload(ctx context.Context, s *server, for_ time.Duration) ([]
 		others += n
 	}
 	fmt.Printf("\n%d clients at once: %d answered, %d sent away with 503 and Retry-After, %d something else %v; health endpoints: %d answers, p50 %.1f ms, p99 %.1f ms, %d not 200; normal again after %.2f s\n",
-		crowdSize, out.served, out.refused, others, out.other, len(out.health), quantile(out.health, 0.5), quantile(out.health, 0.99), out.sickness, recovery)
+		crowdSize, out.served, out.refused, others, out.other, len(out.health), bench.Quantile(out.health, 0.5), bench.Quantile(out.health, 0.99), out.sickness, recovery)
 	return []bench.Bar{
 		{Name: "overload-refused", Value: float64(out.refused), Bound: 1, Least: true},
 		{Name: "overload-answered", Value: float64(out.served), Bound: 1, Least: true},

@@ -52,20 +52,11 @@ func (t *times) join(others *times) {
 	t.first = cmp.Or(t.first, others.first)
 }
 
-// quantile is in milliseconds; q is 0 to 1.
-func quantile(all []time.Duration, q float64) float64 {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return float64(sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]) / float64(time.Millisecond)
-}
-
 func (t *times) print(w io.Writer, title string) {
 	fmt.Fprintf(w, "\n%s\n%-36s %7s %9s %9s %9s %7s\n", title, "question", "asked", "p50 ms", "p99 ms", "max ms", "failed")
 	for _, name := range slices.Sorted(maps.Keys(t.of)) {
 		d := t.of[name]
-		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), quantile(d, 0.5), quantile(d, 0.99), quantile(d, 1), t.failed[name])
+		fmt.Fprintf(w, "%-36s %7d %9.1f %9.1f %9.1f %7d\n", name, len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99), bench.Quantile(d, 1), t.failed[name])
 	}
 	if t.first != nil {
 		fmt.Fprintf(w, "the first that failed: %v\n", t.first)
@@ -84,7 +75,7 @@ func printBoth(w io.Writer, title string, newest, past *times) {
 		fmt.Fprintf(w, "%-36s", name)
 		for _, t := range []*times{newest, past} {
 			d := t.of[name]
-			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), quantile(d, 0.5), quantile(d, 0.99), bench.Milliseconds(t.spent[name])/float64(max(1, len(d))))
+			fmt.Fprintf(w, " %7d %7.1f %7.1f %7.1f", len(d), bench.Quantile(d, 0.5), bench.Quantile(d, 0.99), bench.Milliseconds(t.spent[name])/float64(max(1, len(d))))
 		}
 		fmt.Fprintf(w, " %7d\n", newest.failed[name]+past.failed[name])
 	}
@@ -103,7 +94,7 @@ func (t *times) worst(q float64, counts func(string) bool) float64 {
 	most := 0.0
 	for name, d := range t.of {
 		if counts(name) {
-			most = max(most, quantile(d, q))
+			most = max(most, bench.Quantile(d, q))
 		}
 	}
 	return most

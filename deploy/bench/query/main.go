@@ -222,14 +222,14 @@ func (w *world) hot(ctx context.Context, o options) ([]bench.Bar, error) {
 	slices.Sort(rates)
 	slices.Sort(bares)
 	fmt.Printf("\nhot, %d connections, %d bytes: %.0f requests/s (p50 %.2f ms, p99 %.2f ms); a bare handler %.0f requests/s (p50 %.2f ms, p99 %.2f ms)\n",
-		connections, len(body), rates[rounds/2], quantile(took, 0.5), quantile(took, 0.99), bares[rounds/2], quantile(bareTook, 0.5), quantile(bareTook, 0.99))
+		connections, len(body), rates[rounds/2], bench.Quantile(took, 0.5), bench.Quantile(took, 0.99), bares[rounds/2], bench.Quantile(bareTook, 0.5), bench.Quantile(bareTook, 0.99))
 	memory, err := s.memory()
 	if err != nil {
 		return nil, err
 	}
 	return []bench.Bar{
 		{Name: "hot-ratio-to-bare", Value: rates[rounds/2] / bares[rounds/2], Bound: 0.5, Least: true},
-		{Name: "hot-p99-to-bare", Value: quantile(took, 0.99) / quantile(bareTook, 0.99), Bound: 1.6},
+		{Name: "hot-p99-to-bare", Value: bench.Quantile(took, 0.99) / bench.Quantile(bareTook, 0.99), Bound: 1.6},
 		{Name: "hot-memory-mib", Value: memory, Bound: mostMemory},
 	}, nil
 }

@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -140,8 +139,7 @@ func median(for_ time.Duration, call func(*rand.Rand) error) (float64, error) {
 		}
 		took = append(took, time.Since(start))
 	}
-	slices.Sort(took)
-	return float64(took[len(took)/2]) / float64(time.Millisecond), nil
+	return bench.Quantile(took, 0.5), nil
 }
 
 // loadFacts fills PostgreSQL from the read models, once for a data set.

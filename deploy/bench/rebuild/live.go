@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/navlog/navlog/deploy/testkit/child"
@@ -66,7 +65,6 @@ func (e *system) live(ctx context.Context, b *benchmark) (l lively, err error) {
 		return l, err
 	}
 	l.engine = (after - before - time.Duration(looked)*look) / time.Duration(b.Blocks)
-	slices.Sort(l.waits)
 	return l, e.untouched(ctx, e.log.Seq)
 }
 

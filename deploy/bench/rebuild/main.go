@@ -135,8 +135,8 @@ func (b *benchmark) run(ctx context.Context) (err error) {
 		bench.Bar{Name: "rebuild-events-per-second", Value: rate(logs, rebuilt), Bound: 250_000, Least: true},
 		bench.Bar{Name: "engine-microseconds-per-event", Value: micros, Bound: 5},
 		bench.Bar{Name: "memory-mib", Value: float64(memory) / (1 << 20), Bound: 256},
-		bench.Bar{Name: "live-block-p50-ms", Value: bench.Milliseconds(quantile(alone.waits, 50)), Bound: 40},
-		bench.Bar{Name: "live-block-p99-ms", Value: bench.Milliseconds(quantile(alone.waits, 99)), Bound: 100},
+		bench.Bar{Name: "live-block-p50-ms", Value: bench.Quantile(alone.waits, 0.5), Bound: 40},
+		bench.Bar{Name: "live-block-p99-ms", Value: bench.Quantile(alone.waits, 0.99), Bound: 100},
 		bench.Bar{Name: "live-block-engine-ms", Value: bench.Milliseconds(alone.engine), Bound: 90},
 	)
 	return nil
@@ -230,12 +230,7 @@ func (b *benchmark) liveBlocks(ctx context.Context, e *system) (alone lively, er
 // print prints how long live blocks took.
 func (l lively) print(how string) {
 	fmt.Printf("live blocks of %d logs %s, from commit to all tables: p50 %.1f ms, p99 %.1f ms, of %d; processor time for each: ClickHouse %.1f ms\n",
-		liveLogs, how, bench.Milliseconds(quantile(l.waits, 50)), bench.Milliseconds(quantile(l.waits, 99)), len(l.waits), bench.Milliseconds(l.engine))
-}
-
-// quantile is a percentile of times in ascending order.
-func quantile(waits []time.Duration, percent int) time.Duration {
-	return waits[(len(waits)*percent+99)/100-1]
+		liveLogs, how, bench.Quantile(l.waits, 0.5), bench.Quantile(l.waits, 0.99), len(l.waits), bench.Milliseconds(l.engine))
 }
 
 // merged waits until the tables of a generation lie as they do a while after they were built, and tells how long merges
