@@ -30,6 +30,6 @@
 // cache. With PostgreSQL gone the partner routes are 503, for a key older than a second is
 // not trusted, and the public ones go on with the generation last known. A late or frozen
 // chain fails nothing: it shows as X-Chain-State. While the first generation is built,
-// vaults and NAVs are answered as far as they are there, and all else is 503 with how far
-// that is.
+// what is made of facts alone (the list of vaults, NAVs, events, reorganisations, the stream)
+// is answered as far as it is there, and all else is 503 with how far that is.
 package query

@@ -76,7 +76,17 @@ func TestStatementRefusals(t *testing.T) {
 	end := w.final(9)
 	ask("", 400, `"to","reason":"must be given`)
 	ask("?from=2023-11-15&to=2023-11-14", 400, "must not be after to")
+	ask("?from=0001-01-01&to=2023-11-14", 400, `"from","reason":"must not be before 1970`)
+	ask("?from=1900-01-01&to=1969-12-31", 400, `"to","reason":"must not be before 1970`)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:09Z", 400, "must not be after 2023-11-14T22:15:08.000Z, the time of the newest final block")
+	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
+	end()
+	// What ingest knows to be final is of a log that the read models do not have yet: they may be of another branch there.
+	seq := w.watcher.Snapshot().Seq
+	end = w.finalUpTo(9, seq+1)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 503, "The read models are behind the log")
+	end()
+	end = w.finalUpTo(9, seq)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
 	end()
 	defer w.final(2)()

@@ -184,8 +184,11 @@ func (w *world) look() {
 }
 
 // final lets ingest say that a block is final, until what it gives is called.
-func (w *world) final(block uint64) (end func()) {
-	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{"state":"following","finalBlock":%d}')`, block)
+func (w *world) final(block uint64) (end func()) { return w.finalUpTo(block, 0) }
+
+// finalUpTo lets it say so of a log up to a seq.
+func (w *world) finalUpTo(block, seq uint64) (end func()) {
+	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{"state":"following","finalBlock":%d,"seq":%d}')`, block, seq)
 	w.look()
 	return func() {
 		w.exec(`DELETE FROM program_status WHERE instance = 'final'`)

@@ -64,7 +64,7 @@ func (f *Feed) next(ctx context.Context, out *httpapi.Live, s *pin.Snapshot, aft
 	}
 	sh.err = context.Canceled // unless it is read
 	defer f.settle(sh)
-	sh.err = out.Work(ctx, func(ctx context.Context) (err error) {
+	sh.err = out.WorkForAll(ctx, func(ctx context.Context) (err error) {
 		sh.stretch, err = read(ctx, s, after, to, nil)
 		return err
 	})

@@ -5,10 +5,10 @@ package health
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/query/navs"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -248,26 +249,30 @@ func (h *Health) describePrograms(out *statusJSON, s *pin.Snapshot) {
 // is of the chain, whatever ingest has said of its head.
 func describeIngest(report *registry.ProgramStatus, s *pin.Snapshot, out *statusJSON) {
 	out.LagBlocks, out.LagSeconds, out.ETASeconds = report.LagBlocks, report.LagSeconds, report.ETASeconds
-	head, final := report.HeadBlock, httpapi.Decimal(report.FinalBlock)
-	if s != nil && s.Block > head {
-		head, out.LagBlocks, out.LagSeconds = s.Block, new(uint64), new(uint64)
+	out.HeadBlock, out.FinalBlock = known(report.HeadBlock), known(report.FinalBlock)
+	if s != nil && report.HeadBlock > 0 && s.Block > report.HeadBlock {
+		out.HeadBlock = known(s.Block)
+		if report.LagBlocks != nil {
+			out.LagBlocks, out.LagSeconds = new(uint64), new(uint64)
+		}
 	}
-	written := httpapi.Decimal(head)
-	out.HeadBlock, out.FinalBlock = &written, &final
 	if report.State == "frozen" {
 		out.FrozenReason = &report.Reason
 	}
-	if report.ProvenTo > 0 {
-		proven := httpapi.Decimal(report.ProvenTo)
-		out.ProvenTo = &proven
-	}
+	out.ProvenTo = known(report.ProvenTo)
 	for _, e := range report.Endpoints {
 		out.Endpoints = append(out.Endpoints, endpointJSON{e.Calls, e.Units})
 	}
 }
 
-//go:embed last_nav.sql
-var sqlLastNav string
+// known is a block number, null for 0: it is not known yet.
+func known(block uint64) *string {
+	if block == 0 {
+		return nil
+	}
+	written := httpapi.Decimal(block)
+	return &written
+}
 
 // navsWithin is how long /status waits for the times of the newest NAVs.
 const navsWithin = 2 * time.Second
@@ -317,14 +322,13 @@ func readLastNavs(ctx context.Context, s *pin.Snapshot) (map[common.Address]uint
 	}
 	times := make(map[common.Address]uint64, len(p.Vaults))
 	for _, v := range p.Vaults {
-		type row struct {
-			Time uint32 `ch:"ts"`
-		}
-		nav, _, err := pin.AskOne[row](ctx, p, sqlLastNav, pin.Args{"vault": v.Address})
+		nav, err := navs.Newest(ctx, p, v.Address, math.MaxInt64)
 		if err != nil {
 			return nil, err
 		}
-		times[v.Address] = uint64(nav.Time)
+		if nav != nil {
+			times[v.Address] = uint64(nav.Time)
+		}
 	}
 	return times, nil
 }

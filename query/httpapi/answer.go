@@ -27,7 +27,8 @@ type Answer struct {
 	Raw    []byte // the whole body, where its bytes pass through untouched
 	Kind   string // Content-Type; empty: JSON
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
-	// is called once the answer is known to be exact, and must ask nothing but facts.
+	// is called once the answer is known to be exact: what it asks must stay so, as facts do,
+	// and derived tables whose fence was found lowered (Whole).
 	Stream func(context.Context, io.Writer) error
 	// Live sends the body for as long as the client stays, on routes that are so. An error
 	// ends the connection, and so does nil.

@@ -125,17 +125,17 @@ func (a *answers) finished(key cacheKey) *finished {
 
 // answer gives the answer to key, from make when it is not there. make is
 // called once at a time for a key, and not under the deadline of one client. Where the
-// one that was to make it found no place, whoever waited for it asks for one of its own:
-// that was the crowd of another.
+// one that was to make it found no place, that was the crowd of another: all who waited for
+// it ask for places of their own, at once and not one after the other.
 func (a *answers) answer(ctx context.Context, key cacheKey, make func() (*finished, error)) (*finished, error) {
 	e, ours := a.entry(key)
-	for !ours {
+	if !ours {
 		select {
 		case <-e.ready:
-			if !crowded(e.err) {
-				return e.finish, e.err
+			if crowded(e.err) {
+				return make()
 			}
-			e, ours = a.entry(key)
+			return e.finish, e.err
 		case <-ctx.Done():
 			return nil, tooLong(ctx.Err())
 		}

@@ -165,3 +165,35 @@ func TestCrowdOfAnother(t *testing.T) {
 		t.Errorf("%v, %v: one had no place, and the other has its own", one, two)
 	}
 }
+
+// TestCrowdOfAnotherIsNoQueue: all who waited for what found no place ask for theirs at once; none waits for another's.
+func TestCrowdOfAnotherIsNoQueue(t *testing.T) {
+	c := newAnswers(nil, 1<<20)
+	full := &Failure{Status: 503, Crowd: true}
+	begun, release := make(chan struct{}), make(chan struct{})
+	key := cacheKey{path: "k"}
+	go c.answer(t.Context(), key, func() (*finished, error) {
+		close(begun)
+		<-release
+		return nil, full
+	})
+	<-begun
+	const many = 5
+	asking, refused := make(chan struct{}, many), make(chan error, many)
+	for range many {
+		waits := waiting{t.Context(), make(chan struct{}, 1)}
+		go func() {
+			_, err := c.answer(waits, key, func() (*finished, error) {
+				asking <- struct{}{}
+				<-t.Context().Done() // as long as the crowd lasts
+				return nil, full
+			})
+			refused <- err
+		}()
+		<-waits.now
+	}
+	close(release)
+	for range many {
+		<-asking
+	}
+}

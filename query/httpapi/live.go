@@ -43,7 +43,17 @@ func (l *Live) Newest() (*pin.Snapshot, <-chan struct{}) {
 // Work asks the engine, on a slot as every answer does, and within RequestTimeout. Like
 // every other question it is not broken off by a client that goes away.
 func (l *Live) Work(ctx context.Context, work func(context.Context) error) error {
-	release, err := l.server.slots.acquire(ctx, l.request.holder())
+	return l.work(ctx, l.request.holder(), work)
+}
+
+// WorkForAll does the same for all answers that go on together: neither the crowd of the
+// client that happens to ask nor its leaving is theirs.
+func (l *Live) WorkForAll(ctx context.Context, work func(context.Context) error) error {
+	return l.work(context.WithoutCancel(ctx), allLive, work)
+}
+
+func (l *Live) work(ctx context.Context, h holder, work func(context.Context) error) error {
+	release, err := l.server.slots.acquire(ctx, h)
 	if err != nil {
 		return err
 	}
@@ -133,6 +143,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	err = a.Live(ctx, l)
 	switch {
 	case s.ending.Err() != nil: // a whole end: the client comes back to who is there then
+		_ = control.SetWriteDeadline(time.Now().Add(s.Patience)) // that of the last piece may be over
 		return nil
 	case err != nil && r.HTTP.Context().Err() == nil:
 		s.Log.Info("stream cut off", "request_id", r.Header.Get(headerRequestID), "route", routeOf(r.HTTP), "error", err)

@@ -80,6 +80,65 @@ func TestLiveSaysThatItLives(t *testing.T) {
 	}
 }
 
+// TestWorkForAll: what is asked for all who listen is felt neither by the crowd of the one that asks nor by its leaving.
+func TestWorkForAll(t *testing.T) {
+	asked := make(chan error, 1)
+	c := serve(t, 4, httpapi.Route{Path: "/live", Live: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+		return r.Following(func(uint64) *httpapi.Answer {
+			return &httpapi.Answer{Kind: "text/event-stream", Live: func(_ context.Context, out *httpapi.Live) error {
+				gone, leave := context.WithCancel(t.Context())
+				leave()
+				asked <- out.WorkForAll(gone, func(ctx context.Context) error { return ctx.Err() })
+				return nil
+			}}
+		})
+	}})
+	var ip netip.Addr // that of everybody here
+	for range 2 {     // its share
+		if _, err := c.Server.Occupy(t.Context(), ip); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Server.EndLive() // so that it ends
+	c.Serve("/live")
+	if err := <-asked; err != nil {
+		t.Errorf("for all: %v", err)
+	}
+}
+
+// TestLiveEndsWhole: the end of what has said nothing for longer than its client may take for a piece is one for the client too.
+func TestLiveEndsWhole(t *testing.T) {
+	quiet := make(chan struct{})
+	once := func(r *httpapi.Request) (*httpapi.Answer, error) {
+		return r.Following(func(uint64) *httpapi.Answer {
+			return &httpapi.Answer{Kind: "text/event-stream", Live: func(ctx context.Context, out *httpapi.Live) error {
+				if err := out.Send([]byte(":\n\n")); err != nil {
+					return err
+				}
+				if err := out.Wait(ctx, nil, 2*time.Second); err != nil {
+					return err
+				}
+				close(quiet)
+				return out.Wait(ctx, nil, 0)
+			}}
+		})
+	}
+	c := serve(t, 1, httpapi.Route{Path: "/live", Get: once, Live: true})
+	c.Server.Patience = time.Second
+	server := httptest.NewServer(c.Handler)
+	defer server.Close()
+	r, err := http.Get(server.URL + "/live")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	<-quiet
+	c.Server.EndLive()
+	if said, err := io.ReadAll(r.Body); err != nil || string(said) != ":\n\n" {
+		t.Errorf("it said %q, %v", said, err)
+	}
+}
+
 // TestLiveBeyondAnAddress is refused after a while, and others are not.
 func TestLiveBeyondAnAddress(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/live", Get: silent, Live: true})

@@ -23,6 +23,9 @@ type holder struct {
 	client  netip.Addr
 }
 
+// allLive are all answers that go on, for what one of them asks for the others: nobody has that address.
+var allLive = holder{client: netip.IPv6Unspecified()}
+
 func (r *Request) holder() holder {
 	if r.Partner != nil {
 		return holder{partner: r.Partner.ID}

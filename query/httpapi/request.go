@@ -73,7 +73,8 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 }
 
 // PinnedToFinal is Pinned to the newest indexed block that cannot change any more, by the
-// word of ingest.
+// word of ingest: that is of a log of which the read models must have all, for below that
+// block ingest may have taken back what they still have.
 func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
@@ -84,6 +85,9 @@ func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer,
 	ingest := r.watcher.Registry().Report(registry.Ingest, r.watcher.Now())
 	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
+	}
+	if r.snapshot = r.watcher.Reach(r.Context, r.snapshot, ingest.Seq); r.snapshot == nil {
+		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)
 	}
 	block := min(ingest.FinalBlock, r.snapshot.Block)
 	return r.pinned(&block, answer)

@@ -49,7 +49,7 @@ var routes = []httpapi.Route{
 	{Path: "/api/v1/partner/vaults", Partner: true, Get: vaults.List, AsFile: true, FirstSync: true},
 	{Path: "/api/v1/partner/vaults/{address}/nav", Partner: true, Get: vaults.Navs, AsFile: true, FirstSync: true},
 	{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
-	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true, Uncached: true},
+	{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},
 	{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(readtest.Router, readtest.ChainID), Uncached: true},
 }
 

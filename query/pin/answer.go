@@ -19,8 +19,7 @@ var ErrNotYet = errors.New("the chain was reorganised and its read models are be
 // pin of the last try. make may be called several times; what an earlier call made
 // must not be used, nor its error believed.
 func (w *Watcher) Answer(ctx context.Context, s *Snapshot, asOfBlock *uint64, make func(context.Context, *Pin) error) (*Pin, error) {
-	late := time.NewTimer(w.CatchUpWithin)
-	defer late.Stop()
+	var late <-chan time.Time
 	for {
 		p, err := s.At(asOfBlock)
 		if err != nil {
@@ -31,7 +30,12 @@ func (w *Watcher) Answer(ctx context.Context, s *Snapshot, asOfBlock *uint64, ma
 		if !torn {
 			return p, err
 		}
-		if next := w.reach(ctx, s, until, late.C); next != nil {
+		if late == nil {
+			timer := time.NewTimer(w.CatchUpWithin)
+			defer timer.Stop()
+			late = timer.C
+		}
+		if next := w.reach(ctx, s, until, late); next != nil {
 			s = next
 			continue
 		}
@@ -54,6 +58,20 @@ func (s *Snapshot) answerBefore(ctx context.Context, block uint64, make func(con
 		return p, ErrNotYet
 	}
 	return p, err
+}
+
+// Reach gives a snapshot that has the log up to a seq. It waits for that as an answer waits
+// for the spine; nil where it takes longer.
+func (w *Watcher) Reach(ctx context.Context, s *Snapshot, seq uint64) *Snapshot {
+	if s.Seq >= seq {
+		return s
+	}
+	late := time.NewTimer(w.CatchUpWithin)
+	defer late.Stop()
+	if s = w.reach(ctx, s, seq, late.C); s == nil || s.Seq < seq {
+		return nil
+	}
+	return s
 }
 
 // reach waits until the snapshot is at a seq or in another generation, and gives it; nil

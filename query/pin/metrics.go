@@ -16,7 +16,10 @@ func (w *Watcher) Register(reg prometheus.Registerer) {
 		gauge("indexed_seq", "Last seq of the log that answers are made of; 0 before the first snapshot.", func(s *Snapshot) float64 { return float64(s.Seq) }),
 		gauge("indexed_block", "Newest indexed block.", func(s *Snapshot) float64 { return float64(s.Block) }),
 		gauge("generation", "Generation that answers are made of.", func(s *Snapshot) float64 { return float64(s.Generation) }),
-		gauge("snapshot_age_seconds", "Time since the read models were last seen.", func(*Snapshot) float64 {
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "navlog_query_snapshot_age_seconds", Help: "Time since the read models were last seen; 0 where they were never."}, func() float64 {
+			if w.seen.Load() == 0 {
+				return 0
+			}
 			seen, _ := w.Seen()
 			return w.Now().Sub(seen).Seconds()
 		}),

@@ -167,6 +167,9 @@ func (w *Watcher) look(ctx context.Context) error {
 // show makes a snapshot the one that answers are pinned to, nil for none.
 func (w *Watcher) show(s *Snapshot) {
 	was := w.snapshot.Swap(s)
+	if s == nil && was == nil {
+		return // still none: nobody has to be woken
+	}
 	w.mu.Lock()
 	if was != nil {
 		w.left[was.Generation] = w.Now()

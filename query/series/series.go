@@ -87,7 +87,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		v, ok := p.Vault(address)
 		if !ok {
-			return nil, httpapi.NotFound("There is no such vault.")
+			return nil, httpapi.NoSuchVault()
 		}
 		out := seriesJSON{VaultAddress: v.Written, VaultName: v.Name, Interval: interval}
 		now, err := p.Now(ctx)

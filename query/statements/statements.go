@@ -60,6 +60,11 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 			r.Params.Fault(name, "must be given: a statement is of a span of time")
 		}
 	}
+	for name, at := range map[string]int64{"from": span.From, "to": span.To} {
+		if at < 0 {
+			r.Params.Fault(name, "must not be before 1970: no block is")
+		}
+	}
 	if s.Key == nil {
 		return nil, httpapi.NotFound("Statements are not made here: the operator has given no key to sign them with.")
 	}

@@ -2287,7 +2287,7 @@ type ClientInterface interface {
 
 	// SetWebhookWithBody Register the webhook URL
 	//
-	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2296,7 +2296,7 @@ type ClientInterface interface {
 
 	// SetWebhook Register the webhook URL
 	//
-	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2314,14 +2314,14 @@ type ClientInterface interface {
 
 	// ReplayDelivery Send an event again
 	//
-	// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored.
+	// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored. At most 10 calls a minute, tests and replays together.
 	//
 	// Corresponds with POST /api/v1/partner/webhooks/deliveries/{eventId}/replay (the `ReplayDelivery` operationId).
 	ReplayDelivery(ctx context.Context, eventID EventID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// SendTestEvent Send a signed test event to the registered URL
 	//
-	// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, registrations included.
+	// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together.
 	//
 	// Corresponds with POST /api/v1/partner/webhooks/test (the `SendTestEvent` operationId).
 	SendTestEvent(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2653,7 +2653,7 @@ func (c *Client) GetWebhook(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // SetWebhookWithBody Register the webhook URL
 //
-// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2672,7 +2672,7 @@ func (c *Client) SetWebhookWithBody(ctx context.Context, contentType string, bod
 
 // SetWebhook Register the webhook URL
 //
-// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2710,7 +2710,7 @@ func (c *Client) ListDeliveries(ctx context.Context, params *ListDeliveriesParam
 
 // ReplayDelivery Send an event again
 //
-// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored.
+// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored. At most 10 calls a minute, tests and replays together.
 //
 // Corresponds with POST /api/v1/partner/webhooks/deliveries/{eventId}/replay (the `ReplayDelivery` operationId).
 func (c *Client) ReplayDelivery(ctx context.Context, eventID EventID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2727,7 +2727,7 @@ func (c *Client) ReplayDelivery(ctx context.Context, eventID EventID, reqEditors
 
 // SendTestEvent Send a signed test event to the registered URL
 //
-// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, registrations included.
+// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together.
 //
 // Corresponds with POST /api/v1/partner/webhooks/test (the `SendTestEvent` operationId).
 func (c *Client) SendTestEvent(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6059,7 +6059,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetWebhookWithBodyWithResponse Register the webhook URL
 	//
-	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6068,7 +6068,7 @@ type ClientWithResponsesInterface interface {
 
 	// SetWebhookWithResponse Register the webhook URL
 	//
-	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+	// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6088,7 +6088,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReplayDeliveryWithResponse Send an event again
 	//
-	// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored.
+	// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored. At most 10 calls a minute, tests and replays together.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -6097,7 +6097,7 @@ type ClientWithResponsesInterface interface {
 
 	// SendTestEventWithResponse Send a signed test event to the registered URL
 	//
-	// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, registrations included.
+	// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7322,7 +7322,7 @@ func (c *ClientWithResponses) GetWebhookWithResponse(ctx context.Context, reqEdi
 
 // SetWebhookWithBodyWithResponse Register the webhook URL
 //
-// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7337,7 +7337,7 @@ func (c *ClientWithResponses) SetWebhookWithBodyWithResponse(ctx context.Context
 
 // SetWebhookWithResponse Register the webhook URL
 //
-// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+// Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7369,7 +7369,7 @@ func (c *ClientWithResponses) ListDeliveriesWithResponse(ctx context.Context, pa
 
 // ReplayDeliveryWithResponse Send an event again
 //
-// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored.
+// For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored. At most 10 calls a minute, tests and replays together.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7384,7 +7384,7 @@ func (c *ClientWithResponses) ReplayDeliveryWithResponse(ctx context.Context, ev
 
 // SendTestEventWithResponse Send a signed test event to the registered URL
 //
-// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, registrations included.
+// A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together.
 //
 // Returns a wrapper object for the known response body format(s).
 //
