@@ -1,7 +1,9 @@
 // Adds up again what the API explains: whether a number is what its events make of it is found out here, and not believed.
-import type { ExplainedEvent, Explanation } from "./types"
+import type { ExplainedEvent, Explanation, Question } from "./types"
 
 export type Verdict =
+  /** The answer is about another number than the one that was asked about. */
+  | { kind: "astray"; about: Question }
   /** Every sum of the page follows from the one before, and the last of all is the number. */
   | { kind: "proven" }
   /** The page is right, and the last page is not there yet. */
@@ -11,8 +13,14 @@ export type Verdict =
   /** The last sum is not the number. */
   | { kind: "other"; sum: string | null }
 
+/** Whether an answer is about the number that was asked about: one about another number may be true in all else. */
+export function isAbout(page: Explanation, asked: Question): boolean {
+  return page.of === asked.of && page.field === asked.field
+}
+
 /** Judges a page, and the number by the last page. first: whether the page is the first one, and so begins with nothing. */
-export function judge(page: Explanation, last: Explanation | null, first: boolean): Verdict {
+export function judge(page: Explanation, last: Explanation | null, first: boolean, asked: Question): Verdict {
+  for (const answer of [page, last ?? page]) if (!isAbout(answer, asked)) return { kind: "astray", about: answer }
   const event = firstWrong(page, first) ?? (last === null || last === page ? null : firstWrong(last, false))
   if (event !== null) return { kind: "broken", event }
   if (last === null) return { kind: "open" }

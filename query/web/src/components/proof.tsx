@@ -5,7 +5,7 @@ import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
 import { asOf, go, here, usePlace } from "../router"
 import { type Verdict, judge } from "../sums"
-import type { ExplainedEvent, Explanation, Vault } from "../types"
+import type { ExplainedEvent, Explanation, Question, Vault } from "../types"
 import { type Finding, verify } from "../verify"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
 import { kindName } from "./kinds"
@@ -46,6 +46,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   // The number is the sum on the last page, whichever page is looked at.
   const end = useExact(last > 1 && page !== last ? "/api/v1/explain" : null, { query: { ...question, page: last } })
   const unit = unitOf(of, field, vaults)
+  const asks = useMemo(() => ({ of, field }), [of, field])
   // The page on which the first event of this one is, where pages have another size.
   const atSize = (other: number) => Math.floor(((page - 1) * size) / other) + 1
   const verifying = (other: number | null) => here(place, { verify: other, explainPage: atSize(other ?? PAGE) === 1 ? null : atSize(other ?? PAGE) })
@@ -90,8 +91,8 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
               <p class="value">
                 <Explained value={data.value} unit={unit} symbol />
               </p>
-              <Said verdict={judge(data, last > 1 && page !== last ? (end.answer?.data ?? null) : data, page === 1)} operation={data.operation} total={meta.total} />
-              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} proven={proven !== null} unit={unit} vaults={vaults} />}
+              <Said verdict={judge(data, last > 1 && page !== last ? (end.answer?.data ?? null) : data, page === 1, asks)} operation={data.operation} total={meta.total} />
+              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} asked={asks} proven={proven !== null} unit={unit} vaults={vaults} />}
               <Pages meta={meta} parameter="explainPage" what="event" />
             </>
           )}
@@ -113,13 +114,14 @@ function sizeOfProven(text: string | null): number | null {
 
 interface ListedProps {
   data: Explanation
+  asked: Question
   proven: boolean
   unit: Unit
   vaults: Vault[]
 }
 
-function Listed({ data, proven, unit, vaults }: ListedProps) {
-  const findings = useMemo(() => (proven ? verify(data) : []), [data, proven])
+function Listed({ data, asked, proven, unit, vaults }: ListedProps) {
+  const findings = useMemo(() => (proven ? verify(data, asked) : []), [data, asked, proven])
   const found = new Map(data.events.map((event, i) => [event, findings[i]]))
   const columns: Column<ExplainedEvent>[] = [
     { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
@@ -185,6 +187,8 @@ function Explained({ value, unit, symbol = false }: { value: string | null; unit
 /** Says what the browser found when it added up itself. */
 function Said({ verdict, operation, total }: { verdict: Verdict; operation: Explanation["operation"]; total: number }) {
   switch (verdict.kind) {
+    case "astray":
+      return <p class="note failed" role="alert">The answer is about {verdict.about.field} of {verdict.about.of}, and not about what was asked. Please report this, with the link of this page.</p>
     case "open":
       return <p class="note">The last page is asked for&hellip;</p>
     case "broken":
