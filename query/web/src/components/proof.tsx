@@ -215,12 +215,13 @@ function Said({ page, last, at, asked, total }: SaidProps) {
   }
 }
 
-/** What the number of an answer is counted in. */
-function unitOf(of: string, field: string, vaults: Vault[]): Unit {
+/** What the number of an answer is counted in. The vault whose it is stands in the path, or in the pointer. */
+export function unitOf(of: string, field: string, vaults: Vault[]): Unit {
   const name = field.split("/").at(-1) ?? ""
   if (/count|pending|total$|unique/i.test(name) && !/assets/i.test(name) || name === "totalDeposits") return inNumber
   if (name === "navPerShare") return inNav
-  const vault = vaults.find((candidate) => of.toLowerCase().includes(candidate.address.toLowerCase()))
+  const within = `${of} ${field}`.toLowerCase()
+  const vault = vaults.find((candidate) => within.includes(candidate.address.toLowerCase()))
   if (name === "totalSupply" && vault) return inShares(vault)
   return vault ? inAsset(vault.asset) : inTotal(vaults)
 }
