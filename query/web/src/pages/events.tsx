@@ -1,16 +1,27 @@
 // `/events`: the log, newest first, by kind, vault, user and transaction. Its newest page follows the log.
+import { useLayoutEffect, useRef } from "preact/hooks"
 import { useAnswer } from "../answers"
 import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
-import { kinds } from "../components/kinds"
+import { kindName, kinds } from "../components/kinds"
 import { Empty, Shown } from "../components/state"
 import { useFollowed } from "../follow"
+import { shortHex } from "../format"
 import { asOf, go, here, usePlace } from "../router"
 
 const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"] as const
 
 /** Events on a page. */
 const PAGE = 50
+
+/** A field for a day, or for the time that the API was asked for: of one a field for days would show nothing, and send that. */
+function Moment({ name, given }: { name: string; given: string | null }) {
+  return given === null || /^\d{4}-\d{2}-\d{2}$/.test(given) ? <input name={name} type="date" /> : <input name={name} spellcheck={false} type="text" />
+}
+
+function isSame(address: string, given: string | null): boolean {
+  return address.toLowerCase() === given?.toLowerCase()
+}
 
 export function EventsPage() {
   const place = usePlace()
@@ -28,6 +39,16 @@ export function EventsPage() {
   const events = follows ? followed : asked
   const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
   const filtered = filters.some((name) => query.has(name))
+  const inList = vaults.some((vault) => isSame(vault.address, given.vault))
+  // The fields follow the address bar, and are the same ones afterwards, so that who changes one keeps the focus on it.
+  const form = useRef<HTMLFormElement>(null)
+  useLayoutEffect(() => {
+    for (const name of filters) {
+      const field = form.current?.elements.namedItem(name)
+      if (field instanceof HTMLInputElement && field.type === "checkbox") field.checked = given[name] === "true"
+      else if (field instanceof HTMLInputElement) field.value = given[name] ?? ""
+    }
+  }, filters.map((name) => given[name]))
   return (
     <>
       <h1>Events</h1>
@@ -35,7 +56,7 @@ export function EventsPage() {
         class="filters"
         role="search"
         aria-label="Filter the events"
-        key={place.path + query.toString()}
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault()
           const form = new FormData(event.currentTarget)
@@ -45,8 +66,13 @@ export function EventsPage() {
       >
         <label>
           Kind
-          <select name="kind" defaultValue={given.kind ?? ""}>
+          <select name="kind">
             <option value="">all</option>
+            {given.kind !== null && !Object.hasOwn(kinds, given.kind) && (
+              <option value={given.kind} selected>
+                {given.kind.split(",").map(kindName).join(", ")}
+              </option>
+            )}
             {Object.entries(kinds).map(([kind, name]) => (
               <option key={kind} value={kind} selected={kind === given.kind}>
                 {name}
@@ -56,10 +82,15 @@ export function EventsPage() {
         </label>
         <label>
           Vault
-          <select name="vault" defaultValue={given.vault ?? ""}>
+          <select name="vault">
             <option value="">all</option>
+            {given.vault !== null && !inList && (
+              <option value={given.vault} selected>
+                {shortHex(given.vault)}
+              </option>
+            )}
             {vaults.map((vault) => (
-              <option key={vault.address} value={vault.address} selected={vault.address.toLowerCase() === given.vault?.toLowerCase()}>
+              <option key={vault.address} value={vault.address} selected={isSame(vault.address, given.vault)}>
                 {vault.name}
               </option>
             ))}
@@ -67,22 +98,22 @@ export function EventsPage() {
         </label>
         <label>
           User
-          <input name="user" placeholder="0x…" spellcheck={false} autocomplete="off" defaultValue={given.user ?? ""} />
+          <input name="user" placeholder="0x…" spellcheck={false} autocomplete="off" />
         </label>
         <label>
           Transaction
-          <input name="tx" placeholder="0x…" spellcheck={false} autocomplete="off" defaultValue={given.tx ?? ""} />
+          <input name="tx" placeholder="0x…" spellcheck={false} autocomplete="off" />
         </label>
         <label>
           From
-          <input name="from" type="date" defaultValue={given.from ?? ""} />
+          <Moment name="from" given={given.from} />
         </label>
         <label>
           To
-          <input name="to" type="date" defaultValue={given.to ?? ""} />
+          <Moment name="to" given={given.to} />
         </label>
         <label class="check">
-          <input name="retracted" type="checkbox" value="true" defaultChecked={given.retracted === "true"} /> what was reorganised away too
+          <input name="retracted" type="checkbox" value="true" /> what was reorganised away too
         </label>
         <button class="button">Filter</button>
         {filtered && <a href={here(place, { ...Object.fromEntries(filters.map((name) => [name, null])), before: null })}>Clear</a>}
