@@ -11,16 +11,15 @@ import { asOf, go, here, usePlace } from "../router"
 
 const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"] as const
 
+/** The filters that are typed. */
+const typed = ["user", "tx", "from", "to"] as const
+
 /** Events on a page. */
 const PAGE = 50
 
 /** A field for a day, or for the time that the API was asked for: of one a field for days would show nothing, and send that. */
 function Moment({ name, given }: { name: string; given: string | null }) {
   return given === null || /^\d{4}-\d{2}-\d{2}$/.test(given) ? <input name={name} type="date" /> : <input name={name} spellcheck={false} type="text" />
-}
-
-function isSame(address: string, given: string | null): boolean {
-  return address.toLowerCase() === given?.toLowerCase()
 }
 
 export function EventsPage() {
@@ -39,16 +38,16 @@ export function EventsPage() {
   const events = follows ? followed : asked
   const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
   const filtered = filters.some((name) => query.has(name))
-  const inList = vaults.some((vault) => isSame(vault.address, given.vault))
-  // The fields follow the address bar, and are the same ones afterwards, so that who changes one keeps the focus on it.
+  const listed = vaults.find((vault) => vault.address.toLowerCase() === given.vault?.toLowerCase())
+  // The fields follow the address bar, and are the same ones afterwards, so that who changes one keeps the focus on it. What
+  // is typed is in no address bar yet, and stays until that changes.
   const form = useRef<HTMLFormElement>(null)
   useLayoutEffect(() => {
-    for (const name of filters) {
+    for (const name of typed) {
       const field = form.current?.elements.namedItem(name)
-      if (field instanceof HTMLInputElement && field.type === "checkbox") field.checked = given[name] === "true"
-      else if (field instanceof HTMLInputElement) field.value = given[name] ?? ""
+      if (field instanceof HTMLInputElement) field.value = given[name] ?? ""
     }
-  }, filters.map((name) => given[name]))
+  }, [query.toString()])
   return (
     <>
       <h1>Events</h1>
@@ -66,15 +65,11 @@ export function EventsPage() {
       >
         <label>
           Kind
-          <select name="kind">
+          <select name="kind" value={given.kind ?? ""}>
             <option value="">all</option>
-            {given.kind !== null && !Object.hasOwn(kinds, given.kind) && (
-              <option value={given.kind} selected>
-                {given.kind.split(",").map(kindName).join(", ")}
-              </option>
-            )}
+            {given.kind !== null && !Object.hasOwn(kinds, given.kind) && <option value={given.kind}>{given.kind.split(",").map(kindName).join(", ")}</option>}
             {Object.entries(kinds).map(([kind, name]) => (
-              <option key={kind} value={kind} selected={kind === given.kind}>
+              <option key={kind} value={kind}>
                 {name}
               </option>
             ))}
@@ -82,15 +77,11 @@ export function EventsPage() {
         </label>
         <label>
           Vault
-          <select name="vault">
+          <select name="vault" value={listed?.address ?? given.vault ?? ""}>
             <option value="">all</option>
-            {given.vault !== null && !inList && (
-              <option value={given.vault} selected>
-                {shortHex(given.vault)}
-              </option>
-            )}
+            {given.vault !== null && listed === undefined && <option value={given.vault}>{shortHex(given.vault)}</option>}
             {vaults.map((vault) => (
-              <option key={vault.address} value={vault.address} selected={isSame(vault.address, given.vault)}>
+              <option key={vault.address} value={vault.address}>
                 {vault.name}
               </option>
             ))}
@@ -113,7 +104,7 @@ export function EventsPage() {
           <Moment name="to" given={given.to} />
         </label>
         <label class="check">
-          <input name="retracted" type="checkbox" value="true" /> what was reorganised away too
+          <input name="retracted" type="checkbox" value="true" checked={given.retracted === "true"} /> what was reorganised away too
         </label>
         <button class="button">Filter</button>
         {filtered && <a href={here(place, { ...Object.fromEntries(filters.map((name) => [name, null])), before: null })}>Clear</a>}
