@@ -105,7 +105,7 @@ async function open(path, { viewport = wide, colorScheme = "light" } = {}) {
 async function settled(page) {
   // It asks for the status again and again: where that is slow, there is no end to wait for.
   await page.waitForLoadState("networkidle", { timeout: 5000 }).catch(() => {})
-  await page.locator('[aria-busy="true"]').first().waitFor({ state: "detached" }).catch(() => {})
+  await page.locator(".note.waiting").first().waitFor({ state: "detached" })
 }
 
 /** The digits of an amount as they stand in its title: the native units. */
@@ -203,7 +203,7 @@ test("a number opens its proof, which adds up to what the API says, and a link o
   assert.equal(explained.data.value, user.totalDeposited)
   assert.equal(native(await drawer.locator(".value [title]").first().getAttribute("title")), user.totalDeposited)
   assert.equal(await drawer.locator("tbody tr").count(), explained.data.events.length)
-  assert.match(await drawer.innerText(), /add|prove|sum/i)
+  await drawer.locator(".note.proven", { hasText: `The last sum is the number. ${explained.data.events.length} event${explained.data.events.length === 1 ? "" : "s"}, added up again by your browser.` }).waitFor()
   assert.equal(explained.data.events.reduce((sum, event) => sum + BigInt(event.change), 0n).toString(), user.totalDeposited)
   await page.screenshot({ path: `${process.env.SHOTS}/proof.png` })
   const again = await open(new URL(page.url()).pathname + new URL(page.url()).search)
@@ -268,11 +268,37 @@ test("the explorer lists the log as the API does, and marks what was reorganised
   await takeBackAnEvent()
   const { page, wrong, close } = await open("/events?retracted=true&kind=DepositAccepted")
   await page.locator("tbody tr").first().waitFor()
+  const listed = () => page.locator("tbody tr").evaluateAll((all) => all.map((row) => [row.lastElementChild.textContent.replaceAll(",", ""), row.firstElementChild.textContent.replaceAll(",", ""), row.querySelector("a[href*='tx=']").title.split("\n")[0], row.classList.contains("retracted")]))
+  // The page follows the log, and grows by what comes: the newest of its rows are the page of the API.
+  await until("list of the API on the page", async () => {
+    const want = (await api("/api/v1/events?retracted=true&kind=DepositAccepted&pageSize=50")).data.map((event) => [event.seq, event.blockNumber, event.txHash, event.state === "retracted"])
+    return want.length > 0 && JSON.stringify((await listed()).slice(0, want.length)) === JSON.stringify(want)
+  })
   const { page: marked, close: closeMarked, wrong: wrongMarked } = await open("/events?retracted=true")
   await until("mark of a log that was taken back", async () => (await marked.getByText(/reorganised away/).count()) > 0)
   await marked.screenshot({ path: `${process.env.SHOTS}/reorganised.png` })
   assert.deepEqual([...wrong, ...wrongMarked], [])
   await closeMarked()
+  await close()
+})
+
+test("a filter that is changed keeps the focus, a time stays as it was given, and the fields follow the address bar", async () => {
+  const from = "2020-01-01T00:00:00Z"
+  const { page, wrong, close } = await open(`/events?from=${from}`)
+  const kind = page.locator("select[name=kind]")
+  await kind.focus()
+  await kind.selectOption("DepositAccepted")
+  await page.waitForURL(/kind=DepositAccepted/)
+  await settled(page)
+  assert.equal(await page.evaluate(() => document.activeElement.name), "kind")
+  assert.equal(new URL(page.url()).searchParams.get("from"), from)
+  assert.equal(await page.locator("input[name=from]").inputValue(), from)
+  await page.goBack()
+  await until("all kinds again", async () => (await kind.inputValue()) === "")
+  assert.equal(await page.locator("input[name=from]").inputValue(), from)
+  await page.getByRole("link", { name: "Clear" }).click()
+  await until("empty field for a day", async () => (await page.locator("input[name=from][type=date]").inputValue()) === "")
+  assert.deepEqual(wrong, [])
   await close()
 })
 
@@ -322,6 +348,12 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
   const { page, wrong, close } = await open(`/vault/${vault.address}`)
   const past = String(Number(block) - 3)
   const field = page.getByLabel(/as of block/i).first()
+  // Who types is not disturbed by the blocks that come meanwhile.
+  await field.fill("1")
+  const newest = async () => Number(await page.locator("#machine").getAttribute("max"))
+  const seen = await newest()
+  await until("newer block on the page", async () => (await newest()) > seen)
+  assert.deepEqual(await page.evaluate(() => [document.activeElement.name, document.activeElement.value]), ["block", "1"])
   await field.fill(past)
   await field.press("Enter")
   await page.waitForURL(new RegExp(`asOfBlock=${past}`))

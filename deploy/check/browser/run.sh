@@ -21,7 +21,8 @@ fi
 NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 \
   "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 500ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!
-trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null || true; rm -rf "$work/data"' EXIT
+# A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
+trap '{ kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true; rm -rf "$work/data"' EXIT
 for _ in $(seq 240); do
   [ -e "$work/ready.json" ] && break
   kill -0 "$up" 2>/dev/null || { tail -20 "$work/up.log"; exit 1; }

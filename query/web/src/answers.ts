@@ -109,8 +109,8 @@ export function useExact<P extends Path>(path: P | null, params: Params<P>): Ask
   useEffect(() => {
     if (path === null || href === null) return
     if (holds(kept.get(href), params.query, status)) return set({ href, answer: kept.get(href) as Kept, error: null })
-    // What the API calls a mistake is one at the next block too.
-    if (asked.href === href && asked.error !== null && asked.error.retryAfter === null) return
+    // Most of what the API calls a mistake is one at the next block too.
+    if (asked.href === href && asked.error !== null && !asked.error.mayPass) return
     let left = false
     let timer: ReturnType<typeof setTimeout> | undefined
     once(href, path, params).then(

@@ -49,6 +49,18 @@ test("an error is what the API said, with when it may be tried again", async (t)
   assert.equal((await refused(vaults())).code, "NOT_JSON")
 })
 
+test("what is not there yet may be there at the next block, and a mistake stays one", async (t) => {
+  let response = () => new Response()
+  t.mock.method(globalThis, "fetch", async () => response())
+  const mayPass = async (status: number, ...fields: string[]) => {
+    const error = { code: "CODE", message: "as the API says", requestId: "r1", details: fields.length === 0 ? null : fields.map((field) => ({ field, reason: "must be another" })) }
+    response = () => new Response(JSON.stringify({ ok: false, error }), { status })
+    return (await refused(vaults())).mayPass
+  }
+  assert.deepEqual([await mayPass(404), await mayPass(400, "asOfBlock"), await mayPass(429), await mayPass(503), await mayPass(500)], [true, true, true, true, true])
+  assert.deepEqual([await mayPass(400), await mayPass(400, "page"), await mayPass(400, "page", "asOfBlock"), await mayPass(401), await mayPass(414)], [false, false, false, false, false])
+})
+
 test("a server that cannot be reached is told from a question that nobody waits for", async (t) => {
   t.mock.method(globalThis, "fetch", async (request: Request) => {
     request.signal.throwIfAborted()

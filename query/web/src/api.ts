@@ -4,6 +4,7 @@
 // not open it again where it broke off, as the browser's EventSource does.
 import createClient, { type ClientPathsWithMethod, type MethodResponse, createFinalURL, createQuerySerializer, defaultPathSerializer } from "openapi-fetch"
 import type { components, paths } from "./openapi"
+import { AS_OF } from "./router"
 
 export const client = createClient<paths, "application/json">({
   baseUrl: location.origin,
@@ -56,7 +57,7 @@ export class ApiError extends Error {
     readonly code: string,
     readonly details: unknown,
     readonly requestId: string | null,
-    /** Seconds after which it may be tried again; null: trying again does not help. */
+    /** Seconds after which it may be tried again; null: time alone does not help. */
     readonly retryAfter: number | null,
   ) {
     super(message)
@@ -65,6 +66,11 @@ export class ApiError extends Error {
   /** What is wrong with each field of the request. */
   get faults(): Fault[] {
     return Array.isArray(this.details) ? (this.details as Fault[]) : []
+  }
+
+  /** Whether the same question may have an answer once the log went on: what is not there yet, or a block that is not indexed yet. */
+  get mayPass(): boolean {
+    return this.retryAfter !== null || this.status === 404 || (this.faults.length > 0 && this.faults.every(({ field }) => field === AS_OF))
   }
 
   /** How far the first read model is, while it is built. */

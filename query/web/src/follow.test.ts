@@ -1,7 +1,7 @@
 import assert from "node:assert/strict"
 import { mock, test } from "node:test"
 import type { Answer } from "./api"
-import { Follower, type Source, merge } from "./follow"
+import { Follower, type Source, merge, whileUnseen } from "./follow"
 import type { ChainEvent, CursorMeta } from "./types"
 
 const event = (seq: number, block: number, logIndex = 0, state: ChainEvent["state"] = "live"): ChainEvent => ({
@@ -114,4 +114,36 @@ test("the page is asked for anew by another generation, and when it is long", ()
   source.say("DepositAccepted", event(207, 207), "207")
   source.say("unit", { generation: 3, seq: "207" }, "207")
   assert.deepEqual([anew()], [2])
+})
+
+test("a page that is not seen for a minute is left, also one that never was, and is taken up when it is seen", () => {
+  mock.timers.enable({ apis: ["setTimeout"] })
+  try {
+    const watch = (visibilityState: DocumentVisibilityState) => {
+      const page = Object.assign(new EventTarget(), { visibilityState })
+      const said: string[] = []
+      const end = whileUnseen(page as unknown as Document, () => said.push("gone"), () => said.push("back"))
+      const turn = (to: DocumentVisibilityState) => {
+        page.visibilityState = to
+        page.dispatchEvent(new Event("visibilitychange"))
+      }
+      return { said, turn, end }
+    }
+    const [hidden, seen, brief, ended] = [watch("hidden"), watch("visible"), watch("hidden"), watch("hidden")]
+    ended.end()
+    mock.timers.tick(59_999)
+    brief.turn("visible")
+    assert.deepEqual([hidden.said, seen.said, brief.said, ended.said], [[], [], [], []])
+    mock.timers.tick(1)
+    assert.deepEqual([hidden.said, seen.said, brief.said, ended.said], [["gone"], [], [], []])
+    seen.turn("hidden")
+    mock.timers.tick(60_000)
+    hidden.turn("visible")
+    seen.turn("visible")
+    ended.turn("hidden")
+    mock.timers.tick(60_000)
+    assert.deepEqual([hidden.said, seen.said, brief.said, ended.said], [["gone", "back"], ["gone", "back"], [], []])
+  } finally {
+    mock.timers.reset()
+  }
 })

@@ -120,6 +120,32 @@ export class Follower {
   }
 }
 
+/** What of a document is needed. */
+type Seen = Pick<Document, "visibilityState" | "addEventListener" | "removeEventListener">
+
+/** Tells when a page has not been seen for a while, and when it is seen again after that. Gives what ends it. */
+export function whileUnseen(page: Seen, gone: () => void, back: () => void): () => void {
+  let patience: ReturnType<typeof setTimeout> | undefined
+  let unseen = false
+  const looked = () => {
+    clearTimeout(patience)
+    if (page.visibilityState === "visible") {
+      if (unseen) back()
+      return
+    }
+    patience = setTimeout(() => {
+      unseen = true
+      gone()
+    }, UNSEEN)
+  }
+  page.addEventListener("visibilitychange", looked)
+  looked() // one that was opened in the background may never be seen
+  return () => {
+    clearTimeout(patience)
+    page.removeEventListener("visibilitychange", looked)
+  }
+}
+
 export interface Followed extends Asked<ChainEvent[], CursorMeta> {
   /** What comes next is heard of. */
   connected: boolean
@@ -138,7 +164,6 @@ export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query
     const left = new AbortController()
     let follower: Follower | null = null
     let retry: ReturnType<typeof setTimeout> | undefined
-    let patience: ReturnType<typeof setTimeout> | undefined
     let unseen = false
     const anew = () => setRound((n) => n + 1)
     const begin = async () => {
@@ -156,25 +181,17 @@ export function useFollowed(filters: Query<"/api/v1/stream"> | null, more: Query
         if (error.retryAfter !== null) retry = setTimeout(anew, error.retryAfter * 1000)
       }
     }
-    const looked = () => {
-      if (document.visibilityState === "visible") {
-        clearTimeout(patience)
-        if (unseen) anew()
-        return
-      }
-      patience = setTimeout(() => {
-        unseen = true
-        follower?.stop()
-      }, UNSEEN)
+    const gone = () => {
+      unseen = true
+      follower?.stop()
     }
-    document.addEventListener("visibilitychange", looked)
+    const end = whileUnseen(document, gone, anew)
     void begin()
     return () => {
       left.abort()
       clearTimeout(retry)
-      clearTimeout(patience)
+      end()
       follower?.stop()
-      document.removeEventListener("visibilitychange", looked)
     }
   }, [href, round])
   return href !== null && followed.href === href ? followed : nothing

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { judge } from "./sums"
+import { addedUp, judge } from "./sums"
 import type { ExplainedEvent, Explanation } from "./types"
 
 const event = (seq: string, change: string, sum: string, state: "live" | "retracted" = "live"): ExplainedEvent => ({
@@ -8,39 +8,88 @@ const event = (seq: string, change: string, sum: string, state: "live" | "retrac
 })
 const page = (value: string | null, operation: Explanation["operation"], ...events: ExplainedEvent[]): Explanation => ({ of: "", field: "", value, operation, events })
 
+const number = { of: "", field: "" }
+const only = { page: 1, last: 1 }
+
+test("an answer about another number is none, on the page and on the last one", () => {
+  const right = page("30", "sum", event("1", "30", "30"))
+  const asked = { of: "/api/v1/users/0xa", field: "/totalDeposited" }
+  const [others, other] = [{ ...right, ...asked, of: "/api/v1/users/0xb" }, { ...right, ...asked, field: "/totalWithdrawn" }]
+  for (const answer of [right, others, other]) assert.deepEqual(judge(answer, answer, only, asked), { kind: "astray", about: answer })
+  assert.deepEqual(judge({ ...right, ...asked }, others, only, asked), { kind: "astray", about: others })
+  assert.deepEqual(judge(others, { ...right, ...asked }, only, asked), { kind: "astray", about: others })
+  assert.deepEqual(judge(others, null, only, asked), { kind: "astray", about: others })
+  assert.equal(judge({ ...right, ...asked }, { ...right, ...asked }, only, asked).kind, "proven")
+})
+
 test("a number that its events make is proven", () => {
   const all = page("30", "sum", event("1", "10", "10"), event("2", "0", "10", "retracted"), event("3", "20", "30"))
-  assert.equal(judge(all, all, true).kind, "proven")
+  assert.equal(judge(all, all, only, number).kind, "proven")
   const big = page("9007199254740993", "sum", event("1", "9007199254740992", "9007199254740992"), event("2", "1", "9007199254740993"))
-  assert.equal(judge(big, big, true).kind, "proven")
+  assert.equal(judge(big, big, only, number).kind, "proven")
   const none = page("0", "count")
-  assert.equal(judge(none, none, true).kind, "proven")
+  assert.equal(judge(none, none, only, number).kind, "proven")
   const never = page(null, "last")
-  assert.equal(judge(never, never, true).kind, "proven")
+  assert.equal(judge(never, never, only, number).kind, "proven")
   const nav = page("105", "last", event("1", "105", "105"))
-  assert.equal(judge(nav, nav, true).kind, "proven")
+  assert.equal(judge(nav, nav, only, number).kind, "proven")
   const time = page("2026-01-01T00:00:00.000Z", "last", event("1", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z"))
-  assert.equal(judge(time, time, true).kind, "proven")
+  assert.equal(judge(time, time, only, number).kind, "proven")
 })
 
 test("a page in the middle waits for the last one, and is judged by it", () => {
   const middle = page("30", "sum", event("2", "5", "15"), event("3", "5", "20"))
-  assert.equal(judge(middle, null, false).kind, "open")
-  assert.equal(judge(middle, page("30", "sum", event("4", "10", "30")), false).kind, "proven")
-  assert.deepEqual(judge(middle, page("31", "sum", event("4", "10", "30")), false), { kind: "other", sum: "30" })
+  assert.equal(judge(middle, null, { page: 2, last: 4 }, number).kind, "open")
+  assert.equal(judge(middle, page("30", "sum", event("4", "10", "30")), { page: 2, last: 4 }, number).kind, "proven")
+  assert.deepEqual(judge(middle, page("31", "sum", event("4", "10", "30")), { page: 2, last: 4 }, number), { kind: "other", sum: "30" })
+})
+
+test("the last page goes on from the page before it", () => {
+  const [first, last] = [page("30", "sum", event("1", "10", "10")), page("30", "sum", event("2", "20", "30"))]
+  assert.equal(judge(first, last, { page: 1, last: 2 }, number).kind, "proven")
+  const skips = page("30", "sum", event("3", "15", "30"))
+  assert.deepEqual(judge(first, skips, { page: 1, last: 2 }, number), { kind: "broken", event: skips.events[0] })
+  assert.equal(judge(first, skips, { page: 1, last: 3 }, number).kind, "proven") // what is between is not here
+  assert.equal(judge(page("30", "sum"), last, { page: 1, last: 2 }, number).kind, "broken")
+})
+
+test("the number that is shown is the one of the page, and not that of the last one", () => {
+  const [first, last] = [page("31", "sum", event("1", "10", "10")), page("30", "sum", event("2", "20", "30"))]
+  assert.deepEqual(judge(first, last, { page: 1, last: 2 }, number), { kind: "other", sum: "30" })
+})
+
+test("what was taken back changes nothing, and a page may have nothing else", () => {
+  const [first, last] = [page("10", "sum", event("1", "10", "10")), page("10", "sum", event("2", "0", "10", "retracted"))]
+  assert.equal(judge(first, last, { page: 1, last: 2 }, number).kind, "proven")
+  assert.equal(judge(last, last, { page: 2, last: 2 }, number).kind, "proven")
+  const counts = page("10", "sum", event("1", "5", "5"), event("2", "5", "10", "retracted"))
+  assert.deepEqual(judge(counts, counts, only, number), { kind: "broken", event: counts.events[1] })
+  const nav = page("105", "last", event("1", "105", "105"), event("2", "0", "105", "retracted"))
+  assert.equal(judge(nav, nav, only, number).kind, "proven")
+})
+
+test("what is said to be added up is what the browser has", () => {
+  const of = (n: number) => page("0", "sum", ...Array.from({ length: n }, (_, i) => event(String(i), "0", "0")))
+  const alone = of(1)
+  assert.equal(addedUp(1, alone, alone, only), "1 event, added up again by your browser.")
+  assert.equal(addedUp(80, of(50), of(30), { page: 1, last: 2 }), "80 events, added up again by your browser.")
+  const end = of(30)
+  assert.equal(addedUp(80, end, end, { page: 2, last: 2 }), "Of 80 events your browser has added up again the 30 of this page, which is the last. The sum of the others is what the API says.")
+  assert.match(addedUp(30, end, end, { page: 2, last: 2 }), /^Of 30 events/) // what comes before a second page was not seen, whatever the total says
+  for (const page of [1, 7, 9]) assert.equal(addedUp(500, of(50), of(50), { page, last: 10 }), "Of 500 events your browser has added up again the 50 of this page and the 50 of the last. The sum of the others is what the API says.")
 })
 
 test("what does not add up is found", () => {
   const skipped = page("30", "sum", event("1", "10", "10"), event("2", "10", "30"))
-  assert.deepEqual(judge(skipped, skipped, true), { kind: "broken", event: skipped.events[1] })
+  assert.deepEqual(judge(skipped, skipped, only, number), { kind: "broken", event: skipped.events[1] })
   const begun = page("30", "sum", event("1", "10", "30"))
-  assert.equal(judge(begun, begun, true).kind, "broken")
+  assert.equal(judge(begun, begun, only, number).kind, "broken")
   const off = page("31", "sum", event("1", "30", "30"))
-  assert.deepEqual(judge(off, off, true), { kind: "other", sum: "30" })
+  assert.deepEqual(judge(off, off, only, number), { kind: "other", sum: "30" })
   const missing = page("5", "count")
-  assert.deepEqual(judge(missing, missing, true), { kind: "other", sum: null })
+  assert.deepEqual(judge(missing, missing, only, number), { kind: "other", sum: null })
   const rounded = page("1", "sum", event("1", "0.5", "0.5"))
-  assert.equal(judge(rounded, rounded, true).kind, "broken")
+  assert.equal(judge(rounded, rounded, only, number).kind, "broken")
   const last = page("7", "last", event("1", "7", "8"))
-  assert.equal(judge(last, last, true).kind, "broken")
+  assert.equal(judge(last, last, only, number).kind, "broken")
 })

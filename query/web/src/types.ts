@@ -24,6 +24,8 @@ export type ChainEvent = Schemas["ChainEvent"]
 export type CursorMeta = Schemas["CursorMeta"]
 /** The events that a number is made of. */
 export type Explanation = Schemas["Explanation"]
+/** The number that is asked about: the path of an answer, and a pointer into it. */
+export type Question = Pick<Explanation, "of" | "field">
 export type ExplainedEvent = Schemas["ExplainedEvent"]
 export type Proof = Schemas["Proof"]
 export type Series = Schemas["Series"]

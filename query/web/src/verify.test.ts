@@ -3,7 +3,7 @@ import { test } from "node:test"
 import { bytesOf, decode, encodeIndex, listOf } from "./rlp"
 // What the API answered of a chain that go-ethereum encoded: query/proof_test.go, which also keeps it so.
 import proofs from "./proofs.json"
-import type { ExplainedEvent, Explanation } from "./types"
+import type { ExplainedEvent, Explanation, Question } from "./types"
 import { prove, verify } from "./verify"
 
 const pages = proofs as unknown as Explanation[]
@@ -15,10 +15,10 @@ const number = (of: string, field: string): Explanation => {
 }
 const total = () => number("/users/", "/totalDeposited")
 
-/** Spoils a page, and says what is found of the event at a place. */
-function lie(at: number, spoil: (event: ExplainedEvent & { proof: NonNullable<ExplainedEvent["proof"]> }, page: Explanation) => void, page = total()): string {
+/** Spoils a page, and says what is found of the event at a place. asked: where it is not what the spoilt page says. */
+function lie(at: number, spoil: (event: ExplainedEvent & { proof: NonNullable<ExplainedEvent["proof"]> }, page: Explanation) => void, page = total(), asked?: Question): string {
   spoil(page.events[at]! as Parameters<typeof spoil>[0], page)
-  const found = verify(page)[at]!
+  const found = verify(page, asked ?? page)[at]!
   return found.kind === "refuted" ? found.why : found.kind
 }
 
@@ -26,7 +26,7 @@ test("every event of every number is verified", () => {
   assert.ok(pages.length >= 10 && total().events.length === 6)
   for (const page of pages) {
     assert.ok(page.events.length > 0)
-    for (const [i, found] of verify(page).entries()) assert.deepEqual(found, { kind: "verified", blockHash: page.events[i]!.proof!.blockHash }, `${page.of}#${page.field}, event ${i}`)
+    for (const [i, found] of verify(page, page).entries()) assert.deepEqual(found, { kind: "verified", blockHash: page.events[i]!.proof!.blockHash }, `${page.of}#${page.field}, event ${i}`)
   }
 })
 
@@ -89,7 +89,7 @@ test("a swapped log index is found: the one in the receipt, and the one that is 
   const swapped = total()
   const [a, b] = [swapped.events[1]!, swapped.events[2]!]
   ;[a.logIndex, b.logIndex] = [b.logIndex, a.logIndex]
-  const [, , third] = verify(swapped)
+  const [, , third] = verify(swapped, swapped)
   assert.equal(third!.kind === "refuted" && third!.why, `Log ${b.logIndex} of the block cannot be log 0 of transaction ${b.proof!.transactionIndex}.`)
   assert.match(lie(0, (event) => ((event.proof.logInReceipt = 0), (event.logIndex = -1))), /^Log -1 of the block cannot be log 0/)
 })
@@ -97,10 +97,10 @@ test("a swapped log index is found: the one in the receipt, and the one that is 
 test("an event that is listed twice is not verified twice, nor is one out of order", () => {
   const twice = total()
   twice.events.splice(1, 0, copy(twice.events[0]!))
-  assert.deepEqual(verify(twice).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", "It is not after the event before it.", ...Array<string>(5).fill("verified")])
+  assert.deepEqual(verify(twice, twice).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", "It is not after the event before it.", ...Array<string>(5).fill("verified")])
   const order = total()
   ;[order.events[0], order.events[5]] = [order.events[5]!, order.events[0]!]
-  assert.deepEqual(verify(order).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", ...Array<string>(5).fill("It is not after the event before it.")])
+  assert.deepEqual(verify(order, order).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", ...Array<string>(5).fill("It is not after the event before it.")])
 })
 
 test("an event of somebody else, of another vault or of another kind is found", () => {
@@ -114,13 +114,27 @@ test("an event of somebody else, of another vault or of another kind is found", 
   assert.match(lie(0, (_, page) => (page.of = `/api/v1/queues/deposits?vault=${someone}`), number("/queues/", "/count")), new RegExp(`^The number is about the vault ${someone}`))
 })
 
+test("what was asked about is what is proven, whatever the answer says that it is about", () => {
+  const someone = "0x0000000000000000000000000000000000000099"
+  const asked = { of: `/api/v1/users/${someone}`, field: "/totalDeposited" }
+  // Events of somebody else, each with its proof, as what they are, as nobody's, and as those of whom was asked about.
+  const { of } = total()
+  assert.equal(lie(0, () => {}, total(), asked), `The answer is about /totalDeposited of ${of}, and not about what was asked.`)
+  assert.equal(lie(0, (_, page) => (page.of = ""), total(), asked), "The answer is about /totalDeposited of , and not about what was asked.")
+  assert.match(lie(0, (_, page) => (page.of = asked.of), total(), asked), new RegExp(`^The number is about the user ${someone}, and the log about 0x`))
+  // And another number of whom was asked about.
+  const field = "/holdings/deposits/0x0000000000000000000000000000000000000098/_count"
+  assert.equal(lie(5, () => {}, total(), { of, field }), `The answer is about /totalDeposited of ${of}, and not about what was asked.`)
+  assert.equal(lie(5, () => {}, total(), { of, field: "/totalDeposited" }), "verified")
+})
+
 test("what has no proof says why, and without a reason that is wrong", () => {
   const page = total()
   delete page.events[0]!.proof
   delete page.events[1]!.proof
   page.events[1]!.unproven = "It cannot be proven: its header has no receipts root."
   Object.assign(page.events[2]!, { state: "retracted", proof: undefined })
-  assert.deepEqual(verify(page).slice(0, 3), [
+  assert.deepEqual(verify(page, page).slice(0, 3), [
     { kind: "refuted", why: "There is neither a proof nor a reason why there is none." },
     { kind: "unproven", why: "It cannot be proven: its header has no receipts root." },
     { kind: "unproven", why: "It was taken back." },

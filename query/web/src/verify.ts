@@ -5,7 +5,8 @@
 import { keccak_256 } from "@noble/hashes/sha3.js"
 import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js"
 import { type Item, bytesOf, decode, encodeIndex, listOf } from "./rlp"
-import type { ExplainedEvent, Explanation, Proof } from "./types"
+import { isAbout } from "./sums"
+import type { ExplainedEvent, Explanation, Proof, Question } from "./types"
 
 /** What became of one event. */
 export type Finding =
@@ -15,8 +16,9 @@ export type Finding =
   /** The API says why there is no proof. */
   | { kind: "unproven"; why: string }
 
-/** Verifies the events of a page, which come in the order of the chain. */
-export function verify(page: Explanation): Finding[] {
+/** Verifies the events of a page, which come in the order of the chain, for the number that was asked about. */
+export function verify(page: Explanation, asked: Question): Finding[] {
+  if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The answer is about ${page.field} of ${page.of}, and not about what was asked.` }))
   let before: Place | null = null
   return page.events.map((event): Finding => {
     if (event.proof === undefined) {
@@ -25,7 +27,7 @@ export function verify(page: Explanation): Finding[] {
     }
     try {
       const found = prove(event.proof)
-      compare(page, event, found)
+      compare(asked, page.operation, event, found)
       before = follow(before, event, found)
       return { kind: "verified", blockHash: event.proof.blockHash }
     } catch (error) {
@@ -151,7 +153,7 @@ const layouts: Record<ExplainedEvent["kind"], { signature: string; topics: numbe
 const ofNav: Record<string, number> = { "/navPerShare": 0, "/totalAssets": 1, "/totalSupply": 2 }
 
 /** Holds what is shown of an event against its log, and throws where they differ. */
-function compare(page: Explanation, event: ExplainedEvent, found: Found) {
+function compare(asked: Question, operation: Explanation["operation"], event: ExplainedEvent, found: Found) {
   const layout = layouts[event.kind]
   const owner = found.topics[2] === undefined ? "" : hex(found.topics[2].subarray(12))
   const differ = (what: string, proven: string, shown: string) => {
@@ -163,15 +165,15 @@ function compare(page: Explanation, event: ExplainedEvent, found: Found) {
   if (found.data.length !== 32 * layout.words) throw new Error(`the log has ${found.data.length} bytes of data, and a ${event.kind} has ${32 * layout.words}`)
   differ("vault of the log", found.address, event.vaultAddress)
   if (event.userAddress !== null) differ("user of the log", owner, event.userAddress)
-  for (const [address, who] of subjects(page)) {
+  for (const [address, who] of subjects(asked)) {
     const proven = who === "user" ? owner : found.address
     if (proven !== address) throw new Error(`the number is about the ${who} ${address}, and the log about ${proven}`)
   }
-  differ("change by the log", said(page, event, layout.amount, found), event.change)
+  differ("change by the log", said(asked, operation, event, layout.amount, found), event.change)
 }
 
 /** What a log says about the number, written as the API writes it. */
-function said({ operation, field }: Explanation, event: ExplainedEvent, amount: number, found: Found): string {
+function said({ field }: Question, operation: Explanation["operation"], event: ExplainedEvent, amount: number, found: Found): string {
   if (operation === "count") return "1"
   if (field.endsWith("/firstSeen")) return new Date(Number(found.time) * 1000).toISOString()
   const word = event.kind === "NavUpdated" ? ofNav[field] : amount
@@ -180,7 +182,7 @@ function said({ operation, field }: Explanation, event: ExplainedEvent, amount: 
 }
 
 /** The addresses in the name of a number, and what each is of. */
-function subjects({ of, field }: Explanation): [address: string, who: "user" | "vault"][] {
+function subjects({ of, field }: Question): [address: string, who: "user" | "vault"][] {
   const inPath = [...of.matchAll(/(users\/|vault=|\/)(0x[0-9a-f]{40})/gi)].map(([, at, address]): [string, "user" | "vault"] => [address!.toLowerCase(), at === "users/" ? "user" : "vault"])
   const members = /\/vaults\/[^/]+\/users$/.test(of)
   const inField = [...field.matchAll(/0x[0-9a-f]{40}/gi)].map(([address]): [string, "user" | "vault"] => [address.toLowerCase(), members ? "user" : "vault"])

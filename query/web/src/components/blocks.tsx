@@ -29,6 +29,8 @@ export interface Mark {
 
 export function BlockPicker({ id, label, first, newest, block, to, marks = [] }: Props) {
   const [drawn, draw] = useState<string | null>(null)
+  // What stands in the field while it has the focus: somebody may be typing, and the block may be the newest, which moves on.
+  const [typed, type] = useState<string | null>(null)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   const shown = drawn ?? block
   useEffect(() => () => clearTimeout(timer.current), [])
@@ -48,11 +50,26 @@ export function BlockPicker({ id, label, first, newest, block, to, marks = [] }:
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          const typed = blockNumber(String(new FormData(event.currentTarget).get("block")).replace(/[,\s]/g, ""))
-          if (typed !== null) go(to(inside(BigInt(typed))))
+          const wanted = blockNumber(String(new FormData(event.currentTarget).get("block")).replace(/[,\s]/g, ""))
+          if (wanted === null) return
+          const next = inside(BigInt(wanted))
+          type(group(next))
+          go(to(next))
         }}
       >
-        <input key={shown} name="block" class="block" aria-label={`${label}: number`} inputMode="numeric" size={Math.max(6, group(newest).length)} defaultValue={group(shown)} autocomplete="off" />
+        <input
+          name="block"
+          class="block"
+          aria-label={`${label}: number`}
+          inputMode="numeric"
+          size={Math.max(6, group(newest).length)}
+          value={typed ?? group(shown)}
+          onFocus={(event) => type(event.currentTarget.value)}
+          onInput={(event) => type(event.currentTarget.value)}
+          // Where the window is left, the field keeps the focus for when somebody comes back.
+          onBlur={(event) => document.activeElement !== event.currentTarget && type(null)}
+          autocomplete="off"
+        />
       </form>
       <a class="step" href={to(inside(BigInt(shown) - 1n))} aria-label={`−1: ${label}, one earlier`}>
         &minus;1

@@ -14,11 +14,15 @@ export interface Line {
   kind: "line" | "steps" | "bars"
 }
 
-interface Props {
-  title: string
+/** What is drawn: a height for each time. */
+interface Drawn {
   /** Unix seconds. */
   times: number[]
   lines: Line[]
+}
+
+interface Props extends Drawn {
+  title: string
   /** Seconds that a point stands for; 0 where it is a moment. */
   step?: number
 }
@@ -28,16 +32,16 @@ const HEIGHT = 200
 export function Chart({ title, times, lines, step = 0 }: Props) {
   const host = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | null>(null)
-  const shown = useRef(lines)
-  shown.current = lines
+  const shown = useRef<Drawn>({ times, lines })
+  shown.current = { times, lines }
   const shape = lines.map((line) => `${line.label} ${line.colour} ${line.kind}`).join()
   useEffect(() => {
     const at = host.current
     if (at === null) return
     const draw = () => {
       plot.current?.destroy()
-      plot.current = new uPlot(options(at, shown), data(times, shown.current), at)
-      fill(plot.current, times, shown.current, step)
+      plot.current = new uPlot(options(at, shown), data(shown.current), at)
+      fill(plot.current, shown.current, step)
     }
     draw()
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: at.clientWidth, height: HEIGHT }))
@@ -54,7 +58,7 @@ export function Chart({ title, times, lines, step = 0 }: Props) {
     }
   }, [shape, step])
   useEffect(() => {
-    if (plot.current !== null) fill(plot.current, times, lines, step)
+    if (plot.current !== null) fill(plot.current, { times, lines }, step)
   }, [times, lines, step])
   return (
     <figure class="chart">
@@ -64,17 +68,18 @@ export function Chart({ title, times, lines, step = 0 }: Props) {
   )
 }
 
-function data(times: number[], lines: Line[]): uPlot.AlignedData {
+function data({ times, lines }: Drawn): uPlot.AlignedData {
   return [times, ...lines.map((line) => line.values)]
 }
 
-function fill(plot: uPlot, times: number[], lines: Line[], step: number) {
-  plot.setData(data(times, lines), false)
+function fill(plot: uPlot, drawn: Drawn, step: number) {
+  const { times } = drawn
+  plot.setData(data(drawn), false)
   const [min, max] = around(times[0] ?? 0, times.at(-1) ?? 0, step)
   plot.setScale("x", { min, max })
 }
 
-function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
+function options(host: HTMLElement, shown: { current: Drawn }): uPlot.Options {
   const style = getComputedStyle(host)
   const colour = (name: string) => style.getPropertyValue(name).trim()
   const font = `11px ${style.fontFamily}`
@@ -93,7 +98,7 @@ function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     legend: { live: true },
     scales: {
-      y: lines.current.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low) * 1.08, Math.max(high, 1) * 1.08] } : {},
+      y: shown.current.lines.some((line) => line.kind === "bars") ? { range: (_, low, high) => [Math.min(0, low) * 1.08, Math.max(high, 1) * 1.08] } : {},
     },
     hooks: {
       // Without a pointer the legend speaks of the newest point.
@@ -107,14 +112,14 @@ function options(host: HTMLElement, lines: { current: Line[] }): uPlot.Options {
     ],
     series: [
       { label: "UTC", value: (_, at) => (at === null ? "–" : new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")) },
-      ...lines.current.map((line, index): uPlot.Series => ({
+      ...shown.current.lines.map((line, index): uPlot.Series => ({
         label: line.label,
         stroke: colour(line.colour),
         width: line.kind === "bars" ? 0 : 1.5,
         fill: line.kind === "bars" ? colour(line.colour) : undefined,
         paths: line.kind === "bars" ? paths.bars?.({ size: [0.7, 24] }) : line.kind === "steps" ? paths.stepped?.({ align: 1 }) : undefined,
-        points: { show: line.kind !== "bars" && lines.current[index]!.values.length < 60, size: 4 },
-        value: (_, raw, __, at) => (raw === null || at === null ? "–" : (lines.current[index]?.texts[at] ?? "–")),
+        points: { show: line.kind !== "bars" && shown.current.lines[index]!.values.length < 60, size: 4 },
+        value: (_, raw, __, at) => (raw === null || at === null ? "–" : (shown.current.lines[index]?.texts[at] ?? "–")),
       })),
     ],
   }

@@ -1,11 +1,11 @@
-// The proof drawer: the events that a number is made of, with running sums. The browser adds them up again, and says
-// whether what it gets is the number. On request it verifies each event from the hash of its block.
+// The proof drawer: the events that a number is made of, with running sums. The browser adds up again those that it has,
+// says which these are, and whether what it gets is the number. On request it verifies each event from the hash of its block.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import { useExact, useStatus } from "../answers"
 import { count, group } from "../format"
 import { asOf, go, here, usePlace } from "../router"
-import { type Verdict, judge } from "../sums"
-import type { ExplainedEvent, Explanation, Vault } from "../types"
+import { type At, addedUp, judge } from "../sums"
+import type { ExplainedEvent, Explanation, Question, Vault } from "../types"
 import { type Finding, verify } from "../verify"
 import { Amount, type Unit, inAsset, inNav, inNumber, inShares } from "./amount"
 import { kindName } from "./kinds"
@@ -44,8 +44,10 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
   const asked = useExact(block === null ? null : "/api/v1/explain", { query: { ...question, page, proof: proven === null ? null : "true" } })
   const last = asked.answer?.meta.totalPages ?? 0
   // The number is the sum on the last page, whichever page is looked at.
-  const end = useExact(last > 1 && page !== last ? "/api/v1/explain" : null, { query: { ...question, page: last } })
+  const elsewhere = last > 0 && page !== last
+  const end = useExact(elsewhere ? "/api/v1/explain" : null, { query: { ...question, page: last } })
   const unit = unitOf(of, field, vaults)
+  const asks = useMemo(() => ({ of, field }), [of, field])
   // The page on which the first event of this one is, where pages have another size.
   const atSize = (other: number) => Math.floor(((page - 1) * size) / other) + 1
   const verifying = (other: number | null) => here(place, { verify: other, explainPage: atSize(other ?? PAGE) === 1 ? null : atSize(other ?? PAGE) })
@@ -90,8 +92,8 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
               <p class="value">
                 <Explained value={data.value} unit={unit} symbol />
               </p>
-              <Said verdict={judge(data, last > 1 && page !== last ? (end.answer?.data ?? null) : data, page === 1)} operation={data.operation} total={meta.total} />
-              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} proven={proven !== null} unit={unit} vaults={vaults} />}
+              <Said page={data} last={elsewhere ? (end.answer?.data ?? null) : data} at={{ page, last }} asked={asks} total={meta.total} />
+              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} asked={asks} proven={proven !== null} unit={unit} vaults={vaults} />}
               <Pages meta={meta} parameter="explainPage" what="event" />
             </>
           )}
@@ -113,13 +115,14 @@ function sizeOfProven(text: string | null): number | null {
 
 interface ListedProps {
   data: Explanation
+  asked: Question
   proven: boolean
   unit: Unit
   vaults: Vault[]
 }
 
-function Listed({ data, proven, unit, vaults }: ListedProps) {
-  const findings = useMemo(() => (proven ? verify(data) : []), [data, proven])
+function Listed({ data, asked, proven, unit, vaults }: ListedProps) {
+  const findings = useMemo(() => (proven ? verify(data, asked) : []), [data, asked, proven])
   const found = new Map(data.events.map((event, i) => [event, findings[i]]))
   const columns: Column<ExplainedEvent>[] = [
     { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },
@@ -182,9 +185,21 @@ function Explained({ value, unit, symbol = false }: { value: string | null; unit
   return <Amount value={value} unit={{ ...unit, digits: unit.decimals }} symbol={symbol} />
 }
 
+interface SaidProps {
+  page: Explanation
+  /** null while it is asked for. */
+  last: Explanation | null
+  at: At
+  asked: Question
+  total: number
+}
+
 /** Says what the browser found when it added up itself. */
-function Said({ verdict, operation, total }: { verdict: Verdict; operation: Explanation["operation"]; total: number }) {
+function Said({ page, last, at, asked, total }: SaidProps) {
+  const verdict = judge(page, last, at, asked)
   switch (verdict.kind) {
+    case "astray":
+      return <p class="note failed" role="alert">The answer is about {verdict.about.field} of {verdict.about.of}, and not about what was asked. Please report this, with the link of this page.</p>
     case "open":
       return <p class="note">The last page is asked for&hellip;</p>
     case "broken":
@@ -194,18 +209,19 @@ function Said({ verdict, operation, total }: { verdict: Verdict; operation: Expl
     case "proven":
       return (
         <p class="note proven" role="status">
-          <strong>{total === 0 ? "Nothing happened, and that is the number." : operation === "last" ? "The last event is the number." : "The last sum is the number."}</strong> {count(total, "event")}, added up again by your browser.
+          <strong>{total === 0 ? "Nothing happened, and that is the number." : page.operation === "last" ? "The last event is the number." : "The last sum is the number."}</strong> {addedUp(total, page, last ?? page, at)}
         </p>
       )
   }
 }
 
-/** What the number of an answer is counted in. */
-function unitOf(of: string, field: string, vaults: Vault[]): Unit {
+/** What the number of an answer is counted in. The vault whose it is stands in the path, or in the pointer. */
+export function unitOf(of: string, field: string, vaults: Vault[]): Unit {
   const name = field.split("/").at(-1) ?? ""
   if (/count|pending|total$|unique/i.test(name) && !/assets/i.test(name) || name === "totalDeposits") return inNumber
   if (name === "navPerShare") return inNav
-  const vault = vaults.find((candidate) => of.toLowerCase().includes(candidate.address.toLowerCase()))
+  const within = `${of} ${field}`.toLowerCase()
+  const vault = vaults.find((candidate) => within.includes(candidate.address.toLowerCase()))
   if (name === "totalSupply" && vault) return inShares(vault)
   return vault ? inAsset(vault.asset) : inTotal(vaults)
 }

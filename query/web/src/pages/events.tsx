@@ -1,16 +1,26 @@
 // `/events`: the log, newest first, by kind, vault, user and transaction. Its newest page follows the log.
+import { useLayoutEffect, useRef } from "preact/hooks"
 import { useAnswer } from "../answers"
 import { Events, Older } from "../components/events"
 import { Files } from "../components/files"
-import { kinds } from "../components/kinds"
+import { kindName, kinds } from "../components/kinds"
 import { Empty, Shown } from "../components/state"
 import { useFollowed } from "../follow"
+import { shortHex } from "../format"
 import { asOf, go, here, usePlace } from "../router"
 
 const filters = ["kind", "vault", "user", "tx", "from", "to", "retracted"] as const
 
+/** The filters that are typed. */
+const typed = ["user", "tx", "from", "to"] as const
+
 /** Events on a page. */
 const PAGE = 50
+
+/** A field for a day, or for the time that the API was asked for: of one a field for days would show nothing, and send that. */
+function Moment({ name, given }: { name: string; given: string | null }) {
+  return given === null || /^\d{4}-\d{2}-\d{2}$/.test(given) ? <input name={name} type="date" /> : <input name={name} spellcheck={false} type="text" />
+}
 
 export function EventsPage() {
   const place = usePlace()
@@ -28,6 +38,16 @@ export function EventsPage() {
   const events = follows ? followed : asked
   const vaults = useAnswer("/api/v1/vaults", {}).answer?.data ?? []
   const filtered = filters.some((name) => query.has(name))
+  const listed = vaults.find((vault) => vault.address.toLowerCase() === given.vault?.toLowerCase())
+  // The fields follow the address bar, and are the same ones afterwards, so that who changes one keeps the focus on it. What
+  // is typed is in no address bar yet, and stays until that changes.
+  const form = useRef<HTMLFormElement>(null)
+  useLayoutEffect(() => {
+    for (const name of typed) {
+      const field = form.current?.elements.namedItem(name)
+      if (field instanceof HTMLInputElement) field.value = given[name] ?? ""
+    }
+  }, [query.toString()])
   return (
     <>
       <h1>Events</h1>
@@ -35,7 +55,7 @@ export function EventsPage() {
         class="filters"
         role="search"
         aria-label="Filter the events"
-        key={place.path + query.toString()}
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault()
           const form = new FormData(event.currentTarget)
@@ -45,10 +65,11 @@ export function EventsPage() {
       >
         <label>
           Kind
-          <select name="kind" defaultValue={given.kind ?? ""}>
+          <select name="kind" value={given.kind ?? ""}>
             <option value="">all</option>
+            {given.kind !== null && !Object.hasOwn(kinds, given.kind) && <option value={given.kind}>{given.kind.split(",").map(kindName).join(", ")}</option>}
             {Object.entries(kinds).map(([kind, name]) => (
-              <option key={kind} value={kind} selected={kind === given.kind}>
+              <option key={kind} value={kind}>
                 {name}
               </option>
             ))}
@@ -56,10 +77,11 @@ export function EventsPage() {
         </label>
         <label>
           Vault
-          <select name="vault" defaultValue={given.vault ?? ""}>
+          <select name="vault" value={listed?.address ?? given.vault ?? ""}>
             <option value="">all</option>
+            {given.vault !== null && listed === undefined && <option value={given.vault}>{shortHex(given.vault)}</option>}
             {vaults.map((vault) => (
-              <option key={vault.address} value={vault.address} selected={vault.address.toLowerCase() === given.vault?.toLowerCase()}>
+              <option key={vault.address} value={vault.address}>
                 {vault.name}
               </option>
             ))}
@@ -67,22 +89,22 @@ export function EventsPage() {
         </label>
         <label>
           User
-          <input name="user" placeholder="0x…" spellcheck={false} autocomplete="off" defaultValue={given.user ?? ""} />
+          <input name="user" placeholder="0x…" spellcheck={false} autocomplete="off" />
         </label>
         <label>
           Transaction
-          <input name="tx" placeholder="0x…" spellcheck={false} autocomplete="off" defaultValue={given.tx ?? ""} />
+          <input name="tx" placeholder="0x…" spellcheck={false} autocomplete="off" />
         </label>
         <label>
           From
-          <input name="from" type="date" defaultValue={given.from ?? ""} />
+          <Moment name="from" given={given.from} />
         </label>
         <label>
           To
-          <input name="to" type="date" defaultValue={given.to ?? ""} />
+          <Moment name="to" given={given.to} />
         </label>
         <label class="check">
-          <input name="retracted" type="checkbox" value="true" defaultChecked={given.retracted === "true"} /> what was reorganised away too
+          <input name="retracted" type="checkbox" value="true" checked={given.retracted === "true"} /> what was reorganised away too
         </label>
         <button class="button">Filter</button>
         {filtered && <a href={here(place, { ...Object.fromEntries(filters.map((name) => [name, null])), before: null })}>Clear</a>}

@@ -10,6 +10,15 @@ const tasks: Record<string, string> = {
   dispatch: "sends webhooks to partners",
 }
 
+/** The states of programs that do their work, and those that do not end by themselves or serve nobody. Others are waited in. */
+const good = new Set(["following", "building", "backfilling", "reading", "serving"])
+const bad = new Set(["frozen", "fenced", "bad", "unready", "unknown"])
+
+/** How a program is in a state, as a badge shows it. */
+export function howIs(state: string): "good" | "warn" | "bad" {
+  return good.has(state) ? "good" : bad.has(state) ? "bad" : "warn"
+}
+
 export function StatusPage() {
   const { status } = useStatus()
   return (
@@ -25,7 +34,7 @@ export function StatusPage() {
             columns={[
               { title: "Program", cell: ([name]) => <code>navlog {name}</code> },
               { title: "What it does", cell: ([name]) => tasks[name] ?? "" },
-              { title: "State", cell: ([, state]) => <span class={`badge ${state === "unknown" || state === "frozen" ? "bad" : "good"}`}>{state === "unknown" ? "has said nothing for 5 s" : state}</span> },
+              { title: "State", cell: ([, state]) => <span class={`badge ${howIs(state)}`}>{state === "unknown" ? "has said nothing for 5 s" : state}</span> },
             ]}
           />
           <h2>Vaults</h2>

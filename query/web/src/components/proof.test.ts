@@ -1,0 +1,30 @@
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import type { Vault } from "../types"
+import { unitOf } from "./proof"
+
+const vault = (address: string, symbol: string, decimals: number) => ({ address, symbol: `v${symbol}`, decimals: 18, asset: { address, symbol, decimals } }) as Vault
+const [a, b] = [`0x${"aA".repeat(20)}`, `0x${"bB".repeat(20)}`]
+const vaults = [vault(a, "USDC", 6), vault(b, "WETH", 18)]
+const said = (of: string, field: string) => {
+  const { symbol, decimals } = unitOf(`/api/v1${of}`, field, vaults)
+  return `${symbol} ${decimals}`
+}
+
+test("a number is counted in what its vault is, whether the path or the pointer names it", () => {
+  const user = `/users/0x${"11".repeat(20)}`
+  assert.equal(said(`/vaults/${a}`, "/totalAssets"), "USDC 6")
+  assert.equal(said(`/vaults/${b.toLowerCase()}`, "/totalSupply"), "vWETH 18")
+  assert.equal(said(`/vaults/${a}/users`, `/0x${"11".repeat(20)}/totalDeposited`), "USDC 6")
+  assert.equal(said(user, `/holdings/deposits/${a}/_sum/assetAmount`), "USDC 6")
+  assert.equal(said(user, `/holdings/withdrawals/${b}/_sum/assetsEstimate`), "WETH 18")
+  assert.equal(said("/settlement/summary", `/${b.toLowerCase()}/depositsToSweep/totalAmount`), "WETH 18")
+  assert.equal(said("/partner/stats", `/byVault/${a}/totalVolume`), "USDC 6")
+})
+
+test("counts have no unit, NAVs have their own, and totals over vaults that differ are in native units", () => {
+  assert.equal(said("/settlement/summary", `/${a}/depositsToSweep/count`), " 0")
+  assert.equal(said(`/users/${b}`, `/holdings/deposits/${a}/_count`), " 0")
+  assert.equal(said(`/vaults/${a}`, "/navPerShare"), " 18")
+  assert.equal(said(`/users/0x${"11".repeat(20)}`, "/totalDeposited"), "native units 0")
+})
