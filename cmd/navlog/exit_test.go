@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -224,6 +225,25 @@ func TestDoctor(t *testing.T) {
 	var found struct{ Findings []finding }
 	if c.tryJSON(out, &found); len(found.Findings) < 10 || found.Findings[0].Check != "configuration" || found.Findings[0].Verdict != fine {
 		t.Errorf("as JSON: %+v", found)
+	}
+}
+
+// Where the configuration cannot be read, nobody has named an engine: the doctor asks none of those that it would take
+// without a name, and says so.
+func TestDoctorOfNoConfiguration(t *testing.T) {
+	for name, file := range map[string]string{"a file that is not there": filepath.Join(t.TempDir(), "navlog.yaml"), "no YAML": configtest.Write(t, "chain: [\n")} {
+		var said struct{ Findings []finding }
+		c := commands{t, file}
+		out, err := c.run("doctor", "--json")
+		c.tryJSON(out, &said)
+		for _, f := range said.Findings {
+			if f.Check != "configuration" && (f.Check != "nodes and engines" || f.Verdict != warning) {
+				t.Errorf("%s: it looks at %s: %s", name, f.Check, f.Found)
+			}
+		}
+		if cli.CodeOf(err) != cli.Configuration || len(said.Findings) < 2 {
+			t.Errorf("%s: it ends with %d: %v\n%s", name, cli.CodeOf(err), err, out)
+		}
 	}
 }
 
