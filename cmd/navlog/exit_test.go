@@ -14,10 +14,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // closedAddress is one of this machine where nobody listens.
@@ -35,6 +40,18 @@ func closedAddress(t *testing.T) string {
 // of a difference and of a freeze are looked at where there is one.
 func TestExitCodes(t *testing.T) {
 	closed := closedAddress(t)
+	guarded, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guarded.Close()
+	guarded.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) { // which it would answer by hanging up
+		guarded.KeepControl()
+		answer := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
+		return answer, nil, true
+	})
+	stranger := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
 	file := configtest.Write(t, configtest.Sound)
 	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	for name, c := range map[string]struct {
@@ -57,6 +74,8 @@ func TestExitCodes(t *testing.T) {
 		"PostgreSQL is away":        {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner list", cli.Unreachable},
 		"PostgreSQL of a program":   {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "dispatch", cli.Unreachable},
 		"Kafka is away":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
+		"Kafka refuses the login":   {stranger, "log stats", cli.Unreachable},
+		"proof of headers alone":    {nil, "verify --headers", cli.Usage},
 		"the API is away":           {nil, "status --url http://" + closed, cli.Unreachable},
 		"engines of a sound config": {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
 		"a probe knows 1 alone":     {nil, "probe http://" + closed, cli.Failed},
@@ -75,6 +94,19 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("navlog %s tells a password:\n%s", c.args, text)
 			}
 		})
+	}
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Kill()
+	conn, err := readmodel.Config{Addr: own.Addr, User: "navlog", Password: "hunter2"}.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Ping(t.Context()); cli.CodeOf(fmt.Errorf("around: %w", err)) != cli.Unreachable {
+		t.Errorf("ClickHouse refuses the login, and the code is %d: %v", cli.CodeOf(err), err)
 	}
 	if got := cli.CodeOf(fmt.Errorf("around: %w", errors.Join(errors.New("one"), cli.Frozen.With(errors.New("two"))))); got != cli.Frozen {
 		t.Errorf("an error among others has code %d", got)
