@@ -79,10 +79,10 @@ func (cmd upCmd) Run(ctx context.Context, s *cli.Streams) (err error) {
 	defer context.AfterFunc(ctx, func() { signal.Reset(os.Interrupt, syscall.SIGTERM) })()
 	c, err := config.Load(cmd.Config, os.Environ())
 	if err != nil {
-		return fmt.Errorf("the configuration has mistakes:\n%w", err)
+		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	if cmd.Interval < 100*time.Millisecond || cmd.Interval > time.Hour {
-		return fmt.Errorf("--interval is %s and must be 100ms to 1h", cmd.Interval)
+		return cli.Usage.With(fmt.Errorf("--interval is %s and must be 100ms to 1h", cmd.Interval))
 	}
 	if err := os.MkdirAll(cmd.Data, 0o755); err != nil {
 		return fmt.Errorf("make the data folder: %w", err)
@@ -200,7 +200,7 @@ func (u *up) applyDevelopmentSettings() error {
 	}
 	u.config.Guard.AllowNetworks = append(u.config.Guard.AllowNetworks, "127.0.0.0/8", "::1/128")
 	if err := u.config.Validate(config.NeedChain, config.NeedKafka, config.NeedClickHouse, config.NeedPostgres, config.NeedSession, config.NeedProjections, config.NeedHTTP, config.NeedWebhooks, config.NeedSecretKey); err != nil {
-		return fmt.Errorf("the configuration has mistakes:\n%w", err)
+		return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 	}
 	return nil
 }

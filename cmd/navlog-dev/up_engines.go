@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/ingest/rpc"
 )
@@ -105,7 +106,7 @@ func (u *up) startClickHouse(ctx context.Context) error {
 		own := u.config.ClickHouse
 		own.Addr = "127.0.0.1:9000" // the real one is chosen at the start
 		if err := own.Validate(); err != nil {
-			return fmt.Errorf("the configuration has mistakes:\n%w", err)
+			return cli.Configuration.With(fmt.Errorf("the configuration has mistakes:\n%w", err))
 		}
 		c, err := engines.StartClickHouseFor(ctx, filepath.Join(u.cmd.Data, "clickhouse"), 0, u.config.ClickHouse.Prefix)
 		if err != nil {

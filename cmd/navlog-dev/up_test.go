@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
 	"github.com/navlog/navlog/deploy/devchain"
 )
 
@@ -38,6 +39,37 @@ func TestReadyFileIsOfTheRunThatWroteIt(t *testing.T) {
 	first.removeReadyFile()
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the run that wrote the file leaves it: %v", err)
+	}
+}
+
+// Mistakes of usage and of the configuration have the codes that they have in navlog, wherever they are found.
+func TestExitCodes(t *testing.T) {
+	taken := httptest.NewServer(nil)
+	defer taken.Close()
+	var out bytes.Buffer
+	start := func(args ...string) error {
+		return run(t.Context(), append([]string{"up", "--data", t.TempDir()}, args...), &out, &out)
+	}
+	sound := &up{cmd: upCmd{Data: t.TempDir()}, config: config.Default()}
+	prefixed := &up{cmd: sound.cmd, config: config.Default()}
+	prefixed.config.ClickHouse.Prefix = "no prefix"
+	file := filepath.Join(t.TempDir(), "navlog.yaml")
+	if err := os.WriteFile(file, []byte("chian: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		err  error
+		want cli.Code
+	}{
+		"too often":                       {start("--interval", "1ms"), cli.Usage},
+		"a mistake in the file":           {start("--config", file), cli.Configuration},
+		"a prefix that is none":           {prefixed.startClickHouse(t.Context()), cli.Configuration},
+		"no chain when engines are there": {sound.applyDevelopmentSettings(), cli.Configuration},
+		"the port is taken":               {start("--listen", taken.Listener.Addr().String()), cli.Failed},
+	} {
+		if got := cli.CodeOf(c.err); got != c.want {
+			t.Errorf("%s: it ends with %d, want %d: %v", name, got, c.want, c.err)
+		}
 	}
 }
 

@@ -83,8 +83,13 @@ var oldestClickHouse = [2]int{26, 7}
 
 // reach looks whether everything that the configuration names answers, and as whom;
 // with deep, also how it is. All of it is asked at the same time, and told in this
-// order. Sections that are wrong are left out: what is wrong with them was said.
+// order. Sections that are wrong are left out: what is wrong with them was said. So is
+// everything where the configuration was not read: nobody named those engines.
 func (e *examination) reach(ctx context.Context, deep bool) {
+	if !e.config.Read() {
+		e.warn("nodes and engines", "look at the configuration first", "not asked: nothing has named them")
+		return
+	}
 	var group sync.WaitGroup
 	var parts []*examination
 	look := func(check func(*examination, context.Context, bool), sections ...config.Section) {

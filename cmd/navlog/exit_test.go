@@ -10,13 +10,19 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 // closedAddress is one of this machine where nobody listens.
@@ -34,6 +40,18 @@ func closedAddress(t *testing.T) string {
 // of a difference and of a freeze are looked at where there is one.
 func TestExitCodes(t *testing.T) {
 	closed := closedAddress(t)
+	guarded, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.EnableSASL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer guarded.Close()
+	guarded.ControlKey(int16(kmsg.SASLAuthenticate), func(request kmsg.Request) (kmsg.Response, error, bool) { // which it would answer by hanging up
+		guarded.KeepControl()
+		answer := request.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		answer.ErrorCode = kerr.SaslAuthenticationFailed.Code
+		return answer, nil, true
+	})
+	stranger := map[string]string{"NAVLOG_KAFKA_BROKERS": strings.Join(guarded.ListenAddrs(), ","), "NAVLOG_KAFKA_SASL_MECHANISM": "PLAIN", "NAVLOG_KAFKA_SASL_USER": "admin", "NAVLOG_KAFKA_SASL_PASSWORD": "hunter2"}
 	file := configtest.Write(t, configtest.Sound)
 	t.Setenv("NAVLOG_SECRET_KEY", strings.TrimPrefix(configtest.SecretKey, "NAVLOG_SECRET_KEY="))
 	for name, c := range map[string]struct {
@@ -56,6 +74,8 @@ func TestExitCodes(t *testing.T) {
 		"PostgreSQL is away":        {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "partner list", cli.Unreachable},
 		"PostgreSQL of a program":   {map[string]string{"NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "dispatch", cli.Unreachable},
 		"Kafka is away":             {map[string]string{"NAVLOG_KAFKA_BROKERS": closed}, "log stats", cli.Unreachable},
+		"Kafka refuses the login":   {stranger, "log stats", cli.Unreachable},
+		"proof of headers alone":    {nil, "verify --headers", cli.Usage},
 		"the API is away":           {nil, "status --url http://" + closed, cli.Unreachable},
 		"engines of a sound config": {map[string]string{"NAVLOG_CHAIN_RPC": "http://" + closed, "NAVLOG_KAFKA_BROKERS": closed, "NAVLOG_CLICKHOUSE_ADDR": closed, "NAVLOG_POSTGRES_URL": "postgres://navlog:hunter2@" + closed + "/navlog"}, "config check --connect", cli.Unreachable},
 		"a probe knows 1 alone":     {nil, "probe http://" + closed, cli.Failed},
@@ -74,6 +94,19 @@ func TestExitCodes(t *testing.T) {
 				t.Errorf("navlog %s tells a password:\n%s", c.args, text)
 			}
 		})
+	}
+	own, err := engines.StartClickHouse(t.Context(), t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Kill()
+	conn, err := readmodel.Config{Addr: own.Addr, User: "navlog", Password: "hunter2"}.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.Ping(t.Context()); cli.CodeOf(fmt.Errorf("around: %w", err)) != cli.Unreachable {
+		t.Errorf("ClickHouse refuses the login, and the code is %d: %v", cli.CodeOf(err), err)
 	}
 	if got := cli.CodeOf(fmt.Errorf("around: %w", errors.Join(errors.New("one"), cli.Frozen.With(errors.New("two"))))); got != cli.Frozen {
 		t.Errorf("an error among others has code %d", got)
@@ -151,17 +184,18 @@ func TestStatusOfAnAPI(t *testing.T) {
 	}
 }
 
-// What went wrong once is asked again with --watch, and a signal ends it in order.
+// What went wrong once is asked again with --watch, and a signal ends it in order. On a terminal, where both streams
+// are one, what went wrong stays to be read until the next screen.
 func TestStatusIsWatched(t *testing.T) {
 	answers := make(chan string)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, <-answers) }))
 	defer api.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var out, said bytes.Buffer
+	var terminal bytes.Buffer
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"status", "--watch", "--every", "200ms", "--url", api.URL}, &out, &said)
+		done <- run(ctx, []string{"status", "--watch", "--every", "200ms", "--url", api.URL}, &terminal, &terminal)
 	}()
 	answers <- "nonsense"
 	answers <- `{"ok":true,"data":{"chainId":5,"chainState":"following"}}`
@@ -171,8 +205,9 @@ func TestStatusIsWatched(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(out.String(), clearScreen+"CHAIN 5  following") || !strings.Contains(said.String(), "no answer of navlog") {
-		t.Errorf("it shows %q and says %q", out.String(), said.String())
+	screens := strings.Split(terminal.String(), clearScreen)
+	if len(screens) < 3 || screens[0] != "" || !strings.Contains(screens[1], "no answer of navlog") || !strings.HasPrefix(screens[2], "CHAIN 5  following") {
+		t.Errorf("the screens are %q", screens)
 	}
 }
 
@@ -222,6 +257,25 @@ func TestDoctor(t *testing.T) {
 	var found struct{ Findings []finding }
 	if c.tryJSON(out, &found); len(found.Findings) < 10 || found.Findings[0].Check != "configuration" || found.Findings[0].Verdict != fine {
 		t.Errorf("as JSON: %+v", found)
+	}
+}
+
+// Where the configuration cannot be read, nobody has named an engine: the doctor asks none of those that it would take
+// without a name, and says so.
+func TestDoctorOfNoConfiguration(t *testing.T) {
+	for name, file := range map[string]string{"a file that is not there": filepath.Join(t.TempDir(), "navlog.yaml"), "no YAML": configtest.Write(t, "chain: [\n")} {
+		var said struct{ Findings []finding }
+		c := commands{t, file}
+		out, err := c.run("doctor", "--json")
+		c.tryJSON(out, &said)
+		for _, f := range said.Findings {
+			if f.Check != "configuration" && (f.Check != "nodes and engines" || f.Verdict != warning) {
+				t.Errorf("%s: it looks at %s: %s", name, f.Check, f.Found)
+			}
+		}
+		if cli.CodeOf(err) != cli.Configuration || len(said.Findings) < 2 {
+			t.Errorf("%s: it ends with %d: %v\n%s", name, cli.CodeOf(err), err, out)
+		}
 	}
 }
 

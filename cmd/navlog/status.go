@@ -78,11 +78,11 @@ func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Wr
 		} else {
 			fmt.Fprintf(&screen, "\n%s\n", time.Now().UTC().Format(time.RFC3339))
 		}
-		if fault != nil {
-			fmt.Fprintln(s.Err, "navlog:", fault)
-		}
 		if _, err := fmt.Fprint(s.Out, begin, screen.String()); err != nil {
 			return err
+		}
+		if fault != nil { // after the screen, which would clear it off a terminal
+			fmt.Fprintln(s.Err, "navlog:", fault)
 		}
 		select {
 		case <-ctx.Done():

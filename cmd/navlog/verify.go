@@ -35,7 +35,7 @@ func (cmd verifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	case cmd.Receipts:
 		return cmd.proveReceipts(ctx, s)
 	case cmd.Headers:
-		return errors.New("verify: --headers says how --receipts is done: give both")
+		return cli.Usage.With(errors.New("verify: --headers says how --receipts is done: give both"))
 	}
 	return cmd.withRegistry(ctx, func(pool *pgxpool.Pool, c config.Config) error {
 		steps := progress(cmd.Flags, s)

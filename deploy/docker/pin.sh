@@ -5,6 +5,9 @@
 set -eu
 cd "$(dirname "$0")"
 umask 077
+# What .env had, its passwords too, is left in no other file.
+trap 'rm -f .env.images .env.part' EXIT
+trap 'exit 1' HUP INT TERM
 sed -n 's/.*\${\([A-Z]*_IMAGE\):-\([^}]*\)}.*/\1 \2/p' compose.yaml >.env.images
 : >.env.part
 if [ -f .env ]; then
@@ -18,5 +21,4 @@ while read -r variable image; do
     *) echo "$image has no digest: $digest" >&2 && exit 1 ;;
   esac
 done <.env.images
-rm .env.images
 mv .env.part .env

@@ -69,14 +69,15 @@ type bounded struct {
 }
 
 // Do sends a request, and again where it is patient and asked to. Its errors are Unreachable,
-// but for the end of the request's context.
+// but for the end of the request's context: then it was given up, and the API may well be there.
 func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	request.Header.Set("User-Agent", "navlog/"+cli.BuildVersion())
 	for try := 1; ; try++ {
 		response, err := b.http.Do(request)
 		if err != nil {
-			return nil, cli.Unreachable.With(err)
+			return nil, unreachable(request, err)
 		}
+		response.Request = request // and not the one that ends with Within too
 		response.Body = http.MaxBytesReader(nil, response.Body, b.max)
 		wait, asked := comeBack(response)
 		if !b.patient || !asked || try == comebacks || request.Method != http.MethodGet {
@@ -85,10 +86,18 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		select {
 		case <-request.Context().Done():
-			return nil, request.Context().Err()
+			return nil, unreachable(request, request.Context().Err())
 		case <-time.After(wait):
 		}
 	}
+}
+
+// unreachable is an error without an answer, or in the midst of one.
+func unreachable(request *http.Request, err error) error {
+	if request.Context().Err() != nil {
+		return cli.Failed.With(err)
+	}
+	return cli.Unreachable.With(err)
 }
 
 // comeBack is whether, and when, the API asks to come back.
@@ -136,7 +145,7 @@ func Text(response *http.Response, err error) ([]byte, error) {
 		return nil, fmt.Errorf("%s gave more than %d bytes: is that the API of navlog?", at(response), large.Limit)
 	}
 	if err != nil {
-		return nil, cli.Unreachable.With(fmt.Errorf("read what %s answers: %w", at(response), err))
+		return nil, unreachable(response.Request, fmt.Errorf("read what %s answers: %w", at(response), err))
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, refused(response, body)

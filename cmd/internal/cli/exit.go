@@ -4,7 +4,9 @@ import (
 	"errors"
 	"net"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/twmb/franz-go/pkg/kerr"
 )
 
 // A Code is what the process ends with, so that a script can tell what to do next.
@@ -17,7 +19,7 @@ const (
 	Failed        Code = 1
 	Usage         Code = 2 // the command line itself
 	Configuration Code = 3 // the file, or the environment
-	Unreachable   Code = 4 // an engine or a node does not answer
+	Unreachable   Code = 4 // an engine or a node does not answer, or an engine refuses the login
 	Different     Code = 5 // two things that must be equal are not
 	Frozen        Code = 6 // nothing is appended until an operator decides
 )
@@ -38,8 +40,12 @@ func (c Code) With(err error) error {
 	return coded{err, c}
 }
 
+// loginRefused is what ClickHouse calls a user or a password that it does not know.
+const loginRefused = 516
+
 // CodeOf is what the process ends with. Where nobody said it, an error of the
-// network means that something could not be reached.
+// network means that something could not be reached, and so does a login that an
+// engine refuses: of PostgreSQL both are one error.
 func CodeOf(err error) Code {
 	if err == nil {
 		return Done
@@ -50,7 +56,13 @@ func CodeOf(err error) Code {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return Unreachable
 	}
-	if _, ok := errors.AsType[*net.OpError](err); ok {
+	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port that is taken is nobody's silence
+		return Unreachable
+	}
+	if e, ok := errors.AsType[*clickhouse.Exception](err); ok && e.Code == loginRefused {
+		return Unreachable
+	}
+	if errors.Is(err, kerr.SaslAuthenticationFailed) {
 		return Unreachable
 	}
 	return Failed

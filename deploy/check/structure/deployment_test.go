@@ -353,6 +353,12 @@ func TestComposePins(t *testing.T) {
 	if out, err := inDocker(t, dir, "pin.sh", dir); err == nil {
 		t.Errorf("an image without digest is pinned: %s", out)
 	}
+	if got := namesIn(t, dir); !slices.Equal(got, []string{".env", "compose.yaml", "docker", "pin.sh"}) {
+		t.Errorf("what failed leaves %q", got)
+	}
+	if b, err := os.ReadFile(filepath.Join(dir, ".env")); err != nil || string(b) != kept+"KAFKA_IMAGE=old\n" {
+		t.Errorf("what failed leaves an .env of %q: %v", b, err)
+	}
 	docker("echo some/where@sha256:$(echo $last | sha256sum | cut -d' ' -f1)")
 	for range 2 {
 		if out, err := inDocker(t, dir, "pin.sh", dir); err != nil {
@@ -369,7 +375,23 @@ func TestComposePins(t *testing.T) {
 		}) {
 			t.Errorf(".env is\n%s", b)
 		}
+		if got := namesIn(t, dir); len(got) != 4 {
+			t.Errorf("it leaves %q", got)
+		}
 	}
+}
+
+// namesIn are the names in a folder, sorted.
+func namesIn(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // Behind a proxy on the host, or in a container, clients are told apart: it comes in by
@@ -433,7 +455,7 @@ func TestBuilderGetsSourcesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	ignored := strings.Split(string(b), "\n")
-	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/engines/kafka/lib", "/deploy/docker/.env", "/deploy/docker/secrets"} {
+	for _, path := range []string{"/data", "/navlog.yaml", "/build", "/bin", "**/node_modules", "/deploy/engines/kafka/lib", "/deploy/docker/.env*", "/deploy/docker/secrets"} {
 		if !slices.Contains(ignored, path) {
 			t.Errorf(".dockerignore lacks %s, so the builder gets it", path)
 		}
