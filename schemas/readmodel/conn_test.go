@@ -2,7 +2,12 @@ package readmodel_test
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -36,6 +41,81 @@ func TestGivenUpQuestions(t *testing.T) {
 	var n uint64
 	if err := conn.QueryRow(t.Context(), "SELECT count() FROM numbers(7)").Scan(&n); err != nil || n != 7 {
 		t.Fatalf("after %d questions that were given up the server says %d, %v", given, n, err)
+	}
+}
+
+// TestGivenUpWhileTheServerGoes: a question that is given up while blocks of its answer wait to be taken, and whose
+// connection was reset by then, ends with an error, and not the program.
+func TestGivenUpWhileTheServerGoes(t *testing.T) {
+	c := config(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	engine := c.Addr
+	came := make(chan struct{}) // closed when more has come than the driver keeps
+	reset := make(chan struct{})
+	go func() {
+		outside, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		inside, err := net.Dial("tcp", engine)
+		if err != nil {
+			outside.Close()
+			return
+		}
+		go func() {
+			_, _ = io.Copy(inside, outside)
+			_ = inside.(*net.TCPConn).CloseWrite()
+		}()
+		_, _ = io.CopyN(outside, inside, 1<<20)
+		close(came)
+		<-reset
+		_ = outside.(*net.TCPConn).SetLinger(0)
+		outside.Close()
+		_, _ = io.Copy(io.Discard, inside) // the engine does not survive what the client has to
+		inside.Close()
+	}()
+	c.Addr = listener.Addr().String()
+	conn, err := c.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	rows, err := conn.Query(ctx, "SELECT number FROM numbers(10000000) SETTINGS max_block_size = 1000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-came
+	close(reset)
+	time.Sleep(50 * time.Millisecond) // so that the reset is there first, as a rule
+	cancel()
+	time.Sleep(200 * time.Millisecond) // and so that the driver gives up before anybody takes a block
+	for rows.Next() {
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err == nil {
+		t.Error("the answer is taken for whole")
+	}
+}
+
+// TestSecureConnection: TLS names the server, and one whose certificate nobody signed is refused.
+func TestSecureConnection(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	c := config(t)
+	c.Addr, c.TLS = server.Listener.Addr().String(), true
+	conn, err := c.Open("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var unknown *tls.CertificateVerificationError
+	if err := conn.Ping(t.Context()); !errors.As(err, &unknown) {
+		t.Errorf("a certificate that nobody signed: %v", err)
 	}
 }
 

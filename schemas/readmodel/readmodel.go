@@ -239,7 +239,6 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 		Settings:         settings,
 		Compression:      &clickhouse.Compression{Method: clickhouse.CompressionLZ4},
 		DialTimeout:      dialTimeout,
-		DialContext:      dial,
 		ReadTimeout:      readTimeout,
 		MaxOpenConns:     conns,
 		MaxIdleConns:     min(conns, idleConns),
@@ -253,10 +252,11 @@ func (c Config) open(database, user, password string, readTimeout time.Duration,
 	if host, _, err := net.SplitHostPort(c.Addr); err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback()) {
 		options.Compression = nil // on one machine it only takes both sides' time
 	}
+	var secure *tls.Config
 	if c.TLS {
-		options.DialContext = nil // the driver's own, which knows TLS
-		options.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		secure = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
+	options.DialContext = func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, addr, secure) }
 	conn, err := clickhouse.Open(options)
 	if err != nil {
 		return nil, fmt.Errorf("open ClickHouse at %s: %w", c.Addr, err)
