@@ -427,7 +427,7 @@ export interface paths {
         put?: never;
         /**
          * Register the webhook URL
-         * @description Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute, test events included.
+         * @description Overwrites the URL registered before. The URL must use https, port 443, and a host whose addresses are all public; no request is sent to it. At most 10 calls a minute.
          */
         post: operations["setWebhook"];
         delete?: never;
@@ -447,7 +447,7 @@ export interface paths {
         put?: never;
         /**
          * Send a signed test event to the registered URL
-         * @description A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, registrations included.
+         * @description A delivery of type `webhook.test` with an id of its own, signed, retried and logged like any other; it is not in the pull stream. The body is ignored. At most 10 calls a minute, tests and replays together.
          */
         post: operations["sendTestEvent"];
         delete?: never;
@@ -489,7 +489,7 @@ export interface paths {
         put?: never;
         /**
          * Send an event again
-         * @description For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored.
+         * @description For a delivery that was delivered, has failed, or had nowhere to go. The body is ignored. At most 10 calls a minute, tests and replays together.
          */
         post: operations["replayDelivery"];
         delete?: never;
@@ -5053,7 +5053,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event has arrived. The body is not read. */
+            /** @description The event has arrived. The first 4 KiB of the body are kept, for the operators to read: put no secret there, and end it at once. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5110,7 +5110,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event has arrived. The body is not read. */
+            /** @description The event has arrived. The first 4 KiB of the body are kept, for the operators to read: put no secret there, and end it at once. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
@@ -5167,7 +5167,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event has arrived. The body is not read. */
+            /** @description The event has arrived. The first 4 KiB of the body are kept, for the operators to read: put no secret there, and end it at once. */
             "2XX": {
                 headers: {
                     [name: string]: unknown;
