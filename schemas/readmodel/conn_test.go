@@ -92,9 +92,9 @@ func TestGivenUpWhileTheServerGoes(t *testing.T) {
 	}
 	<-came
 	close(reset)
-	time.Sleep(50 * time.Millisecond) // so that the reset is there first, as a rule
+	<-time.After(50 * time.Millisecond) // so that the reset is there first, as a rule
 	cancel()
-	time.Sleep(200 * time.Millisecond) // and so that the driver gives up before anybody takes a block
+	<-time.After(200 * time.Millisecond) // and so that the driver gives up before anybody takes a block
 	for rows.Next() {
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err == nil {
