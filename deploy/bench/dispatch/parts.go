@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/testkit/child"
@@ -135,9 +137,12 @@ func (b *benchmark) drain(ctx context.Context) ([]bench.Bar, error) {
 	if err := b.park(ctx, ids[0], b.Outage, "now()"); err != nil {
 		return nil, err
 	}
+	if err := b.expectParked(ctx, ids[0]); err != nil {
+		return nil, err
+	}
 	started := time.Now()
 	err = b.dispatching(ctx, func(ctx context.Context, _ *child.Process) error {
-		return b.delivered(ctx, ids[0])
+		return b.delivered(ctx, ids[0], b.Outage)
 	})
 	if err != nil {
 		return nil, err
@@ -195,10 +200,39 @@ func (b *benchmark) park(ctx context.Context, partner uint32, n int, openUntil s
 	return nil
 }
 
-func (b *benchmark) delivered(ctx context.Context, partner uint32) error {
-	return poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
+// expectParked tells the receiver what a partner's parked events are.
+func (b *benchmark) expectParked(ctx context.Context, partner uint32) error {
+	rows, err := b.world.Pool.Query(ctx, "SELECT event_id, body FROM delivery WHERE partner_id = $1 AND state = 'parked'", int64(partner))
+	var parked []referrals.Referral
+	if err == nil {
+		parked, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r referrals.Referral, err error) {
+			return r, row.Scan(&r.ID, &r.Body)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("read what is parked: %w", err)
+	}
+	b.receiver.expect(parked...)
+	return nil
+}
+
+// delivered waits until none of a partner's n events waits. That each was given up
+// would be soon done, too: all must have been delivered, and have arrived.
+func (b *benchmark) delivered(ctx context.Context, partner uint32, n int) error {
+	err := poll.Until(ctx, 200*time.Millisecond, func() (bool, error) {
 		var waiting bool
 		err := b.world.Pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM delivery WHERE partner_id = $1 AND state IN ('pending', 'parked'))", int64(partner)).Scan(&waiting)
-		return !waiting, err
+		return !waiting, errors.Join(err, b.receiver.wrong())
 	})
+	if err != nil {
+		return err
+	}
+	var delivered int
+	if err := b.world.Pool.QueryRow(ctx, "SELECT count(*) FROM delivery WHERE partner_id = $1 AND state = 'delivered'", int64(partner)).Scan(&delivered); err != nil {
+		return err
+	}
+	if arrived := b.receiver.arrivals(); delivered != n || arrived != n {
+		return fmt.Errorf("of %d events that waited %d are delivered, and %d arrived", n, delivered, arrived)
+	}
+	return nil
 }

@@ -153,6 +153,20 @@ func (r *receiver) all(ctx context.Context, n int) error {
 	})
 }
 
+// wrong is what came and was not as it was to be.
+func (r *receiver) wrong() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fault
+}
+
+// arrivals is how much of what is expected has arrived.
+func (r *receiver) arrivals() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.arrived
+}
+
 // spread is first and last arrival.
 func (r *receiver) spread() time.Duration {
 	r.mu.Lock()

@@ -38,18 +38,25 @@ NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000 \
   "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 200ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!
 trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null || true' EXIT
-for _ in $(seq 120); do
-  [ -e "$work/ready.json" ] && break
-  kill -0 "$up" 2>/dev/null || { tail -20 "$work/up.log"; exit 1; }
+# As patient as the tests of deploy/check/e2e: a busy machine is no fault.
+patience=180
+deadline=$((SECONDS + patience))
+until [ -e "$work/ready.json" ]; do
+  kill -0 "$up" 2>/dev/null || { echo "navlog-dev up ended before it was ready:"; tail -20 "$work/up.log"; exit 1; }
+  [ "$SECONDS" -lt "$deadline" ] || { echo "navlog-dev up is not ready after $patience s:"; tail -20 "$work/up.log"; exit 1; }
   sleep 0.5
 done
 field() { node -p "const r = require('$work/ready.json'); $1"; }
 api=$(field r.api)
 key=$(field 'r.partners[0].apiKey')
 # A walk needs something to walk through: a user, a delivery.
-for _ in $(seq 120); do
-  deliveries=$(curl -sf -H "x-api-key: $key" "$api/api/v1/partner/webhooks/deliveries" | node -p 'JSON.parse(require("fs").readFileSync(0)).meta.total')
-  [ "$deliveries" -gt 0 ] && break
+deadline=$((SECONDS + patience))
+while
+  deliveries=$(curl -sSf -H "x-api-key: $key" "$api/api/v1/partner/webhooks/deliveries" | node -p 'JSON.parse(require("fs").readFileSync(0)).meta.total') ||
+    { echo "a partner's deliveries cannot be asked for"; exit 1; }
+  ! [ "$deliveries" -gt 0 ]
+do
+  [ "$SECONDS" -lt "$deadline" ] || { echo "no partner has a delivery after $patience s:"; tail -20 "$work/up.log"; exit 1; }
   sleep 0.5
 done
 

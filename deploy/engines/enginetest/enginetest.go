@@ -86,6 +86,16 @@ func shared[E any](name string, start func(context.Context, string) (E, error)) 
 	return start(ctx, filepath.Join(dir, name))
 }
 
+// leaveOut skips a test for what this machine has not, or fails it where the environment says CI=true: there everything
+// is installed, and what is not would be tested by nobody.
+func leaveOut(t testing.TB, missing error) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+}
+
 func must[E any](t testing.TB, start func() (E, error)) E {
 	t.Helper()
 	engine, err := start()

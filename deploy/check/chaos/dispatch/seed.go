@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,6 +30,8 @@ type run struct {
 	random      *rand.Rand
 	base        int64 // the first partner's id
 	dispatchers [2]*child.Process
+	begun       [2]time.Time // when each of them was started
+	back        time.Time    // when PostgreSQL last answered again after it was killed
 	appended    []referrals.Referral
 	thefts      []theft
 }
@@ -72,6 +75,9 @@ func (c *chaos) seed(ctx context.Context, seed uint64) (t tally, err error) {
 	}
 	// Leases of those that were killed run out, and what comes then is left alone.
 	if err := r.wait(ctx, lease+time.Second); err != nil {
+		return t, err
+	}
+	if err := r.attend(); err != nil {
 		return t, err
 	}
 	if err := r.append(ctx, c.Events, c.Events+well); err != nil {
@@ -122,6 +128,7 @@ func (r *run) final(l *ledger, stories map[uuid.UUID]story) (judged int, err err
 }
 
 func (r *run) start(i int) (err error) {
+	r.begun[i] = time.Now()
 	r.dispatchers[i], err = r.world.Dispatch(r.Navlog, r.receiver.CAFile, fmt.Sprintf("dispatch%d.log", i+1), fmt.Sprintf("NAVLOG_WEBHOOKS_LEASE_SECONDS=%d", lease/time.Second))
 	return err
 }
@@ -177,8 +184,12 @@ func (r *run) wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// strike does one thing, or nothing.
+// strike does one thing, or nothing. What comes to a dispatcher now must not hide
+// that it had ended before.
 func (r *run) strike(ctx context.Context) error {
+	if err := r.attend(); err != nil {
+		return err
+	}
 	switch n := r.random.IntN(100); {
 	case n < 40: // a dispatcher dies, and starts again after a while
 		i := r.random.IntN(len(r.dispatchers))
@@ -232,7 +243,8 @@ func (r *run) killPostgres(ctx context.Context) error {
 			// the pool finds out about each dead connection by using it
 		}
 		if err == nil {
-			return r.revive()
+			r.back = time.Now()
+			return r.attend()
 		}
 		if time.Now().After(deadline) {
 			return err
@@ -243,20 +255,35 @@ func (r *run) killPostgres(ctx context.Context) error {
 	}
 }
 
-// revive starts dispatchers again that ended because there was no PostgreSQL when
-// they began, as whoever supervises them would. One that ends at any other time is
-// a fault, which stop reports.
-func (r *run) revive() error {
+// attend starts dispatchers again that ended because there was no PostgreSQL when
+// they began, as whoever supervises them would. Any other end is a fault.
+func (r *run) attend() error {
 	for i, d := range r.dispatchers {
-		select {
-		case <-d.Ended():
-			if err := r.start(i); err != nil {
-				return err
-			}
-		default:
+		fault := d.Running()
+		if fault == nil {
+			continue
+		}
+		if !r.begun[i].Before(r.back) || !missedPostgres(d) {
+			r.dispatchers[i] = nil // stop would tell of it again
+			return fmt.Errorf("dispatcher %d ended although nobody asked it to: %w", i+1, fault)
+		}
+		if err := r.start(i); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// missedPostgres says that a dispatcher has ended because it could not open
+// PostgreSQL, which its last line says. One that has begun bears that it is gone.
+func missedPostgres(d *child.Process) bool {
+	const failed, unreachable = 1, 4 // docs/operations.md
+	if code := d.State().ExitCode(); code != failed && code != unreachable {
+		return false
+	}
+	said := strings.TrimSpace(d.Said())
+	last := said[strings.LastIndexByte(said, '\n')+1:]
+	return strings.HasPrefix(last, "navlog: reach PostgreSQL") || strings.HasPrefix(last, "navlog: read the version of the tables in PostgreSQL")
 }
 
 // settle waits until every event is where it is to end, something is wrong for good,
@@ -267,6 +294,9 @@ func (r *run) settle(ctx context.Context) error {
 		stories := r.receiver.stories() // before the ledger: what excuses a POST is there before it comes
 		l, err := r.ledger(ctx)
 		if err != nil {
+			return false, err
+		}
+		if err := r.attend(); err != nil {
 			return false, err
 		}
 		_, wrong := r.final(l, stories) // judge says what

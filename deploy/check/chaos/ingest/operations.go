@@ -272,13 +272,11 @@ func (w *world) rival(o Op) error {
 	if err := w.steps(2); err != nil {
 		return err
 	}
-	select {
-	case <-old.struck:
-	case <-old.done: // no endpoint answered it
-		w.sup.start()
-		return nil
-	case <-time.After(indulgence): // it has not come so far: it would be a newer ingest than its rival
-		old.kill()
+	stopped, err := old.stopsItself()
+	if err != nil {
+		return err
+	}
+	if !stopped {
 		w.sup.start()
 		return nil
 	}
@@ -409,7 +407,7 @@ func (w *world) left(a, b, stays *process) error {
 	if stays == a {
 		gone = b
 	}
-	if code := gone.code(); code != exitFenced && code != exitFailed && !gone.says.standsBy() && !gone.says.waits() {
+	if code := gone.code(); code != exitFenced && code != exitFailed {
 		return fmt.Errorf("one of two ingests ended with %s; it says:\n%s", gone.cmd.ProcessState, gone.says)
 	}
 	w.sup.adopt(stays)

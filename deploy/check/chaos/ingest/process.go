@@ -35,8 +35,9 @@ type childSpec struct {
 	Death  Death
 }
 
-// How an ingest ends that nobody kills.
+// How an ingest ends.
 const (
+	exitKilled  = -1
 	exitDone    = 0
 	exitFailed  = 1 // a supervisor would start it again
 	exitFenced  = 3
@@ -179,7 +180,34 @@ func (p *process) kill() {
 	}
 }
 
-// code is how it ended, -1 for a signal.
+// putDown ends it at once, and tells of an end that it had come to before, of which no
+// supervisor would have cured it.
+func (p *process) putDown() error {
+	p.kill()
+	select {
+	case <-p.struck: // its death has come
+		return nil
+	default:
+	}
+	if code := p.code(); code != exitKilled && code != exitFailed {
+		return fmt.Errorf("ingest ended with %s although nobody asked it to; it says:\n%s", p.cmd.ProcessState, p.says)
+	}
+	return nil
+}
+
+// stopsItself waits until it has stopped itself, for a while. Where it has not come so far, it is there no more: no
+// endpoint answered it, or it took too long and would be a newer ingest than its rival.
+func (p *process) stopsItself() (bool, error) {
+	select {
+	case <-p.struck:
+		return true, nil
+	case <-p.done:
+	case <-time.After(indulgence):
+	}
+	return false, p.putDown()
+}
+
+// code is how it ended, exitKilled for a signal.
 func (p *process) code() int { return p.cmd.ProcessState.ExitCode() }
 
 // tail keeps the end of what is written to it, and sees whether it says that another ingest took over.

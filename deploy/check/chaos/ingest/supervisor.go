@@ -125,11 +125,10 @@ func (s *supervisor) end() {
 func (s *supervisor) stop(orderly bool) error {
 	p := s.release()
 	if p == nil {
-		return nil
+		return s.err() // it may have ended by itself just now
 	}
 	if !orderly {
-		p.kill()
-		return nil
+		return p.putDown()
 	}
 	p.stdin.Close()
 	select {

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	tlsreceiver "github.com/navlog/navlog/deploy/testkit/receiver"
+	"github.com/navlog/navlog/deploy/testkit/referrals"
+)
+
+// ended is a run of which the first dispatcher, a script, has ended, and the second runs. The first would run if it were
+// started again.
+func ended(t *testing.T, script string) *run {
+	t.Helper()
+	dir := t.TempDir()
+	// What is started is `sh dispatch`, in this folder.
+	if err := os.WriteFile(filepath.Join(dir, "dispatch"), []byte("[ -e again ] && exec sleep 600\ntouch again\n"+script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{
+		chaos:  &chaos{Navlog: "sh", world: &referrals.World{Dir: dir}, receiver: &receiver{Server: &tlsreceiver.Server{}}},
+		random: rand.New(rand.NewPCG(1, 0)),
+	}
+	t.Cleanup(func() {
+		for _, d := range r.dispatchers {
+			if d != nil {
+				d.Kill()
+			}
+		}
+	})
+	if err := r.start(0); err != nil {
+		t.Fatal(err)
+	}
+	<-r.dispatchers[0].Ended()
+	if err := r.start(1); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Whatever happens next, it does not hide that a dispatcher had ended by itself.
+func TestStrikeAfterAnEnd(t *testing.T) {
+	for seed := range uint64(20) {
+		r := ended(t, "echo 'panic: assignment to entry in nil map'; exit 2")
+		r.random = rand.New(rand.NewPCG(seed, 0))
+		if n := rand.New(rand.NewPCG(seed, 0)).IntN(100); n >= 40 && n < 80 {
+			continue // needs a PostgreSQL
+		}
+		err := r.strike(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "exit status 2") || !strings.Contains(err.Error(), "nil map") {
+			t.Errorf("seed %d: a dispatcher that ended is %v", seed, err)
+		}
+	}
+}
+
+// Only one that began while there was no PostgreSQL is started again.
+func TestAttend(t *testing.T) {
+	const unreachable = "echo 'navlog: reach PostgreSQL at 127.0.0.1:1: connection refused'; exit 4"
+	for what, c := range map[string]struct {
+		script string
+		back   func(begun time.Time) time.Time
+		want   string // of the fault; "" for none
+	}{
+		"began without PostgreSQL":          {unreachable, after, ""},
+		"lost it before it had begun":       {"echo 'navlog: read the version of the tables in PostgreSQL: EOF'; exit 1", after, ""},
+		"began when it was back":            {unreachable, before, "exit status 4"},
+		"nobody killed PostgreSQL":          {unreachable, never, "exit status 4"},
+		"a panic while there was none":      {"echo 'panic: no rows'; exit 2", after, "panic: no rows"},
+		"an end of one that had begun":      {"echo 'navlog: dispatch: PostgreSQL is gone'; exit 1", after, "PostgreSQL is gone"},
+		"an end in good order":              {"exit 0", after, "exit status 0"},
+		"a panic after it has missed it":    {"echo 'navlog: reach PostgreSQL'; exit 2", after, "exit status 2"},
+		"killed by somebody that we aren't": {"kill -KILL $$", after, "signal: killed"},
+	} {
+		r := ended(t, c.script)
+		r.back = c.back(r.begun[0])
+		err := r.attend()
+		if c.want != "" {
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, want %q", what, err, c.want)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if err := r.attend(); err != nil {
+			t.Errorf("%s, and it was not started again: %v", what, err)
+		}
+	}
+}
+
+func after(begun time.Time) time.Time  { return begun.Add(time.Second) }
+func before(begun time.Time) time.Time { return begun.Add(-time.Second) }
+func never(time.Time) time.Time        { return time.Time{} }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// ofShell is a process that is no ingest, but a shell with a script.
+func ofShell(t *testing.T, script string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command("sh", "-c", script), struck: make(chan struct{}), done: make(chan struct{}), says: newTail()}
+	p.cmd.Stdout, p.cmd.Stderr = (*struckWriter)(p), p.says
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.done)
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+// ends of an ingest that nobody asked to end, and whether a supervisor cures them.
+var ends = map[string]bool{"exit 1": true, "exit 0": false, "echo crash >&2; exit 2": false, "exit 3": false, "exit 4": false}
+
+func TestStopsItself(t *testing.T) {
+	if stopped, err := ofShell(t, "echo SIGSTOP; exec sleep 600").stopsItself(); !stopped || err != nil {
+		t.Errorf("one that has stopped itself has not: %v", err)
+	}
+	for script, cured := range ends {
+		p := ofShell(t, script)
+		<-p.done
+		stopped, err := p.stopsItself()
+		if stopped || cured != (err == nil) {
+			t.Errorf("%s: it has stopped itself: %t, %v", script, stopped, err)
+		}
+		if err != nil && !strings.Contains(err.Error(), "exit status") || strings.Contains(script, "crash") && !strings.Contains(err.Error(), "crash") {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+}
+
+// A kill that comes too late does not hide how a process has ended.
+func TestStopByKill(t *testing.T) {
+	s := &supervisor{now: ofShell(t, "exec sleep 600"), wanted: true}
+	if err := s.stop(false); err != nil {
+		t.Errorf("one that ran: %v", err)
+	}
+	for script, cured := range ends {
+		s := &supervisor{now: ofShell(t, script), wanted: true}
+		<-s.now.done
+		if err := s.stop(false); cured != (err == nil) {
+			t.Errorf("%s: %v", script, err)
+		}
+	}
+	for _, orderly := range []bool{true, false} {
+		noticed := &supervisor{fatal: errors.New("it has crashed")}
+		if err := noticed.stop(orderly); err == nil {
+			t.Errorf("a crash that was noticed before is forgotten where it is stopped (in good order: %t)", orderly)
+		}
+	}
+	struck := ofShell(t, "echo SIGKILL; kill -KILL $$")
+	<-struck.done
+	if err := (&supervisor{now: struck, wanted: true}).stop(false); err != nil {
+		t.Errorf("one that has killed itself: %v", err)
+	}
+}
+
+// Of two ingests the one that is left must not hide how the other one ended.
+func TestLeft(t *testing.T) {
+	for script, fault := range map[string]bool{
+		"exit 3": false, "exit 1": false, "exit 2": true, "exit 4": true,
+		"echo 'another ingest is there: this one stands by' >&2; exit 2": true, "echo 'another ingest took over' >&2; exit 2": true,
+	} {
+		gone, stays := ofShell(t, script), ofShell(t, "exec sleep 600")
+		<-gone.done
+		w := &world{sup: &supervisor{}}
+		if err := w.left(gone, stays, stays); fault != (err != nil) {
+			t.Errorf("%s: %v", script, err)
+		}
+		w.sup.release()
+	}
+}

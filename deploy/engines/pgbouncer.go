@@ -1,0 +1,110 @@
+package engines
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const pgBouncerName = "PgBouncer"
+
+// pooledSessions is how many sessions of the server PgBouncer shares out: so few that each is soon another client's.
+const pooledSessions = 2
+
+// A PgBouncer is a running pooler in transaction mode.
+type PgBouncer struct {
+	URL string // of the database behind it
+	Pid int
+
+	proc *process
+}
+
+// PgBouncerAvailable says in one sentence what StartPgBouncer would miss on this machine, or nothing.
+func PgBouncerAvailable() error {
+	_, err := pgBouncerProgram()
+	return err
+}
+
+func pgBouncerProgram() (string, error) {
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		return "", fmt.Errorf("find %s: there is no pgbouncer in PATH: install it (Debian: apt-get install pgbouncer)", pgBouncerName)
+	}
+	return program, nil
+}
+
+// StartPgBouncer starts one on a free port in front of a database, with its settings in dir. It returns when the database
+// answers through it.
+func StartPgBouncer(ctx context.Context, dir, database string) (*PgBouncer, error) {
+	program, err := pgBouncerProgram()
+	if err != nil {
+		return nil, err
+	}
+	server, err := url.Parse(database)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: the URL of the database cannot be parsed", pgBouncerName) // the error would hold the password
+	}
+	dir, lock, err := lockDir(ctx, pgBouncerName, dir)
+	if err != nil {
+		return nil, err
+	}
+	port, err := claimPort(pgBouncerName, 0)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	file := filepath.Join(dir, "pgbouncer.ini")
+	if err := os.WriteFile(file, []byte(pgBouncerSettings(server, port)), 0o600); err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("start %s: write its settings: %w", pgBouncerName, err)
+	}
+	args := []string{program}
+	if os.Geteuid() == 0 { // it refuses to be root, and reads its settings before it becomes another
+		args = append(args, "--user=nobody")
+	}
+	pooled := *server
+	pooled.User, pooled.Host = url.User(server.User.Username()), addr(port)
+	p := &PgBouncer{URL: pooled.String()}
+	// Its own ways to stop wait for clients, and it has nothing to lose: no steps before the last.
+	if p.proc, err = launch(pgBouncerName, dir, lock, childSpec{Kind: wardenKind, Path: program, Dir: dir, Args: append(args, file)}); err != nil {
+		return nil, err
+	}
+	p.Pid = p.proc.pid
+	if err := p.proc.waitReady(ctx, p.answers); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Kill ends it by SIGKILL and waits until it is gone.
+func (p *PgBouncer) Kill() { p.proc.kill() }
+
+func (p *PgBouncer) answers(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, p.URL)
+	if err != nil {
+		return err
+	}
+	return conn.Close(ctx)
+}
+
+func pgBouncerSettings(server *url.URL, port int) string {
+	password, _ := server.User.Password()
+	return strings.Join([]string{
+		"[databases]",
+		fmt.Sprintf("%s = host=%s port=%s user=%s password=%s", strings.TrimPrefix(server.Path, "/"), server.Hostname(), server.Port(), server.User.Username(), password),
+		"[pgbouncer]",
+		"listen_addr = " + loopback,
+		fmt.Sprintf("listen_port = %d", port),
+		"unix_socket_dir =",
+		"auth_type = any",
+		"pool_mode = transaction",
+		fmt.Sprintf("default_pool_size = %d", pooledSessions),
+		"",
+	}, "\n")
+}
