@@ -23,9 +23,12 @@ NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 \
 up=$!
 # A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
 trap '{ kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true; rm -rf "$work/data"' EXIT
-for _ in $(seq 240); do
-  [ -e "$work/ready.json" ] && break
-  kill -0 "$up" 2>/dev/null || { tail -20 "$work/up.log"; exit 1; }
+# As patient as the tests of deploy/check/e2e: a busy machine is no fault.
+patience=180
+deadline=$((SECONDS + patience))
+until [ -e "$work/ready.json" ]; do
+  kill -0 "$up" 2>/dev/null || { echo "navlog-dev up ended before it was ready:"; tail -20 "$work/up.log"; exit 1; }
+  [ "$SECONDS" -lt "$deadline" ] || { echo "navlog-dev up is not ready after $patience s:"; tail -20 "$work/up.log"; exit 1; }
   sleep 0.5
 done
 READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs
