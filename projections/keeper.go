@@ -186,17 +186,24 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := endsWith(ctx, conn, k.database, w.Position(), &last); err != nil {
 		return err
 	}
-	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.Position(), Offset: last.Offset}, k.kafka.Options()...)
+	// The reader gives the last record once more: that the log has answered is then known also
+	// where it has no other.
+	after := w.Position()
+	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: max(after, 1) - 1, Offset: last.Offset}, k.kafka.Options()...)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	k.board.open(k.id, w.Position(), w.Derived())
+	begins := last.Offset
+	if after == 0 {
+		begins = -1
+	}
+	k.board.open(k.id, after, begins, w.Derived())
 	if err := k.report(ctx, w.Outdated()); err != nil {
 		return err
 	}
-	k.log.Info("writing", "database", k.database, "after", w.Position(), "derived", w.Derived())
-	f := newFeed(reader, k.chainID, k.config.MaxRows)
+	k.log.Info("writing", "database", k.database, "after", after, "derived", w.Derived())
+	f := newFeed(reader, k.chainID, after, k.config.MaxRows, k.board.gave)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f, patient) })
@@ -237,7 +244,6 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient dr
 			if err != nil {
 				return err
 			}
-			k.board.took()
 			units := write.Whole(facts)
 			if !k.board.get().Derived {
 				units = w.Encode(facts)
