@@ -1,11 +1,16 @@
 package projections
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
@@ -196,6 +201,103 @@ func TestLateVault(t *testing.T) {
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	wantStates(t, o, "1 standby, 2 live")
+}
+
+// gatedConn holds the inserts that a test does not let through yet, and counts the questions
+// for how far a generation is.
+type gatedConn struct {
+	driver.Conn
+	gate  *sync.RWMutex
+	spine string // of the generation
+	asked *atomic.Int32
+}
+
+func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...driver.PrepareBatchOption) (driver.Batch, error) {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	return c.Conn.PrepareBatch(ctx, query, options...)
+}
+
+func (c *gatedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	if strings.Contains(query, c.spine) {
+		c.asked.Add(1)
+	}
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+// TestLateVaultElsewhere: the live generation is another instance's to write. Its successor
+// does not take over before it has what the live one has.
+func TestLateVaultElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	first, _ := w.projector(t) // of generation 1, and of no other
+	open := first.open
+	first.open = func(database string) (driver.Conn, error) {
+		if database == w.ch.Database(2) {
+			return nil, errors.New("it is the other projector's")
+		}
+		return open(database)
+	}
+	start(t, first)
+	reaches(t, first, s.Seq())
+	second, _ := w.projector(t)
+	var gate sync.RWMutex
+	var asked atomic.Int32
+	second.open = func(database string) (driver.Conn, error) {
+		conn, err := open(database)
+		return &gatedConn{conn, &gate, w.ch.Database(1) + ".records", &asked}, err
+	}
+	start(t, second)
+	o := w.operator(t)
+	next := func(seq uint64, state string) {
+		t.Helper()
+		wait.Until(t, func() error {
+			for _, s := range second.Status().Others {
+				if s.Generation == 2 && s.Seq == seq && s.State == state {
+					return nil
+				}
+			}
+			return fmt.Errorf("the second projector says %+v", second.Status())
+		})
+	}
+	from := s.Seq()
+	late := vaultAt(2)
+	s.Vault(late)
+	w.append(t, s.Records[from:])
+	next(s.Seq(), Building)
+
+	// While nobody can read the list, the next generation comes to follow the log, and falls behind.
+	unlisted, err := w.pool.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = unlisted.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = unlisted.Exec(t.Context(), "LOCK TABLE generation IN ACCESS EXCLUSIVE MODE")
+	must(t, err)
+	from = s.Seq()
+	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))})
+	w.append(t, s.Records[from:])
+	next(s.Seq(), Following)
+	gate.Lock()
+	lift := sync.OnceFunc(gate.Unlock)
+	t.Cleanup(lift)
+	behind := s.Seq()
+	w.more(t, s)
+	w.wantAt(t, 1, s.Seq())
+	before := asked.Load()
+	must(t, unlisted.Commit(t.Context()))
+	wait.Until(t, func() error { // the second question comes after the first decision
+		if asked.Load() < before+2 && w.servedBy(t) == 1 {
+			return errors.New("nothing was decided yet")
+		}
+		return nil
+	})
+	wantStates(t, o, "1 live, 2 building")
+	next(behind, Following)
+	lift()
+	follows(t, second, 2, s.Seq())
+	wantStates(t, o, "1 standby, 2 live")
+	w.verify(t, s.Seq())
 }
 
 // TestVaultComesBack: a vault of the live generation comes back below the newest
