@@ -68,6 +68,67 @@ func TestFirstGeneration(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
+// TestListAway: while no generation is live, a projector that cannot read the list says so, and
+// no longer than that.
+func TestListAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	start(t, p)
+	ready := func(words string) {
+		t.Helper()
+		wait.Until(t, func() error {
+			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), words) {
+				return fmt.Errorf("ready is %v, want %q", err, words)
+			}
+			return nil
+		})
+	}
+	ready("generation 1 is being built")
+	_, err := w.pool.Exec(t.Context(), "ALTER TABLE generation RENAME TO away")
+	must(t, err)
+	ready("retrying: list the generations in PostgreSQL")
+	_, err = w.pool.Exec(t.Context(), "ALTER TABLE away RENAME TO generation")
+	must(t, err)
+	ready("generation 1 is being built")
+	if got := p.Status(); got.State != Waiting || got.Building == nil {
+		t.Errorf("status is %+v", got)
+	}
+}
+
+// TestRefusalEnds: with no generation but a bad one a projector says so, until a rebuild makes
+// another one.
+func TestRefusalEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	logID := s.Records[0].GetOrigin().GetLogId()
+	w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
+	p, _ := w.projector(t)
+	p.WaitForRebuild()
+	start(t, p)
+	wait.Until(t, func() error {
+		if s := p.Status(); s.State != Bad {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	w.registered(t, 2, logID, readmodel.Schema(), registry.Building)
+	wait.Until(t, func() error {
+		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Error != "" || !strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
+			return fmt.Errorf("status is %+v, ready %v", s, err)
+		}
+		return nil
+	})
+}
+
 // TestCovered: what ingest's newest cursor must say before a generation is derived.
 func TestCovered(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func (p *Projections) supervise(ctx context.Context) error {
 			p.roster.set(Retrying, err)
 		}
 		if message != told && message != "" { // once, not every second
-			p.log.Warn("the list of generations is not known", "error", err)
+			p.log.Warn("the generations could not be mustered", "error", err)
 		}
 		told = message
 		select {
@@ -138,6 +138,7 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		refusal = p.roster.allEnded()
 	}
 	if refusal == nil {
+		p.roster.set(Waiting, nil) // also where an earlier call met an error, or a refusal
 		return nil
 	}
 	p.roster.set(Bad, refusal)
