@@ -181,6 +181,38 @@ func TestCovered(t *testing.T) {
 	}
 }
 
+// TestCursorIsReadRarely: a cursor that does not cover all is read again when the generation has
+// all that it speaks of, and some time has passed. That it was read shows, for it is corrupt.
+func TestCursorIsReadRarely(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, _ := w.projector(t)
+	k := &keeper{Projections: p}
+	g := newGeneration(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	writer := g.writer(t)
+	var known lookout
+	must(t, k.derive(t.Context(), writer, &known, g.conn))
+	if known.cursor.GetSeq() != s.Seq() || covered(known.cursor) {
+		t.Fatalf("the cursor is %v", known.cursor)
+	}
+	corrupt := encoded(t, cursorOf(s.Records))
+	corrupt.Value = []byte("no cursor")
+	must(t, w.producer.BeginTransaction())
+	must(t, w.producer.ProduceSync(t.Context(), corrupt).FirstErr())
+	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	p.every = 0
+	must(t, k.derive(t.Context(), writer, &known, g.conn)) // the generation lacks what the cursor speaks of
+	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
+	p.every = time.Hour
+	must(t, k.derive(t.Context(), writer, &known, g.conn)) // too soon
+	p.every = 0
+	wantError(t, k.derive(t.Context(), writer, &known, g.conn), "is corrupt")
+}
+
 // TestFirstGenerationBreaks: the only generation cannot be built, and the projector
 // ends with the reason.
 func TestFirstGenerationBreaks(t *testing.T) {
