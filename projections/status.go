@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -239,10 +240,12 @@ func (p *Projections) observe(ctx context.Context) error {
 		now := time.Now()
 		for _, k := range p.roster.all() {
 			end := ends[chainlog.LogTopic(p.chainID)][0]
+			seq, lag := math.NaN(), math.NaN() // of what is not written here nothing is known
 			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
-				k.metrics.seq.Set(float64(s.Seq))
-				k.metrics.lag.Set(float64(s.Lag))
+				seq, lag = float64(s.Seq), float64(s.Lag)
 			}
+			k.metrics.seq.Set(seq)
+			k.metrics.lag.Set(lag)
 			k.metrics.openTransaction.Set(watch.Open().Seconds())
 		}
 		last = now
