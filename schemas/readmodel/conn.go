@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// ClickHouse 26.7 ends, all of it, when a client's connection is reset while
-// the server reads from it ("Terminate called for uncaught exception ...
-// Connection reset by peer"). A socket that is closed before all of an answer
-// was read is reset by the kernel, and a question whose context ends is closed
-// like that. So a connection here is ended as a whole answer would end it: the
-// sending side is closed, and what still comes is read and thrown away.
+// The embedded ClickHouse of development and tests ends, all of it, when a client's
+// connection is reset while it reads from it ("Terminate called for uncaught
+// exception ... Connection reset by peer", see deploy/engines). A socket that is
+// closed before all of an answer was read is reset by the kernel, and a question
+// whose context ends is closed like that. So a connection here is ended as a whole
+// answer would end it: the sending side is closed, and what still comes is read and
+// thrown away.
 
 // drainTime bounds how long an answer that nobody waits for is read.
 const drainTime = time.Minute
