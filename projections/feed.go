@@ -113,10 +113,7 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 		case <-wait:
 			return batch, nil
 		case <-ctx.Done():
-			if batch == nil {
-				return nil, ctx.Err()
-			}
-			return batch, nil // the writer decides
+			return nil, ctx.Err() // nobody writes any more
 		}
 	}
 }
