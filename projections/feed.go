@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -16,7 +17,9 @@ import (
 type feed struct {
 	reader  *chainlog.Reader
 	chainID uint64
+	after   uint64 // seq up to which records are passed over
 	limit   int
+	gave    func(offset int64) // is told of each poll that gave records, by the offset of the last
 	units   chan chunk
 }
 
@@ -26,8 +29,8 @@ type chunk struct {
 	more  bool // there was more in the log when these were read
 }
 
-func newFeed(reader *chainlog.Reader, chainID uint64, maxRows int) *feed {
-	return &feed{reader: reader, chainID: chainID, limit: max(1, maxRows/4), units: make(chan chunk, 2)}
+func newFeed(reader *chainlog.Reader, chainID, after uint64, maxRows int, gave func(offset int64)) *feed {
+	return &feed{reader: reader, chainID: chainID, after: after, limit: max(1, maxRows/4), gave: gave, units: make(chan chunk, 2)}
 }
 
 // run reads and decodes until ctx ends or the log cannot be read.
@@ -37,6 +40,11 @@ func (f *feed) run(ctx context.Context) error {
 		raw, err := f.reader.PollRaw(ctx, f.limit)
 		if err != nil {
 			return err
+		}
+		f.gave(raw[len(raw)-1].Offset)
+		raw = slices.DeleteFunc(raw, func(r chainlog.Raw) bool { return r.Seq <= f.after })
+		if len(raw) == 0 {
+			continue
 		}
 		read, err := decode.All(f.chainID, raw)
 		if err != nil {
@@ -105,10 +113,7 @@ func (f *feed) next(ctx context.Context, maxRows int, linger time.Duration) (dec
 		case <-wait:
 			return batch, nil
 		case <-ctx.Done():
-			if batch == nil {
-				return nil, ctx.Err()
-			}
-			return batch, nil // the writer decides
+			return nil, ctx.Err() // nobody writes any more
 		}
 	}
 }

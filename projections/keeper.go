@@ -186,17 +186,24 @@ func (k *keeper) follow(ctx context.Context) error {
 	if err := endsWith(ctx, conn, k.database, w.Position(), &last); err != nil {
 		return err
 	}
-	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: w.Position(), Offset: last.Offset}, k.kafka.Options()...)
+	// The reader gives the last record once more: that the log has answered is then known also
+	// where it has no other.
+	after := w.Position()
+	reader, err := chainlog.NewReader(k.chainID, chainlog.Position{Seq: max(after, 1) - 1, Offset: last.Offset}, k.kafka.Options()...)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	k.board.open(k.id, w.Position(), w.Derived())
+	begins := last.Offset
+	if after == 0 {
+		begins = -1
+	}
+	k.board.open(k.id, after, begins, w.Derived())
 	if err := k.report(ctx, w.Outdated()); err != nil {
 		return err
 	}
-	k.log.Info("writing", "database", k.database, "after", w.Position(), "derived", w.Derived())
-	f := newFeed(reader, k.chainID, k.config.MaxRows)
+	k.log.Info("writing", "database", k.database, "after", after, "derived", w.Derived())
+	f := newFeed(reader, k.chainID, after, k.config.MaxRows, k.board.gave)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return f.run(ctx) })
 	group.Go(func() error { return k.write(ctx, w, f, patient) })
@@ -237,7 +244,6 @@ func (k *keeper) write(ctx context.Context, w *write.Writer, f *feed, patient dr
 			if err != nil {
 				return err
 			}
-			k.board.took()
 			units := write.Whole(facts)
 			if !k.board.get().Derived {
 				units = w.Encode(facts)
@@ -265,15 +271,14 @@ const lookToDerive = 100 * time.Millisecond
 func (k *keeper) insert(ctx context.Context, w *write.Writer, ready <-chan batch, patient driver.Conn) error {
 	look := time.NewTicker(lookToDerive)
 	defer look.Stop()
-	var whole *event.Cursor
+	var known lookout
 	for {
 		if w.Derived() {
 			look.Stop()
 		}
 		select {
 		case <-look.C:
-			var err error
-			if whole, err = k.derive(ctx, w, whole, patient); err != nil {
+			if err := k.derive(ctx, w, &known, patient); err != nil {
 				return err
 			}
 			continue
@@ -316,34 +321,47 @@ func (k *keeper) report(ctx context.Context, outdated bool) error {
 	return nil
 }
 
+// lookout is what is known of when a generation can be derived: the cursor of ingest's that
+// was read last, and when. The whole topic is read for it, so one that covers too little is
+// good for k.every, and until the generation has all that it speaks of.
+type lookout struct {
+	cursor *event.Cursor
+	read   time.Time
+}
+
 // derive makes the derived tables as soon as that can be done once and for all: when the
 // generation has all records up to a cursor of ingest's at which every vault was read up
 // to the head. Whatever is appended after it is of a newer block, or is a retraction, and
-// both can be added row by row. whole is such a cursor, where an earlier call has seen
-// one; the next call is to be given what this one returns.
-func (k *keeper) derive(ctx context.Context, w *write.Writer, whole *event.Cursor, patient driver.Conn) (*event.Cursor, error) {
-	if whole == nil {
-		cursor, err := chainlog.ReadCursor(ctx, k.chainID, k.kafka.Options()...)
-		if err != nil || !covered(cursor) {
-			return nil, err
+// both can be added row by row. What earlier calls have learnt is in known.
+func (k *keeper) derive(ctx context.Context, w *write.Writer, known *lookout, patient driver.Conn) error {
+	if w.Position() < known.cursor.GetSeq() {
+		return nil
+	}
+	if !covered(known.cursor) {
+		if time.Since(known.read) < k.every {
+			return nil
 		}
-		whole = cursor
+		cursor, err := chainlog.ReadCursor(ctx, k.chainID, k.kafka.Options()...)
+		if err != nil {
+			return err
+		}
+		known.cursor, known.read = cursor, time.Now()
+		if !covered(cursor) || w.Position() < cursor.GetSeq() {
+			return nil
+		}
 	}
-	if w.Position() < whole.GetSeq() {
-		return whole, nil
-	}
-	known, err := k.names(ctx, w, whole)
-	if err != nil || !known {
-		return nil, err
+	if all, err := k.names(ctx, w, known.cursor); err != nil || !all {
+		known.cursor = nil
+		return err
 	}
 	began := time.Now()
 	k.board.derive(true, false)
 	if err := w.Derive(ctx, patient); err != nil {
-		return nil, err
+		return err
 	}
 	k.board.derive(false, true)
 	k.log.Info("derived", "database", k.database, "seq", w.Position(), "took", time.Since(began).Round(time.Millisecond))
-	return nil, nil
+	return nil
 }
 
 // covered tells whether the log has all of every vault at a cursor: up to the head,

@@ -84,7 +84,7 @@ func TestFeed(t *testing.T) {
 		reader, err := chainlog.NewReader(chainID, chainlog.Position{}, w.kafka.Options()...)
 		must(t, err)
 		defer reader.Close()
-		f := newFeed(reader, chainID, maxRows)
+		f := newFeed(reader, chainID, 0, maxRows, func(int64) {})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- f.run(ctx) }()

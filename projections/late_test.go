@@ -1,12 +1,19 @@
 package projections
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"google.golang.org/protobuf/proto"
 
@@ -63,6 +70,67 @@ func TestFirstGeneration(t *testing.T) {
 	w.verify(t, s.Seq())
 }
 
+// TestListAway: while no generation is live, a projector that cannot read the list says so, and
+// no longer than that.
+func TestListAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	start(t, p)
+	ready := func(words string) {
+		t.Helper()
+		wait.Until(t, func() error {
+			if err := p.Ready(); err == nil || !strings.Contains(err.Error(), words) {
+				return fmt.Errorf("ready is %v, want %q", err, words)
+			}
+			return nil
+		})
+	}
+	ready("generation 1 is being built")
+	_, err := w.pool.Exec(t.Context(), "ALTER TABLE generation RENAME TO away")
+	must(t, err)
+	ready("retrying: list the generations in PostgreSQL")
+	_, err = w.pool.Exec(t.Context(), "ALTER TABLE away RENAME TO generation")
+	must(t, err)
+	ready("generation 1 is being built")
+	if got := p.Status(); got.State != Waiting || got.Building == nil {
+		t.Errorf("status is %+v", got)
+	}
+}
+
+// TestRefusalEnds: with no generation but a bad one a projector says so, until a rebuild makes
+// another one.
+func TestRefusalEnds(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	logID := s.Records[0].GetOrigin().GetLogId()
+	w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
+	p, _ := w.projector(t)
+	p.WaitForRebuild()
+	start(t, p)
+	wait.Until(t, func() error {
+		if s := p.Status(); s.State != Bad {
+			return fmt.Errorf("status is %+v", s)
+		}
+		return nil
+	})
+	w.registered(t, 2, logID, readmodel.Schema(), registry.Building)
+	wait.Until(t, func() error {
+		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Error != "" || !strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
+			return fmt.Errorf("status is %+v, ready %v", s, err)
+		}
+		return nil
+	})
+}
+
 // TestCovered: what ingest's newest cursor must say before a generation is derived.
 func TestCovered(t *testing.T) {
 	t.Parallel()
@@ -113,6 +181,38 @@ func TestCovered(t *testing.T) {
 		must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
 		wants(c.what, c.want)
 	}
+}
+
+// TestCursorIsReadRarely: a cursor that does not cover all is read again when the generation has
+// all that it speaks of, and some time has passed. That it was read shows, for it is corrupt.
+func TestCursorIsReadRarely(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p, _ := w.projector(t)
+	k := &keeper{Projections: p}
+	g := newGeneration(t)
+	s := newScript()
+	s.Mine()
+	s.Vault(vaultAt(2)) // its history is still to come
+	w.append(t, s.Records)
+	writer := g.writer(t)
+	var known lookout
+	must(t, k.derive(t.Context(), writer, &known, g.conn))
+	if known.cursor.GetSeq() != s.Seq() || covered(known.cursor) {
+		t.Fatalf("the cursor is %v", known.cursor)
+	}
+	corrupt := encoded(t, cursorOf(s.Records))
+	corrupt.Value = []byte("no cursor")
+	must(t, w.producer.BeginTransaction())
+	must(t, w.producer.ProduceSync(t.Context(), corrupt).FirstErr())
+	must(t, w.producer.EndTransaction(t.Context(), kgo.TryCommit))
+	p.every = 0
+	must(t, k.derive(t.Context(), writer, &known, g.conn)) // the generation lacks what the cursor speaks of
+	must(t, writer.Write(t.Context(), writer.Encode(batchOf(t, s.Records))))
+	p.every = time.Hour
+	must(t, k.derive(t.Context(), writer, &known, g.conn)) // too soon
+	p.every = 0
+	wantError(t, k.derive(t.Context(), writer, &known, g.conn), "is corrupt")
 }
 
 // TestFirstGenerationBreaks: the only generation cannot be built, and the projector
@@ -198,6 +298,103 @@ func TestLateVault(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
+// gatedConn holds the inserts that a test does not let through yet, and counts the questions
+// for how far a generation is.
+type gatedConn struct {
+	driver.Conn
+	gate  *sync.RWMutex
+	spine string // of the generation
+	asked *atomic.Int32
+}
+
+func (c *gatedConn) PrepareBatch(ctx context.Context, query string, options ...driver.PrepareBatchOption) (driver.Batch, error) {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	return c.Conn.PrepareBatch(ctx, query, options...)
+}
+
+func (c *gatedConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	if strings.Contains(query, c.spine) {
+		c.asked.Add(1)
+	}
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+// TestLateVaultElsewhere: the live generation is another instance's to write. Its successor
+// does not take over before it has what the live one has.
+func TestLateVaultElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	first, _ := w.projector(t) // of generation 1, and of no other
+	open := first.open
+	first.open = func(database string) (driver.Conn, error) {
+		if database == w.ch.Database(2) {
+			return nil, errors.New("it is the other projector's")
+		}
+		return open(database)
+	}
+	start(t, first)
+	reaches(t, first, s.Seq())
+	second, _ := w.projector(t)
+	var gate sync.RWMutex
+	var asked atomic.Int32
+	second.open = func(database string) (driver.Conn, error) {
+		conn, err := open(database)
+		return &gatedConn{conn, &gate, w.ch.Database(1) + ".records", &asked}, err
+	}
+	start(t, second)
+	o := w.operator(t)
+	next := func(seq uint64, state string) {
+		t.Helper()
+		wait.Until(t, func() error {
+			for _, s := range second.Status().Others {
+				if s.Generation == 2 && s.Seq == seq && s.State == state {
+					return nil
+				}
+			}
+			return fmt.Errorf("the second projector says %+v", second.Status())
+		})
+	}
+	from := s.Seq()
+	late := vaultAt(2)
+	s.Vault(late)
+	w.append(t, s.Records[from:])
+	next(s.Seq(), Building)
+
+	// While nobody can read the list, the next generation comes to follow the log, and falls behind.
+	unlisted, err := w.pool.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = unlisted.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = unlisted.Exec(t.Context(), "LOCK TABLE generation IN ACCESS EXCLUSIVE MODE")
+	must(t, err)
+	from = s.Seq()
+	s.Backfill(s.First, said{late, deposit(1, bob, 7, whole(3))})
+	w.append(t, s.Records[from:])
+	next(s.Seq(), Following)
+	gate.Lock()
+	lift := sync.OnceFunc(gate.Unlock)
+	t.Cleanup(lift)
+	behind := s.Seq()
+	w.more(t, s)
+	w.wantAt(t, 1, s.Seq())
+	before := asked.Load()
+	must(t, unlisted.Commit(t.Context()))
+	wait.Until(t, func() error { // the second question comes after the first decision
+		if asked.Load() < before+2 && w.servedBy(t) == 1 {
+			return errors.New("nothing was decided yet")
+		}
+		return nil
+	})
+	wantStates(t, o, "1 live, 2 building")
+	next(behind, Following)
+	lift()
+	follows(t, second, 2, s.Seq())
+	wantStates(t, o, "1 standby, 2 live")
+	w.verify(t, s.Seq())
+}
+
 // TestVaultComesBack: a vault of the live generation comes back below the newest
 // block. That generation cannot have it and is written no more; the projector makes
 // the next one by itself.
@@ -213,13 +410,14 @@ func TestVaultComesBack(t *testing.T) {
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".records"); n != position {
 		t.Errorf("generation 1 was written up to seq %d, after %d", n, position)
 	}
-	var fault error
-	for _, k := range p.roster.all() {
-		if k.id == 1 {
-			fault = k.fault()
+	old := p.roster.all()[0]
+	wait.Until(t, func() error {
+		if seq, lag := testutil.ToFloat64(old.metrics.seq), testutil.ToFloat64(old.metrics.lag); !math.IsNaN(seq) || !math.IsNaN(lag) {
+			return fmt.Errorf("the metrics of a generation that is not written any more say seq %v and lag %v", seq, lag)
 		}
-	}
-	wantError(t, fault, fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault came back")
+		return nil
+	})
+	wantError(t, old.fault(), fmt.Sprintf("block %d of vault %s", s.First, common.Address(vaultB)), "a vault came back")
 	w.more(t, s)
 	follows(t, p, 2, s.Seq())
 	w.verify(t, s.Seq())

@@ -60,12 +60,18 @@ func mergeScattered(ctx context.Context, conn driver.Conn, database string, leas
 		return nil, err
 	}
 	for _, t := range tables {
-		if err := conn.Exec(ctx, "OPTIMIZE TABLE "+database+"."+t.Table+" FINAL"); err != nil {
+		if err := mergeTable(ctx, conn, database, t.Table); err != nil {
 			return merged, fmt.Errorf("merge the %d rows of %s.%s: %w", t.Rows, database, t.Table, err)
 		}
 		merged = append(merged, t.Table)
 	}
 	return merged, nil
+}
+
+// mergeTable merges a table into one part, and fails where the engine does not: without the
+// setting it calls that a success.
+func mergeTable(ctx context.Context, conn driver.Conn, database, table string) error {
+	return conn.Exec(ctx, "OPTIMIZE TABLE "+database+"."+table+" FINAL SETTINGS optimize_throw_if_noop = 1")
 }
 
 type scatteredTable struct {

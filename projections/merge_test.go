@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
@@ -108,6 +109,35 @@ func TestMergeScattered(t *testing.T) {
 	must(t, err)
 	if r.Err() != nil || r.Seq != s.Seq() {
 		t.Errorf("after the merges:\n%s", r)
+	}
+}
+
+// TestMergeOfNothing: a table that the engine does not merge is an error, and is not called
+// merged; one that lies in one part already, or is empty, is none.
+func TestMergeOfNothing(t *testing.T) {
+	t.Parallel()
+	g := newGeneration(t)
+	optimize := func(table string) error {
+		return mergeTable(t.Context(), g.conn, g.database, table)
+	}
+	must(t, optimize("sweeps"))
+	must(t, g.conn.Exec(t.Context(), "INSERT INTO navs (seq) SELECT number + 1 FROM numbers(100)"))
+	for range 2 { // the second time there is nothing left to merge
+		must(t, optimize("navs"))
+	}
+	// Parts before and after a mutation that does not end cannot become one.
+	must(t, g.conn.Exec(t.Context(), "ALTER TABLE navs UPDATE total_assets = throwIf(1) WHERE 1 SETTINGS mutations_sync = 0"))
+	must(t, g.conn.Exec(t.Context(), "INSERT INTO navs (seq) SELECT number + 101 FROM numbers(100)"))
+	merged, err := mergeScattered(t.Context(), g.conn, g.database, 50)
+	wantError(t, err, "merge the 200 rows of "+g.database+".navs")
+	if len(merged) != 0 {
+		t.Errorf("%v were merged, and navs lies in the parts %v", merged, partsOf(t, g.conn, g.database, "navs"))
+	}
+	must(t, g.conn.Exec(t.Context(), "KILL MUTATION WHERE database = {db:String} SYNC", clickhouse.Named("db", g.database)))
+	merged, err = mergeScattered(t.Context(), g.conn, g.database, 50)
+	must(t, err)
+	if !slices.Equal(merged, []string{"navs"}) || len(partsOf(t, g.conn, g.database, "navs")) != 1 {
+		t.Errorf("%v were merged, and navs lies in the parts %v", merged, partsOf(t, g.conn, g.database, "navs"))
 	}
 }
 

@@ -27,7 +27,7 @@ type Projections struct {
 	pool        *pgxpool.Pool
 	reg         prometheus.Registerer
 	log         *slog.Logger
-	every       time.Duration // between looks at the end of the log
+	every       time.Duration // between looks at the end of the log, and at what ingest has covered
 	hanging     time.Duration // that a transaction of the log may be open
 	audit       time.Duration // between audits of a generation that is written
 	merging     merging

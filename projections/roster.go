@@ -92,7 +92,7 @@ func (p *Projections) supervise(ctx context.Context) error {
 			p.roster.set(Retrying, err)
 		}
 		if message != told && message != "" { // once, not every second
-			p.log.Warn("the list of generations is not known", "error", err)
+			p.log.Warn("the generations could not be mustered", "error", err)
 		}
 		told = message
 		select {
@@ -138,6 +138,7 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		refusal = p.roster.allEnded()
 	}
 	if refusal == nil {
+		p.roster.set(Waiting, nil) // also where an earlier call met an error, or a refusal
 		return nil
 	}
 	p.roster.set(Bad, refusal)
@@ -176,14 +177,19 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 		p.log.Info("the vaults of a generation are not those that are configured, another one is made", "live", l.live, "generation", id)
 		return true, p.create(ctx, generation{id: id, logID: origin.GetLogId(), schema: readmodel.Schema(), database: p.clickhouse.Database(id)})
 	}
-	status := next.board.get()
-	if status.State != Following || live != nil && status.Seq < live.board.get().Seq {
+	if next.board.get().State != Following {
 		return false, nil
+	}
+	if live != nil { // another instance may write it, whose status is not here
+		has, err := position(ctx, p.conn, live.database)
+		if err != nil || next.board.get().Seq < has {
+			return false, err
+		}
 	}
 	if err := promote(ctx, p.pool, next.id, registry.Building); err != nil {
 		return false, err
 	}
-	p.log.Info("generation is live", "generation", next.id, "seq", status.Seq)
+	p.log.Info("generation is live", "generation", next.id, "seq", next.board.get().Seq)
 	return false, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -54,12 +55,12 @@ type Status struct {
 type board struct {
 	mu     sync.Mutex
 	status Status
-	// Offset of the last record written, and whether one was written since the
-	// last look at the end of the log.
+	// Offset of the last record written, -1 before the first.
 	offset int64
-	moved  bool
-	// Batches that are being written: the end of the log is not reached.
-	busy int
+	// Offset of the last record that the log gave, -1 before it has given any, and
+	// whether it gave one since the last look at its end.
+	read  int64
+	moved bool
 	// Whether the derived tables are being made.
 	deriving bool
 	// Seq at the last look, for the speed.
@@ -93,12 +94,12 @@ func (b *board) begin(generation int32) {
 	b.status = Status{State: Starting, Generation: generation}
 }
 
-// open tells where the writer of a generation begins.
-func (b *board) open(generation int32, seq uint64, derived bool) {
+// open tells where the writer of a generation begins: after the record of that seq and offset.
+func (b *board) open(generation int32, seq uint64, offset int64, derived bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.status = Status{State: Building, Generation: generation, Seq: seq, Block: b.status.Block, BlockTime: b.status.BlockTime, Derived: derived}
-	b.offset, b.moved, b.busy, b.seen, b.answered = -1, true, 0, seq, time.Now()
+	b.offset, b.read, b.moved, b.seen, b.answered = offset, -1, false, seq, time.Now()
 	b.deriving = false
 }
 
@@ -125,11 +126,11 @@ func (b *board) building() *registry.BuildingStatus {
 	return out
 }
 
-// took tells that a batch is about to be written.
-func (b *board) took() {
+// gave tells that the log gave records, the last of them at offset.
+func (b *board) gave(offset int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.busy++
+	b.read, b.moved = offset, true
 }
 
 // progress is how far a batch brings the tables.
@@ -157,7 +158,7 @@ func reached(facts decode.Batch) progress {
 func (b *board) wrote(p progress) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.Seq, b.offset, b.moved, b.busy = p.seq, p.offset, true, max(0, b.busy-1)
+	b.status.Seq, b.offset = p.seq, p.offset
 	if p.block != nil {
 		at := time.Unix(int64(p.block.Time), 0).UTC()
 		b.status.Block, b.status.BlockTime = p.block.Block, &at
@@ -170,8 +171,9 @@ func (b *board) wrote(p progress) {
 //
 // Not every offset is a record: some are markers, or of aborted transactions. So the writer
 // is at the end in two cases. One offset is left: that is the marker of its last record. Or
-// more are left, but the log gave it nothing since the last look, and no transaction is
-// open: behind an open one there may be records that cannot be read yet.
+// more are left, but all that the log gave is written, it gave nothing since the last look,
+// and no transaction is open: behind an open one there may be records that cannot be read
+// yet. Before the log has given anything its silence says nothing: it is still to answer.
 func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (Status, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -187,7 +189,7 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
 	}
 	s.Lag = max(0, end.Written-b.offset-1)
-	if s.Lag <= 1 || !b.moved && b.busy == 0 && end.Stable == end.Written {
+	if silent := b.read >= 0 && !b.moved; s.Lag <= 1 || silent && b.read <= b.offset && end.Stable == end.Written {
 		s.Lag = 0
 	}
 	if s.Lag == 0 && s.Derived {
@@ -238,10 +240,12 @@ func (p *Projections) observe(ctx context.Context) error {
 		now := time.Now()
 		for _, k := range p.roster.all() {
 			end := ends[chainlog.LogTopic(p.chainID)][0]
+			seq, lag := math.NaN(), math.NaN() // of what is not written here nothing is known
 			if s, writing := k.board.look(end, watch.Hanging(), now.Sub(last)); writing {
-				k.metrics.seq.Set(float64(s.Seq))
-				k.metrics.lag.Set(float64(s.Lag))
+				seq, lag = float64(s.Seq), float64(s.Lag)
 			}
+			k.metrics.seq.Set(seq)
+			k.metrics.lag.Set(lag)
 			k.metrics.openTransaction.Set(watch.Open().Seconds())
 		}
 		last = now

@@ -22,8 +22,9 @@ import (
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	b := new(board)
-	b.open(3, 100, true)
+	b.open(3, 100, 140, true)
 	wrote := func(seq uint64, offset int64) {
+		b.gave(offset)
 		b.wrote(reached(decode.Batch{{{Offset: offset, Seq: seq, Sign: 1, Kind: decode.BlockKind, Log: decode.Log{Block: seq, Time: 5}}}}))
 	}
 	for i, step := range []struct {
@@ -33,8 +34,11 @@ func TestBoard(t *testing.T) {
 		state string
 		ready string
 	}{
-		{func() {}, 5000, 5000, Building, "generation 3 is being built"},
+		{func() {}, 5000, 4859, Building, "generation 3 is being built"},
+		{func() {}, 5000, 4859, Building, "4859 log offsets to go"}, // the log has not answered yet
 		{func() { wrote(110, 150) }, 5000, 4849, Building, "4849 log offsets to go"},
+		{func() { b.gave(4900) }, 5000, 4849, Building, "being built"},
+		{func() {}, 5000, 4849, Building, "being built"},      // what it gave is still to be written
 		{func() { wrote(120, 4998) }, 5000, 0, Following, ""}, // the marker of its transaction is left
 		{func() { wrote(121, 5000) }, 5100, 99, Following, ""},
 		{func() {}, 5100, 0, Following, ""}, // nothing came: aborted records
@@ -67,7 +71,7 @@ func TestBoardOfABuilding(t *testing.T) {
 	t.Parallel()
 	b := new(board)
 	b.begin(1)
-	b.open(1, 100, false)
+	b.open(1, 100, 150, false)
 	wants := func(step, state string, left int64, eta *uint64, phase string) {
 		t.Helper()
 		got := b.building()
@@ -91,10 +95,32 @@ func TestBoardOfABuilding(t *testing.T) {
 	if s := b.get(); s.State != Following || !s.Derived || b.ready() != nil {
 		t.Errorf("derived: %+v, ready %v", s, b.ready())
 	}
-	b.open(1, 1200, true) // the writer begins again
+	b.open(1, 1200, 1400, true) // the writer begins again
 	if s := b.get(); s.State != Building || !s.Derived {
 		t.Errorf("opened again: %+v", s)
 	}
+}
+
+// TestFollowsPastAborted: a projector that begins behind the last record, with aborted ones up to
+// the end of the log, is at its end.
+func TestFollowsPastAborted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	reaches(t, p, s.Seq())
+	must(t, stop())
+	s.Mine(said{vaultA, deposit(2, alice, 7, whole(5))})
+	from := s.Seq() - 2
+	w.transaction(t, s.Records[from:], kgo.TryAbort)
+	p, _ = w.projector(t)
+	start(t, p)
+	reaches(t, p, from)
+	w.append(t, s.Records[from:])
+	reaches(t, p, s.Seq())
+	w.verify(t, s.Seq())
 }
 
 // TestAudit: a generation that breaks while it is written is found by the next

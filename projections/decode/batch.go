@@ -1,10 +1,6 @@
 package decode
 
-import (
-	"iter"
-
-	"github.com/ethereum/go-ethereum/common"
-)
+import "iter"
 
 // Batch is whole units of the log in their order, in the pieces in which they were
 // read, for nothing is gained by copying them into one. No piece is empty, and the
@@ -60,9 +56,8 @@ type Unit struct {
 	Facts Batch
 	// End is the seq of its last record.
 	End uint64
-	// Lowest and Highest are the blocks that its facts are of; Lowest is
-	// readmodel.Never for a unit of none.
-	Lowest, Highest uint64
+	// Lowest is the lowest block that its facts are of; readmodel.Never for a unit of none.
+	Lowest uint64
 	// Rewrites says that it takes something back, and so changes what was so in
 	// the past, from block Lowest on.
 	Rewrites bool
@@ -95,7 +90,7 @@ func newUnit(facts Batch) Unit {
 	for f := range facts.All() {
 		u.Rewrites = u.Rewrites || f.Sign < 0
 		if f.Kind == LogKind || f.Kind == BlockKind {
-			u.Lowest, u.Highest = min(u.Lowest, f.Log.Block), max(u.Highest, f.Log.Block)
+			u.Lowest = min(u.Lowest, f.Log.Block)
 		}
 	}
 	return u
@@ -115,12 +110,4 @@ func (u Unit) Keep(keep func(*Fact) bool) (Unit, bool) {
 	}
 	u.Facts = Batch{kept}
 	return u, true
-}
-
-// Vault is the vault that a log or a vault record is about; zero for any other.
-func (f *Fact) Vault() (a common.Address) {
-	if f.Kind == LogKind || f.Kind == VaultKind {
-		a = f.Log.Vault
-	}
-	return a
 }

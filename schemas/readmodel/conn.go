@@ -10,15 +10,18 @@ import (
 	"time"
 )
 
-// The embedded ClickHouse of development and tests ends, all of it, when a client's connection is reset while
-// the server reads from it (deploy/engines). A socket that is closed before all of an answer
-// was read is reset by the kernel, and a question whose context ends is closed
-// like that. So a connection here is ended as a whole answer would end it: the
-// sending side is closed, and what still comes is read and thrown away.
+// The embedded ClickHouse of development and tests ends, all of it, when a client's
+// connection is reset while it reads from it ("Terminate called for uncaught
+// exception ... Connection reset by peer", see deploy/engines). A socket that is
+// closed before all of an answer was read is reset by the kernel, and a question
+// whose context ends is closed like that. So a connection here is ended as a whole
+// answer would end it: the sending side is closed, and what still comes is read and
+// thrown away.
 //
-// And no connection says that it could not be closed well. The driver waits for who reads an answer
-// before it lets go of it, but not where Close gives an error: who reads then hands the next block to a
-// channel that is closed, and that ends the whole program (clickhouse-go 2.49 to 2.51, conn.go, close).
+// And no connection says that it could not be closed well. The driver waits for who
+// reads an answer before it lets go of the connection, but not where Close gives an
+// error: who reads then hands the next block to a channel that is closed, and that
+// ends the whole program (clickhouse-go 2.49, conn.go, close; its issue 1677).
 
 // drainTime bounds how long an answer that nobody waits for is read.
 const drainTime = time.Minute

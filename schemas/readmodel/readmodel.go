@@ -14,10 +14,10 @@
 //
 // What is true at block X never changes when later blocks arrive. So derived
 // tables do not count up and down, they say when a thing is true: a withdrawal
-// request is one row with the blocks at which it was asked for, funded and
-// closed; a user is one row with the block of the first deposit; a partner's
-// total is one row for each block that changed it. The newest block and any past
-// one are the same question.
+// request is a row in each of two lists, with the blocks at which it was asked for,
+// funded and closed; a user is a row in each list of users, with the block of the
+// first deposit or request there; a partner's total is one row for each block that
+// changed it. The newest block and any past one are the same question.
 //
 // # Pins
 //
