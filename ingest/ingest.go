@@ -108,13 +108,16 @@ func (i *Ingest) run(ctx context.Context) error {
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	defer i.farewell(ctx)
 	for {
 		if err := i.standBy(ctx); err != nil {
 			return err
 		}
 		err := i.write(ctx)
-		if !errors.Is(err, ErrFenced) || i.config.Standby == 0 {
+		if !errors.Is(err, ErrFenced) {
+			i.farewell(ctx) // who was replaced does not say it: the newest beat may be its own, and the writer lives
+			return err
+		}
+		if i.config.Standby == 0 {
 			return err
 		}
 		i.log.Warn("another ingest took over", "error", err)
