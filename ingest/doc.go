@@ -61,7 +61,8 @@
 // below the head on, and with proof full everywhere. In a range of
 // final blocks the headers must be a chain, which goes on from the range before,
 // and the logs theirs, and a block whose bloom holds a vault or an event that the
-// answer has not is proven; at the head (with proof full, everywhere) every block
+// answer has not is proven, but for dense blooms between the logs of an answer, which
+// hold anything by chance; at the head (with proof full, everywhere) every block
 // is that may have logs of a vault. Below the window, without headers, an answer
 // must agree with the question and with itself, an answer of a round number of logs
 // is taken for cut, the block that a commit ends with is compared, and a node is
