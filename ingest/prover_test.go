@@ -110,6 +110,10 @@ func TestDisprovenBlocksAreNamed(t *testing.T) {
 				t.Fatal("the bloom of the crowded block is sparse: the test shows nothing")
 			}
 		}, "it has 1 logs of the vaults, the log has 0"},
+		"a log is left out wherever the vault is asked for, and nothing is proven at the head": {
+			func(filter string) bool { return strings.Contains(filter, `"address"`) }, leftOut,
+			func(_ *history, r *rig) { r.config.Proof = proof.Bloom }, "it has 1 logs of the vaults, the log has 0",
+		},
 		"a log is of another block": {byRange, func(logs []map[string]any) []map[string]any {
 			for _, l := range logs {
 				if l["blockNumber"] == "0x7d0" {
