@@ -165,8 +165,19 @@ func (i *Ingest) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := i.checkVaults(ctx, n); err != nil {
-		return err
+	for asked := 1; ; asked++ {
+		err := i.checkVaults(ctx, n)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || hopeless(err) || asked == len(i.config.RPC) {
+			return err
+		}
+		i.log.Warn("the vaults are looked for at another endpoint", "endpoint", n.Name, "error", err)
+		i.nodes.Next()
+		if n, err = i.nodes.First(ctx); err != nil {
+			return err
+		}
 	}
 	if n := i.config.Confirmations; n > 0 {
 		i.log.Warn("referrals are told before their block is final: a webhook cannot be taken back when a reorganisation removes its cause", "confirmations", n)
