@@ -214,7 +214,7 @@ func limitOf(err error) (time.Duration, bool) {
 		return status.RetryAfter, true
 	}
 	var answer *rpcError
-	if errors.As(err, &answer) && (answer.Code == 429 || tooOften.MatchString(answer.Message)) {
+	if errors.As(err, &answer) && (answer.Code == 429 || tooOften.MatchString(beginning(answer.Message))) {
 		return 0, true
 	}
 	return 0, false
