@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Namespace: "navlog", Subsystem: "ingest", Name: "reorg_depth_blocks", Help: "Blocks lost in a reorganisation.",
 			Buckets: []float64{1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 1024},
 		}),
-		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Blocks at the head that another endpoint contradicted, by that endpoint."), []string{"endpoint"}),
+		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Looks at which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
 	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
 	return m
