@@ -202,6 +202,8 @@ func TestSpareEndpoint(t *testing.T) {
 	}
 	fails(2, b)
 	inUse(0, "when all others failed")
+	f.pass(2 * spareHolds)
+	fails(1, a) // it is still down, long after it lost the turn
 	recovers(1, a)
 	inUse(0, "when one of them has recovered a moment ago")
 	fails(1, a)
