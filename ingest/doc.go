@@ -8,14 +8,16 @@
 // by it, and the cursor that says so. A session is therefore crash-only:
 //
 //	         ┌──────────────────────────────────────────────────────────────┐
-//	         ▼                                                              │ any error of a transaction:
+//	         ▼                                                              │ any error of a transaction
 //	fence (ProducerID) ──▶ read cursor ──▶ read the log's tail ──▶ claim ──▶ advance, again and again
-//	         ▲                                                              │            │
-//	         │                                                              │            ▼
-//	         └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┴──────── frozen
-//	                                             │            an operator's resumption,
-//	                                             │            or another writer
-//	                                             └─▶ another writer's: fenced, Run ends
+//	  ▲      ▲                                                              │            │
+//	  │      │                                                              │            ▼
+//	  │      └── back-off ◀── still ours ◀── read cursor ◀── drop client ◀──┴──────── frozen
+//	  │                                          │          `navlog ingest resume`, or another writer
+//	  └── the writer ended, or is silent ◀── stand by ◀── another writer's
+//
+// A start stands by first, for another one may write. With chain.standby 0 nobody does:
+// who starts takes over, and another writer's cursor ends Run (ErrFenced).
 //
 // claim is a transaction with nothing but the cursor, under this writer's
 // name, so that a predecessor who is still alive learns that it was replaced.
@@ -61,7 +63,8 @@
 // below the head on, and with proof full everywhere. In a range of
 // final blocks the headers must be a chain, which goes on from the range before,
 // and the logs theirs, and a block whose bloom holds a vault or an event that the
-// answer has not is proven; at the head (with proof full, everywhere) every block
+// answer has not is proven, but for dense blooms between the logs of an answer, which
+// hold anything by chance; at the head (with proof full, everywhere) every block
 // is that may have logs of a vault. Below the window, without headers, an answer
 // must agree with the question and with itself, an answer of a round number of logs
 // is taken for cut, the block that a commit ends with is compared, and a node is

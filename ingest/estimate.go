@@ -196,13 +196,18 @@ func (m *estimator) backfill(recordFrom uint64) {
 	}
 }
 
-// following adds up what a day at the head asks for: two calls at each look, and
-// the logs of each block, since its bloom may hold ours by chance.
+// following adds up what a day at the head asks for: the head and the final block at each
+// look, or the head alone where finality is a depth, and the logs of each block, since
+// its bloom may hold ours by chance.
 func (m *estimator) following(first, tip *rpc.Header) {
 	const day = 24 * 60 * 60
 	m.bill = rpc.Bill{Prices: m.prices}
 	looks := day / m.config.PollInterval.Seconds()
-	m.headers("eth_getBlockByNumber", 2*looks)
+	perLook := 2.0
+	if m.config.Finality.Depth > 0 {
+		perLook = 1
+	}
+	m.headers("eth_getBlockByNumber", perLook*looks)
 	if blocks := tip.Number - min(tip.Number, first.Number); blocks > 0 && tip.Time > first.Time {
 		perDay := day * float64(blocks) / float64(tip.Time-first.Time)
 		m.add("eth_getLogs", perDay, 0)

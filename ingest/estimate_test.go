@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -102,5 +103,22 @@ func TestEstimateOfOtherChains(t *testing.T) {
 	h.final = h.tip + 10
 	if _, err = h.estimate(func(*Config) {}); err == nil || !strings.Contains(err.Error(), "set chain.finality to a depth") {
 		t.Errorf("without a final block: %v", err)
+	}
+}
+
+// A look at the head asks for the final block too, where that is not a depth.
+func TestEstimateOfADay(t *testing.T) {
+	h := newHistory(t, true)
+	perDay := func(change func(*Config)) int {
+		t.Helper()
+		e, err := h.estimate(func(c *Config) { c.PollInterval = 20 * time.Second; change(c) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return callsOf(e.FollowingPerDay, "eth_getBlockByNumber")
+	}
+	const looks, between = 24 * 60 * 60 / 20, 24*60*60/12 - 24*60*60/20
+	if tag, depth := perDay(func(*Config) {}), perDay(func(c *Config) { c.Finality = Finality{Depth: 64} }); tag-depth != looks || depth != looks+between {
+		t.Errorf("a day asks for %d blocks, and for %d where finality is a depth, with %d looks", tag, depth, looks)
 	}
 }

@@ -108,13 +108,16 @@ func (i *Ingest) run(ctx context.Context) error {
 	if err := i.prepare(ctx); err != nil {
 		return err
 	}
-	defer i.farewell(ctx)
 	for {
 		if err := i.standBy(ctx); err != nil {
 			return err
 		}
 		err := i.write(ctx)
-		if !errors.Is(err, ErrFenced) || i.config.Standby == 0 {
+		if !errors.Is(err, ErrFenced) {
+			i.farewell(ctx) // who was replaced does not say it: the newest beat may be its own, and the writer lives
+			return err
+		}
+		if i.config.Standby == 0 {
 			return err
 		}
 		i.log.Warn("another ingest took over", "error", err)
@@ -162,8 +165,19 @@ func (i *Ingest) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := i.checkVaults(ctx, n); err != nil {
-		return err
+	for asked := 1; ; asked++ {
+		err := i.checkVaults(ctx, n)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil || hopeless(err) || asked == len(i.config.RPC) {
+			return err
+		}
+		i.log.Warn("the vaults are looked for at another endpoint", "endpoint", n.Name, "error", err)
+		i.nodes.Next()
+		if n, err = i.nodes.First(ctx); err != nil {
+			return err
+		}
 	}
 	if n := i.config.Confirmations; n > 0 {
 		i.log.Warn("referrals are told before their block is final: a webhook cannot be taken back when a reorganisation removes its cause", "confirmations", n)

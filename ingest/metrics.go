@@ -35,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		referral:     gauge("referral_block", "Last block whose referrals were told."),
 		seq:          gauge("seq", "Seq of the last record in the log."),
 		frozen:       gauge("frozen", "1 while nothing is appended until an operator acts."),
-		proven:       gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks."),
+		proven:       gauge("proven_block", "Block up to which the logs of every vault were compared with the headers of their blocks, or proven where these told too little; near the head as chain.proof says."),
 		disproven:    gauge("disproven", "1 when the log was found not to be what the chain has; the status says where."),
 		logs:         prometheus.NewCounterVec(counter("logs_total", "Logs appended, retractions not counted."), []string{"vault", "event"}),
 		referrals:    prometheus.NewCounterVec(counter("referrals_total", "Referrals written."), []string{"kind"}),
@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Namespace: "navlog", Subsystem: "ingest", Name: "reorg_depth_blocks", Help: "Blocks lost in a reorganisation.",
 			Buckets: []float64{1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 1024},
 		}),
-		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Blocks at the head that another endpoint contradicted, by that endpoint."), []string{"endpoint"}),
+		disagreements: prometheus.NewCounterVec(counter("disagreements_total", "Looks at which another endpoint contradicted a block at the head, by that endpoint."), []string{"endpoint"}),
 	}
 	reg.MustRegister(m.disagreements, m.head, m.indexed, m.final, m.referral, m.seq, m.frozen, m.proven, m.disproven, m.logs, m.referrals, m.transactions, m.reorgs, m.reorgDepth)
 	return m

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/big"
 	"regexp"
 	"slices"
@@ -78,7 +79,7 @@ func (r *rig) topic(name string) []*kgo.Record {
 
 // log reads the whole log and proves what holds without looking at the chain:
 // seq is contiguous, every record is of one log, units end, and a retraction
-// takes back a live record, whole.
+// takes back a live record, whole, with everything above it.
 func (r *rig) log() (all, live []*event.Record) {
 	r.t.Helper()
 	alive := map[uint64]*event.Record{}
@@ -111,6 +112,7 @@ func (r *rig) log() (all, live []*event.Record) {
 		delete(alive, original)
 	}
 	r.checkUnits(all)
+	r.checkAncestors(all)
 	return all, slices.SortedFunc(maps.Values(alive), func(a, b *event.Record) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
 }
 
@@ -140,6 +142,33 @@ func (r *rig) checkUnits(all []*event.Record) {
 	}
 	if len(unit) > 0 {
 		r.t.Fatalf("the last record, %d, does not end its unit", len(all))
+	}
+}
+
+// checkAncestors: of what was before it, a unit that takes something back leaves nothing live above its ancestor.
+func (r *rig) checkAncestors(all []*event.Record) {
+	r.t.Helper()
+	live := map[uint64]uint64{}                         // the block of each record
+	begins, lowest := uint64(1), uint64(math.MaxUint64) // of the unit: its first seq, and the lowest block that it takes back
+	for _, record := range all {
+		number, ofBlock := blockOf(record)
+		switch {
+		case !ofBlock:
+		case record.GetRetracts() != 0:
+			lowest = min(lowest, number)
+			delete(live, record.GetRetracts())
+		default:
+			live[record.GetSeq()] = number
+		}
+		if !record.GetBoundary() {
+			continue
+		}
+		for seq, number := range live {
+			if lowest <= number && seq < begins {
+				r.t.Fatalf("the unit that record %d ends takes block %d back, and leaves record %d of block %d live", record.GetSeq(), lowest, seq, number)
+			}
+		}
+		begins, lowest = record.GetSeq()+1, math.MaxUint64
 	}
 }
 

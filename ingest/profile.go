@@ -32,7 +32,7 @@ const (
 // by 157 blocks before it had them. A fast chain's finality is two blocks below the head,
 // and the window holds an hour of 0.4 s.
 //
-// A look costs two calls, so the head is looked at about as often as there is a block, or
+// A look costs two calls (one where finality is a depth), so the head is looked at about as often as there is a block, or
 // twice, but for chains whose blocks are faster than looks should be: there one look
 // brings several. Ranges are what providers give, or more where blocks hold less.
 var paces = map[Profile]struct {

@@ -3,11 +3,14 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"github.com/navlog/navlog/ingest/proof"
 	"github.com/navlog/navlog/schemas/chainlog"
@@ -88,38 +91,49 @@ func TestBelievedBlocksAreProvenLater(t *testing.T) {
 // A node that leaves a log out when the history is read, or changes one, is
 // found out by the pass, which names the block and proves nothing beyond it.
 func TestDisprovenBlocksAreNamed(t *testing.T) {
+	leftOut := func(logs []map[string]any) []map[string]any {
+		return slices.DeleteFunc(logs, func(l map[string]any) bool {
+			return l["blockNumber"] == "0x7d0" && l["address"] == hexutil.Encode(historyVaults[0][:])
+		})
+	}
+	byRange := func(filter string) bool { return !strings.Contains(filter, "blockHash") }
 	for name, c := range map[string]struct {
-		spoil func(logs []map[string]any) []map[string]any
-		says  string
+		spoils  func(filter string) bool
+		spoil   func(logs []map[string]any) []map[string]any
+		prepare func(*history, *rig)
+		says    string
 	}{
-		"a log is left out": {func(logs []map[string]any) []map[string]any {
-			var kept []map[string]any
-			for _, l := range logs {
-				if l["blockNumber"] != "0x7d0" {
-					kept = append(kept, l)
-				}
+		"a log is left out": {byRange, leftOut, func(*history, *rig) {}, "it has 1 logs of the vaults, the log has 0"},
+		"a log is left out of a block whose bloom says little": {byRange, leftOut, func(h *history, _ *rig) {
+			h.crowded = 2000
+			if b := types.CreateBloom(&types.Receipt{Logs: h.logsOf(2000)}); proof.Telling(&b) {
+				t.Fatal("the bloom of the crowded block is sparse: the test shows nothing")
 			}
-			return kept
 		}, "it has 1 logs of the vaults, the log has 0"},
-		"a log is of another block": {func(logs []map[string]any) []map[string]any {
+		"a log is left out wherever the vault is asked for, and nothing is proven at the head": {
+			func(filter string) bool { return strings.Contains(filter, `"address"`) }, leftOut,
+			func(_ *history, r *rig) { r.config.Proof = proof.Bloom }, "it has 1 logs of the vaults, the log has 0",
+		},
+		"a log is of another block": {byRange, func(logs []map[string]any) []map[string]any {
 			for _, l := range logs {
 				if l["blockNumber"] == "0x7d0" {
 					l["blockHash"] = common.HexToHash("0xdead")
 				}
 			}
 			return logs
-		}, "the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
+		}, func(*history, *rig) {}, "the log has it with the hash 0x000000000000000000000000000000000000000000000000000000000000dead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := shortHistory(t)
 			h.spoil = func(method string, params []json.RawMessage, result any) any {
 				logs, ok := result.([]map[string]any)
-				if !ok || method != "eth_getLogs" || strings.Contains(string(params[0]), "blockHash") {
+				if !ok || method != "eth_getLogs" || !c.spoils(string(params[0])) {
 					return result
 				}
-				return append([]map[string]any{}, c.spoil(logs)...)
+				return c.spoil(logs)
 			}
 			r := h.rig()
+			c.prepare(h, r)
 			r.config.Prove = 5_000
 			p := r.start()
 			p.until("finding", func(st Status) bool { return st.Disproven != "" })

@@ -297,8 +297,13 @@ func (p *receiptsProof) note(b blockInLog, found *Finding, confirmed bool) {
 	} else {
 		p.report.Unprovable++
 	}
+	p.add(found)
+}
+
+// add lists a finding, which is counted already.
+func (p *receiptsProof) add(f *Finding) {
 	if len(p.report.Findings) < mostFindings {
-		p.report.Findings = append(p.report.Findings, *found)
+		p.report.Findings = append(p.report.Findings, *f)
 	}
 }
 
@@ -428,6 +433,6 @@ func (p *receiptsProof) compare(n *rpc.Node, b blockInLog, hash common.Hash) {
 	default:
 		p.failed[b.number] = true
 		p.report.Wrong, p.report.Proven, p.report.Logs = p.report.Wrong+1, p.report.Proven-1, p.report.Logs-len(b.logs)
-		p.report.Findings = append(p.report.Findings, *p.finding(n, b, true, fmt.Sprintf("below the final block its hash is %s", hash)))
+		p.add(p.finding(n, b, true, fmt.Sprintf("below the final block its hash is %s", hash)))
 	}
 }

@@ -1,10 +1,15 @@
 package ingest
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -92,6 +97,33 @@ func TestVaultWithoutCodeIsRefused(t *testing.T) {
 	const nobody = "0x000000000000000000000000000000000000dEaD"
 	r.config.Vaults[1].Address = nobody
 	r.refused("vault "+nobody+" has no code on chain", "check chain.vaults and chain.rpc")
+}
+
+// An endpoint that fails to say whether a vault is there is left for the next one; where all fail it is said why.
+func TestVaultsAreLookedForAtEachEndpoint(t *testing.T) {
+	r := newRig(t, kfake)
+	var asked atomic.Int64
+	fails := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body)
+		if bytes.Contains(body, []byte("eth_getCode")) {
+			asked.Add(1)
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		_, _ = w.Write(truthOf(r, body))
+	}))
+	t.Cleanup(fails.Close)
+	r.config.RPC = rpc.Endpoints(fails.URL, r.url)
+	p := r.start()
+	p.caughtUp()
+	p.halt()
+	if asked.Load() == 0 {
+		t.Error("the first endpoint was not asked")
+	}
+	r.config.RPC = rpc.Endpoints(fails.URL)
+	if err := r.start().wait(); err == nil || !strings.Contains(err.Error(), "look for the code of vault") || !strings.Contains(err.Error(), "502") {
+		t.Errorf("with nobody who says it, ingest ends with %v", err)
+	}
 }
 
 // A contract that is no vault has no asset: its amounts would mean nothing.

@@ -1,9 +1,11 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/navlog/navlog/ingest/rpc"
@@ -210,19 +212,35 @@ func (s *session) accept(ctx context.Context, plan *Resumption, ancestor *rpc.He
 	return s.commit(ctx, c)
 }
 
-// takenBack makes the units that retract records, which are newest first. A
-// unit ends before the record of a block, so that no block is taken back by
-// halves.
+// takenBack makes the units that retract records, which are newest first; so are those
+// of each unit. Each takes back everything above the block below its lowest one, so that
+// whoever reads the log unit by unit sees a chain that became shorter: the highest blocks
+// go first, and not the newest records, for those of a vault that came late are of low
+// blocks. A unit ends above a recorded block, which is then the newest one.
 func takenBack(lost []chainlog.Entry, asUnit int) (units [][]*event.Record) {
-	var unit []*event.Record
-	for _, e := range lost {
-		if len(unit) >= asUnit && e.GetBlock() != nil {
-			units, unit = append(units, unit), nil
+	number := func(e chainlog.Entry) uint64 { n, _ := blockOf(e.Record); return n }
+	byBlock := slices.Clone(lost)
+	slices.SortStableFunc(byBlock, func(a, b chainlog.Entry) int { return cmp.Compare(number(b), number(a)) })
+	recorded := map[uint64]bool{}
+	for _, e := range byBlock {
+		if e.GetBlock() != nil {
+			recorded[number(e)] = true
 		}
-		unit = append(unit, retraction(e))
 	}
-	if len(unit) > 0 {
-		units = append(units, unit)
+	for first, next := 0, 1; next <= len(byBlock); next++ {
+		if next < len(byBlock) {
+			below := number(byBlock[next]) < number(byBlock[next-1])
+			if next-first < asUnit || !below || !recorded[number(byBlock[next])] {
+				continue
+			}
+		}
+		unit := byBlock[first:next]
+		slices.SortFunc(unit, func(a, b chainlog.Entry) int { return cmp.Compare(b.GetSeq(), a.GetSeq()) })
+		retractions := make([]*event.Record, len(unit))
+		for i, e := range unit {
+			retractions[i] = retraction(e)
+		}
+		units, first = append(units, retractions), next
 	}
 	return units
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/big"
 	"strings"
 	"testing"
@@ -129,7 +130,8 @@ func TestResume(t *testing.T) {
 			r.config.Finality, r.config.Window, r.config.BatchBlocks = Finality{Depth: 4}, 8, 7
 			r.partsAtOnce = 1
 		}},
-		"below every record": {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
+		"below a vault's late history": {func(height uint64) uint64 { return height / 2 }, func(r *rig) { r.followWithoutFirst(30) }},
+		"below every record":           {func(height uint64) uint64 { return height - 1 }, func(*rig) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if testing.Short() && name != "below sparse records" {
@@ -308,6 +310,72 @@ func TestTakenBack(t *testing.T) {
 	}
 	if units := takenBack(nil, 3); len(units) != 0 {
 		t.Errorf("nothing is taken back in %d units", len(units))
+	}
+}
+
+// A vault that came late has high seqs at low blocks, and what it says of a block is taken back with that block all the
+// same: each unit leaves nothing above its ancestor, and a recorded block as the newest one.
+func TestTakenBackOfALateVault(t *testing.T) {
+	t.Parallel()
+	var w window
+	seq := uint64(0)
+	add := func(r *event.Record) {
+		seq++
+		r.Seq = seq
+		w.apply(chainlog.Entry{Record: r})
+	}
+	log := func(number uint64) { add(logFact(&event.Log{BlockNumber: number})) }
+	block := func(number uint64) {
+		add(&event.Record{Fact: &event.Record_Block{Block: &event.Block{Number: number}}})
+	}
+	for number := uint64(1); number <= 40; number++ {
+		for range number % 3 {
+			log(number)
+		}
+		if number > 20 || number%6 == 0 { // old blocks came in ranges, of which the last one is recorded
+			block(number)
+		}
+	}
+	for _, end := range []uint64{13, 25, 40} { // and those of the late vault in ranges of its own
+		for number := max(end, 12) - 12; number <= end; number += 2 {
+			log(number)
+		}
+		block(end)
+	}
+	lost := w.above(4)
+	for asUnit := 1; asUnit <= len(lost)+1; asUnit++ {
+		live := map[uint64]*event.Record{}
+		for _, e := range lost {
+			live[e.GetSeq()] = e.Record
+		}
+		units := takenBack(lost, asUnit)
+		if asUnit < 10 && len(units) < 5 {
+			t.Errorf("of %d records: there are %d units", asUnit, len(units))
+		}
+		for i, unit := range units {
+			lowest, before := uint64(math.MaxUint64), uint64(math.MaxUint64)
+			for _, r := range unit {
+				was := live[r.GetRetracts()]
+				if was == nil || was.GetFact() != r.GetFact() || r.GetRetracts() >= before {
+					t.Fatalf("of %d records: unit %d takes back record %d after record %d: it is not live, or newer", asUnit, i, r.GetRetracts(), before)
+				}
+				number, _ := blockOf(r)
+				lowest, before = min(lowest, number), r.GetRetracts()
+				delete(live, r.GetRetracts())
+			}
+			newest, recorded := uint64(0), uint64(0)
+			for _, r := range live {
+				number, _ := blockOf(r)
+				newest = max(newest, number)
+				recorded = max(recorded, r.GetBlock().GetNumber())
+			}
+			if newest >= lowest || newest != recorded {
+				t.Errorf("of %d records: after unit %d, which takes back block %d, block %d is live, and recorded is block %d", asUnit, i, lowest, newest, recorded)
+			}
+		}
+		if len(live) > 0 {
+			t.Errorf("of %d records: %d are left", asUnit, len(live))
+		}
 	}
 }
 

@@ -66,7 +66,9 @@ func (h heart) heard(ctx context.Context) (string, error) {
 
 // standBy returns when no other ingest writes the log: none is known, the last one said
 // that it ends, or it has said nothing for config.Standby, by this process's clock.
-// While Kafka does not answer nobody is silent.
+// While Kafka does not answer nobody is silent. A beat of its own says nothing else than
+// that of another one: who hung and woke up says it over those of the one that took over
+// meanwhile, which lives.
 func (i *Ingest) standBy(ctx context.Context) error {
 	if i.config.Standby == 0 {
 		return nil
@@ -89,18 +91,21 @@ func (i *Ingest) standBy(ctx context.Context) error {
 				i.log.Warn("ingest cannot tell whether another one writes, and waits", "error", err)
 			}
 			trouble, since = err.Error(), time.Now()
-		case beat == "" || i.own(beat):
+		case beat == "":
 			return nil
 		case beat != last:
-			if last == "" {
+			if (last == "" || i.own(last)) && !i.own(beat) {
 				i.log.Info("another ingest writes this chain's log, this one stands by", "writer", writerOf(beat), "takesOverAfter", i.config.Standby)
 			}
 			last, trouble, since = beat, "", time.Now()
 		case time.Since(since) >= i.config.Standby:
-			i.log.Info("the ingest that wrote this chain's log is silent, this one takes over", "writer", writerOf(beat), "after", i.config.Standby)
+			i.log.Info("the ingest that wrote this chain's log last is silent, this one takes over", "writer", writerOf(beat), "after", i.config.Standby)
 			return nil
 		}
 		reason := "another ingest writes this chain's log: " + writerOf(last)
+		if i.own(last) {
+			reason = "another ingest took over this chain's log, and has not said yet that it writes"
+		}
 		if trouble != "" {
 			reason = trouble
 		}
@@ -145,8 +150,8 @@ func (i *Ingest) live(ctx context.Context, client *kgo.Client) {
 // farewellTimeout bounds a farewell that Kafka does not take.
 const farewellTimeout = 2 * time.Second
 
-// farewell says that this ingest writes no more, so that nobody waits for it in vain.
-// Where another one has taken over already, that one goes on.
+// farewell says that the writer ends, so that nobody waits for it in vain. Where another
+// one has taken over already, that one goes on.
 func (i *Ingest) farewell(ctx context.Context) {
 	if i.config.Standby == 0 {
 		return

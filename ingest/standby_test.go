@@ -2,6 +2,8 @@ package ingest
 
 import (
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
@@ -125,6 +127,73 @@ func TestStandbyTakesOver(t *testing.T) {
 	again := r.start()
 	again.caughtUp()
 	r.verify()
+}
+
+// Who hung and woke up says once more that it lives, over the beats of the one that took over meanwhile, before it learns
+// that it was replaced. It hears itself then, and waits for the living one all the same; nor does it say that nobody
+// writes when it ends.
+func TestStandbyThatHearsItself(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 10 * time.Second // as long as it may take to say the living one's beat
+	woken, living := New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler)), New(r.config, r.kafka, nil, newRegistry(), slog.New(slog.DiscardHandler))
+	r.must(living.ensureTopics(r.ctx))
+	client, err := kgo.NewClient(r.kafka.Options()...)
+	r.must(err)
+	defer client.Close()
+	h := woken.heart(client)
+	beat := func(of *Ingest, n int) string { return fmt.Sprintf("%x %d %d", of.instance, time.Now().UnixMilli(), n) }
+	standing := func() <-chan error {
+		done := make(chan error, 1)
+		go func() { done <- woken.standBy(r.ctx) }()
+		return done
+	}
+	stands := func(done <-chan error, why string) {
+		t.Helper()
+		r.eventually("a standby that says: "+why, func() bool {
+			select {
+			case err := <-done:
+				t.Fatalf("it takes over (%v), and does not say: %s", err, why)
+			default:
+			}
+			return woken.Status().State == Standby && strings.Contains(woken.Status().Reason, why)
+		})
+	}
+
+	r.must(h.say(r.ctx, beat(woken, 7)))
+	done := standing()
+	stands(done, "has not said yet that it writes")
+	r.must(h.say(r.ctx, beat(living, 8)))
+	stands(done, living.Status().Instance)
+	r.must(h.say(r.ctx, ""))
+	r.must(<-done)
+
+	// Where nobody else says anything, it was the last one: it takes over, and not before that is known.
+	woken.config.Standby = 2 * time.Second
+	r.must(h.say(r.ctx, beat(woken, 9)))
+	began := time.Now()
+	r.must(<-standing())
+	if after := time.Since(began); after < woken.config.Standby {
+		t.Errorf("its own beat was silent for %s, and it took over", after)
+	}
+}
+
+// Who was replaced and stands by ends without a word, also where it hears itself: a third one would take it for the
+// writer's farewell.
+func TestStandbyEndsWithoutFarewell(t *testing.T) {
+	r := newRig(t, kfake)
+	r.steps(5)
+	p := r.start(func(i *Ingest) { i.config.Standby = time.Minute })
+	p.caughtUp()
+	r.start().caughtUp() // takes over without asking, and says nothing of it
+	r.mine(1)
+	p.until("standby", func(st Status) bool { return st.State == Standby })
+	p.halt()
+	client, err := kgo.NewClient(r.kafka.Options()...)
+	r.must(err)
+	defer client.Close()
+	if beat, err := p.heart(client).heard(r.ctx); err != nil || !p.own(beat) {
+		t.Errorf("the newest beat is %q, %v", beat, err)
+	}
 }
 
 // While Kafka does not say who writes, nobody is silent.

@@ -13,7 +13,8 @@ import (
 // State is what ingest is doing.
 type State string
 
-// The states of an ingest. Frozen and Fenced do not end by themselves.
+// The states of an ingest. Frozen ends by an operator's decision. Fenced is the end
+// with chain.standby 0, and otherwise passes at once into Standby.
 const (
 	Starting    State = "starting"          // no session yet: fencing, reading the cursor, or waiting for an engine
 	Backfilling State = "backfilling"       // reading final blocks

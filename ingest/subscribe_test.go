@@ -79,7 +79,7 @@ func (r *relay) mend() {
 // socketOf is the WebSocket URL of the rig's node; anvil has both on one port.
 func (r *rig) socketOf() string { return strings.Replace(r.url, "http://", "ws://", 1) }
 
-// An announced block is followed at once: polling alone would take a minute for
+// An announced block is followed at once: polling alone would take an hour for
 // each of these blocks. When the socket dies polling goes on, and announcements
 // come again by themselves.
 func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
@@ -87,12 +87,11 @@ func TestAnnouncedBlocksWakeTheFollower(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, kfake)
 			r.steps(5)
-			r.config.PollInterval = time.Minute
 			r.config.RPC = rpc.Endpoints(r.socketOf())
 			if overHTTP {
 				r.config.RPC = []rpc.Endpoint{{URL: r.url, WS: r.socketOf()}}
 			}
-			p := r.start()
+			p := r.start(func(i *Ingest) { i.config.PollInterval = time.Hour }) // more than may be configured, and than is waited for
 			p.until("subscription", func(st Status) bool { return st.Endpoints[0].Subscribed })
 			for range 4 {
 				r.steps(1)

@@ -18,7 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-// checkVaults sees that every configured vault is a contract.
+// checkVaults sees that every configured vault is a contract, by what one endpoint says.
 func (i *Ingest) checkVaults(ctx context.Context, n *rpc.Node) error {
 	var missing []vault
 	for _, v := range i.vaults {

@@ -19,8 +19,10 @@ type Endpoint struct {
 	// WS is the ws or wss URL at which the same node announces new blocks; empty
 	// for none. An endpoint whose URL is a WebSocket needs none.
 	WS string `yaml:"ws" env:"WS"`
-	// Spare says that the endpoint is for when the others fail, as a dear one may be:
-	// the ranges of a backfill are not shared with it.
+	// Spare says that the endpoint is for when the others fail, as a dear one may be: it
+	// is in use for the head only while no other is fit, or has just failed to give what
+	// was asked, and the ranges of a backfill are not shared with it. Looks whether it
+	// lives, and second opinions, are asked of it as of the others.
 	Spare bool `yaml:"spare" env:"SPARE"`
 	// RequestsPerSecond that are sent at most: above 0, to 100,000; 0 for no
 	// limit. Each question of a batch counts.

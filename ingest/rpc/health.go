@@ -69,6 +69,7 @@ type health struct {
 	headAt      time.Time
 	lags        bool
 	subscribed  bool
+	left        time.Time // when it lost the turn
 }
 
 func newHealth(e Endpoint, c clock) *health {
@@ -213,7 +214,7 @@ func limitOf(err error) (time.Duration, bool) {
 		return status.RetryAfter, true
 	}
 	var answer *rpcError
-	if errors.As(err, &answer) && (answer.Code == 429 || tooOften.MatchString(answer.Message)) {
+	if errors.As(err, &answer) && (answer.Code == 429 || tooOften.MatchString(beginning(answer.Message))) {
 		return 0, true
 	}
 	return 0, false
@@ -248,6 +249,23 @@ func (h *health) rank() rank {
 		return lagging
 	}
 	return fit
+}
+
+// settled says that the endpoint is fit, and has neither failed nor lost the turn since.
+func (h *health) settled(since time.Time) bool {
+	if h.rank() != fit {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.answered && !h.fault.After(since) && !h.left.After(since)
+}
+
+// leftSince says that the endpoint lost the turn since then.
+func (h *health) leftSince(then time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.left.After(then)
 }
 
 // rests gives how long the endpoint is to be left alone.

@@ -90,13 +90,21 @@ func refusalOf(ctx context.Context, err error, from uint64) refusal {
 	return refusal{}
 }
 
+// mostWords is how much of a node's error is read: a sentence, and not the megabytes that
+// an answer may have, which a dozen expressions would look through.
+const mostWords = 4 << 10
+
+func beginning[T ~string | ~[]byte](text T) string { return string(text[:min(len(text), mostWords)]) }
+
 // read takes a node's own error apart.
 func read(answer ethrpc.Error, from uint64) refusal {
-	text := strings.ToLower(answer.Error())
-	var more *rpcError
-	if errors.As(answer, &more) {
-		text = strings.ToLower(more.Message + " " + string(more.Data))
+	var text string
+	if more := (*rpcError)(nil); errors.As(answer, &more) {
+		text = beginning(more.Message) + " " + beginning(more.Data)
+	} else {
+		text = beginning(answer.Error())
 	}
+	text = strings.ToLower(text)
 	r := refusal{kind: unclear}
 	if m := ofRange.FindStringSubmatch(text); m != nil {
 		first, _ := strconv.ParseUint(m[1]+m[3]+m[5], 0, 64)
@@ -108,8 +116,9 @@ func read(answer ethrpc.Error, from uint64) refusal {
 	if m := ofResults.FindStringSubmatch(text); m != nil {
 		r.results = int(min(figureOf(m[1]+m[2]), math.MaxInt32))
 	}
+	withoutResults := ofResults.ReplaceAllString(text, " ")
 	for _, wording := range ofBlocks {
-		if m := wording.FindStringSubmatch(ofResults.ReplaceAllString(text, " ")); m != nil {
+		if m := wording.FindStringSubmatch(withoutResults); m != nil {
 			r.blocks = figureOf(m[1])
 			break
 		}

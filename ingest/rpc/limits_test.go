@@ -83,6 +83,30 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// Of an error of many megabytes the beginning is read, where sentences are.
+func TestLongErrors(t *testing.T) {
+	padding := strings.Repeat("x ", 1<<20)
+	for name, c := range map[string]struct {
+		err    *rpcError
+		blocks uint64
+		often  bool
+	}{
+		"the sentence comes first":      {&rpcError{Code: -32000, Message: "query exceeds max block range 500 " + padding}, 500, false},
+		"it comes first in the data":    {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"query exceeds max block range 500 ` + padding + `"`)}, 500, false},
+		"it comes behind a long one":    {&rpcError{Code: -32000, Message: padding + "query exceeds max block range 500"}, 0, false},
+		"it comes last in the data":     {&rpcError{Code: -32000, Message: "no", Data: json.RawMessage(`"` + padding + `query exceeds max block range 500"`)}, 0, false},
+		"how often comes first":         {&rpcError{Code: -32000, Message: "too many requests " + padding}, 0, true},
+		"how often comes behind a long": {&rpcError{Code: -32000, Message: padding + "too many requests"}, 0, false},
+	} {
+		if got := refusalOf(t.Context(), c.err, 1); got.blocks != c.blocks {
+			t.Errorf("%s: %d blocks are read, want %d", name, got.blocks, c.blocks)
+		}
+		if _, often := limitOf(c.err); often != c.often {
+			t.Errorf("%s: that it is asked too often is %t", name, often)
+		}
+	}
+}
+
 func TestFigures(t *testing.T) {
 	for text, want := range map[string]uint64{"10000": 10_000, "10,000": 10_000, "2k": 2000, "1.5k": 1500, "1 million": 1_000_000, "1_000": 1000, "": 0, "k": 0, "99999999999999999999": 0} {
 		if got := figureOf(text); got != want {

@@ -23,7 +23,7 @@ import (
 // Node is one RPC endpoint.
 type Node struct {
 	Name    string // scheme and host: the rest of the URL may hold a key
-	spare   bool   // no ranges of a backfill are dealt to it
+	spare   bool   // it is for when the others fail
 	url, ws string // ws announces blocks; empty for none
 	http    *transport
 	health  *health

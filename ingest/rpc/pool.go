@@ -27,11 +27,14 @@ const (
 	identityHolds = time.Minute
 	// headHolds is for how long a head that was seen says something about others.
 	headHolds = 30 * time.Second
+	// spareHolds is for how long an endpoint must have been without a fault before a spare
+	// one gives the turn back to it, so that the turn does not go to and fro.
+	spareHolds = time.Minute
 )
 
 // Pool is the list of endpoints. One of them is in use for the head until it
-// fails or lags; then it is the turn of the next one that is fit. It is safe
-// for concurrent use.
+// fails or lags; then it is the turn of the next one that is fit, of a spare one
+// only where no other is, and until one is again. It is safe for concurrent use.
 type Pool struct {
 	chainID uint64
 	metrics *callMetrics
@@ -130,9 +133,10 @@ func (p *Pool) Current(ctx context.Context) (*Node, error) {
 	}
 	p.mu.Lock()
 	n := p.all[p.at]
-	if best := p.best(nil); best.health.rank() < n.health.rank() {
+	if best := p.best(nil); best.health.rank() < n.health.rank() || n.spare && !best.spare && best.health.settled(p.clock.now().Add(-spareHolds)) {
 		p.log.Info("another endpoint is in use now", "endpoint", best.Name, "before", n.Name)
-		n, p.at = best, slices.Index(p.all, best)
+		p.turnTo(best)
+		n = best
 	}
 	p.mu.Unlock()
 	return n, p.Identified(ctx, n)
@@ -158,7 +162,7 @@ func (p *Pool) Other(ctx context.Context, n *Node) (*Node, error) {
 // the fittest first.
 func (p *Pool) Others(n *Node) []*Node {
 	others := slices.DeleteFunc(slices.Clone(p.all), func(o *Node) bool { return o == n || o.health.rank() >= down })
-	slices.SortStableFunc(others, func(a, b *Node) int { return cmp.Compare(a.health.rank(), b.health.rank()) })
+	slices.SortStableFunc(others, p.fitter)
 	return others
 }
 
@@ -186,17 +190,40 @@ func (p *Pool) Next() {
 	defer p.mu.Unlock()
 	n := p.all[p.at]
 	if other := p.best(n); other != nil && (other.health.rank() < down || n.health.rank() >= down) {
-		p.at = slices.Index(p.all, other)
+		p.turnTo(other)
 	}
 }
 
-// best is the fittest endpoint but one, which may be nil: of several, the one
-// that comes after it, or after the one in use. It is nil when there is none.
+// turnTo puts an endpoint in use. p.mu is held.
+func (p *Pool) turnTo(n *Node) {
+	now := p.clock.now()
+	p.all[p.at].health.set(func(h *health) { h.left = now })
+	p.at = slices.Index(p.all, n)
+}
+
+// fitter orders endpoints by how fit they are to be asked now, and of equally fit ones
+// puts spare ones last, but for those that lost the turn a moment ago: what they
+// failed to give may be nothing that shows in their health.
+func (p *Pool) fitter(a, b *Node) int {
+	class := func(n *Node) int {
+		switch {
+		case n.health.leftSince(p.clock.now().Add(-spareHolds)):
+			return 2
+		case n.spare:
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.health.rank(), b.health.rank()), cmp.Compare(class(a), class(b)))
+}
+
+// best is the fittest endpoint but one: of several, the one that comes after it. but
+// may be nil, for none: then the first of several. It is nil when there is none.
 func (p *Pool) best(but *Node) (best *Node) {
 	from := slices.Index(p.all, but) // -1 for none
 	for i := range p.all {
 		n := p.all[(from+1+i)%len(p.all)]
-		if n != but && (best == nil || n.health.rank() < best.health.rank()) {
+		if n != but && (best == nil || p.fitter(n, best) < 0) {
 			best = n
 		}
 	}

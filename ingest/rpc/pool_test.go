@@ -166,6 +166,75 @@ func TestEndpointFailsAndRecovers(t *testing.T) {
 	}
 }
 
+// A spare endpoint is in use while no other is fit, wherever it stands in the list, and gives the turn back to one that was
+// without a fault for a while.
+func TestSpareEndpoint(t *testing.T) {
+	dear, a, b := newBareNode(t), newBareNode(t), newBareNode(t)
+	p, f := poolOf(t, dear, a, b)
+	p.all[0].spare = true
+	if _, err := p.First(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	inUse := func(want int, why string) {
+		t.Helper()
+		if got := p.inUseNow(t); got != want {
+			t.Errorf("%s endpoint %d is in use, want %d", why, got, want)
+		}
+	}
+	fails := func(i int, c *bareNode) {
+		t.Helper()
+		c.set(func(c *bareNode) { c.fault = hangUp })
+		_, _ = p.all[i].Latest(t.Context())
+	}
+	recovers := func(i int, c *bareNode) {
+		t.Helper()
+		c.set(func(c *bareNode) { c.fault = nil })
+		f.pass(p.all[i].health.rests())
+		if err := p.look(t.Context(), p.all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inUse(1, "at the start")
+	fails(1, a)
+	inUse(2, "after a failure")
+	if others := p.Others(p.all[2]); len(others) != 1 || others[0] != p.all[0] {
+		t.Errorf("the others are %v", others)
+	}
+	fails(2, b)
+	inUse(0, "when all others failed")
+	f.pass(2 * spareHolds)
+	fails(1, a) // it is still down, long after it lost the turn
+	recovers(1, a)
+	inUse(0, "when one of them has recovered a moment ago")
+	fails(1, a)
+	recovers(1, a)
+	f.pass(spareHolds - 5*time.Second)
+	inUse(0, "when it has failed again less than a minute ago")
+	f.pass(5 * time.Second)
+	inUse(1, "when it was without a fault for a minute")
+
+	// One after the other fails to give what is asked, and is fit all the same.
+	recovers(2, b)
+	f.pass(2 * spareHolds)
+	p.Next()
+	inUse(2, "after the first one")
+	if other, err := p.Other(t.Context(), p.all[2]); err != nil || other != p.all[0] {
+		t.Errorf("the other of b is %v, %v, when a has just lost the turn", other, err)
+	}
+	p.Next()
+	inUse(0, "after both")
+	p.Next()
+	inUse(1, "after all three")
+	p.Next()
+	p.Next()
+	inUse(0, "after all of them again")
+	f.pass(2 * spareHolds)
+	inUse(1, "a while later")
+	if others := p.Others(p.all[1]); len(others) != 2 || others[0] != p.all[2] {
+		t.Errorf("the spare endpoint is not the last of the others")
+	}
+}
+
 // When all are down each is tried in turn, and the error is an error, not the end.
 func TestAllEndpointsDown(t *testing.T) {
 	a, b := newBareNode(t), newBareNode(t)

@@ -266,7 +266,8 @@ func (r *Reader) less(ctx context.Context, n *Node, j *job, to uint64, err error
 	return r.alone(ctx, n, j)
 }
 
-// alone reads the next block of a job by its hash.
+// alone reads the next block of a job by its hash. Nobody compares it with its bloom
+// afterwards, for it was read with its header.
 func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error) {
 	h := (*Header)(nil)
 	if len(j.headers) > 0 {
@@ -275,6 +276,9 @@ func (r *Reader) alone(ctx context.Context, n *Node, j *job) (_ *Part, err error
 		return nil, err
 	}
 	logs, err := n.OneBlock(ctx, h, r.watched, r.proof)
+	if err == nil && r.proof == proof.Bloom { // the other levels have proven it, or prove nothing
+		logs, err = r.complete(ctx, n, h, logs)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -314,6 +314,42 @@ func TestLossyRanges(t *testing.T) {
 	}
 }
 
+// A block that is read by its hash, because the node refuses it as a range, is compared with its bloom like any other.
+func TestLossyBlocks(t *testing.T) {
+	for name, believing := range map[string]bool{"near the head": false, "far below the head": true} {
+		for _, level := range []proof.Level{proof.Bloom, proof.Head} {
+			t.Run(name+" "+string(level), func(t *testing.T) {
+				chain := newFakeChain(t, 37, 30, sparse)
+				told := 0
+				chain.refuse = func(q fakeQuestion) *fakeRefusal {
+					if !q.byHash {
+						return &fakeRefusal{code: -32005, message: "query returned more than 0 results"}
+					}
+					return nil
+				}
+				chain.spoil = func(q fakeQuestion, logs []*types.Log) []*types.Log {
+					if q.all {
+						return logs
+					}
+					told += len(logs)
+					return nil
+				}
+				r := chain.reading(level)
+				if believing {
+					r = chain.believing(level)
+				}
+				if err := r.all(2, nil); err != nil {
+					t.Fatal(err)
+				}
+				r.whole()
+				if level == proof.Bloom && told == 0 {
+					t.Error("nothing was left out")
+				}
+			})
+		}
+	}
+}
+
 func isUnproven(err error) bool {
 	var unproven *UnprovenError
 	return errors.As(err, &unproven)

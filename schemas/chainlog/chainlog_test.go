@@ -439,6 +439,18 @@ func TestEnsureTopics(t *testing.T) {
 	}
 }
 
+// A topic that was not there a moment ago is seen as soon as it is.
+func TestTopicsAreLookedAtAnew(t *testing.T) {
+	b := newBroker(t)
+	topology := Topology{ReplicationFactor: 1, ReferralPartitions: 8}
+	looks := kadm.NewClient(b.client())
+	if err := CheckTopics(b.ctx, looks, 2, topology); !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		t.Fatalf("topics that nobody has made: %v", err)
+	}
+	b.must(EnsureTopics(b.ctx, b.adm, 2, topology))
+	b.must(CheckTopics(b.ctx, looks, 2, topology))
+}
+
 // Topics that were made by somebody else may lose what they acknowledged, or refuse a
 // batch: they are refused, each with the command that mends it. With one replica that is
 // said, and not refused.

@@ -139,7 +139,9 @@ func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error 
 	for i, w := range wanted {
 		names[i] = w.name
 	}
-	details, err := adm.ListTopics(ctx, names...)
+	// With the rights, which nobody reads here, the broker is asked, and not kadm's cache: that
+	// keeps for five seconds also that a topic is not there.
+	details, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
 	if err != nil {
 		return fmt.Errorf("list topics: %w", Explain(err))
 	}

@@ -82,7 +82,7 @@ type Record struct {
 	// 0 for an append (sign +1). Otherwise this record takes back the one with
 	// that seq (sign -1) and carries the whole original fact.
 	Retracts uint64 `protobuf:"varint,2,opt,name=retracts,proto3" json:"retracts,omitempty"`
-	// Last record of an atomic unit: a block, a backfill commit, a whole
+	// Last record of an atomic unit: a block, a range of old blocks, a whole
 	// reorganisation. Readers apply whole units only.
 	Boundary bool   `protobuf:"varint,3,opt,name=boundary,proto3" json:"boundary,omitempty"`
 	ChainId  uint64 `protobuf:"varint,4,opt,name=chain_id,json=chainId,proto3" json:"chain_id,omitempty"`
@@ -705,7 +705,8 @@ type Cursor struct {
 	Seq uint64 `protobuf:"varint,5,opt,name=seq,proto3" json:"seq,omitempty"`
 	// Newest indexed block of the head; unset before the first.
 	Head *Block `protobuf:"bytes,6,opt,name=head,proto3" json:"head,omitempty"`
-	// Highest block that the chain called final; never moves back.
+	// Highest block that the chain called final; it moves back only by an operator's
+	// decision.
 	FinalBlock uint64 `protobuf:"varint,7,opt,name=final_block,json=finalBlock,proto3" json:"final_block,omitempty"`
 	// Last block whose referrals were written to the referral topics.
 	ReferralBlock uint64      `protobuf:"varint,8,opt,name=referral_block,json=referralBlock,proto3" json:"referral_block,omitempty"`
