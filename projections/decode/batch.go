@@ -50,7 +50,7 @@ func (b Batch) Last() *Fact {
 	return &piece[len(piece)-1]
 }
 
-// Unit is one atomic unit of the log: a block, a backfill commit, a whole
+// Unit is one atomic unit of the log: a block, a range of old blocks, a whole
 // reorganisation.
 type Unit struct {
 	Facts Batch
