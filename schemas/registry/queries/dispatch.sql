@@ -348,7 +348,9 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 -- Sharing partners between dispatchers.
 
 -- name: Announce :one
--- Says that this dispatcher runs and which sealing keys it has, and how many run.
+-- Says that this dispatcher runs and which sealing keys it has, and how many run that
+-- could take its partners: those with none of its keys cannot sign for them. One that
+-- is older than its keys' names counts.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
@@ -356,7 +358,8 @@ WITH me AS (
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
 )
-SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> sqlc.arg(owner);
+SELECT 1 + count(*) FROM dispatcher d
+WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d.key_ids && sqlc.arg(key_ids)::text[]);
 
 -- name: Leave :exec
 DELETE FROM dispatcher WHERE owner = $1;
