@@ -165,6 +165,35 @@ func TestWrongSealKey(t *testing.T) {
 	f.eventually("both are delivered", f.in(registry.Delivered, 2))
 }
 
+// Of two keys, as while one takes over from another, a dispatcher has one, and the next
+// has both: the first gives away the partner whose secret, or whose next one, it cannot
+// open, and keeps the other.
+func TestSecretThatAnotherCanOpen(t *testing.T) {
+	for _, column := range []string{"secret", "next_secret"} {
+		t.Run(column, func(t *testing.T) {
+			f := newFixture(t)
+			r := f.receiver(ok)
+			f.partner(7, r.url)
+			f.partner(8, r.url)
+			f.exec("UPDATE endpoint SET next_at = now() + interval '1 hour', next_secret = secret WHERE partner_id = 7")
+			f.exec("UPDATE endpoint SET "+column+" = $1 WHERE partner_id = 7", f.sealing(otherKey).Seal(7, testSecret))
+			first := f.start(nil)
+			f.deposits(7, 0, 1)
+			f.deposits(8, 1, 2)
+			f.eventually("the other's is delivered", f.in(registry.Delivered, 1))
+			f.eventually("it had the partner", func() bool {
+				return f.number("SELECT count(*) FROM lease WHERE partner_id = 7 AND owner = $1", first.owner) == 1
+			})
+			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) })
+			f.eventually("both are delivered", f.in(registry.Delivered, 2))
+			if n := len(r.got()); n != 2 {
+				t.Errorf("%d requests for 2 events", n)
+			}
+			f.eventually("the trouble of one partner makes nobody unready", func() bool { return first.Ready() == nil })
+		})
+	}
+}
+
 // A dispatcher whose key opens no secret is not ready, and leaves the partners to
 // one whose key is right.
 func TestWrongSealKeyForAll(t *testing.T) {
