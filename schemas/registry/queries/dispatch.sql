@@ -300,7 +300,10 @@ FROM breaker WHERE partner_id = $1 AND url = $2;
 SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: CountBreakers :one
-SELECT count(*) FROM breaker;
+-- Of the URLs that partners are told at. One of a partner that was disabled, or of an
+-- older URL, stays where nothing is sent any more, and keeps nothing back.
+SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
+JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled;
 
 -- Commands of query and of `navlog webhook`.
 
