@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/deploy/engines"
@@ -398,6 +399,13 @@ func TestOneOfTwoResultsIsRefused(t *testing.T) {
 	}
 	if n := f.states(); n[registry.Delivered] != 1 || n[registry.Pending] != 1 {
 		t.Errorf("deliveries %v", n)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(d.metrics.writes)
+	seen, err := reg.Gather()
+	f.check(err)
+	if h := seen[0].GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 1 {
+		t.Errorf("one result is written, and seen were %v in %d transactions", h.GetSampleSum(), h.GetSampleCount())
 	}
 	late := e
 	late.attempt.Fence++ // the lease is another's
