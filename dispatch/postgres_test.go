@@ -86,17 +86,14 @@ func refuses(code string) func(*fixture, *Dispatch, *receiver) {
 
 // stalls keeps a statement waiting for longer than it may.
 func stalls(f *fixture, d *Dispatch, r *receiver) {
-	tx, err := f.pool.Begin(f.Context())
-	f.check(err)
-	_, err = tx.Exec(f.Context(), "LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
-	f.check(err)
+	holder := f.hold("LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
 	f.deposits(7, 1, 10)
 	f.eventually("a write is given up and repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
 	f.eventually("all that may be under way are", func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
 	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
 		f.Errorf("%d requests while no result can be written", n)
 	}
-	f.check(tx.Rollback(f.Context()))
+	f.check(holder.Rollback(f.Context()))
 }
 
 // exhausted leaves the dispatcher without a connection for a while.
