@@ -65,7 +65,7 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
 	arrivals, deads := d.open(parcels)
-	followed, err := d.followed(limited, arrivals)
+	followed, err := followedLog(limited, d.queries, arrivals)
 	if err != nil {
 		return err
 	}
@@ -114,10 +114,10 @@ func (d *Dispatch) accept(ctx context.Context, parcels []parcel) error {
 	return err
 }
 
-// followed is the log that deliveries are made of: the one that they were made of so
+// followedLog is the log that deliveries are made of: the one that they were made of so
 // far, or that of the first arrival.
-func (d *Dispatch) followed(ctx context.Context, arrivals []arrival) (logID [16]byte, err error) {
-	known, err := d.queries.FollowedLog(ctx)
+func followedLog(ctx context.Context, q *db.Queries, arrivals []arrival) (logID [16]byte, err error) {
+	known, err := q.FollowedLog(ctx)
 	switch {
 	case err == nil:
 		return [16]byte(known), nil // PostgreSQL keeps no shorter one

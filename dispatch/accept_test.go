@@ -18,6 +18,7 @@ import (
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 func (d *Dispatch) recordsWere(result string) float64 {
@@ -345,6 +346,23 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	}
 	if n := f.number("SELECT count(*) FROM delivery"); n != 1 {
 		t.Errorf("%d deliveries", n)
+	}
+}
+
+// A dead record is tried again on one connection to PostgreSQL: there may be no second.
+func TestDeadRecordIsRetriedOnOneConnection(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	c := registry.DefaultConfig()
+	c.URL, c.MaxConns = f.url, 1
+	one, err := registry.Open(t.Context(), c)
+	f.check(err)
+	t.Cleanup(one.Close)
+	d := f.dispatcher(func(d *Dispatch) { d.pool, d.queries, d.timing.database = one, db.New(one), *patience })
+	f.exec(`INSERT INTO dead_record (topic_id, partition, "offset", topic, reason, error, value, retry_at)
+		VALUES ('00000000-0000-0000-0000-000000000001', 0, 0, 'chain.31337.referral.deposits', 'poison', 'an older dispatcher cannot read it', $1, now())`, encode(t, deposit(t, 7, 1)))
+	if tried, err := d.retryOneDead(t.Context()); err != nil || !tried || f.states()[registry.NoEndpoint] != 1 {
+		t.Errorf("tried %v, %v; deliveries %v", tried, err, f.states())
 	}
 }
 

@@ -55,7 +55,7 @@ func (d *Dispatch) adoptNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.log, err = d.followed(limited, nil); err != nil {
+	if r.log, err = followedLog(limited, d.queries, nil); err != nil {
 		return err
 	}
 	found, err := r.again(ctx, ids, ends)

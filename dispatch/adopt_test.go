@@ -163,9 +163,7 @@ func TestAdoptionWithoutOffsets(t *testing.T) {
 		for _, all := range []bool{false, true} {
 			refuse(timestamp, all)
 			before := refused()
-			limited, cancel := context.WithTimeout(t.Context(), 2*time.Second) // a client asks again where all of it is refused
-			err := d.adoptNew(limited)
-			cancel()
+			err := f.untilRefused(all, refused, d.adoptNew)
 			if refused() == before || err == nil || !strings.Contains(err.Error(), "read the "+what+" of the referral topics") || f.number("SELECT count(*) FROM adopted") != 0 {
 				t.Errorf("without %s (the whole request: %v): refused %d times, %v", what, all, refused()-before, err)
 			}
@@ -187,6 +185,22 @@ func newFixtureWithBroker(t *testing.T) (*fixture, *kfake.Cluster) {
 	}
 	t.Cleanup(broker.Close)
 	return newFixtureOn(t, broker.ListenAddrs()), broker
+}
+
+// untilRefused tries something that a broker refuses. Where it refuses all of a request the client asks again, for
+// ever, so that is ended once it was refused.
+func (f *fixture) untilRefused(all bool, refused func() int64, try func(context.Context) error) error {
+	f.Helper()
+	if !all {
+		return try(f.Context())
+	}
+	ctx, end := context.WithCancel(f.Context())
+	defer end()
+	before, ended := refused(), make(chan error, 1)
+	go func() { ended <- try(ctx) }()
+	f.eventually("it is refused", func() bool { return refused() > before })
+	end()
+	return <-ended
 }
 
 // refusesOffsets makes a broker refuse what it is asked for one time (-2: the starts, -1: the ends), as a whole or for

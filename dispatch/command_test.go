@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"math"
 	"strings"
 	"testing"
@@ -39,11 +38,7 @@ func TestFailingCommandHoldsUpNobody(t *testing.T) {
 	f.deposits(7, 0, 1)
 	f.deposits(8, 1, 2)
 	f.eventually("delivered", f.in(registry.Delivered, 2))
-	holder, err := f.pool.Begin(t.Context())
-	f.check(err)
-	defer func() { _ = holder.Rollback(context.Background()) }()
-	_, err = holder.Exec(t.Context(), "SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
-	f.check(err)
+	holder := f.hold("SELECT FROM delivery WHERE partner_id = 7 FOR UPDATE")
 
 	stuck := f.command(7, "replay")
 	f.eventually("it fails", func() bool { return testutil.ToFloat64(d.metrics.failedTurns) >= 1 })

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -86,12 +85,12 @@ func TestRewindWithoutAStart(t *testing.T) {
 	t.Parallel()
 	f, broker := newFixtureWithBroker(t)
 	r := f.reader(f.dispatcher(nil))
-	refuse, _ := refusesOffsets(broker)
+	refuse, refused := refusesOffsets(broker)
 	for _, whole := range []bool{false, true} {
 		refuse(-2, whole)
-		limited, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-		err := r.rewind(limited, chainlog.ReferralDeposits(testChain), 0)
-		cancel()
+		err := f.untilRefused(whole, refused, func(ctx context.Context) error {
+			return r.rewind(ctx, chainlog.ReferralDeposits(testChain), 0)
+		})
 		if err == nil || !strings.Contains(err.Error(), "read the start of ") || strings.Contains(f.logged.String(), "reading it again") {
 			t.Errorf("the whole request is refused: %v; %v\n%s", whole, err, f.logged)
 		}

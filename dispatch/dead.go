@@ -80,7 +80,7 @@ func (d *Dispatch) revive(ctx context.Context, q *db.Queries, row db.ClaimDeadRe
 	if len(deads) > 0 {
 		return nil, &deads[0], nil
 	}
-	followed, err := d.followed(ctx, arrivals)
+	followed, err := followedLog(ctx, q, arrivals)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -187,7 +187,7 @@ func (d *Dispatch) retire(l *lane.Lane, ended bool) bool {
 // may have a dispatcher with another key, and is given away.
 func (d *Dispatch) endpoint(ctx context.Context, partner int64) (lane.Endpoint, bool, error) {
 	e, known, err := d.endpoints.get(ctx, partner)
-	if errors.Is(err, errWrongKey) {
+	if errors.Is(err, errWrongKey) || errors.Is(err, errSealed) {
 		if l, ok := d.lane(partner); ok {
 			d.giveAway(l)
 		}

@@ -68,7 +68,8 @@
 // Every accepted event is in PostgreSQL before the position says that it was
 // read, and its result is written after the POST. A crash between the two sends
 // the same bytes again, with the same id; so does a lease that runs out while its
-// POSTs are under way, because its dispatcher hangs or cannot reach PostgreSQL.
+// POSTs are under way, because its dispatcher hangs or cannot reach PostgreSQL, and
+// a stop during such an outage, which waits for results only so long (ledger.go).
 // Nothing else is ever sent twice by itself: a fence names one lease, so a lane
 // that ends gives back its own and none that was taken since; redirects are not
 // followed, and net/http may not repeat a request.

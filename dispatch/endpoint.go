@@ -19,9 +19,12 @@ import (
 // begins later than that after a change uses the new ones.
 const endpointsAge = time.Second
 
-// errWrongKey says that none of the secrets can be opened. One that cannot, beside
-// others that can, is the trouble of its partner alone.
+// errWrongKey says that none of the secrets can be opened.
 var errWrongKey = errors.New("none of the partners' signing secrets can be opened: is NAVLOG_SECRET_KEY the key that they were sealed with?")
+
+// errSealed says that the secret of a partner cannot be opened. Beside others that can,
+// that is the trouble of this partner alone.
+var errSealed = errors.New("this dispatcher cannot sign for the partner")
 
 // endpoints knows where every partner is told. All partners are read at once,
 // so that the cost does not grow with the number of attempts.
@@ -50,13 +53,11 @@ func (e *endpoints) get(ctx context.Context, partner int64) (lane.Endpoint, bool
 		return lane.Endpoint{}, false, err
 	}
 	found := lane.Endpoint{Version: row.Version, URL: row.Url, Held: row.Held}
-	if found.Secret, err = e.sealer.Open(partner, row.Secret); err != nil {
-		return lane.Endpoint{}, false, err
+	if found.Secret, err = e.sealer.Open(partner, row.Secret); err == nil && len(row.NextSecret) > 0 {
+		found.Next, err = e.sealer.Open(partner, row.NextSecret)
 	}
-	if len(row.NextSecret) > 0 {
-		if found.Next, err = e.sealer.Open(partner, row.NextSecret); err != nil {
-			return lane.Endpoint{}, false, err
-		}
+	if err != nil {
+		return lane.Endpoint{}, false, fmt.Errorf("%w: %w", errSealed, err)
 	}
 	return found, true, nil
 }

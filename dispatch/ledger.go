@@ -164,7 +164,9 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 		ids, err = q.FinishAttempts(ctx, rows)
 		return err
 	})
-	l.d.metrics.writes.Observe(float64(len(batch)))
+	if err == nil {
+		l.d.metrics.writes.Observe(float64(len(batch)))
+	}
 	done := make(map[uuid.UUID]struct{}, len(ids))
 	for _, id := range ids {
 		done[id] = struct{}{}

@@ -194,11 +194,7 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	d := f.dispatcher(nil)
 	last, first := f.parcel(2), f.parcel(1)
 	last.to, first.to = 20, 10
-	tx, err := f.pool.Begin(t.Context())
-	f.check(err)
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	_, err = tx.Exec(t.Context(), "SELECT FROM position WHERE partition = 1 FOR UPDATE")
-	f.check(err)
+	holder := f.hold("SELECT FROM position WHERE partition = 1 FOR UPDATE")
 	accepted := make(chan error, 1)
 	go func() { accepted <- d.accept(context.WithoutCancel(t.Context()), []parcel{last, first}) }()
 	f.eventually("it waits", func() bool {
@@ -207,7 +203,7 @@ func TestAcceptLocksInThatOrder(t *testing.T) {
 	if n := f.number("SELECT count(*) FROM (SELECT FROM position WHERE partition = 2 FOR UPDATE SKIP LOCKED) free"); n != 1 {
 		t.Error("the last position is locked before the first")
 	}
-	f.check(tx.Rollback(t.Context()))
+	f.check(holder.Rollback(t.Context()))
 	f.check(<-accepted)
 	if n := f.number("SELECT sum(next_offset) FROM position"); n != 30 {
 		t.Errorf("the positions are at %d together", n)

@@ -64,7 +64,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		deliveries:   prometheus.NewGaugeVec(gauge("deliveries", "Deliveries that are not delivered, by state. Of failed and no_endpoint, which are kept for ever, 10000 means that many or more."), []string{"state"}),
 		oldest:       prometheus.NewGaugeVec(gauge("oldest_seconds", "How long the oldest waiting delivery has been due, by state."), []string{"state"}),
 		measured:     prometheus.NewGauge(gauge("measured_timestamp_seconds", "When the queue was measured last, as Unix time. deliveries, oldest_seconds and open_breakers are as old.")),
-		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers that are open or half-open, over all dispatchers.")),
+		openBreakers: prometheus.NewGauge(gauge("open_breakers", "Breakers of partners' URLs that are open or half-open, over all dispatchers. Those of disabled partners and of older URLs do not count.")),
 		lanes:        prometheus.NewGauge(gauge("lanes", "Partners that this dispatcher sends to.")),
 		writeRetries: prometheus.NewCounter(counter("result_write_retries_total", "Results of POSTs that could not be written at once.")),
 		failedTurns:  prometheus.NewCounter(counter("command_failures_total", "Tests and replays that failed and are tried again, counted at each try.")),

@@ -18,7 +18,8 @@ import (
 //   - a transaction that is mined again makes the same logs in the same order. So its first
 //     referral of a partner and type is the first again, the second the second: that is how
 //     the delivery is found. It keeps its id and sequence, and gets the newest body;
-//   - what was not acknowledged yet is sent with that body. What was is not sent again:
+//   - what was not acknowledged yet is sent with that body, but where its POST began within
+//     a second of the correction (lane/due.go). What was is not sent again:
 //     the delivery says when it was corrected, and the pull stream and a replay give what
 //     is true;
 //   - which mining is the newer, the log says: its records have higher numbers. A topic

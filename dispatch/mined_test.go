@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -146,6 +147,33 @@ func TestMinedAgainWhileItIsTold(t *testing.T) {
 				t.Errorf("the second attempt says %s", last)
 			}
 		})
+	}
+}
+
+// A transaction is mined again while its event is read ahead and waits for a slow receiver:
+// its first attempt says what is true.
+func TestMinedAgainWhileItWaits(t *testing.T) {
+	f := newFixture(t)
+	f.onePartition()
+	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
+		if n == 1 {
+			<-f.released
+		}
+	})
+	f.partner(7, r.url)
+	topic := chainlog.ReferralDeposits(testChain)
+	f.produce(topic, f.told(f.mined(7, 1, 1, 3, 111), f.mined(7, 2, 1, 4, 222))...)
+	d := f.start(func(d *Dispatch) { d.shared.Concurrency, d.shared.Timing.Scan = 1, time.Millisecond })
+	f.eventually("the first POST", func() bool { return len(r.got()) == 1 })
+	f.produce(topic, f.told(f.mined(7, 2, 2, 5, 222))...)
+	f.eventually("corrected", func() bool { return d.recordsWere(recordCorrected) == 1 })
+	f.release()
+	f.eventually("delivered", f.in(registry.Delivered, 2))
+	if got := r.got(); len(got) != 2 || !strings.Contains(string(got[1].body), `"blockNumber":"1002","logIndex":5,`) {
+		t.Errorf("%d requests, and the last says %s", len(got), got[len(got)-1].body)
+	}
+	if n := f.number("SELECT count(*) FROM attempt JOIN delivery USING (event_id) WHERE revision = 1 AND started_at > corrected_at"); n != 1 {
+		t.Errorf("%d attempts began after the correction", n)
 	}
 }
 

@@ -152,16 +152,35 @@ func TestBreakerLifeIsThatOfItsURL(t *testing.T) {
 	}
 }
 
-// A partner that is disabled while its events are parked.
+// A partner that is disabled while its events are parked: they end, and nobody is alarmed
+// by its breaker any more, nor by that of a URL that it has changed since.
 func TestDisabledWhileParked(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(status(http.StatusServiceUnavailable))
 	f.partner(7, r.url)
-	f.start(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
+	d := f.dispatcher(func(d *Dispatch) { d.shared.Timing.OpenMin, d.shared.Timing.OpenMax = time.Hour, time.Hour })
+	stop := f.run(d)
+	breakers := func(what string, want float64) {
+		t.Helper()
+		f.eventually(what, func() bool {
+			d.measure(t.Context())
+			return testutil.ToFloat64(d.metrics.openBreakers) == want
+		})
+	}
 	f.deposits(7, 0, 30)
 	f.eventually("parked", f.in(registry.Parked, 30))
+	breakers("its breaker is counted", 1)
 	f.exec("UPDATE partner SET disabled = true WHERE id = 7")
 	f.eventually("given up", f.in(registry.NoEndpoint, 30))
+	breakers("that of a disabled partner is not", 0)
+	f.exec("UPDATE partner SET disabled = false WHERE id = 7")
+	breakers("enabled again it is", 1)
+	stop() // nobody has a lane of the partner, as where nothing waits for long
+	f.setURL(7, r.url+"&v=2")
+	breakers("that of an older URL is not", 0)
+	if n := f.number("SELECT count(*) FROM breaker"); n != 1 {
+		t.Errorf("%d breakers are kept: the test proves nothing", n)
+	}
 }
 
 // A big backlog is parked, and ended, in parts: no statement keeps PostgreSQL from

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/navlog/navlog/deploy/engines"
@@ -85,17 +86,14 @@ func refuses(code string) func(*fixture, *Dispatch, *receiver) {
 
 // stalls keeps a statement waiting for longer than it may.
 func stalls(f *fixture, d *Dispatch, r *receiver) {
-	tx, err := f.pool.Begin(f.Context())
-	f.check(err)
-	_, err = tx.Exec(f.Context(), "LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
-	f.check(err)
+	holder := f.hold("LOCK TABLE attempt IN ACCESS EXCLUSIVE MODE")
 	f.deposits(7, 1, 10)
 	f.eventually("a write is given up and repeated", func() bool { return testutil.ToFloat64(d.metrics.writeRetries) >= 1 })
 	f.eventually("all that may be under way are", func() bool { return len(r.got()) >= 1+DefaultConfig().PerPartnerConcurrency })
 	if n := len(r.got()); n != 1+DefaultConfig().PerPartnerConcurrency {
 		f.Errorf("%d requests while no result can be written", n)
 	}
-	f.check(tx.Rollback(f.Context()))
+	f.check(holder.Rollback(f.Context()))
 }
 
 // exhausted leaves the dispatcher without a connection for a while.
@@ -398,6 +396,13 @@ func TestOneOfTwoResultsIsRefused(t *testing.T) {
 	}
 	if n := f.states(); n[registry.Delivered] != 1 || n[registry.Pending] != 1 {
 		t.Errorf("deliveries %v", n)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(d.metrics.writes)
+	seen, err := reg.Gather()
+	f.check(err)
+	if h := seen[0].GetMetric()[0].GetHistogram(); h.GetSampleCount() != 1 || h.GetSampleSum() != 1 {
+		t.Errorf("one result is written, and seen were %v in %d transactions", h.GetSampleSum(), h.GetSampleCount())
 	}
 	late := e
 	late.attempt.Fence++ // the lease is another's

@@ -14,6 +14,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines/enginetest"
 	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/dispatch/lane"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -164,6 +165,35 @@ func TestWrongSealKey(t *testing.T) {
 	f.eventually("both are delivered", f.in(registry.Delivered, 2))
 }
 
+// Of two keys, as while one takes over from another, a dispatcher has one, and the next
+// has both: the first gives away the partner whose secret, or whose next one, it cannot
+// open, and keeps the other.
+func TestSecretThatAnotherCanOpen(t *testing.T) {
+	for _, column := range []string{"secret", "next_secret"} {
+		t.Run(column, func(t *testing.T) {
+			f := newFixture(t)
+			r := f.receiver(ok)
+			f.partner(7, r.url)
+			f.partner(8, r.url)
+			f.exec("UPDATE endpoint SET next_at = now() + interval '1 hour', next_secret = secret WHERE partner_id = 7")
+			f.exec("UPDATE endpoint SET "+column+" = $1 WHERE partner_id = 7", f.sealing(otherKey).Seal(7, testSecret))
+			first := f.start(nil)
+			f.deposits(7, 0, 1)
+			f.deposits(8, 1, 2)
+			f.eventually("the other's is delivered", f.in(registry.Delivered, 1))
+			f.eventually("it had the partner", func() bool {
+				return f.number("SELECT count(*) FROM lease WHERE partner_id = 7 AND owner = $1", first.owner) == 1
+			})
+			f.start(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) })
+			f.eventually("both are delivered", f.in(registry.Delivered, 2))
+			if n := len(r.got()); n != 2 {
+				t.Errorf("%d requests for 2 events", n)
+			}
+			f.eventually("the trouble of one partner makes nobody unready", func() bool { return first.Ready() == nil })
+		})
+	}
+}
+
 // A dispatcher whose key opens no secret is not ready, and leaves the partners to
 // one whose key is right.
 func TestWrongSealKeyForAll(t *testing.T) {
@@ -171,8 +201,7 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	r := f.receiver(ok)
 	f.partner(7, r.url)
 	f.partner(8, r.url)
-	other, err := registry.NewSealer("QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=")
-	f.check(err)
+	other := f.sealing(otherKey)
 	wrong := f.start(func(d *Dispatch) { d.endpoints.sealer = other })
 	f.eventually("it says why", func() bool { return strings.Contains(wrong.Status().Reason, "NAVLOG_SECRET_KEY") })
 	f.deposits(7, 0, 1)
@@ -186,6 +215,55 @@ func TestWrongSealKeyForAll(t *testing.T) {
 	f.eventually("and is ready", func() bool { return right.Ready() == nil })
 	if wrong.Ready() == nil {
 		t.Error("ready with a wrong key")
+	}
+}
+
+// otherKey is one that no partner of a fixture was sealed with.
+const otherKey = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+
+func (f *fixture) sealing(keys string) *registry.Sealer {
+	f.Helper()
+	s, err := registry.NewSealer(keys)
+	f.check(err)
+	return s
+}
+
+// Partners are shared with who could take them: one that has none of our keys takes
+// none, and what is given to it would come back, again and again. One whose keys are
+// not known, or that has one of ours, has its part.
+func TestShareOnlyWithWhoCouldTake(t *testing.T) {
+	const partners = 10
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	for id := range int64(partners) {
+		l := lane.New(d.shared, id+1)
+		d.lanes[id+1] = l
+		if !d.take(t.Context(), l) {
+			t.Fatal("the lease is somebody else's")
+		}
+	}
+	given := func() (n int) {
+		f.exec("UPDATE lease SET until = now() + interval '1 hour'")
+		f.exec("UPDATE dispatcher SET until = now() + interval '1 hour'")
+		d.share(t.Context())
+		for _, l := range d.allLanes() {
+			if l.Yielded() {
+				n++
+			}
+		}
+		return n
+	}
+	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey) }).share(t.Context())
+	if n := given(); n != 0 {
+		t.Errorf("%d of %d partners are given to one that cannot sign for them", n, partners)
+	}
+	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) }).share(t.Context())
+	if n := given(); n != partners-(partners/2+1) {
+		t.Errorf("%d of %d partners are given to one that has our key beside another", n, partners)
+	}
+	f.exec("INSERT INTO dispatcher (owner, until) VALUES (gen_random_uuid(), now() + interval '1 hour')")
+	if n := given(); n != partners-(4+1) { // of three, 4, and one more
+		t.Errorf("%d of %d partners are given to two, of whom one names no keys", n, partners)
 	}
 }
 
@@ -228,12 +306,6 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(ok)
 	f.partner(7, r.url)
-	const newKey = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
-	sealer := func(keys string) *registry.Sealer {
-		s, err := registry.NewSealer(keys)
-		f.check(err)
-		return s
-	}
 	sent := 0
 	send := func() {
 		f.deposits(7, sent, sent+10)
@@ -248,7 +320,7 @@ func TestSealKeyRotatedWhileSending(t *testing.T) {
 		})
 		return stop
 	}
-	old, both, renewed := f.sealer, sealer(newKey+","+partner.SealKey), sealer(newKey)
+	old, both, renewed := f.sealer, f.sealing(otherKey+","+partner.SealKey), f.sealing(otherKey)
 	stopOld := with(old)
 	send()
 	stopBoth := with(both)

@@ -15,7 +15,8 @@ import (
 const announceInterval = time.Second
 
 // share gives partners away while this dispatcher has more than its part of
-// them: the leases of all, divided by the dispatchers that run. A lane that is
+// them: the leases of all, divided by the dispatchers that run and have one of
+// its keys, for what the rest cannot sign for would come back. A lane that is
 // given away finishes its POSTs and drops its lease, and the others find the
 // partner within a scan. The last one over is kept, so that nothing swings.
 func (d *Dispatch) share(ctx context.Context) {

@@ -196,14 +196,8 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	case len(same.want) > 0:
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s", cmd.File, excerpt(same.want)))
 	}
-	var totals struct {
-		Totals json.RawMessage `json:"totals"`
-	}
-	if err := json.Unmarshal(text, &totals); err != nil {
-		return err
-	}
 	h := d.Header
-	return cmd.print(s.Out, &verified{h.ChainID, h.PartnerID, h.From, h.To, h.Block, len(d.Events), base64.StdEncoding.EncodeToString(d.PublicKey), known, totals.Totals})
+	return cmd.print(s.Out, &verified{h.ChainID, h.PartnerID, h.From, h.To, h.Block, len(d.Events), base64.StdEncoding.EncodeToString(d.PublicKey), known, d.Totals})
 }
 
 // knows tells whether a key is the one that it has to be.

@@ -123,6 +123,7 @@ func TestStatementVerify(t *testing.T) {
 	rpc := []string{"--rpc", node.URL}
 	verify([]byte("{}"), "is not what navlog signs", cli.Different, rpc...)
 	verify(bytes.Replace(whole, []byte(`"assets":"100"`), []byte(`"assets":"900"`), 1), "it was changed after it was signed", cli.Different, rpc...)
+	verify(bytes.Replace(whole, []byte("\"}\n"), []byte(`","totals":[]}`+"\n"), 1), "has more after its signed part", cli.Different, rpc...)
 	verify(whole, "it is of chain 5, and the node serves chain 6", cli.Different, append(rpc, "--url", api.URL)...)
 	verify(whole, "which is not the one that it has to be", cli.Different, append(rpc, "--key", base64.StdEncoding.EncodeToString(make([]byte, 32)))...)
 	verify(whole, "no base64", cli.Usage, append(rpc, "--key", "!")...)

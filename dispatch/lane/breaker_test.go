@@ -84,7 +84,7 @@ func untilHalfOpen(t *testing.T, b *breaker) {
 
 func TestBreakerProbes(t *testing.T) {
 	timing := Specified()
-	timing.OpenMin, timing.OpenMax = 40*time.Millisecond, 200*time.Millisecond
+	timing.OpenMin = time.Hour
 	b := newBreaker(timing, 4)
 
 	// Attempts that are under way when it opens do not count later.
@@ -98,6 +98,9 @@ func TestBreakerProbes(t *testing.T) {
 	if late(bad) != unchanged {
 		t.Error("a late failure changed the breaker")
 	}
+
+	b.openMin, b.openMax = 40*time.Millisecond, 200*time.Millisecond
+	b.open(b.openMin, b.openMin)
 
 	// Each failed probe doubles the open time, up to the limit.
 	for _, want := range []time.Duration{80, 160, 200, 200} {

@@ -37,6 +37,23 @@ func (l *Lane) fetchDue(ctx context.Context) error {
 	return nil
 }
 
+// refresh reads the queue anew where that was long ago: with a slow receiver what was read
+// ahead waits for minutes, and an event that was corrected meanwhile is to be told as it is
+// now. It is asked by who is about to send: what waits for a slot, however long, costs
+// nothing, and a queue that is emptied faster is never read twice. What cannot be read is
+// not sent, and looked for in the next turn, which says why.
+func (l *Lane) refresh(ctx context.Context) {
+	if time.Since(l.read) < l.shared.Timing.Scan {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.shared.Timing.Database)
+	defer cancel()
+	l.queue = nil
+	if l.fetch(ctx, l.permits()*fetchPerPermit) != nil {
+		l.queue, l.look = nil, time.Now()
+	}
+}
+
 // untilNext is how long nothing will be due: what is in the queue waits for a slot or
 // a permit, and not for a time.
 func (l *Lane) untilNext(longest time.Duration) time.Duration {
@@ -60,11 +77,12 @@ func (l *Lane) known() []uuid.UUID {
 
 // fetch reads what is due, and when there will be more.
 func (l *Lane) fetch(ctx context.Context, limit int) error {
+	read := time.Now()
 	rows, err := l.shared.Queries.DueDeliveries(ctx, db.DueDeliveriesParams{PartnerID: l.partner, InFlight: l.known(), MaxRows: int32(limit)})
 	if err != nil {
 		return fmt.Errorf("read the due deliveries of partner %d: %w", l.partner, err)
 	}
-	l.queue = rows
+	l.queue, l.read = rows, read
 	if len(rows) == limit {
 		l.look = time.Now()
 		return nil

@@ -108,6 +108,53 @@ func TestFetchReadsWhatIsDue(t *testing.T) {
 	fetch("one is due, and the others are told", first, nil)
 }
 
+// What was read ahead long ago is read anew before it is sent, as it may have been corrected; what was read a moment ago
+// is not, and costs PostgreSQL nothing. What cannot be read anew is not sent, and waits for the next turn.
+func TestOldQueueIsReadAnew(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		old  bool
+		then string // after the read-ahead
+		sent string // empty: nothing
+		left int
+	}{
+		{"corrected, and read long ago", true, `UPDATE delivery SET body = '{"now":2}', revision = 1`, `{"now":2}`, 1},
+		{"corrected, and read a moment ago", false, `UPDATE delivery SET body = '{"now":2}', revision = 1`, `{}`, 1},
+		{"nothing is asked for what was just read", false, "ALTER TABLE delivery RENAME TO elsewhere", `{}`, 1},
+		{"it cannot be read anew", true, "ALTER TABLE delivery RENAME TO elsewhere", "", 0},
+		{"none waits any more", true, "UPDATE delivery SET state = 'delivered'", "", 0},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			f := newFixture(t).withPostgres()
+			l := f.lane7()
+			var tried []Attempt
+			l.shared.Record = func(_ context.Context, a Attempt) bool { tried = append(tried, a); return true }
+			l.shared.Timing.Scan = time.Hour
+			f.deliveries(2, registry.Pending, "-1 hour")
+			if _, err := l.plan(t.Context()); err != nil || len(l.queue) != 2 {
+				t.Fatalf("%d are read ahead: %v", len(l.queue), err)
+			}
+			if f.exec(c.then); c.old {
+				l.read = l.read.Add(-l.shared.Timing.Scan)
+			}
+			l.shared.Slots <- struct{}{}
+			l.send(t.Context())
+			if c.sent != "" {
+				l.finish(<-l.ended)
+			}
+			if len(tried) != min(len(c.sent), 1) || c.sent != "" && string(tried[0].Delivery.Body) != c.sent || len(l.queue) != c.left {
+				t.Errorf("%d are left, and tried was %+v", len(l.queue), tried)
+			}
+			if len(l.shared.Slots) != 0 || len(l.inFlight) != 0 || c.sent == "" && l.canSend() {
+				t.Errorf("%d slots are taken, %d are under way", len(l.shared.Slots), len(l.inFlight))
+			}
+			if _, err := l.turn(t.Context()); (err != nil) != (c.what == "it cannot be read anew") {
+				t.Errorf("the next turn says %v", err)
+			}
+		})
+	}
+}
+
 // Nothing is read where something waits already, all permits are taken or nothing is due, but after the lane was held
 // or shut what was put aside is.
 func TestFetchOnlyWhereThereIsRoom(t *testing.T) {

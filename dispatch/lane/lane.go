@@ -52,6 +52,7 @@ type Lane struct {
 	yielded atomic.Bool
 
 	queue    []db.DueDeliveriesRow  // due, and not under way
+	read     time.Time              // when the queue was
 	inFlight map[uuid.UUID]struct{} // under way
 	look     time.Time              // when to read deliveries; zero: nothing waits
 	busy     time.Time              // when there was last something to do
@@ -240,11 +241,12 @@ func (l *Lane) plan(ctx context.Context) (time.Duration, error) {
 	return l.untilNext(lasts), nil
 }
 
-// send starts the next attempt; it owns a slot. Endpoint and breaker are asked
-// again, for the slot may have been waited for.
+// send starts the next attempt; it owns a slot. What is to be sent, endpoint, lease and
+// breaker are looked at again, in this order, for the slot may have been waited for.
 func (l *Lane) send(ctx context.Context) {
+	l.refresh(ctx)
 	e, known, err := l.shared.Endpoint(ctx, l.partner)
-	if err != nil || !known || e.Held || e.Version != l.version || !l.Safe() {
+	if err != nil || !known || e.Held || e.Version != l.version || !l.Safe() || len(l.queue) == 0 {
 		<-l.shared.Slots
 		return
 	}

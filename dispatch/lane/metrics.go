@@ -31,8 +31,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help:    "Duration of the phases of POSTs: dns, connect and tls of new connections, and first_byte from the start of the POST.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"phase"}),
-		Parked:     prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open.")),
-		LostLeases: prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending.")),
+		Parked:     prometheus.NewCounter(counter("parked_total", "Deliveries put aside because a breaker was open, or an operator had parked the partner.")),
+		LostLeases: prometheus.NewCounter(counter("lost_leases_total", "Partners taken over by another dispatcher while this one was sending, or left at a stop with results that could not be written.")),
 	}
 	for _, o := range outcomes {
 		m.Attempts.WithLabelValues(o)

@@ -2259,7 +2259,8 @@ type ClientInterface interface {
 	// what they sum up to. It can be made again, byte for byte, out of what any node of the chain says: `navlog statement
 	// verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 	// the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
-	// the comma and newline that `"publicKey"` comes after. Statements are streamed, whatever their length, as they are, without an envelope.
+	// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
+	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
 	// 404 where the operator has given no key to sign them with.
 	//
 	// Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
@@ -2575,7 +2576,8 @@ func (c *Client) GetRouter(ctx context.Context, reqEditors ...RequestEditorFn) (
 // what they sum up to. It can be made again, byte for byte, out of what any node of the chain says: `navlog statement
 // verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 // the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
-// the comma and newline that `"publicKey"` comes after. Statements are streamed, whatever their length, as they are, without an envelope.
+// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
+// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
 // 404 where the operator has given no key to sign them with.
 //
 // Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
@@ -6021,7 +6023,8 @@ type ClientWithResponsesInterface interface {
 	// what they sum up to. It can be made again, byte for byte, out of what any node of the chain says: `navlog statement
 	// verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 	// the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
-	// the comma and newline that `"publicKey"` comes after. Statements are streamed, whatever their length, as they are, without an envelope.
+	// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
+	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
 	// 404 where the operator has given no key to sign them with.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7254,7 +7257,8 @@ func (c *ClientWithResponses) GetRouterWithResponse(ctx context.Context, reqEdit
 // what they sum up to. It can be made again, byte for byte, out of what any node of the chain says: `navlog statement
 // verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 // the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
-// the comma and newline that `"publicKey"` comes after. Statements are streamed, whatever their length, as they are, without an envelope.
+// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
+// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
 // 404 where the operator has given no key to sign them with.
 //
 // Returns a wrapper object for the known response body format(s).

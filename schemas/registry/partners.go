@@ -28,8 +28,8 @@ type NewPartner struct {
 
 // ProvenSealer refuses keys of which none is the one that the secrets of the
 // registry were sealed with: dispatch could open either those or the next one. And
-// it refuses to seal what a running dispatcher could not open. A registry without
-// partners takes any key.
+// it refuses to seal what a running dispatcher could not open. Where nothing is sealed
+// yet, any key will do that the running dispatchers have.
 func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer, error) {
 	sealer, err := NewSealer(key)
 	if err != nil {
@@ -37,14 +37,14 @@ func ProvenSealer(ctx context.Context, pool *pgxpool.Pool, key string) (*Sealer,
 	}
 	q := db.New(pool)
 	known, err := q.AnyEndpoint(ctx)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return sealer, nil
-	}
-	if err != nil {
+	none := errors.Is(err, pgx.ErrNoRows)
+	if err != nil && !none {
 		return nil, fmt.Errorf("read a signing secret to check NAVLOG_SECRET_KEY: %w", err)
 	}
-	if _, err := sealer.Open(known.PartnerID, known.Secret); err != nil {
-		return nil, fmt.Errorf("%w: give the key that dispatch has; where it is lost, give every partner a new secret with `navlog partner rotate-secret ID --lost-key`", err)
+	if !none {
+		if _, err := sealer.Open(known.PartnerID, known.Secret); err != nil {
+			return nil, fmt.Errorf("%w: give the key that dispatch has; where it is lost, give every partner a new secret with `navlog partner rotate-secret ID --lost-key`", err)
+		}
 	}
 	newest := sealer.KeyIDs()[0]
 	without, err := q.DispatchersWithoutKey(ctx, newest)

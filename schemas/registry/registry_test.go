@@ -279,6 +279,28 @@ func TestPartnerByKey(t *testing.T) {
 	}
 }
 
+// The first secret of all is sealed with a key that the running dispatchers have, like every other: else nobody could open it.
+func TestFirstSecretIsOneThatDispatchersCanOpen(t *testing.T) {
+	const key, other = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=", "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+	pool := open(t, enginetest.Postgres(t))
+	if _, err := ProvenSealer(t.Context(), pool, other); err != nil {
+		t.Errorf("without partners and dispatchers: %v", err)
+	}
+	theirs, err := NewSealer(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.New(pool).Announce(t.Context(), db.AnnounceParams{Owner: uuid.New(), Milliseconds: 3_600_000, KeyIds: theirs.KeyIDs()}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ProvenSealer(t.Context(), pool, other); err == nil || !strings.Contains(err.Error(), "1 running dispatchers could not open") {
+		t.Errorf("with a key that the dispatcher does not have: %v", err)
+	}
+	if _, err := ProvenSealer(t.Context(), pool, key); err != nil {
+		t.Errorf("with the key that it has: %v", err)
+	}
+}
+
 func TestEndpointVersionRisesWithEveryChange(t *testing.T) {
 	queries, ctx := db.New(open(t, enginetest.Postgres(t))), context.Background()
 	id, err := queries.CreatePartnerWithID(ctx, db.CreatePartnerWithIDParams{ID: 4294967295, Name: "Last"})

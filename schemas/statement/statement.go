@@ -26,6 +26,7 @@ import (
 	"hash"
 	"io"
 	"math/big"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/transparency-dev/merkle/compact"
@@ -186,13 +187,33 @@ func (w *Writer) Finish(key ed25519.PrivateKey) error {
 		return w.err
 	}
 	signature := ed25519.Sign(key, signed(w.digest.Sum(nil)))
-	encode := base64.StdEncoding.EncodeToString
-	w.write(seal, encode(key.Public().(ed25519.PublicKey)), `","signature":"`, encode(signature), "\"}\n")
+	w.write(sealed(key.Public().(ed25519.PublicKey), signature))
 	return w.err
 }
 
 // seal begins what is not signed, for it is the signature.
 const seal = ",\n\"publicKey\":\""
+
+// sealed is all that a statement has and does not sign.
+func sealed(key ed25519.PublicKey, signature []byte) string {
+	encode := base64.StdEncoding.EncodeToString
+	return seal + encode(key) + `","signature":"` + encode(signature) + "\"}\n"
+}
+
+// unseal reads what sealed made, and takes no byte else: whatever stood there beside the
+// signature would be in the document, and signed by nobody.
+func unseal(text string) (ed25519.PublicKey, []byte, error) {
+	left, right, _ := strings.Cut(strings.TrimPrefix(text, seal), `","signature":"`)
+	key, _ := base64.StdEncoding.DecodeString(left)
+	signature, _ := base64.StdEncoding.DecodeString(strings.TrimSuffix(right, "\"}\n"))
+	if sealed(key, signature) != text {
+		return nil, nil, errors.New("it was cut off, or has more after its signed part than publicKey and signature")
+	}
+	if len(key) != ed25519.PublicKeySize {
+		return nil, nil, fmt.Errorf("its public key has %d bytes and must have %d", len(key), ed25519.PublicKeySize)
+	}
+	return key, signature, nil
+}
 
 func (w *Writer) write(parts ...string) {
 	for _, part := range parts {
@@ -220,18 +241,20 @@ func line(v any) string {
 // signed is the message whose signature a statement bears.
 func signed(digest []byte) []byte { return append([]byte(Context), digest...) }
 
-// Document is a statement that was read.
+// Document is a statement that was read. But for the key and the signature, all of it is
+// out of Body.
 type Document struct {
-	Header Header
-	Body   []byte // the bytes that are signed
+	Header Header `json:"statement"`
+	Body   []byte `json:"-"` // the bytes that are signed
 	Events []struct {
 		ID        uuid.UUID       `json:"id"`
 		Type      string          `json:"type"`
 		BlockHash string          `json:"blockHash"`
 		Data      json.RawMessage `json:"data"`
-	}
-	PublicKey ed25519.PublicKey
-	Signature []byte
+	} `json:"events"`
+	Totals    json.RawMessage   `json:"totals"`
+	PublicKey ed25519.PublicKey `json:"-"`
+	Signature []byte            `json:"-"`
 }
 
 // Parse takes a statement apart. It says what is not as Writer writes it, but believes
@@ -241,27 +264,18 @@ func Parse(text []byte) (*Document, error) {
 	if at < 0 {
 		return nil, errors.New("it has no publicKey on a line of its own: it is no whole statement of navlog")
 	}
-	var all struct {
-		Statement Header `json:"statement"`
-		Events    []struct {
-			ID        uuid.UUID       `json:"id"`
-			Type      string          `json:"type"`
-			BlockHash string          `json:"blockHash"`
-			Data      json.RawMessage `json:"data"`
-		} `json:"events"`
-		PublicKey []byte `json:"publicKey"`
-		Signature []byte `json:"signature"`
+	d := &Document{Body: text[:at]}
+	var err error
+	if d.PublicKey, d.Signature, err = unseal(string(text[at:])); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(text, &all); err != nil {
-		return nil, fmt.Errorf("it is not JSON, or was cut off: %w", err)
+	if err := json.Unmarshal(text, d); err != nil {
+		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
-	if all.Statement.Statement != Version {
-		return nil, fmt.Errorf("it is a statement of version %q, and this navlog knows %s", all.Statement.Statement, Version)
+	if d.Header.Statement != Version {
+		return nil, fmt.Errorf("it is a statement of version %q, and this navlog knows %s", d.Header.Statement, Version)
 	}
-	if len(all.PublicKey) != ed25519.PublicKeySize {
-		return nil, fmt.Errorf("its public key has %d bytes and must have %d", len(all.PublicKey), ed25519.PublicKeySize)
-	}
-	return &Document{Header: all.Statement, Body: text[:at], Events: all.Events, PublicKey: all.PublicKey, Signature: all.Signature}, nil
+	return d, nil
 }
 
 // Signed tells whether the signature is that of the public key. Whose key it is, the

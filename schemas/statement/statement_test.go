@@ -282,20 +282,13 @@ func TestRoot(t *testing.T) {
 func TestSignature(t *testing.T) {
 	c := &fakeChain{}
 	text := write(t, header(c), key, told(vaultA, 20, 0, "5"), told(vaultB, 21, 0, "6"))
-	whole, err := statement.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range text {
-		changed := slices.Clone(text)
-		changed[i] ^= 1
-		d, err := statement.Parse(changed)
-		if err != nil || !d.Signed() {
-			continue
-		}
-		// Base64 has bits at its end that say nothing, and names of fields are taken in any case.
-		if !bytes.Equal(d.Body, whole.Body) || !d.PublicKey.Equal(whole.PublicKey) || !bytes.Equal(d.Signature, whole.Signature) {
-			t.Fatalf("byte %d can be changed", i)
+		for _, bit := range []byte{1, 'a' - 'A'} {
+			changed := slices.Clone(text)
+			changed[i] ^= bit
+			if d, err := statement.Parse(changed); err == nil && d.Signed() {
+				t.Fatalf("byte %d can be changed to %q", i, changed[i])
+			}
 		}
 	}
 	d, err := statement.Parse(text)
@@ -303,14 +296,42 @@ func TestSignature(t *testing.T) {
 		t.Fatalf("%v, %x", err, d.PublicKey)
 	}
 	for part, broken := range map[string]string{
-		"no whole statement":       string(text[:len(d.Body)]),
-		"not JSON, or was cut off": string(text[:len(text)-3]),
-		"its public key has 2":     strings.Replace(string(text), base64.StdEncoding.EncodeToString(d.PublicKey), "AAA=", 1),
-		`of version "navlog/2"`:    strings.Replace(string(text), "navlog/1", "navlog/2", 1),
+		"no whole statement":    string(text[:len(d.Body)]),
+		"was cut off":           string(text[:len(text)-3]),
+		"it is not JSON":        "," + string(text),
+		"its public key has 2":  strings.Replace(string(text), base64.StdEncoding.EncodeToString(d.PublicKey), "AAA=", 1),
+		`of version "navlog/2"`: strings.Replace(string(text), "navlog/1", "navlog/2", 1),
 	} {
 		if _, err := statement.Parse([]byte(broken)); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("%q: %v", part, err)
 		}
+	}
+}
+
+// What stands after the signed part is signed by nobody, and the last of two fields of one
+// name is what a reader of JSON takes: so nothing may stand there but key and signature.
+func TestUnsigned(t *testing.T) {
+	text := string(write(t, header(&fakeChain{}), key, told(vaultA, 20, 0, "5")))
+	forged := `"totals":[{"vaultAddress":"` + vaultA.Hex() + `","deposits":1,"assets":"5000000"}],"events":[]`
+	at := strings.Index(text, `","signature":"`)
+	for name, changed := range map[string]string{
+		"after the signature":  strings.TrimSuffix(text, "}\n") + "," + forged + "}\n",
+		"before the signature": text[:at] + `",` + forged + text[at+1:],
+		"two signatures":       strings.TrimSuffix(text, "}\n") + text[at+1:],
+		"a line of base64":     text[:at-4] + "\n" + text[at-4:],
+		"a line more":          text + "\n",
+		"no end of its line":   strings.TrimSuffix(text, "\n"),
+		"a space":              strings.TrimSuffix(text, "}\n") + " }\n",
+	} {
+		if _, err := statement.Parse([]byte(changed)); err == nil || !strings.Contains(err.Error(), "more after its signed part") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// Behind a second seal, all before it is what has to be signed.
+	_, seal, _ := strings.Cut(text, `,
+"publicKey"`)
+	if d, err := statement.Parse([]byte(strings.TrimSuffix(text, "}\n") + "," + forged + ",\n\"publicKey\"" + seal)); err == nil && d.Signed() {
+		t.Error("what stands between two signatures counts as signed")
 	}
 }
 

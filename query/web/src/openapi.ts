@@ -582,7 +582,8 @@ export interface paths {
          *     what they sum up to. It can be made again, byte for byte, out of what any node of the chain says: `navlog statement
          *     verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
          *     the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
-         *     the comma and newline that `"publicKey"` comes after. Statements are streamed, whatever their length, as they are, without an envelope.
+         *     the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
+         *     a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
          *     404 where the operator has given no key to sign them with.
          */
         get: operations["getStatement"];

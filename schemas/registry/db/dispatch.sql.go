@@ -43,24 +43,27 @@ const announce = `-- name: Announce :one
 
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
-  VALUES ($1, now() + $2::bigint * interval '1 millisecond', $3::text[])
+  VALUES ($1, now() + $3::bigint * interval '1 millisecond', $2::text[])
   ON CONFLICT (owner) DO UPDATE SET until = excluded.until, key_ids = excluded.key_ids
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> $1
 )
-SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> $1
+SELECT 1 + count(*) FROM dispatcher d
+WHERE d.until > now() AND d.owner <> $1 AND (d.key_ids IS NULL OR d.key_ids && $2::text[])
 `
 
 type AnnounceParams struct {
 	Owner        uuid.UUID
-	Milliseconds int64
 	KeyIds       []string
+	Milliseconds int64
 }
 
 // Sharing partners between dispatchers.
-// Says that this dispatcher runs and which sealing keys it has, and how many run.
+// Says that this dispatcher runs and which sealing keys it has, and how many run that
+// could take its partners: those with none of its keys cannot sign for them. One that
+// is older than its keys' names counts.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
-	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.Milliseconds, arg.KeyIds)
+	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
 	var column_1 int32
 	err := row.Scan(&column_1)
 	return column_1, err
@@ -159,9 +162,12 @@ func (q *Queries) Corrections(ctx context.Context, eventID uuid.UUID) ([]Correct
 }
 
 const countBreakers = `-- name: CountBreakers :one
-SELECT count(*) FROM breaker
+SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
+JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled
 `
 
+// Of the URLs that partners are told at. One of a partner that was disabled, or of an
+// older URL, stays where nothing is sent any more, and keeps nothing back.
 func (q *Queries) CountBreakers(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, countBreakers)
 	var count int64

@@ -300,7 +300,10 @@ FROM breaker WHERE partner_id = $1 AND url = $2;
 SELECT state, opened_at, open_until, open_ms FROM breaker WHERE partner_id = $1 AND url = $2;
 
 -- name: CountBreakers :one
-SELECT count(*) FROM breaker;
+-- Of the URLs that partners are told at. One of a partner that was disabled, or of an
+-- older URL, stays where nothing is sent any more, and keeps nothing back.
+SELECT count(*) FROM breaker b JOIN endpoint e ON e.partner_id = b.partner_id AND e.url = b.url
+JOIN partner p ON p.id = b.partner_id WHERE NOT p.disabled;
 
 -- Commands of query and of `navlog webhook`.
 
@@ -348,7 +351,9 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 -- Sharing partners between dispatchers.
 
 -- name: Announce :one
--- Says that this dispatcher runs and which sealing keys it has, and how many run.
+-- Says that this dispatcher runs and which sealing keys it has, and how many run that
+-- could take its partners: those with none of its keys cannot sign for them. One that
+-- is older than its keys' names counts.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
@@ -356,7 +361,8 @@ WITH me AS (
 ), gone AS (
   DELETE FROM dispatcher WHERE until < now() - interval '1 hour' AND owner <> sqlc.arg(owner)
 )
-SELECT 1 + count(*) FROM dispatcher d WHERE d.until > now() AND d.owner <> sqlc.arg(owner);
+SELECT 1 + count(*) FROM dispatcher d
+WHERE d.until > now() AND d.owner <> sqlc.arg(owner) AND (d.key_ids IS NULL OR d.key_ids && sqlc.arg(key_ids)::text[]);
 
 -- name: Leave :exec
 DELETE FROM dispatcher WHERE owner = $1;
