@@ -367,6 +367,8 @@ func TestLateVaultElsewhere(t *testing.T) {
 	unlisted, err := w.pool.Begin(t.Context())
 	must(t, err)
 	defer func() { _ = unlisted.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = unlisted.Exec(t.Context(), "SET LOCAL idle_in_transaction_session_timeout = 0") // however long the machine takes
+	must(t, err)
 	_, err = unlisted.Exec(t.Context(), "LOCK TABLE generation IN ACCESS EXCLUSIVE MODE")
 	must(t, err)
 	from = s.Seq()
