@@ -79,7 +79,7 @@ func TestAttempt(t *testing.T) {
 		}
 		row := c.row
 		row.EventID, row.Type, row.Body, row.Revision = uuid.New(), "deposit.referral", []byte("{}"), 4
-		l.queue = []db.DueDeliveriesRow{row, {EventID: uuid.New()}}
+		l.queue, l.read = []db.DueDeliveriesRow{row, {EventID: uuid.New()}}, time.Now()
 		l.shared.Slots <- struct{}{}
 		ended, end := context.WithCancel(t.Context())
 		end() // a POST under way is not cut
