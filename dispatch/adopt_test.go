@@ -117,9 +117,9 @@ func TestAdoptionThatFails(t *testing.T) {
 		d.health.note(what, nil)
 	}
 	for want, column := range map[string]string{
-		"read how far the referral topics were read":   "position next_offset",
-		"read which log deliveries are made of":        "position log_id",
-		"write the deliveries of 50 earlier referrals": "delivery body",
+		"read how far the referral topics were read": "position next_offset",
+		"read which log deliveries are made of":      "position log_id",
+		"earlier referrals: ERROR: column":           "delivery body", // as many as came first of all partitions
 	} {
 		table, name, _ := strings.Cut(column, " ")
 		f.exec("ALTER TABLE " + table + " RENAME COLUMN " + name + " TO away")
