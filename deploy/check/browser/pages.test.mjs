@@ -387,6 +387,7 @@ test("a partner's key shows what is theirs, stays in memory, and a wrong one is 
   await key.fill("nk_test_wrong")
   await key.press("Enter")
   await until("sentence about the key", async () => /key/i.test(await page.locator("[role=alert], .error, .bad").first().innerText()))
+  await page.waitForLoadState("networkidle") // the page asks for more than one thing with a key
   wrong.length = 0 // the browser says of itself that this was 401
   const partner = ready.partners[0]
   await page.locator("input[type=password]").first().fill(partner.apiKey)

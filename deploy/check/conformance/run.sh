@@ -71,7 +71,8 @@ code=0
 curl -sN --max-time 5 -D "$work/stream.headers" -o "$work/stream.txt" "$api/api/v1/stream?after=0" || code=$?
 [ "$code" = 28 ] || { echo "the stream ended, or failed: curl says $code"; exit 1; }
 grep -qi '^content-type: text/event-stream' "$work/stream.headers" || { echo "the stream is of another kind:"; cat "$work/stream.headers"; exit 1; }
-grep -A1 '^event: unit$' "$work/stream.txt" | grep -q '^data: {"seq":"[0-9]*",' || { echo "the stream told no unit:"; head -20 "$work/stream.txt"; exit 1; }
+# Not grep -q: it ends at the first, and what feeds it is then broken off, which is a failure too.
+grep -A1 '^event: unit$' "$work/stream.txt" | grep '^data: {"seq":"[0-9]*",' >/dev/null || { echo "the stream told no unit:"; head -20 "$work/stream.txt"; exit 1; }
 echo "$(grep -c '^event: unit$' "$work/stream.txt") units"
 
 echo "== the clients"
