@@ -130,12 +130,7 @@ func (h *history) judge(q oracle.Question, asked moment, got oracle.Answer) erro
 // compareWith compares an answer with what each set of vaults gives that its generation may have: those that were described
 // when its tables were derived, of which nobody tells. Each answer leaves fewer of them, and one has to remain.
 func (h *history) compareWith(q oracle.Question, about moment, described int, got oracle.Answer) error {
-	may, seen := h.generations[got.Generation()]
-	if !seen {
-		for n := initial; n <= h.units[len(h.units)-1].vaults; n++ {
-			may = append(may, n)
-		}
-	}
+	may := h.mayKnow(got.Generation())
 	var left []int
 	var found []string
 	judged := false
@@ -172,6 +167,16 @@ func (h *history) compareWith(q oracle.Question, about moment, described int, go
 	return nil
 }
 
+// mayKnow is how many vaults a generation may know, by what it has answered: any number of them where that is nothing yet.
+func (h *history) mayKnow(generation string) []int {
+	if _, met := h.generations[generation]; !met {
+		for n := initial; n <= h.units[len(h.units)-1].vaults; n++ {
+			h.generations[generation] = append(h.generations[generation], n)
+		}
+	}
+	return h.generations[generation]
+}
+
 // initial is how many vaults every generation knows: they are described before the first block.
 const initial = 2
 
@@ -206,6 +211,9 @@ func (h *history) ask(ctx context.Context, list []oracle.Question) error {
 		}
 		h.mu.Lock()
 		h.answers++
+		if generation := got.Generation(); generation != "" { // a setting is of none
+			h.mayKnow(generation)
+		}
 		if lines := q.Compare(got); len(lines) > 0 {
 			h.differs(lines...)
 		}
