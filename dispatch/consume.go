@@ -107,8 +107,7 @@ func (d *Dispatch) read(ctx context.Context) error {
 
 // findTopics asks Kafka for the lives of the two topics. ingest makes them.
 func (r *reader) findTopics(ctx context.Context) (map[string]topic, error) {
-	// With the rights, which nobody reads here, the broker is asked, and not the client's cache.
-	details, err := r.admin.ListTopics(kadm.WithAuthorizedOps(ctx), chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID))
+	details, err := chainlog.ListTopics(ctx, r.admin, chainlog.ReferralDeposits(r.d.config.ChainID), chainlog.ReferralWithdrawals(r.d.config.ChainID))
 	if err != nil {
 		return nil, fmt.Errorf("list the referral topics: %w", chainlog.Explain(err))
 	}

@@ -86,7 +86,7 @@ var oldestClickHouse = [2]int{26, 7}
 // order. Sections that are wrong are left out: what is wrong with them was said. So is
 // everything where the configuration was not read: nobody named those engines.
 func (e *examination) reach(ctx context.Context, deep bool) {
-	if !e.config.Read() {
+	if !e.config.WasRead() {
 		e.warn("nodes and engines", "look at the configuration first", "not asked: nothing has named them")
 		return
 	}

@@ -121,7 +121,7 @@ func Lacking(ctx context.Context, adm *kadm.Client, user string, chainID uint64)
 		switch r.Kind {
 		case kmsg.ACLResourceTypeTopic:
 			var topics kadm.TopicDetails // of one: a refused one is the whole answer
-			if topics, err = adm.ListTopics(kadm.WithAuthorizedOps(ctx), r.Name); err == nil {
+			if topics, err = ListTopics(ctx, adm, r.Name); err == nil {
 				err = topics[r.Name].Err
 			}
 			operations := topics[r.Name].AuthorizedOperations

@@ -134,14 +134,18 @@ func checkTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
 	}
 }
 
+// ListTopics asks the broker for topics: with the rights, which nobody has to read, kadm goes past
+// its cache, which keeps for five seconds also that a topic is not there. A topic's own error is with it.
+func ListTopics(ctx context.Context, adm *kadm.Client, names ...string) (kadm.TopicDetails, error) {
+	return adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
+}
+
 func inspectTopics(ctx context.Context, adm *kadm.Client, wanted []topic) error {
 	names := make([]string, len(wanted))
 	for i, w := range wanted {
 		names[i] = w.name
 	}
-	// With the rights, which nobody reads here, the broker is asked, and not kadm's cache: that
-	// keeps for five seconds also that a topic is not there.
-	details, err := adm.ListTopics(kadm.WithAuthorizedOps(ctx), names...)
+	details, err := ListTopics(ctx, adm, names...)
 	if err != nil {
 		return fmt.Errorf("list topics: %w", Explain(err))
 	}
@@ -221,7 +225,7 @@ func replicas(detail kadm.TopicDetail) int {
 // SingleReplicas names the topics of a chain that are on one disk: what that loses is
 // lost. Enough for development.
 func SingleReplicas(ctx context.Context, adm *kadm.Client, chainID uint64) ([]string, error) {
-	details, err := adm.ListTopics(ctx, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID))
+	details, err := ListTopics(ctx, adm, LogTopic(chainID), CursorTopic(chainID), ReferralDeposits(chainID), ReferralWithdrawals(chainID))
 	if err == nil {
 		err = details.Error()
 	}

@@ -24,7 +24,7 @@ type ProgramStatus struct {
 	// Reason says why the program is not going on, or what it waits for; empty
 	// where nothing is wrong.
 	Reason string `json:"reason,omitempty"`
-	// Seq is the last record of the log that what ingest says is of.
+	// Seq is the last record of the log when ingest said this.
 	Seq uint64 `json:"seq,omitempty"`
 	// Building is there while project makes the first generation, and none is live.
 	Building *BuildingStatus `json:"building,omitempty"`

@@ -75,7 +75,7 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 	for try := 1; ; try++ {
 		response, err := b.http.Do(request)
 		if err != nil {
-			return nil, unreachable(request, err)
+			return nil, unanswered(request, err)
 		}
 		response.Request = request // and not the one that ends with Within too
 		response.Body = http.MaxBytesReader(nil, response.Body, b.max)
@@ -86,14 +86,14 @@ func (b *bounded) Do(request *http.Request) (*http.Response, error) {
 		response.Body.Close()
 		select {
 		case <-request.Context().Done():
-			return nil, unreachable(request, request.Context().Err())
+			return nil, unanswered(request, request.Context().Err())
 		case <-time.After(wait):
 		}
 	}
 }
 
-// unreachable is an error without an answer, or in the midst of one.
-func unreachable(request *http.Request, err error) error {
+// unanswered is an error without an answer, or in the midst of one.
+func unanswered(request *http.Request, err error) error {
 	if request.Context().Err() != nil {
 		return cli.Failed.With(err)
 	}
@@ -145,7 +145,7 @@ func Text(response *http.Response, err error) ([]byte, error) {
 		return nil, fmt.Errorf("%s gave more than %d bytes: is that the API of navlog?", at(response), large.Limit)
 	}
 	if err != nil {
-		return nil, unreachable(response.Request, fmt.Errorf("read what %s answers: %w", at(response), err))
+		return nil, unanswered(response.Request, fmt.Errorf("read what %s answers: %w", at(response), err))
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, refused(response, body)

@@ -299,9 +299,9 @@ const (
 // AllSections are those that the four programs need together.
 var AllSections = []Section{NeedChain, NeedKafka, NeedClickHouse, NeedPostgres, NeedProjections, NeedHTTP, NeedWebhooks, NeedSecretKey}
 
-// Read tells whether the file could be read: where it could not, nobody has named
+// WasRead tells whether the file could be read: where it could not, nobody has named
 // the engines that are in here, and Validate says nothing.
-func (c Config) Read() bool { return !c.unread }
+func (c Config) WasRead() bool { return !c.unread }
 
 // Validate reports every mistake in the sections at once.
 func (c Config) Validate(sections ...Section) error {

@@ -6,6 +6,7 @@
 # CHROMIUM is the browser, by default the one that is installed.
 set -euo pipefail
 cd "$(dirname "$0")"
+source ../up.sh
 root=$(cd ../../.. && pwd)
 work=$root/build/browser
 export CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
@@ -23,12 +24,5 @@ NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 \
 up=$!
 # A test that is broken off may have stopped it for a reorganisation: what is stopped does not end.
 trap '{ kill -CONT "$up"; kill "$up"; wait "$up"; } 2>/dev/null || true; rm -rf "$work/data"' EXIT
-# As patient as the tests of deploy/check/e2e: a busy machine is no fault.
-patience=180
-deadline=$((SECONDS + patience))
-until [ -e "$work/ready.json" ]; do
-  kill -0 "$up" 2>/dev/null || { echo "navlog-dev up ended before it was ready:"; tail -20 "$work/up.log"; exit 1; }
-  [ "$SECONDS" -lt "$deadline" ] || { echo "navlog-dev up is not ready after $patience s:"; tail -20 "$work/up.log"; exit 1; }
-  sleep 0.5
-done
+ready "$up" "$work/ready.json" "$work/up.log"
 READY=$work/ready.json UP=$up SHOTS=$work node --test --test-concurrency=1 --test-timeout=1200000 pages.test.mjs

@@ -9,6 +9,7 @@
 # EXAMPLES is the number of random requests for each operation, 10 by default.
 set -euo pipefail
 cd "$(dirname "$0")"
+source ../up.sh
 root=$(cd ../../.. && pwd)
 work=$root/build/conformance
 tools=$work/tools
@@ -38,14 +39,7 @@ NAVLOG_HTTP_PUBLIC_RATE_LIMIT=0 NAVLOG_HTTP_PARTNER_RATE_LIMIT=1000000 \
   "$root/bin/navlog-dev" up --data "$work/data" --listen 127.0.0.1:0 --interval 200ms --ready-file "$work/ready.json" >"$work/up.log" 2>&1 &
 up=$!
 trap 'kill "$up" 2>/dev/null; wait "$up" 2>/dev/null || true' EXIT
-# As patient as the tests of deploy/check/e2e: a busy machine is no fault.
-patience=180
-deadline=$((SECONDS + patience))
-until [ -e "$work/ready.json" ]; do
-  kill -0 "$up" 2>/dev/null || { echo "navlog-dev up ended before it was ready:"; tail -20 "$work/up.log"; exit 1; }
-  [ "$SECONDS" -lt "$deadline" ] || { echo "navlog-dev up is not ready after $patience s:"; tail -20 "$work/up.log"; exit 1; }
-  sleep 0.5
-done
+ready "$up" "$work/ready.json" "$work/up.log"
 field() { node -p "const r = require('$work/ready.json'); $1"; }
 api=$(field r.api)
 key=$(field 'r.partners[0].apiKey')

@@ -131,6 +131,7 @@ export function whileUnseen(page: Seen, gone: () => void, back: () => void): () 
     clearTimeout(patience)
     if (page.visibilityState === "visible") {
       if (unseen) back()
+      unseen = false
       return
     }
     patience = setTimeout(() => {
