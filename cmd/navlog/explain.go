@@ -165,6 +165,21 @@ type outcome struct {
 // counts are the numbers that have no unit.
 var counts = regexp.MustCompile(`(?i)count$|^/totalDeposits$|^/uniqueUsers$|/pendingWithdrawals$`)
 
+// lasts are the numbers that one log says.
+var lasts = regexp.MustCompile(`/(navPerShare|totalAssets|totalSupply|firstSeen)$`)
+
+// operationOf is how its logs make a number. It follows from what is asked, for an API that
+// may choose it chooses what its logs come to.
+func operationOf(field string) string {
+	switch {
+	case counts.MatchString(field):
+		return "count"
+	case lasts.MatchString(field):
+		return "last"
+	}
+	return "sum"
+}
+
 // explainable is what a number may be made of at most: the API pages through no more logs.
 const explainable = 100_000
 
@@ -208,14 +223,14 @@ func (o *outcome) end(total int64) error {
 
 // once reads the number, and then its logs at the same block. fault is what does not add up.
 func (x *explanation) once(ctx context.Context) (fault, err error) {
-	o := outcome{Of: x.of.path, Field: x.field, Sum: "0"}
+	o := outcome{Of: x.of.path, Field: x.field, Operation: operationOf(x.field), Sum: "0"}
 	block, shown, err := x.number(ctx)
 	if err != nil {
 		return nil, err
 	}
 	o.Block, o.Shown = strconv.FormatInt(block, 10), shown
 	sum := new(big.Int)
-	prover := &prover{of: x.of.path, field: x.field, node: x.node, rpc: x.RPC}
+	prover := &prover{of: x.of.path, field: x.field, operation: o.Operation, node: x.node, rpc: x.RPC}
 	if x.Proof {
 		o.Proven = new(int64)
 	}
@@ -224,7 +239,10 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if o.Operation = p.Data.Operation; p.Meta.Total > explainable {
+		switch {
+		case p.Data.Operation != o.Operation:
+			return fmt.Errorf("the API says that the number is the %q of its logs, and it is their %s", p.Data.Operation, o.Operation), x.conclude(&o)
+		case p.Meta.Total > explainable:
 			return nil, fmt.Errorf("%s of %s is made of %d logs, and the API pages through %d: it cannot be added up here", x.field, x.of.path, p.Meta.Total, explainable)
 		}
 		for _, raw := range p.Data.Events {
@@ -236,7 +254,6 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 			fault = o.add(&e, sum)
 			proof := ""
 			if x.Proof && fault == nil {
-				prover.operation = o.Operation
 				if proof, fault, err = prover.proof(ctx, &e, o.Proven); err != nil {
 					return nil, err
 				}

@@ -94,7 +94,7 @@ func play(t *testing.T, l *lane, number uint64) {
 	all.played++
 	all.tally.add(h.tally)
 	if all.played%100 == 0 {
-		fmt.Printf("%s  %d of %d histories\n", time.Now().UTC().Format("15:04:05"), all.played, *plays)
+		fmt.Printf("%s  %d of %d histories: %s\n", time.Now().UTC().Format("15:04:05"), all.played, *plays, all.tally)
 	}
 	all.Unlock()
 	if h.differing > 0 || err != nil {

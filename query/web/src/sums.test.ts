@@ -1,14 +1,16 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { addedUp, judge } from "./sums"
+import { type At, addedUp, judge } from "./sums"
 import type { ExplainedEvent, Explanation } from "./types"
 
 const event = (seq: string, change: string, sum: string, state: "live" | "retracted" = "live"): ExplainedEvent => ({
   id: seq, seq, kind: "DepositAccepted", vaultAddress: "0x", blockNumber: "1", timestamp: "", txHash: "0x", logIndex: 0, userAddress: null, change, sum, state, retractedBySeq: null,
 })
-const page = (value: string | null, operation: Explanation["operation"], ...events: ExplainedEvent[]): Explanation => ({ of: "", field: "", value, operation, events })
+const fields = { sum: "/totalDeposited", count: "/stats/userCount", last: "/navPerShare" }
+const page = (value: string | null, operation: Explanation["operation"], ...events: ExplainedEvent[]): Explanation => ({ of: "", field: fields[operation], value, operation, events })
 
-const number = { of: "", field: "" }
+/** Judges a page about what it says itself that it is about. */
+const judged = (page: Explanation, last: Explanation | null, at: At) => judge(page, last, at, page)
 const only = { page: 1, last: 1 }
 
 test("an answer about another number is none, on the page and on the last one", () => {
@@ -22,50 +24,65 @@ test("an answer about another number is none, on the page and on the last one", 
   assert.equal(judge({ ...right, ...asked }, { ...right, ...asked }, only, asked).kind, "proven")
 })
 
+test("how a number is made follows from what is asked, and not from what the answer says", () => {
+  const [sum, count, last] = ["sum" as const, "count" as const, "last" as const]
+  const of: [string, Explanation["operation"]][] = [
+    ["/totalDeposited", sum], ["/0xa/totalWithdrawn", sum], ["/holdings/withdrawals/0/_sum/assetsEstimate", sum], ["/0/withdrawalsToFund/totalAmount", sum], ["/byVault/0/totalVolume", sum],
+    ["/holdings/deposits/0/_count", count], ["/stats/userCount", count], ["/stats/pendingWithdrawals", count], ["/0/count", count], ["/meta/total", count], ["/totalDeposits", count], ["/uniqueUsers", count], ["/byVault/0/depositCount", count],
+    ["/firstSeen", last], ["/0xa/firstSeen", last], ["/navPerShare", last], ["/totalAssets", last], ["/totalSupply", last],
+  ]
+  for (const [field, right] of of) {
+    for (const operation of [sum, count, last]) {
+      const answer = { ...page("1", operation, event("1", "1", "1")), field }
+      assert.equal(judged(answer, answer, only).kind, operation === right ? "proven" : "astray", `${field} as ${operation}`)
+    }
+  }
+})
+
 test("a number that its events make is proven", () => {
   const all = page("30", "sum", event("1", "10", "10"), event("2", "0", "10", "retracted"), event("3", "20", "30"))
-  assert.equal(judge(all, all, only, number).kind, "proven")
+  assert.equal(judged(all, all, only).kind, "proven")
   const big = page("9007199254740993", "sum", event("1", "9007199254740992", "9007199254740992"), event("2", "1", "9007199254740993"))
-  assert.equal(judge(big, big, only, number).kind, "proven")
+  assert.equal(judged(big, big, only).kind, "proven")
   const none = page("0", "count")
-  assert.equal(judge(none, none, only, number).kind, "proven")
+  assert.equal(judged(none, none, only).kind, "proven")
   const never = page(null, "last")
-  assert.equal(judge(never, never, only, number).kind, "proven")
+  assert.equal(judged(never, never, only).kind, "proven")
   const nav = page("105", "last", event("1", "105", "105"))
-  assert.equal(judge(nav, nav, only, number).kind, "proven")
+  assert.equal(judged(nav, nav, only).kind, "proven")
   const time = page("2026-01-01T00:00:00.000Z", "last", event("1", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z"))
-  assert.equal(judge(time, time, only, number).kind, "proven")
+  assert.equal(judged(time, time, only).kind, "proven")
 })
 
 test("a page in the middle waits for the last one, and is judged by it", () => {
   const middle = page("30", "sum", event("2", "5", "15"), event("3", "5", "20"))
-  assert.equal(judge(middle, null, { page: 2, last: 4 }, number).kind, "open")
-  assert.equal(judge(middle, page("30", "sum", event("4", "10", "30")), { page: 2, last: 4 }, number).kind, "proven")
-  assert.deepEqual(judge(middle, page("31", "sum", event("4", "10", "30")), { page: 2, last: 4 }, number), { kind: "other", sum: "30" })
+  assert.equal(judged(middle, null, { page: 2, last: 4 }).kind, "open")
+  assert.equal(judged(middle, page("30", "sum", event("4", "10", "30")), { page: 2, last: 4 }).kind, "proven")
+  assert.deepEqual(judged(middle, page("31", "sum", event("4", "10", "30")), { page: 2, last: 4 }), { kind: "other", sum: "30" })
 })
 
 test("the last page goes on from the page before it", () => {
   const [first, last] = [page("30", "sum", event("1", "10", "10")), page("30", "sum", event("2", "20", "30"))]
-  assert.equal(judge(first, last, { page: 1, last: 2 }, number).kind, "proven")
+  assert.equal(judged(first, last, { page: 1, last: 2 }).kind, "proven")
   const skips = page("30", "sum", event("3", "15", "30"))
-  assert.deepEqual(judge(first, skips, { page: 1, last: 2 }, number), { kind: "broken", event: skips.events[0] })
-  assert.equal(judge(first, skips, { page: 1, last: 3 }, number).kind, "proven") // what is between is not here
-  assert.equal(judge(page("30", "sum"), last, { page: 1, last: 2 }, number).kind, "broken")
+  assert.deepEqual(judged(first, skips, { page: 1, last: 2 }), { kind: "broken", event: skips.events[0] })
+  assert.equal(judged(first, skips, { page: 1, last: 3 }).kind, "proven") // what is between is not here
+  assert.equal(judged(page("30", "sum"), last, { page: 1, last: 2 }).kind, "broken")
 })
 
 test("the number that is shown is the one of the page, and not that of the last one", () => {
   const [first, last] = [page("31", "sum", event("1", "10", "10")), page("30", "sum", event("2", "20", "30"))]
-  assert.deepEqual(judge(first, last, { page: 1, last: 2 }, number), { kind: "other", sum: "30" })
+  assert.deepEqual(judged(first, last, { page: 1, last: 2 }), { kind: "other", sum: "30" })
 })
 
 test("what was taken back changes nothing, and a page may have nothing else", () => {
   const [first, last] = [page("10", "sum", event("1", "10", "10")), page("10", "sum", event("2", "0", "10", "retracted"))]
-  assert.equal(judge(first, last, { page: 1, last: 2 }, number).kind, "proven")
-  assert.equal(judge(last, last, { page: 2, last: 2 }, number).kind, "proven")
+  assert.equal(judged(first, last, { page: 1, last: 2 }).kind, "proven")
+  assert.equal(judged(last, last, { page: 2, last: 2 }).kind, "proven")
   const counts = page("10", "sum", event("1", "5", "5"), event("2", "5", "10", "retracted"))
-  assert.deepEqual(judge(counts, counts, only, number), { kind: "broken", event: counts.events[1] })
+  assert.deepEqual(judged(counts, counts, only), { kind: "broken", event: counts.events[1] })
   const nav = page("105", "last", event("1", "105", "105"), event("2", "0", "105", "retracted"))
-  assert.equal(judge(nav, nav, only, number).kind, "proven")
+  assert.equal(judged(nav, nav, only).kind, "proven")
 })
 
 test("what is said to be added up is what the browser has", () => {
@@ -81,15 +98,15 @@ test("what is said to be added up is what the browser has", () => {
 
 test("what does not add up is found", () => {
   const skipped = page("30", "sum", event("1", "10", "10"), event("2", "10", "30"))
-  assert.deepEqual(judge(skipped, skipped, only, number), { kind: "broken", event: skipped.events[1] })
+  assert.deepEqual(judged(skipped, skipped, only), { kind: "broken", event: skipped.events[1] })
   const begun = page("30", "sum", event("1", "10", "30"))
-  assert.equal(judge(begun, begun, only, number).kind, "broken")
+  assert.equal(judged(begun, begun, only).kind, "broken")
   const off = page("31", "sum", event("1", "30", "30"))
-  assert.deepEqual(judge(off, off, only, number), { kind: "other", sum: "30" })
+  assert.deepEqual(judged(off, off, only), { kind: "other", sum: "30" })
   const missing = page("5", "count")
-  assert.deepEqual(judge(missing, missing, only, number), { kind: "other", sum: null })
+  assert.deepEqual(judged(missing, missing, only), { kind: "other", sum: null })
   const rounded = page("1", "sum", event("1", "0.5", "0.5"))
-  assert.equal(judge(rounded, rounded, only, number).kind, "broken")
+  assert.equal(judged(rounded, rounded, only).kind, "broken")
   const last = page("7", "last", event("1", "7", "8"))
-  assert.equal(judge(last, last, only, number).kind, "broken")
+  assert.equal(judged(last, last, only).kind, "broken")
 })

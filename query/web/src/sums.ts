@@ -3,8 +3,8 @@ import { count } from "./format"
 import type { ExplainedEvent, Explanation, Question } from "./types"
 
 export type Verdict =
-  /** The answer is about another number than the one that was asked about. */
-  | { kind: "astray"; about: Question }
+  /** The answer is about another number than the one that was asked about, or says that it is made otherwise. */
+  | { kind: "astray"; about: Explanation }
   /** Every sum of the page and of the last one follows from the one before, and the last of all is the number. */
   | { kind: "proven" }
   /** The page is right, and the last page is not there yet. */
@@ -16,7 +16,13 @@ export type Verdict =
 
 /** Whether an answer is about the number that was asked about: one about another number may be true in all else. */
 export function isAbout(page: Explanation, asked: Question): boolean {
-  return page.of === asked.of && page.field === asked.field
+  return page.of === asked.of && page.field === asked.field && page.operation === operationOf(asked.field)
+}
+
+/** How its events make a number. It follows from what is asked: who may choose it chooses what they come to. */
+function operationOf(field: string): Explanation["operation"] {
+  if (/count$|^\/(totalDeposits|uniqueUsers|meta\/total)$|\/pendingWithdrawals$/i.test(field)) return "count"
+  return /\/(navPerShare|totalAssets|totalSupply|firstSeen)$/.test(field) ? "last" : "sum"
 }
 
 /** Where a page is: which one it is, and which one is the last. */

@@ -119,12 +119,13 @@ test("what was asked about is what is proven, whatever the answer says that it i
   const asked = { of: `/api/v1/users/${someone}`, field: "/totalDeposited" }
   // Events of somebody else, each with its proof, as what they are, as nobody's, and as those of whom was asked about.
   const { of } = total()
-  assert.equal(lie(0, () => {}, total(), asked), `The answer is about /totalDeposited of ${of}, and not about what was asked.`)
-  assert.equal(lie(0, (_, page) => (page.of = ""), total(), asked), "The answer is about /totalDeposited of , and not about what was asked.")
+  assert.equal(lie(0, () => {}, total(), asked), `The answer is about /totalDeposited of ${of} as a sum, and not about what was asked.`)
+  assert.equal(lie(0, (_, page) => (page.of = ""), total(), asked), "The answer is about /totalDeposited of  as a sum, and not about what was asked.")
   assert.match(lie(0, (_, page) => (page.of = asked.of), total(), asked), new RegExp(`^The number is about the user ${someone}, and the log about 0x`))
+  assert.equal(lie(0, (_, page) => (page.operation = "count")), `The answer is about /totalDeposited of ${of} as a count, and not about what was asked.`)
   // And another number of whom was asked about.
   const field = "/holdings/deposits/0x0000000000000000000000000000000000000098/_count"
-  assert.equal(lie(5, () => {}, total(), { of, field }), `The answer is about /totalDeposited of ${of}, and not about what was asked.`)
+  assert.equal(lie(5, () => {}, total(), { of, field }), `The answer is about /totalDeposited of ${of} as a sum, and not about what was asked.`)
   assert.equal(lie(5, () => {}, total(), { of, field: "/totalDeposited" }), "verified")
 })
 

@@ -18,7 +18,7 @@ export type Finding =
 
 /** Verifies the events of a page, which come in the order of the chain, for the number that was asked about. */
 export function verify(page: Explanation, asked: Question): Finding[] {
-  if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The answer is about ${page.field} of ${page.of}, and not about what was asked.` }))
+  if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The answer is about ${page.field} of ${page.of} as a ${page.operation}, and not about what was asked.` }))
   let before: Place | null = null
   return page.events.map((event): Finding => {
     if (event.proof === undefined) {

@@ -199,7 +199,7 @@ function Said({ page, last, at, asked, total }: SaidProps) {
   const verdict = judge(page, last, at, asked)
   switch (verdict.kind) {
     case "astray":
-      return <p class="note failed" role="alert">The answer is about {verdict.about.field} of {verdict.about.of}, and not about what was asked. Please report this, with the link of this page.</p>
+      return <p class="note failed" role="alert">The answer is about {verdict.about.field} of {verdict.about.of} as a {verdict.about.operation}, and not about what was asked. Please report this, with the link of this page.</p>
     case "open":
       return <p class="note">The last page is asked for&hellip;</p>
     case "broken":
