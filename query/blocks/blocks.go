@@ -5,8 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -27,29 +25,19 @@ func Hashes[E any](ctx context.Context, p *pin.Pin, events []E, of func(*E) Log)
 		return nil, nil
 	}
 	logs := make([]Log, len(events))
+	var numbers, seqs pin.Keys
 	for i := range events {
 		logs[i] = of(&events[i])
-	}
-	var numbers, seqs []byte
-	for i, l := range logs {
-		if i > 0 {
-			seqs = append(seqs, ',')
+		if i == 0 || logs[i].Block != logs[i-1].Block {
+			numbers.Number(logs[i].Block)
 		}
-		seqs = strconv.AppendUint(seqs, l.Seq, 10)
-		if i > 0 && l.Block == logs[i-1].Block {
-			continue
-		}
-		if i > 0 {
-			numbers = append(numbers, ',')
-		}
-		numbers = strconv.AppendUint(numbers, l.Block, 10)
+		seqs.Number(logs[i].Seq)
 	}
 	type row struct {
 		Seq  uint64 `ch:"seq"`
 		Hash string `ch:"hash"`
 	}
-	question := strings.NewReplacer("{blocks}", string(numbers), "{seqs}", string(seqs)).Replace(sqlHashes)
-	rows, err := pin.Ask[row](ctx, p, question, nil)
+	rows, err := pin.Ask[row](ctx, p, sqlHashes, pin.Args{"blocks": &numbers, "seqs": &seqs})
 	if err != nil {
 		return nil, err
 	}

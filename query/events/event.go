@@ -5,9 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"math/big"
-	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"google.golang.org/protobuf/proto"
@@ -234,19 +231,19 @@ func takenBack(ctx context.Context, p *pin.Pin, rows []row, said map[uint64]*eve
 	})
 }
 
-// add puts a question about some rows of the spine, and gives each row of the answer to
-// see. The rows are named by literals, for only of these the engine sees which to read.
+// add puts a question about some rows of the spine, and gives each row of the answer to see.
 func add[T any](ctx context.Context, p *pin.Pin, question string, rows []row, see func(T)) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	var blocks, seqs []uint64
-	for _, r := range rows {
-		blocks, seqs = append(blocks, r.Block), append(seqs, r.Seq)
+	var blocks, seqs pin.Keys
+	for i, r := range rows { // those of a block stand together
+		if i == 0 || r.Block != rows[i-1].Block {
+			blocks.Number(r.Block)
+		}
+		seqs.Number(r.Seq)
 	}
-	slices.Sort(blocks)
-	question = strings.NewReplacer("{blocks}", list(slices.Compact(blocks)), "{seqs}", list(seqs)).Replace(question)
-	answer, err := pin.Ask[T](ctx, p, question, nil)
+	answer, err := pin.Ask[T](ctx, p, question, pin.Args{"blocks": &blocks, "seqs": &seqs})
 	if err != nil {
 		return err
 	}
@@ -254,14 +251,6 @@ func add[T any](ctx context.Context, p *pin.Pin, question string, rows []row, se
 		see(a)
 	}
 	return nil
-}
-
-func list(numbers []uint64) string {
-	texts := make([]string, len(numbers))
-	for i, n := range numbers {
-		texts[i] = strconv.FormatUint(n, 10)
-	}
-	return strings.Join(texts, ",")
 }
 
 func number(n uint64) *string { s := httpapi.Decimal(n); return &s }

@@ -3,7 +3,6 @@ package explain
 import (
 	"context"
 	_ "embed"
-	"fmt"
 	"maps"
 	"math/big"
 	"strings"
@@ -53,7 +52,7 @@ func (l *logs) of(vault common.Address) *logs {
 	return &out
 }
 
-// around is a question with the logs in it.
+// around is a question with the logs in it: the one place where a question is put together out of two.
 func (l *logs) around(question string) string {
 	return strings.Replace(question, "{logs}", l.number.logs, 1)
 }
@@ -146,15 +145,18 @@ var facts = map[string]*string{
 
 // circumstancesOf gives those of some logs, by their seq.
 func (l *logs) circumstancesOf(ctx context.Context, rows []entry) (map[uint64]circumstance, error) {
-	names, seqs := map[*string][]string{}, make([]uint64, len(rows))
+	names, seqs := map[*string]*pin.Keys{}, make([]uint64, len(rows))
 	for i, e := range rows {
 		question := facts[e.Event]
-		names[question] = append(names[question], fmt.Sprintf("(%s,%d)", pin.Literal(httpapi.ToAddress(e.Vault)), e.ID))
+		if names[question] == nil {
+			names[question] = new(pin.Keys)
+		}
+		names[question].Numbered(httpapi.ToAddress(e.Vault), e.ID)
 		seqs[i] = e.Seq
 	}
 	out := make(map[uint64]circumstance, len(rows))
-	for question, list := range names {
-		found, err := pin.Ask[circumstance](ctx, l.pin, strings.Replace(*question, "{names}", strings.Join(list, ","), 1), pin.Args{"seqs": seqs})
+	for question, keys := range names {
+		found, err := pin.Ask[circumstance](ctx, l.pin, *question, pin.Args{"names": keys, "seqs": seqs})
 		if err != nil {
 			return nil, err
 		}

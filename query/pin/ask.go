@@ -2,7 +2,6 @@ package pin
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -20,7 +19,7 @@ import (
 
 // Args are the values of a question by the name that it has for them: {name:Type}. They
 // are of the types uint64, uint32, int64, *big.Int, common.Address (for FixedString(20)),
-// common.Hash (for FixedString(32)), []uint64, and string for words of our own.
+// common.Hash (for FixedString(32)), []uint64, string for words of our own, and *Keys.
 type Args map[string]any
 
 // Ask puts a question to the generation of a pin and scans its rows by their `ch` tags.
@@ -50,10 +49,6 @@ func Together(parts ...func() error) error {
 	}
 	return group.Wait()
 }
-
-// Literal writes an address into a question. A list of keys is written out, for only
-// of literals the engine sees which rows to read.
-func Literal(address common.Address) string { return "x'" + hex.EncodeToString(address[:]) + "'" }
 
 // Error is a question that the engine did not answer.
 type Error struct {
@@ -97,6 +92,10 @@ func ask[T any](ctx context.Context, s *source, question string, args Args) ([]T
 	}
 	values := clickhouse.Parameters{"never": strconv.FormatUint(readmodel.Never, 10)}
 	for name, value := range args {
+		if keys, ok := value.(*Keys); ok {
+			question = keys.in(question, name)
+			continue
+		}
 		text, ok := written(value)
 		if !ok {
 			return nil, &Error{Ours: true, Err: fmt.Errorf("the parameter %s of a question is a %T, which none can have", name, value)}

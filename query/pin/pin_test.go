@@ -403,9 +403,11 @@ func TestArgs(t *testing.T) {
 	}
 	odd := readtest.VaultA
 	odd[0], odd[1], odd[2], odd[3], odd[19] = 0, '\'', '\\', '\n', 0
+	var keys pin.Keys
+	keys.Address(odd)
 	got, ok, err := pin.AskOne[row](t.Context(), p, `SELECT {a:FixedString(20)} AS a, {b:UInt64} AS b, {c:UInt32} AS c, {d:Int64} AS d, {e:Array(UInt64)} AS e, {f:String} AS f,
-		`+pin.Literal(odd)+` AS g, {never:UInt64} AS n WHERE {seq:UInt64} > 0 AND {block:UInt64} = 11`,
-		pin.Args{"a": odd, "b": readmodel.Never, "c": uint32(7), "d": int64(-1), "e": []uint64{1, 2}, "f": "queued"})
+		{g} AS g, {never:UInt64} AS n WHERE {seq:UInt64} > 0 AND {block:UInt64} = 11`,
+		pin.Args{"a": odd, "b": readmodel.Never, "c": uint32(7), "d": int64(-1), "e": []uint64{1, 2}, "f": "queued", "g": &keys})
 	want := row{string(odd[:]), readmodel.Never, 7, -1, []uint64{1, 2}, "queued", string(odd[:]), readmodel.Never}
 	if err != nil || !ok || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
 		t.Errorf("%+v, %v", got, err)

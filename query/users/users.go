@@ -24,7 +24,6 @@ import (
 	"context"
 	_ "embed"
 	"math/big"
-	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -308,7 +307,7 @@ func amounts(ctx context.Context, p *pin.Pin, question string, users []user, vau
 		User   string   `ch:"user"`
 		Amount *big.Int `ch:"amount"`
 	}
-	rows, err := pin.Ask[row](ctx, p, ofUsers(question, users), pin.Args{"vault": vault})
+	rows, err := pin.Ask[row](ctx, p, question, pin.Args{"vault": vault, "users": keysOf(users)})
 	out := make(map[string]*big.Int, len(rows))
 	for _, r := range rows {
 		out[r.User] = r.Amount
@@ -327,7 +326,7 @@ func addFirstSeen(ctx context.Context, p *pin.Pin, users []user, vault common.Ad
 	if len(users) == 0 {
 		return nil
 	}
-	rows, err := pin.Ask[row](ctx, p, ofUsers(sqlFirstSeen, users), pin.Args{"vault": vault})
+	rows, err := pin.Ask[row](ctx, p, sqlFirstSeen, pin.Args{"vault": vault, "users": keysOf(users)})
 	if err != nil {
 		return err
 	}
@@ -345,12 +344,10 @@ func addFirstSeen(ctx context.Context, p *pin.Pin, users []user, vault common.Ad
 	return nil
 }
 
-// ofUsers writes users into a question as literals: only of these the engine sees which
-// rows to read.
-func ofUsers(question string, users []user) string {
-	list := make([]string, len(users))
+func keysOf(users []user) *pin.Keys {
+	var keys pin.Keys
 	for i := range users { // no copy of them, for others fill them in meanwhile
-		list[i] = pin.Literal(httpapi.ToAddress(users[i].Address))
+		keys.Address(httpapi.ToAddress(users[i].Address))
 	}
-	return strings.ReplaceAll(question, "{users}", strings.Join(list, ","))
+	return &keys
 }

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"fmt"
 	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
@@ -51,11 +49,11 @@ func read(ctx context.Context, p *pin.Pin, keys []key) ([]request, error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	literals := make([]string, len(keys))
-	for i, k := range keys {
-		literals[i] = fmt.Sprintf("(%s,%d)", pin.Literal(httpapi.ToAddress(k.Vault)), k.Index)
+	var requests pin.Keys
+	for _, k := range keys {
+		requests.Numbered(httpapi.ToAddress(k.Vault), k.Index)
 	}
-	events, err := pin.Ask[event](ctx, p, strings.Replace(sqlEvents, "{requests}", strings.Join(literals, ","), 1), nil)
+	events, err := pin.Ask[event](ctx, p, sqlEvents, pin.Args{"requests": &requests})
 	if err != nil {
 		return nil, err
 	}
