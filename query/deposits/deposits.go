@@ -1,7 +1,7 @@
 // Package deposits answers about deposits: those of a user, of a vault, those through a
 // partner, and the queue of those that no sweep has reached.
 //
-// All of it is read out of facts. A list is read newest first, in the order in which
+// All of it is read out of facts, but for one number. A list is read newest first, in the order in which
 // the rows of a user, a vault or a partner lie together, and reading stops at the end of the
 // page, so that somebody with a million deposits costs what anybody costs. How long
 // the list is, is the sum of the signs of the same rows; of a partner it stands in the
@@ -84,21 +84,8 @@ func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 			}
 			anyVault = *vault
 		}
-		args := pin.Args{"user": user, "vault": anyVault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
-		before(args, nil)
-		if r.AsFile() {
-			return file(ctx, r, p, sqlUser, args)
-		}
-		var out []depositJSON
-		var total int64
-		err := pin.Together(
-			func() (err error) { out, err = list(ctx, p, sqlUser, args); return },
-			func() (err error) { total, err = count(ctx, p, sqlUserCount, args); return },
-		)
-		if err != nil {
-			return nil, err
-		}
-		return r.List(out, page, total), nil
+		args := pin.Args{"user": user, "vault": anyVault, "from": span.From, "to": span.To}
+		return answer(ctx, r, p, page, sqlUser, args, func() (int64, error) { return count(ctx, p, sqlUserCount, args) })
 	})
 }
 
@@ -109,21 +96,8 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if _, known := p.Vault(vault); !known {
 			return nil, httpapi.NoSuchVault()
 		}
-		args := pin.Args{"vault": vault, "from": span.From, "to": span.To, "limit": uint64(page.Size), "offset": page.Offset()}
-		before(args, nil)
-		if r.AsFile() {
-			return file(ctx, r, p, sqlVault, args)
-		}
-		var out []depositJSON
-		var total int64
-		err := pin.Together(
-			func() (err error) { out, err = list(ctx, p, sqlVault, args); return },
-			func() (err error) { total, err = count(ctx, p, sqlVaultCount, args); return },
-		)
-		if err != nil {
-			return nil, err
-		}
-		return r.List(out, page, total), nil
+		args := pin.Args{"vault": vault, "from": span.From, "to": span.To}
+		return answer(ctx, r, p, page, sqlVault, args, func() (int64, error) { return count(ctx, p, sqlVaultCount, args) })
 	})
 }
 
@@ -131,22 +105,28 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		args := pin.Args{"partner": r.Partner.ID, "limit": uint64(page.Size), "offset": page.Offset()}
-		before(args, nil)
-		if r.AsFile() {
-			return file(ctx, r, p, sqlPartner, args)
-		}
-		var out []depositJSON
-		var total int64
-		err := pin.Together(
-			func() (err error) { out, err = list(ctx, p, sqlPartner, args); return },
-			func() (err error) { total, err = countOfPartner(ctx, p, args); return },
-		)
-		if err != nil {
-			return nil, err
-		}
-		return r.List(out, page, total), nil
+		args := pin.Args{"partner": r.Partner.ID}
+		return answer(ctx, r, p, page, sqlPartner, args, func() (int64, error) { return countOfPartner(ctx, p, args) })
 	})
+}
+
+// answer is a page of deposits, or all of them as a file.
+func answer(ctx context.Context, r *httpapi.Request, p *pin.Pin, page httpapi.Page, question string, args pin.Args, count func() (int64, error)) (*httpapi.Answer, error) {
+	args["limit"], args["offset"] = uint64(page.Size), page.Offset()
+	before(args, nil)
+	if r.AsFile() {
+		return file(ctx, r, p, question, args)
+	}
+	var out []depositJSON
+	var total int64
+	err := pin.Together(
+		func() (err error) { out, err = list(ctx, p, question, args); return },
+		func() (err error) { total, err = count(); return },
+	)
+	if err != nil {
+		return nil, err
+	}
+	return r.List(out, page, total), nil
 }
 
 // count is the answer to a question for how many deposits there are, put to facts.

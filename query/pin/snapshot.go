@@ -3,7 +3,7 @@ package pin
 import (
 	"cmp"
 	"context"
-	"embed"
+	_ "embed"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,22 +15,15 @@ import (
 	"github.com/navlog/navlog/schemas/event"
 )
 
-//go:embed sql/*.sql
-var files embed.FS
-
-func sql(name string) string {
-	b, err := files.ReadFile("sql/" + name + ".sql")
-	if err != nil {
-		panic(err) // the files are part of the binary
-	}
-	return string(b)
-}
-
 var (
-	sqlLastSeq      = sql("last_seq")
-	sqlNewestBlocks = sql("newest_blocks")
-	sqlFirstBlocks  = sql("first_blocks")
-	sqlVaults       = sql("vaults")
+	//go:embed sql/last_seq.sql
+	sqlLastSeq string
+	//go:embed sql/newest_blocks.sql
+	sqlNewestBlocks string
+	//go:embed sql/first_blocks.sql
+	sqlFirstBlocks string
+	//go:embed sql/vaults.sql
+	sqlVaults string
 )
 
 // source is the database of a generation and the way to it.

@@ -2,42 +2,24 @@ package series
 
 import "github.com/navlog/navlog/query/files"
 
+// ofNav is what the NAVs of a point say; nil without one.
+func ofNav[V any](p *pointJSON, field func(*navJSON) *V) *V {
+	if p.Nav == nil {
+		return nil
+	}
+	return field(p.Nav)
+}
+
 // columns are those of a file of points. It has no yields, which are no points.
 var columns = []files.Column[pointJSON]{
 	files.Time("start", func(p *pointJSON) string { return p.Start }),
 	files.Time("end", func(p *pointJSON) string { return p.End }),
 	files.Truth("complete", func(p *pointJSON) bool { return p.Complete }),
-	files.TextOrNull("nav.open", func(p *pointJSON) *string {
-		if p.Nav == nil {
-			return nil
-		}
-		return &p.Nav.Open
-	}),
-	files.TextOrNull("nav.high", func(p *pointJSON) *string {
-		if p.Nav == nil {
-			return nil
-		}
-		return &p.Nav.High
-	}),
-	files.TextOrNull("nav.low", func(p *pointJSON) *string {
-		if p.Nav == nil {
-			return nil
-		}
-		return &p.Nav.Low
-	}),
-	files.TextOrNull("nav.close", func(p *pointJSON) *string {
-		if p.Nav == nil {
-			return nil
-		}
-		return &p.Nav.Close
-	}),
-	files.CountOrNull("nav.updates", func(p *pointJSON) *uint32 {
-		if p.Nav == nil {
-			return nil
-		}
-		n := uint32(p.Nav.Updates)
-		return &n
-	}),
+	files.TextOrNull("nav.open", func(p *pointJSON) *string { return ofNav(p, func(n *navJSON) *string { return &n.Open }) }),
+	files.TextOrNull("nav.high", func(p *pointJSON) *string { return ofNav(p, func(n *navJSON) *string { return &n.High }) }),
+	files.TextOrNull("nav.low", func(p *pointJSON) *string { return ofNav(p, func(n *navJSON) *string { return &n.Low }) }),
+	files.TextOrNull("nav.close", func(p *pointJSON) *string { return ofNav(p, func(n *navJSON) *string { return &n.Close }) }),
+	files.CountOrNull("nav.updates", func(p *pointJSON) *int64 { return ofNav(p, func(n *navJSON) *int64 { return &n.Updates }) }),
 	files.TextOrNull("totalAssets", func(p *pointJSON) *string { return p.TotalAssets }),
 	files.TextOrNull("totalSupply", func(p *pointJSON) *string { return p.TotalSupply }),
 	files.Count("deposits.count", func(p *pointJSON) int64 { return p.Deposits.Count }),

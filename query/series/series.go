@@ -94,14 +94,14 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = pin.Together(
-			func() (err error) {
-				out.Points, err = points(ctx, p, address, intervals[interval], span, int64(now))
-				return
-			},
-			func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return },
-		)
-		if err != nil {
+		asking := []func() error{func() (err error) {
+			out.Points, err = points(ctx, p, address, intervals[interval], span, int64(now))
+			return
+		}}
+		if !r.AsFile() { // its columns are those of points
+			asking = append(asking, func() (err error) { out.Yields, err = yields(ctx, p, v, int64(now)); return })
+		}
+		if err := pin.Together(asking...); err != nil {
 			return nil, err
 		}
 		if r.AsFile() {

@@ -30,9 +30,6 @@ var (
 	sqlLastSweep string
 )
 
-// maxVaults is the most that the list of vaults shows.
-const maxVaults = 6
-
 type vaultJSON struct {
 	Address      string    `json:"address"`
 	Name         string    `json:"name"`
@@ -68,7 +65,7 @@ type statsJSON struct {
 // List is all vaults.
 func List(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		vaults := p.Vaults[:min(len(p.Vaults), maxVaults)]
+		vaults := p.Vaults
 		out, asking := make([]vaultJSON, len(vaults)), make([]func() error, len(vaults))
 		for i := range vaults {
 			asking[i] = func() error {
