@@ -207,9 +207,9 @@ func TestConcerned(t *testing.T) {
 	}
 }
 
-// TestMark: a unit that rewrites the past leaves its mark in every derived table, with that of
-// the one before, and other units leave the marks as they are.
-func TestMark(t *testing.T) {
+// TestFence: a unit that rewrites the past moves the fence of every derived table, which has the seq of
+// the one before, and other units leave the fences as they are.
+func TestFence(t *testing.T) {
 	t.Parallel()
 	s := started()
 	g := derivedGeneration(t, s.Records)
@@ -230,7 +230,7 @@ func TestMark(t *testing.T) {
 			cursor, err := readmodel.ReadCursor(t.Context(), g.conn, table, 0)
 			must(t, err)
 			if cursor.Fence != want || cursor.Seq != s.Seq() || w.derived[table].cursor != cursor {
-				t.Errorf("unit %d, which rewrites: %t: the cursor of %s is %+v, the writer's %+v, want seq %d with the mark %+v",
+				t.Errorf("unit %d, which rewrites: %t: the cursor of %s is %+v, the writer's %+v, want seq %d with the fence %+v",
 					i, rewrites, table, cursor, w.derived[table].cursor, s.Seq(), want)
 			}
 		}

@@ -372,7 +372,7 @@ func (w *Writer) insertAhead(ctx context.Context, e *encoded, units []decode.Uni
 // cursor, also where no row changes: so the token of a late insert is used up, and which
 // units do follows from the log alone. A unit that rewrites the past concerns every table.
 // Its new blocks have the numbers of blocks that were there before, and whoever still asks
-// about the old ones must see by the mark that they are gone.
+// about the old ones must see by the fence that they are gone.
 func concerned(table string, units []decode.Unit) (out []decode.Unit) {
 	for _, u := range units {
 		concerned := u.Rewrites

@@ -9,8 +9,9 @@
 //
 // The Watcher looks at the generation that is served when project announces that it
 // wrote, and otherwise now and then, and keeps what it saw as the Snapshot: the seq S of
-// the newest whole unit, the newest and the first block, and the vaults. Nothing else
-// that is derived from the read models is kept in query.
+// the newest whole unit, the newest and the first block, and the vaults. Beside it query
+// keeps finished answers (httpapi), the newest rows of the log that open streams wait for
+// (events.Feed), and for /status when each vault was last valued (health).
 //
 // A Pin is a snapshot and a block X, the newest one or that of asOfBlock. Questions to
 // facts say seq <= S and block <= X, and are exact whatever is written meanwhile.

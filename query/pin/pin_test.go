@@ -84,12 +84,12 @@ func (w *world) look() {
 func countUsers(ctx context.Context, p *pin.Pin) (int64, error) {
 	type row struct {
 		Users  int64  `ch:"users"`
-		Seq    uint64 `ch:"mark_seq"`
-		Block  uint64 `ch:"mark_block"`
-		Before uint64 `ch:"mark_before"`
+		Seq    uint64 `ch:"seq"`
+		Block  uint64 `ch:"block"`
+		Before uint64 `ch:"before"`
 	}
-	r, _, err := pin.AskOne[row](ctx, p, `SELECT users, tupleElement(mark, 1) AS mark_seq, tupleElement(mark, 2) AS mark_block, tupleElement(mark, 3) AS mark_before
-		FROM (SELECT sumIf(sign, list = 'first') AS users, max((fence_seq, fence_block, fence_before)) AS mark
+	r, _, err := pin.AskOne[row](ctx, p, `SELECT users, tupleElement(fence, 1) AS seq, tupleElement(fence, 2) AS block, tupleElement(fence, 3) AS before
+		FROM (SELECT sumIf(sign, list = 'first') AS users, max((fence_seq, fence_block, fence_before)) AS fence
 			FROM users WHERE list = 'cursor' OR list = 'first' AND key <= {block:UInt64})`, nil)
 	p.See(readmodel.Fence{Seq: r.Seq, Block: r.Block, Before: r.Before})
 	return r.Users, err

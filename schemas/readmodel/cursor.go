@@ -19,7 +19,7 @@ type Cursor struct {
 	Fence Fence
 }
 
-// Fence marks the last unit that rewrote a part of the past in a derived table.
+// Fence says which unit was the last that rewrote a part of the past in a derived table.
 // It stands in the columns fence_seq, fence_block and fence_before of the table's
 // cursor row; in a question it is max((fence_seq, fence_block, fence_before)) over
 // rows among which the cursor row is.

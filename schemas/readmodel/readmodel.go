@@ -38,8 +38,8 @@
 // # The fence
 //
 // Each derived table has one row that is not of the read model: its cursor, with
-// the seq of the last unit that concerned the table and the fence, which is the
-// mark of the last unit that rewrote a part of the past (see Fence). Such a unit
+// the seq of the last unit that concerned the table and the fence: which unit was the
+// last that rewrote a part of the past (see Fence). Such a unit
 // replaces it in each derived table, in the same insert that rewrites; a question
 // reads it together with the rows of its answer, of one snapshot of the table. So
 // every answer knows of which belief it is.
