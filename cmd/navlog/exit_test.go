@@ -176,6 +176,10 @@ func TestStatusOfAnAPI(t *testing.T) {
 	if out, err := status(); cli.CodeOf(err) != cli.Frozen || !strings.Contains(out, "block 9 is final") {
 		t.Errorf("of a frozen chain: %v\n%s", err, out)
 	}
+	body = strings.Replace(strings.ReplaceAll(body, "Alpha", `\u001b[2J\nbeta\tserved`), "block 9 is final", `\u001b[2J\nno`, 1)
+	if out, err := status(); strings.ContainsAny(out+err.Error(), "\x1b") || strings.Contains(out+err.Error(), "\nno") || !strings.Contains(out, `0xA1   \x1b[2J\nbeta\tserved  -`) {
+		t.Errorf("of a stranger's text: %q\n%s", err, out)
+	}
 	for _, other := range []string{"<html>", `{"ok":false}`, `{"ok":true,"data":[]}`, ""} {
 		body = other
 		if out, err := status(); err == nil || out != "" {
@@ -304,7 +308,7 @@ func TestCompletion(t *testing.T) {
 // An answer of a receiver is a stranger's text: it is shown, on one line, and does
 // nothing to the terminal.
 func TestAnswersOfReceiversAreShown(t *testing.T) {
-	if got := printable("no\x1b[2J\n\"such\" thing é"); got != `no\x1b[2J\n\"such\" thing é` {
+	if got := cli.Printable("no\x1b[2J\n\"such\" thing é\u009b"); got != `no\x1b[2J\n"such" thing é\u009b` {
 		t.Errorf("shown as %s", got)
 	}
 	var out bytes.Buffer

@@ -144,7 +144,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 		err = printPublicStatus(out, st)
 	}
 	if st.FrozenReason != nil {
-		err = errors.Join(err, errFrozen(*st.FrozenReason))
+		err = errors.Join(err, errFrozen(cli.Printable(*st.FrozenReason)))
 	}
 	return err
 }
