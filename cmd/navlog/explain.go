@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/ethclient"
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
-	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 )
@@ -102,8 +103,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 	if err != nil {
 		return err
 	}
-	x := &explanation{explainFlags: f, api: public, out: s.Out, of: of, field: "/" + strings.TrimPrefix(number, "/"),
-		tell: func(string, uint64, uint64) {}}
+	x := &explanation{explainFlags: f, api: public, of: of, field: "/" + strings.TrimPrefix(number, "/")}
 	switch {
 	case f.RPC != "" && !f.Proof:
 		return cli.Usage.With(errors.New("--rpc says where to compare the hashes of proofs: give --proof too"))
@@ -113,25 +113,27 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 		}
 		defer x.node.Close()
 	}
-	if !console.IsTerminal(s.Out) { // where the logs move, a line below them would be in the way
-		steps := progress(f.Flags, s)
-		defer steps.End()
-		x.tell = steps.Tell
-	}
 	if err := x.readUnit(ctx); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
+		var told bytes.Buffer // until it is known whether it counts: who reads it would count a log of two tries twice
+		steps := progress(f.Flags, s)
+		x.out, x.tell = &told, steps.Tell
 		fault, err := x.once(ctx)
-		switch {
-		case err != nil:
-			return err
-		case fault == nil:
-			return nil
-		case try == tries:
-			return cli.Different.With(fmt.Errorf("it does not add up: %w; `navlog verify` says whether the read models are what the log says", fault))
+		steps.End()
+		if fault != nil {
+			fault = fmt.Errorf("it does not add up: %s", cli.Printable(fault.Error()))
 		}
-		fmt.Fprintf(s.Err, "navlog: it does not add up: %v: asked again, for the chain may have been reorganised meanwhile\n", fault)
+		if fault != nil && try < tries {
+			fmt.Fprintf(s.Err, "navlog: %v: asked again, for the chain may have been reorganised meanwhile\n", fault)
+			continue
+		}
+		_, failed := told.WriteTo(s.Out)
+		if err := errors.Join(err, failed); err != nil || fault == nil {
+			return err
+		}
+		return cli.Different.With(fmt.Errorf("%w; `navlog verify` says whether the read models are what the log says", fault))
 	}
 }
 
@@ -179,6 +181,33 @@ func operationOf(field string) string {
 	}
 	return "sum"
 }
+
+// Kinds of logs.
+var (
+	navs     = regexp.MustCompile(`^/(navPerShare|totalAssets|totalSupply)$`)
+	claims   = regexp.MustCompile(`/totalWithdrawn$`)
+	firsts   = regexp.MustCompile(`/(firstSeen|userCount)$`)
+	requests = regexp.MustCompile(`(?i)withdrawals|^/meta/total$`)
+)
+
+// kindsOf are the kinds of logs that make a number, for the same reason: as explain/numbers.go
+// has them.
+func kindsOf(field string) []contracts.Kind {
+	switch {
+	case navs.MatchString(field):
+		return []contracts.Kind{contracts.KindNavUpdated}
+	case claims.MatchString(field):
+		return []contracts.Kind{contracts.KindWithdrawalClaimed}
+	case firsts.MatchString(field):
+		return []contracts.Kind{contracts.KindDepositAccepted, contracts.KindWithdrawalRequested}
+	case requests.MatchString(field):
+		return []contracts.Kind{contracts.KindWithdrawalRequested}
+	}
+	return []contracts.Kind{contracts.KindDepositAccepted}
+}
+
+// ofUsers are the numbers of which each log is a user.
+var ofUsers = regexp.MustCompile(`/(userCount|uniqueUsers)$`)
 
 // explainable is what a number may be made of at most: the API pages through no more logs.
 const explainable = 100_000
@@ -230,7 +259,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 	}
 	o.Block, o.Shown = strconv.FormatInt(block, 10), shown
 	sum := new(big.Int)
-	prover := &prover{of: x.of.path, field: x.field, operation: o.Operation, node: x.node, rpc: x.RPC}
+	prover := &prover{of: x.of.path, field: x.field, operation: o.Operation, asOf: big.NewInt(block), counted: map[common.Address]bool{}, node: x.node, rpc: x.RPC}
 	if x.Proof {
 		o.Proven = new(int64)
 	}
@@ -265,7 +294,8 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 				return fault, x.conclude(&o)
 			}
 		}
-		if !p.Meta.HasNextPage {
+		// However many pages it says that there are.
+		if read := o.Logs + o.Retracted; !p.Meta.HasNextPage || len(p.Data.Events) == 0 || read > p.Meta.Total {
 			fault = o.end(p.Meta.Total)
 			return fault, x.conclude(&o)
 		}
@@ -275,8 +305,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 // show prints one log.
 func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, proof string) (err error) {
 	if x.JSON {
-		_, err = fmt.Fprintf(x.out, "%s\n", raw)
-		return err
+		return json.NewEncoder(x.out).Encode(raw) // on one line, however it came
 	}
 	user, state, change := "-", "", x.unit.written(e.Change)
 	if operation != "last" {
@@ -288,7 +317,8 @@ func (x *explanation) show(raw json.RawMessage, e *explainedEvent, operation, pr
 	if e.RetractedBySeq != nil {
 		state = "  retracted by seq " + *e.RetractedBySeq
 	}
-	_, err = fmt.Fprintf(x.out, "%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s%s\n", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state, proof)
+	line := fmt.Sprintf("%-10s %-5d %-10s %-20s %-42s %24s %26s  %s%s%s", e.BlockNumber, e.LogIndex, e.Seq, e.Kind, user, change, x.unit.written(e.Sum), e.TxHash, state, proof)
+	_, err = fmt.Fprintln(x.out, cli.Printable(line))
 	return err
 }
 
@@ -313,7 +343,8 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if readable := x.unit.written(shown); readable != shown {
 		shown += " (" + readable + ")"
 	}
-	_, err = fmt.Fprintf(x.out, "\n%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s\n", x.field, x.of.path, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
+	line := fmt.Sprintf("%s of %s at block %s is %s: the %s of %d logs, %d retracted ones shown: %s", x.field, x.of.path, o.Block, shown, o.Operation, o.Logs, o.Retracted, verdict)
+	_, err = fmt.Fprintf(x.out, "\n%s\n", cli.Printable(line))
 	return err
 }
 

@@ -69,10 +69,10 @@ func (x *explanation) readUnit(ctx context.Context) error {
 	}
 	var all []unit
 	for _, v := range answer.Is.Data {
-		u := unit{v.Asset.Decimals, printable(v.Asset.Symbol)}
+		u := unit{v.Asset.Decimals, v.Asset.Symbol}
 		switch x.field {
 		case "/totalSupply":
-			u = unit{v.Decimals, printable(v.Symbol)}
+			u = unit{v.Decimals, v.Symbol}
 		case "/navPerShare":
 			u = unit{18, ""}
 		}
@@ -101,6 +101,9 @@ func (x *explanation) number(ctx context.Context) (block int64, shown *string, e
 	}
 	if block, err = strconv.ParseInt(answer.Header.Get("X-Indexed-Block"), 10, 64); err != nil {
 		return 0, nil, fmt.Errorf("%s names no X-Indexed-Block: is a proxy removing it?", x.of.path)
+	}
+	if x.AsOf != nil && block != *x.AsOf {
+		return 0, nil, cli.Different.With(fmt.Errorf("%s was asked for as of block %d, and the answer is as of block %d", x.of.path, *x.AsOf, block))
 	}
 	if value != nil {
 		text := fmt.Sprint(value)

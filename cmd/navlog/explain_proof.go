@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +38,9 @@ type explainedProof struct {
 // hands out with them. It believes the API nothing, and its own node the hashes of blocks.
 type prover struct {
 	of, field, operation string
-	node                 *ethclient.Client // nil: the hashes are for the reader to compare
+	asOf                 *big.Int                // the block that the number is of
+	counted              map[common.Address]bool // where each log is a user
+	node                 *ethclient.Client       // nil: the hashes are for the reader to compare
 	rpc                  string
 	block                uint64 // of hash, which is the node's
 	hash                 common.Hash
@@ -55,7 +58,7 @@ func (p *prover) prove(ctx context.Context, e *explainedEvent) (why string, faul
 	case e.Proof == nil && e.Unproven == nil:
 		return lie("there is none, and no reason why")
 	case e.Proof == nil:
-		return printable(*e.Unproven), nil, nil
+		return *e.Unproven, nil, nil
 	}
 	header, l, err := e.Proof.Verify(e.Proof.BlockHash)
 	var wrong *chainproof.WrongError
@@ -114,11 +117,15 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 		return fmt.Sprintf("the log is not laid out like an event: %v", err)
 	case decoded == nil || decoded.Kind().String() != string(e.Kind):
 		return fmt.Sprintf("the log is no %s", e.Kind)
-	case l.Address != common.HexToAddress(e.VaultAddress):
+	case !slices.Contains(kindsOf(p.field), decoded.Kind()):
+		return fmt.Sprintf("a %s says nothing about the number", e.Kind)
+	case header.Number.Cmp(p.asOf) > 0:
+		return fmt.Sprintf("it is in block %s, and the number is as of block %s", header.Number, p.asOf)
+	case !strings.EqualFold(l.Address.Hex(), e.VaultAddress):
 		return fmt.Sprintf("the log is of %s, and said to be of %s", l.Address, e.VaultAddress)
 	}
 	owner := common.BytesToAddress(l.Topics[2][:])
-	if e.UserAddress != nil && owner != common.HexToAddress(*e.UserAddress) {
+	if e.UserAddress != nil && !strings.EqualFold(owner.Hex(), *e.UserAddress) {
 		return fmt.Sprintf("the log is about %s, and said to be about %s", owner, *e.UserAddress)
 	}
 	members := strings.HasSuffix(p.of, "/users")
@@ -132,6 +139,12 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	}
 	if says := p.says(decoded, header); says != e.Change {
 		return fmt.Sprintf("the log says %s, and is said to change the number by %s", says, e.Change)
+	}
+	if ofUsers.MatchString(p.field) {
+		if p.counted[owner] {
+			return fmt.Sprintf("the number is of users, and %s is counted twice", owner)
+		}
+		p.counted[owner] = true
 	}
 	return ""
 }

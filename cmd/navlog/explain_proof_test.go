@@ -91,11 +91,23 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 		return func(body string) string { return strings.Replace(body, from, to, 1) }
 	}
 	shown := text("", "")
-	var claimed string // the explanation of what Alice claimed
-	api.spoil = func(_, body string) string { claimed = body; return body }
-	if _, err := api.explain(t, "user", alice, "totalWithdrawn", "--proof"); err != nil {
-		t.Fatal(err)
+	// instead is the true explanation of another number, its first page.
+	instead := func(args ...string) func(string) string {
+		var page string
+		api.spoil = func(path, body string) string {
+			if page == "" && strings.Contains(path, "/explain") {
+				page = body
+			}
+			return body
+		}
+		if _, err := api.explain(t, append(args, "--proof")...); err != nil {
+			t.Fatal(err)
+		}
+		return func(string) string { return page }
 	}
+	claimed := instead("user", alice, "totalWithdrawn")
+	nav := instead("vault", a, "navPerShare")
+	deposits := instead("user", alice, "holdings/deposits/"+a+"/_count")
 	for name, c := range map[string]struct {
 		args    string
 		explain func(body string) string
@@ -116,7 +128,14 @@ func TestExplainProofOfALyingAPI(t *testing.T) {
 			second := strings.Replace(first[0], `"sum":"1"`, `"sum":"2"`, 1)
 			return events.ReplaceAllLiteralString(body, `"events":[`+first[0]+`},`+second+`}]`)
 		}, shown, "it is not after the one before it"},
-		"of somebody else": {"user " + readtest.Nobody.Hex() + " totalWithdrawn", func(string) string { return claimed }, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "and the number is of " + readtest.Nobody.Hex()},
+		"of somebody else":       {"user " + readtest.Nobody.Hex() + " totalWithdrawn", claimed, text(`"totalWithdrawn":"0"`, `"totalWithdrawn":"45"`), "and the number is of " + readtest.Nobody.Hex()},
+		"rubbish behind a user":  {"user " + alice + " totalWithdrawn", text(`"userAddress":"`+alice, `"userAddress":"`+alice+" or so"), shown, "and said to be about " + alice + " or so"},
+		"a claim that is put in": {"user " + alice + " totalDeposited", claimed, shown, "a WithdrawalClaimed says nothing about the number"},
+		"a NAV that is a user": {"vault " + a + " userCount", func(string) string {
+			return strings.NewReplacer(`"1050000"`, `"1"`, `"last"`, `"count"`).Replace(nav(""))
+		}, shown, "a NavUpdated says nothing about the number"},
+		"a user twice":        {"vault " + a + " userCount", deposits, shown, "the number is of users, and " + alice + " is counted twice"},
+		"a log of after that": {"user " + alice + " totalWithdrawn --as-of 4", claimed, shown, "it is in block 5, and the number is as of block 4"},
 	} {
 		api.spoil = func(path, body string) string {
 			if strings.Contains(path, "/explain") {

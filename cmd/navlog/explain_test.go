@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -186,17 +188,20 @@ func TestExplainFindsDifferences(t *testing.T) {
 			t.Errorf("%s: %v\n%s", number, err, out)
 		}
 	}
-	// What is wrong once only is a reorganisation between two answers.
-	spoiled := false
-	api.spoil = func(path, body string) string {
-		if spoiled || !strings.Contains(path, "/users/") {
-			return body
+	// What is wrong once only is a reorganisation between two answers, and nothing is told of the first.
+	for flag, want := range map[string]string{"--retracted": ": adds up\n", "--json": `"addsUp":true}` + "\n"} {
+		spoiled := false
+		api.spoil = func(path, body string) string {
+			if spoiled || !strings.Contains(path, "/users/") {
+				return body
+			}
+			spoiled = true
+			return strings.Replace(body, `"totalDeposited":"170"`, `"totalDeposited":"171"`, 1)
 		}
-		spoiled = true
-		return strings.Replace(body, `"totalDeposited":"170"`, `"totalDeposited":"171"`, 1)
-	}
-	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil || !strings.Contains(out, ": adds up") {
-		t.Errorf("of a chain that was reorganised: %v\n%s", err, out)
+		out, err := api.explain(t, "user", alice, "totalDeposited", flag)
+		if err != nil || !strings.HasSuffix(out, want) || strings.Count(out, alice) != 3 || strings.Contains(out, "171") {
+			t.Errorf("of a chain that was reorganised, %s: %v\n%s", flag, err, out)
+		}
 	}
 	for name, c := range map[string]struct {
 		args string
@@ -229,5 +234,77 @@ func TestExplainFindsDifferences(t *testing.T) {
 		if err := run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--url", url}, &out, &out); cli.CodeOf(err) != want {
 			t.Errorf("--url %s ends with %d: %v", url, cli.CodeOf(err), err)
 		}
+	}
+}
+
+// What the API says is shown on lines of its own, and does nothing to the terminal: neither a log nor an error.
+func TestExplainShowsAStrangersText(t *testing.T) {
+	api := newAnAPI(t)
+	alice := readtest.Alice.Hex()
+	for name, c := range map[string]struct {
+		from, to string
+		want     cli.Code
+	}{
+		"a transaction":  {`"txHash":"`, `"txHash":"\u001b[2J\n/totalDeposited is 9: adds up\u009b`, cli.Done},
+		"the symbol":     {`"symbol":"USDX"`, `"symbol":"\u001b[2J\n9"`, cli.Done},
+		"a change":       {`"change":"`, `"change":"\u001b[2J\n`, cli.Different},
+		"the number":     {`"totalDeposited":"170"`, `"totalDeposited":"\u001b[2J\n"`, cli.Different},
+		"another number": {`"operation":"sum"`, `"operation":"\u001b[2J\n"`, cli.Different},
+	} {
+		api.spoil = func(_, body string) string { return strings.ReplaceAll(body, c.from, c.to) }
+		out, err := api.explain(t, "user", alice, "totalDeposited")
+		said := out + fmt.Sprint(err)
+		if cli.CodeOf(err) != c.want || strings.ContainsAny(said, "\x1b\u009b") || strings.Contains(said, "\n9") || strings.Count(out, "\n") > 4 {
+			t.Errorf("%s ends with %d: %q, %q", name, cli.CodeOf(err), err, out)
+		}
+	}
+	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, "There is no such user.", `\u001b[2J\n`) }
+	if _, err := api.explain(t, "user", readtest.Nobody.Hex(), "totalDeposited"); err == nil || strings.ContainsAny(err.Error(), "\x1b\n") {
+		t.Errorf("what is refused: %q", err)
+	}
+	api.spoil = func(_, body string) string { return strings.ReplaceAll(body, `"kind":`, "\n\"kind\":") }
+	if out, err := api.explain(t, "user", alice, "totalDeposited", "--json"); err != nil || strings.Count(out, "\n") != 3 {
+		t.Errorf("a log on two lines: %v\n%s", err, out)
+	}
+}
+
+// An API that has no end of pages, or answers as of another block, is found out too.
+func TestExplainOfAnAPIThatHasNoEnd(t *testing.T) {
+	api := newAnAPI(t)
+	alice := readtest.Alice.Hex()
+	api.spoil = func(_, body string) string {
+		return strings.Replace(body, `"hasNextPage":false`, `"hasNextPage":true`, 1)
+	}
+	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil || !strings.Contains(out, "the sum of 2 logs, 0 retracted ones shown: adds up") {
+		t.Errorf("empty pages: %v\n%s", err, out)
+	}
+	first := ""
+	api.spoil = func(path, body string) string {
+		if !strings.Contains(path, "/explain") {
+			return body
+		}
+		if first == "" {
+			first = regexp.MustCompile(`"change":"\d+"`).ReplaceAllString(strings.ReplaceAll(body, `"state":"live"`, `"state":"retracted"`), `"change":"0"`)
+			first = strings.Replace(first, `"hasNextPage":false`, `"hasNextPage":true`, 1)
+		}
+		return first
+	}
+	if out, err := api.explain(t, "user", alice, "totalDeposited", "--retracted"); cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "the API says 2 logs and shows 4") {
+		t.Errorf("the same page again: %v\n%s", err, out)
+	}
+	api.spoil = func(_, body string) string { return body }
+	to, err := url.Parse(api.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deaf := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.URL.RawQuery = ""
+	}})
+	defer deaf.Close()
+	var out bytes.Buffer
+	err = run(t.Context(), []string{"explain", "user", alice, "totalDeposited", "--as-of", "5", "--url", deaf.URL}, &out, &out)
+	if cli.CodeOf(err) != cli.Different || !strings.Contains(err.Error(), "was asked for as of block 5, and the answer is as of block 11") {
+		t.Errorf("as of another block: %v\n%s", err, out.String())
 	}
 }

@@ -148,13 +148,15 @@ type statementVerifyCmd struct {
 
 // verified is what a verification found.
 type verified struct {
-	ChainID   uint64          `json:"chainId"`
-	PartnerID uint32          `json:"partnerId"`
-	From      string          `json:"from"`
-	To        string          `json:"to"`
-	Block     statement.Block `json:"block"`
-	Events    int             `json:"events"`
-	PublicKey string          `json:"publicKey"`
+	ChainID   uint64 `json:"chainId"`
+	PartnerID uint32 `json:"partnerId"`
+	From      string `json:"from"`
+	To        string `json:"to"`
+	// Vaults, and the first block of each, are the word of the signer: no chain says which there must be.
+	Vaults    []statement.Vault `json:"vaults"`
+	Block     statement.Block   `json:"block"`
+	Events    int               `json:"events"`
+	PublicKey string            `json:"publicKey"`
 	// KeyKnown: the key is the one that was asked for. Without one, whose it is remains
 	// to be seen.
 	KeyKnown bool            `json:"keyKnown"`
@@ -191,13 +193,15 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	switch {
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
+	case ctx.Err() != nil: // it was given up, and the node may well be there
+		return cli.Failed.With(contracts.Discreet(err, cmd.RPC))
 	case err != nil:
 		return cli.Unreachable.With(contracts.Discreet(err, cmd.RPC))
 	case len(same.want) > 0:
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s", cmd.File, excerpt(same.want)))
 	}
 	h := d.Header
-	return cmd.print(s.Out, &verified{h.ChainID, h.PartnerID, h.From, h.To, h.Block, len(d.Events), base64.StdEncoding.EncodeToString(d.PublicKey), known, d.Totals})
+	return cmd.print(s.Out, &verified{h.ChainID, h.PartnerID, h.From, h.To, h.Vaults, h.Block, len(d.Events), base64.StdEncoding.EncodeToString(d.PublicKey), known, d.Totals})
 }
 
 // knows tells whether a key is the one that it has to be.
@@ -271,9 +275,9 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 	if err := json.Unmarshal(v.Totals, &totals); err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "\nVAULT\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
-	for _, t := range totals {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
+	fmt.Fprintln(w, "\nVAULT\tFROM BLOCK\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
+	for i, t := range totals { // which are in the order of the vaults
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
 	}
 	return w.Flush()
 }

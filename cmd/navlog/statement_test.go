@@ -2,9 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/ed25519"
 	"encoding/base64"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -12,7 +17,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -136,5 +146,96 @@ func TestStatementVerify(t *testing.T) {
 	}
 	if _, err := same.Write([]byte("three\n")); err == nil || err.Error() != `the statement differs: it has "two", and the chain says "three"` {
 		t.Error(err)
+	}
+}
+
+// statementNode is a node with empty blocks up to 40, each 12 seconds after the one before, and some logs.
+func statementNode(t *testing.T, logs ...types.Log) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q struct {
+			ID     json.RawMessage
+			Method string
+			Params []json.RawMessage
+		}
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			t.Error(err)
+		}
+		var result any
+		switch q.Method {
+		case "eth_chainId":
+			result = "0x5"
+		case "eth_getBlockByNumber":
+			var number hexutil.Uint64
+			_ = json.Unmarshal(q.Params[0], &number)
+			result = statementBlock(uint64(number))
+		case "eth_getLogs":
+			result = logs
+		}
+		text, _ := json.Marshal(result)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, q.ID, text)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func statementBlock(number uint64) *types.Header {
+	return &types.Header{Number: new(big.Int).SetUint64(number), Time: 1_700_000_000 + 12*number, Difficulty: new(big.Int)}
+}
+
+// A statement that starts a vault after an event is what the chain says, for no chain says where a vault starts: so that
+// is shown, to people and to scripts.
+func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
+	vault := common.HexToAddress("0xa1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1")
+	topics, data, err := contracts.Encode(contracts.DepositAccepted{DepositID: big.NewInt(1), Owner: vault, Sender: vault, PartnerID: 7, Assets: big.NewInt(5), Shares: big.NewInt(5)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rpc := statementNode(t, types.Log{Address: vault, Topics: topics, Data: data, BlockNumber: 11, BlockHash: statementBlock(11).Hash()})
+	at := statementBlock(32)
+	header := statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(statementBlock(10).Time), To: webhook.FormatTime(statementBlock(30).Time),
+		Block: statement.Block{Number: "32", Hash: at.Hash().Hex(), Timestamp: webhook.FormatTime(at.Time)}}
+	verify := func(start string, args ...string) (string, error) {
+		header.Vaults = []statement.Vault{{Address: vault.Hex(), StartBlock: start}}
+		var b, out bytes.Buffer
+		if err := statement.NewWriter(&b, header).Finish(statementKey); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "statement.json")
+		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := run(t.Context(), append([]string{"statement", "verify", file, "--rpc", rpc}, args...), &out, &out)
+		return out.String(), err
+	}
+	if out, err := verify("11"); cli.CodeOf(err) != cli.Different {
+		t.Errorf("without its event: %v\n%s", err, out)
+	}
+	out, err := verify("12")
+	if words := strings.Join(strings.Fields(out), " "); err != nil || !strings.Contains(words, "VAULT FROM BLOCK DEPOSITS ASSETS WITHDRAWALS ESTIMATE "+vault.Hex()+" 12 0 0 0 0") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := verify("12", "--json"); err != nil || !strings.Contains(out, `"vaults":[{"address":"`+vault.Hex()+`","startBlock":"12"}]`) {
+		t.Errorf("as JSON: %v\n%s", err, out)
+	}
+}
+
+// Who interrupts it is told of no node that is away.
+func TestStatementVerifyIsInterrupted(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	node := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server sees the connection end
+		stop()
+		<-r.Context().Done()
+	}))
+	defer node.Close()
+	file := filepath.Join(t.TempDir(), "statement.json")
+	if err := os.WriteFile(file, aStatement(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(ctx, []string{"statement", "verify", file, "--rpc", node.URL}, &out, &out); cli.CodeOf(err) != cli.Failed || !errors.Is(ctx.Err(), context.Canceled) {
+		t.Errorf("it ends with %d: %v", cli.CodeOf(err), err)
 	}
 }

@@ -72,11 +72,12 @@ func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Wr
 		if ctx.Err() != nil {
 			return nil
 		}
-		begin := clearScreen
-		if cmd.JSON {
-			begin = ""
-		} else {
+		begin := ""
+		if !cmd.JSON {
 			fmt.Fprintf(&screen, "\n%s\n", time.Now().UTC().Format(time.RFC3339))
+			if console.IsTerminal(s.Out) {
+				begin = clearScreen
+			}
 		}
 		if _, err := fmt.Fprint(s.Out, begin, screen.String()); err != nil {
 			return err
@@ -144,7 +145,7 @@ func (cmd statusCmd) showPublic(ctx context.Context, out io.Writer) error {
 		err = printPublicStatus(out, st)
 	}
 	if st.FrozenReason != nil {
-		err = errors.Join(err, errFrozen(*st.FrozenReason))
+		err = errors.Join(err, errFrozen(cli.Printable(*st.FrozenReason)))
 	}
 	return err
 }

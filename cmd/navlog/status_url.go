@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/api"
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/client"
 )
 
@@ -34,19 +35,27 @@ func fetchStatus(ctx context.Context, address string) (document json.RawMessage,
 
 func printPublicStatus(out io.Writer, st client.Status) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "CHAIN %d\t%s\n", st.ChainID, st.ChainState)
-	if st.FrozenReason != nil {
-		fmt.Fprintf(w, "frozen\t%s\n", *st.FrozenReason)
+	row := func(cells ...string) { // all of it is what the API says
+		for i := range cells {
+			cells[i] = cli.Printable(cells[i])
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
-	fmt.Fprintf(w, "head\t%s\nindexed\t%s%s\nfinal\t%s\n", blockOrUnknown(st.HeadBlock), blockOrUnknown(st.IndexedBlock), lag(st.LagBlocks, st.LagSeconds), blockOrUnknown(st.FinalBlock))
+	row(fmt.Sprintf("CHAIN %d", st.ChainID), string(st.ChainState))
+	if st.FrozenReason != nil {
+		row("frozen", *st.FrozenReason)
+	}
+	row("head", blockOrUnknown(st.HeadBlock))
+	row("indexed", blockOrUnknown(st.IndexedBlock)+lag(st.LagBlocks, st.LagSeconds))
+	row("final", blockOrUnknown(st.FinalBlock))
 	if st.ProvenTo != nil {
-		fmt.Fprintf(w, "proven\tup to %s\n", blockOrUnknown(st.ProvenTo))
+		row("proven", "up to "+blockOrUnknown(st.ProvenTo))
 	}
 	if st.EtaSeconds != nil && *st.EtaSeconds > 0 {
-		fmt.Fprintf(w, "left\t%s\n", time.Duration(*st.EtaSeconds)*time.Second)
+		row("left", (time.Duration(*st.EtaSeconds) * time.Second).String())
 	}
 	if st.Generation != nil && st.Seq != nil {
-		fmt.Fprintf(w, "answers from\tgeneration %d, seq %d, block time %s\n", *st.Generation, *st.Seq, clock(st.IndexedAt))
+		row("answers from", fmt.Sprintf("generation %d, seq %d, block time %s", *st.Generation, *st.Seq, clock(st.IndexedAt)))
 	}
 	if len(st.Endpoints) > 0 {
 		fmt.Fprintln(w, "\nENDPOINT\tCALLS\tUNITS")
@@ -56,13 +65,13 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 	}
 	fmt.Fprintln(w, "\nPROGRAM\tSTATE")
 	for _, name := range slices.Sorted(maps.Keys(st.Programs)) {
-		fmt.Fprintf(w, "%s\t%s\n", name, st.Programs[name])
+		row(name, string(st.Programs[name]))
 	}
 	if len(st.Vaults) > 0 {
 		fmt.Fprintln(w, "\nVAULT\tNAME\tLAST NAV\tSTATE")
 	}
 	for _, v := range st.Vaults {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", v.Address, strings.ToValidUTF8(v.Name, "?"), clock(v.LastNavAt), v.State)
+		row(v.Address, v.Name, clock(v.LastNavAt), string(v.State))
 	}
 	return w.Flush()
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -218,17 +217,10 @@ func printAttempts(out io.Writer, attempts []attemptRow) error {
 	}
 	for _, a := range attempts {
 		if a.Response != "" {
-			fmt.Fprintf(out, "answer %d  %s\n", a.Number, printable(a.Response))
+			fmt.Fprintf(out, "answer %d  %s\n", a.Number, cli.Printable(a.Response))
 		}
 	}
 	return nil
-}
-
-// printable shows what a receiver answered on one line: it is a stranger's text, and
-// must not move the cursor of a terminal.
-func printable(text string) string {
-	quoted := strconv.Quote(text)
-	return quoted[1 : len(quoted)-1]
 }
 
 func phase(ms *float64) string {

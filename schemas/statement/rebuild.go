@@ -46,7 +46,8 @@ func (c *Contradiction) Error() string { return c.Reason }
 func contradict(format string, a ...any) error { return &Contradiction{fmt.Sprintf(format, a...)} }
 
 // Rebuild writes to out what the statement with this header has above its signature, out
-// of nothing but what the chain says. progress, where set, hears of the blocks that are
+// of nothing but what the chain says. Which vaults there are, and from which block on, no
+// chain says: that is the header's word. progress, where set, hears of the blocks that are
 // done. The error is a *Contradiction where the header is not the chain's.
 func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, progress func(done, of uint64)) error {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
@@ -96,10 +97,11 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 	}
 	for _, v := range h.Vaults {
 		start, err := strconv.ParseUint(v.StartBlock, 10, 64)
-		if err != nil || !common.IsHexAddress(v.Address) {
+		address := common.HexToAddress(v.Address)
+		if err != nil || address.Hex() != v.Address { // as events name it, which is how it finds its totals
 			return 0, 0, contradict("its vault %q from block %q is none", v.Address, v.StartBlock)
 		}
-		r.vaults, r.starts = append(r.vaults, common.HexToAddress(v.Address)), append(r.starts, start)
+		r.vaults, r.starts = append(r.vaults, address), append(r.starts, start)
 	}
 	if r.anchor, err = strconv.ParseUint(h.Block.Number, 10, 64); err != nil {
 		return 0, 0, contradict("its block is %q and no number", h.Block.Number)
@@ -109,7 +111,7 @@ func (r *rebuilding) span() (from, to uint64, err error) {
 		return 0, 0, err
 	}
 	if block.Hash().Hex() != h.Block.Hash || webhook.FormatTime(block.Time) != h.Block.Timestamp {
-		return 0, 0, contradict("block %d of the chain is %s of %s, and the statement was made at %s of %s",
+		return 0, 0, contradict("block %d of the chain is %s of %s, and the statement was made at %q of %q",
 			r.anchor, block.Hash().Hex(), webhook.FormatTime(block.Time), h.Block.Hash, h.Block.Timestamp)
 	}
 	if uint64(max(0, end.Unix())) > block.Time {

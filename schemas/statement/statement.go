@@ -1,6 +1,6 @@
-// Package statement is what a partner is paid by, so that nobody has to be trusted for it:
-// every event of a span of time, what they sum up to, and a signature. Whoever has a node
-// of the chain makes the same bytes again.
+// Package statement is what a partner is paid by: every event of a span of time, what they
+// sum up to, and a signature. Whoever has a node of the chain makes the same bytes again, so
+// that the signer is believed nothing but which vaults there are, and from which block on.
 //
 //	header   chain, partner, span, vaults, and the final block that it was made at
 //	events   in the order of the chain, one line each, with the ids of the webhooks and the hashes of their blocks

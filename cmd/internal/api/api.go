@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
@@ -167,10 +168,8 @@ func refused(response *http.Response, body []byte) error {
 	if json.Unmarshal(body, &answer) != nil || answer.Error.Code == "" {
 		return fmt.Errorf("%s answered %d: is that the API of navlog?", at(response), response.StatusCode)
 	}
-	err := fmt.Errorf("%s answered %d: %s", at(response), response.StatusCode, answer.Error.Message)
-	if len(answer.Error.Details) > 0 {
-		err = fmt.Errorf("%w %s", err, answer.Error.Details)
-	}
+	said := strings.TrimSpace(answer.Error.Message + " " + string(answer.Error.Details))
+	err := fmt.Errorf("%s answered %d: %s", at(response), response.StatusCode, cli.Printable(said))
 	switch response.StatusCode {
 	case http.StatusBadRequest:
 		return cli.Usage.With(err)

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -53,6 +55,21 @@ func (f Flags) Load(sections ...config.Section) (config.Config, error) {
 
 // Streams are where a command writes: results to Out, everything else to Err.
 type Streams struct{ Out, Err io.Writer }
+
+// Printable is a stranger's text on one line: it must neither move the cursor of a terminal
+// nor look like a line of ours.
+func Printable(text string) string {
+	var line strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			line.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		line.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return line.String()
+}
 
 // Main runs the commands with the arguments of the process until a signal comes,
 // and ends the process.

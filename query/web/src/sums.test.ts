@@ -1,6 +1,6 @@
 import assert from "node:assert/strict"
 import { test } from "node:test"
-import { type At, addedUp, judge } from "./sums"
+import { type At, addedUp, judge, kindsOf } from "./sums"
 import type { ExplainedEvent, Explanation } from "./types"
 
 const event = (seq: string, change: string, sum: string, state: "live" | "retracted" = "live"): ExplainedEvent => ({
@@ -37,6 +37,18 @@ test("how a number is made follows from what is asked, and not from what the ans
       assert.equal(judged(answer, answer, only).kind, operation === right ? "proven" : "astray", `${field} as ${operation}`)
     }
   }
+})
+
+test("so do the kinds of the events that make it", () => {
+  const [deposit, request] = ["DepositAccepted", "WithdrawalRequested"]
+  const of: Record<string, string[]> = {
+    [deposit!]: ["/totalDeposited", "/0xa/totalDeposited", "/holdings/deposits/0/_sum/assetAmount", "/holdings/deposits/0/_count", "/0/depositsToSweep/count", "/0/depositsToSweep/totalAmount", "/0/count", "/totalDeposits", "/totalVolume", "/uniqueUsers", "/byVault/0/depositCount", "/byVault/0/totalVolume"],
+    [request!]: ["/holdings/withdrawals/0/_sum/assetsEstimate", "/holdings/withdrawals/0/_count", "/stats/pendingWithdrawals", "/0/withdrawalsToFund/count", "/0/withdrawalsToFund/totalAmount", "/meta/total"],
+    WithdrawalClaimed: ["/totalWithdrawn", "/0xa/totalWithdrawn"],
+    [`${deposit},${request}`]: ["/firstSeen", "/0xa/firstSeen", "/stats/userCount"],
+    NavUpdated: ["/navPerShare", "/totalAssets", "/totalSupply"],
+  }
+  for (const [kinds, fields] of Object.entries(of)) for (const field of fields) assert.equal(kindsOf(field).join(), kinds, field)
 })
 
 test("a number that its events make is proven", () => {

@@ -25,6 +25,14 @@ function operationOf(field: string): Explanation["operation"] {
   return /\/(navPerShare|totalAssets|totalSupply|firstSeen)$/.test(field) ? "last" : "sum"
 }
 
+/** Which events make a number: as explain/numbers.go has it, and not as the answer says. */
+export function kindsOf(field: string): ExplainedEvent["kind"][] {
+  if (/^\/(navPerShare|totalAssets|totalSupply)$/.test(field)) return ["NavUpdated"]
+  if (/\/totalWithdrawn$/.test(field)) return ["WithdrawalClaimed"]
+  if (/\/(firstSeen|userCount)$/.test(field)) return ["DepositAccepted", "WithdrawalRequested"]
+  return [/withdrawals|^\/meta\/total$/i.test(field) ? "WithdrawalRequested" : "DepositAccepted"]
+}
+
 /** Where a page is: which one it is, and which one is the last. */
 export interface At {
   page: number

@@ -4,7 +4,7 @@ import { bytesOf, decode, encodeIndex, listOf } from "./rlp"
 // What the API answered of a chain that go-ethereum encoded: query/proof_test.go, which also keeps it so.
 import proofs from "./proofs.json"
 import type { ExplainedEvent, Explanation, Question } from "./types"
-import { prove, verify } from "./verify"
+import { prove, verify as verifyAsOf } from "./verify"
 
 const pages = proofs as unknown as Explanation[]
 const copy = <T>(of: T): T => JSON.parse(JSON.stringify(of)) as T
@@ -13,6 +13,8 @@ const number = (of: string, field: string): Explanation => {
   assert.ok(found, `${of}#${field}`)
   return copy(found)
 }
+/** All of them are as of the newest block of the chain, which is 7. */
+const verify = (page: Explanation, asked: Question) => verifyAsOf(page, asked, "7")
 const total = () => number("/users/", "/totalDeposited")
 
 /** Spoils a page, and says what is found of the event at a place. asked: where it is not what the spoilt page says. */
@@ -85,7 +87,6 @@ test("the path of another receipt is found, and so is one that is short, long or
 
 test("a swapped log index is found: the one in the receipt, and the one that is shown", () => {
   assert.equal(lie(0, (event) => (event.proof.logInReceipt = 1)), "The receipt has 1 logs, and none at 1.")
-  assert.equal(lie(0, (event) => (event.proof.logInReceipt = -1)), "The receipt has 1 logs, and none at -1.")
   const swapped = total()
   const [a, b] = [swapped.events[1]!, swapped.events[2]!]
   ;[a.logIndex, b.logIndex] = [b.logIndex, a.logIndex]
@@ -101,6 +102,48 @@ test("an event that is listed twice is not verified twice, nor is one out of ord
   const order = total()
   ;[order.events[0], order.events[5]] = [order.events[5]!, order.events[0]!]
   assert.deepEqual(verify(order, order).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", ...Array<string>(5).fill("It is not after the event before it.")])
+})
+
+test("a place that is no whole number is none: the trie would know it by another", () => {
+  for (const field of ["transactionIndex", "logInReceipt"] as const) {
+    for (const place of [1.5, -1, "1", Infinity, NaN, null, 2 ** 53]) {
+      const twice = total()
+      const again = copy(twice.events[0]!)
+      Object.assign(again.proof!, { [field]: place })
+      again.logIndex += 1
+      twice.events.splice(1, 0, again)
+      const [first, second] = verify(twice, twice)
+      assert.equal(first!.kind, "verified")
+      assert.equal(second!.kind === "refuted" && second!.why, `A place of the proof is ${place}, and must be a whole number.`)
+    }
+  }
+  assert.match(lie(0, (event) => (event.logIndex = 2.5)), /^Log 2.5 of the block cannot be log 0/)
+  assert.match(lie(0, (event) => Object.assign(event, { logIndex: "2" })), /^Log 2 of the block cannot be log 0/)
+})
+
+test("an event that does not make the number is found, true as it is: its kind follows from what was asked", () => {
+  const claimed = number("/users/", "/totalWithdrawn")
+  const navs = number("/vaults/", "/navPerShare")
+  const lent = (from: Explanation, to: Explanation) => lie(0, (_, page) => (page.events = copy(from.events)), to)
+  assert.equal(lent(claimed, total()), "A WithdrawalClaimed says nothing about the number.")
+  assert.equal(lent(number("/users/", "/_sum/assetsEstimate"), total()), "A WithdrawalRequested says nothing about the number.")
+  assert.equal(lent(total(), claimed), "A DepositAccepted says nothing about the number.")
+  const counts = number("/vaults/", "/stats/userCount")
+  Object.assign(navs.events[0]!, { change: "1" })
+  assert.equal(lent(navs, counts), "A NavUpdated says nothing about the number.")
+})
+
+test("a number of users has each of them once", () => {
+  const counts = number("/vaults/", "/stats/userCount")
+  const { userAddress } = counts.events[0]!
+  // The deposits of one user in the vault, of which the first two are events 1 and 2 of what the user put in.
+  counts.events = total().events.slice(0, 2).map((event) => ({ ...event, change: "1" }))
+  assert.deepEqual(verify(counts, counts).map((found) => (found.kind === "refuted" ? found.why : found.kind)), ["verified", `The number is of users, and ${userAddress} is counted twice.`])
+})
+
+test("an event after the block that was asked about is not in the number", () => {
+  const kinds = verifyAsOf(total(), total(), "5").map((found) => (found.kind === "refuted" ? found.why : found.kind))
+  assert.deepEqual(kinds, [...Array<string>(5).fill("verified"), "The number is as of block 5, and the log is in block 6."])
 })
 
 test("an event of somebody else, of another vault or of another kind is found", () => {

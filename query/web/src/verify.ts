@@ -5,7 +5,7 @@
 import { keccak_256 } from "@noble/hashes/sha3.js"
 import { bytesToHex, hexToBytes, utf8ToBytes } from "@noble/hashes/utils.js"
 import { type Item, bytesOf, decode, encodeIndex, listOf } from "./rlp"
-import { isAbout } from "./sums"
+import { isAbout, kindsOf } from "./sums"
 import type { ExplainedEvent, Explanation, Proof, Question } from "./types"
 
 /** What became of one event. */
@@ -16,10 +16,11 @@ export type Finding =
   /** The API says why there is no proof. */
   | { kind: "unproven"; why: string }
 
-/** Verifies the events of a page, which come in the order of the chain, for the number that was asked about. */
-export function verify(page: Explanation, asked: Question): Finding[] {
+/** Verifies the events of a page, which come in the order of the chain, for the number that was asked about, and as of which block. */
+export function verify(page: Explanation, asked: Question, asOfBlock: string): Finding[] {
   if (!isAbout(page, asked)) return page.events.map(() => ({ kind: "refuted", why: `The answer is about ${page.field} of ${page.of} as a ${page.operation}, and not about what was asked.` }))
   let before: Place | null = null
+  const counted = new Set<string>()
   return page.events.map((event): Finding => {
     if (event.proof === undefined) {
       const why = event.unproven ?? (event.state === "live" ? null : "It was taken back.")
@@ -27,8 +28,11 @@ export function verify(page: Explanation, asked: Question): Finding[] {
     }
     try {
       const found = prove(event.proof)
+      if (found.block > BigInt(asOfBlock)) throw new Error(`the number is as of block ${asOfBlock}, and the log is in block ${found.block}`)
       compare(asked, page.operation, event, found)
       before = follow(before, event, found)
+      const owner = ownerOf(found)
+      if (/\/(userCount|uniqueUsers)$/.test(asked.field) && counted.size === counted.add(owner).size) throw new Error(`the number is of users, and ${owner} is counted twice`)
       return { kind: "verified", blockHash: event.proof.blockHash }
     } catch (error) {
       return { kind: "refuted", why: sentence((error as Error).message) }
@@ -59,6 +63,8 @@ const TIME = 11
 
 /** Gives the log that a proof proves; throws where it proves none. */
 export function prove(proof: Proof): Found {
+  // Of one that is not whole, the trie knows a receipt and the order does not.
+  for (const place of [proof.transactionIndex, proof.logInReceipt]) if (!isPlace(place)) throw new Error(`a place of the proof is ${place}, and must be a whole number`)
   const raw = bytes(proof.header)
   const own = hash(raw)
   if (own !== proof.blockHash.toLowerCase()) throw new Error(`the header hashes to ${own}, which is not the block's hash ${proof.blockHash}`)
@@ -132,7 +138,7 @@ function follow(before: Place | null, event: ExplainedEvent, found: Found): Plac
   const { transactionIndex, logInReceipt } = event.proof!
   const place: Place = { block: found.block, transaction: transactionIndex, logInReceipt, logs: found.logs, earlier: event.logIndex - logInReceipt }
   const far = `log ${event.logIndex} of the block cannot be log ${logInReceipt} of transaction ${transactionIndex}`
-  if (place.earlier < 0 || (place.transaction === 0 && place.earlier !== 0)) throw new Error(far)
+  if (!isPlace(event.logIndex) || place.earlier < 0 || (place.transaction === 0 && place.earlier !== 0)) throw new Error(far)
   if (before === null || before.block < place.block) return place
   if (before.block > place.block || before.transaction > place.transaction || (before.transaction === place.transaction && before.logInReceipt >= place.logInReceipt)) {
     throw new Error("it is not after the event before it")
@@ -155,7 +161,7 @@ const ofNav: Record<string, number> = { "/navPerShare": 0, "/totalAssets": 1, "/
 /** Holds what is shown of an event against its log, and throws where they differ. */
 function compare(asked: Question, operation: Explanation["operation"], event: ExplainedEvent, found: Found) {
   const layout = layouts[event.kind]
-  const owner = found.topics[2] === undefined ? "" : hex(found.topics[2].subarray(12))
+  const owner = ownerOf(found)
   const differ = (what: string, proven: string, shown: string) => {
     if (proven.toLowerCase() !== shown.toLowerCase()) throw new Error(`the ${what} is ${proven}, and ${shown} is shown`)
   }
@@ -163,21 +169,25 @@ function compare(asked: Question, operation: Explanation["operation"], event: Ex
   differ("time of the block", new Date(Number(found.time) * 1000).toISOString(), event.timestamp)
   if (layout === undefined || found.topics.length !== layout.topics || hex(found.topics[0]!) !== hash(utf8ToBytes(layout.signature))) throw new Error(`the log is no ${event.kind}`)
   if (found.data.length !== 32 * layout.words) throw new Error(`the log has ${found.data.length} bytes of data, and a ${event.kind} has ${32 * layout.words}`)
+  if (!kindsOf(asked.field).includes(event.kind)) throw new Error(`a ${event.kind} says nothing about the number`)
   differ("vault of the log", found.address, event.vaultAddress)
   if (event.userAddress !== null) differ("user of the log", owner, event.userAddress)
   for (const [address, who] of subjects(asked)) {
     const proven = who === "user" ? owner : found.address
     if (proven !== address) throw new Error(`the number is about the ${who} ${address}, and the log about ${proven}`)
   }
-  differ("change by the log", said(asked, operation, event, layout.amount, found), event.change)
+  differ("change by the log", said(asked, operation, layout.amount, found), event.change)
+}
+
+function ownerOf({ topics }: Found): string {
+  return topics[2] === undefined ? "" : hex(topics[2].subarray(12))
 }
 
 /** What a log says about the number, written as the API writes it. */
-function said({ field }: Question, operation: Explanation["operation"], event: ExplainedEvent, amount: number, found: Found): string {
+function said({ field }: Question, operation: Explanation["operation"], amount: number, found: Found): string {
   if (operation === "count") return "1"
   if (field.endsWith("/firstSeen")) return new Date(Number(found.time) * 1000).toISOString()
-  const word = event.kind === "NavUpdated" ? ofNav[field] : amount
-  if (word === undefined) throw new Error(`a ${event.kind} says nothing about the number`)
+  const word = ofNav[field] ?? amount
   return String(whole(found.data.subarray(32 * word, 32 * word + 32)))
 }
 
@@ -187,6 +197,10 @@ function subjects({ of, field }: Question): [address: string, who: "user" | "vau
   const members = /\/vaults\/[^/]+\/users$/.test(of)
   const inField = [...field.matchAll(/0x[0-9a-f]{40}/gi)].map(([address]): [string, "user" | "vault"] => [address.toLowerCase(), members ? "user" : "vault"])
   return [...inPath, ...inField]
+}
+
+function isPlace(index: number): boolean {
+  return Number.isSafeInteger(index) && index >= 0
 }
 
 function bytes(text: string): Uint8Array {

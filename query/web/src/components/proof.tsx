@@ -93,7 +93,7 @@ function Drawer({ of, field, vaults }: { of: string; field: string; vaults: Vaul
                 <Explained value={data.value} unit={unit} symbol />
               </p>
               <Said page={data} last={elsewhere ? (end.answer?.data ?? null) : data} at={{ page, last }} asked={asks} total={meta.total} />
-              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} asked={asks} proven={proven !== null} unit={unit} vaults={vaults} />}
+              {data.events.length === 0 ? <Empty>No event has changed this number yet, so it is what it began as.</Empty> : <Listed data={data} asked={asks} asOfBlock={block ?? "0"} proven={proven !== null} unit={unit} vaults={vaults} />}
               <Pages meta={meta} parameter="explainPage" what="event" />
             </>
           )}
@@ -116,13 +116,14 @@ function sizeOfProven(text: string | null): number | null {
 interface ListedProps {
   data: Explanation
   asked: Question
+  asOfBlock: string
   proven: boolean
   unit: Unit
   vaults: Vault[]
 }
 
-function Listed({ data, asked, proven, unit, vaults }: ListedProps) {
-  const findings = useMemo(() => (proven ? verify(data, asked) : []), [data, asked, proven])
+function Listed({ data, asked, asOfBlock, proven, unit, vaults }: ListedProps) {
+  const findings = useMemo(() => (proven ? verify(data, asked, asOfBlock) : []), [data, asked, asOfBlock, proven])
   const found = new Map(data.events.map((event, i) => [event, findings[i]]))
   const columns: Column<ExplainedEvent>[] = [
     { title: "Block", number: true, cell: (event) => <BlockLink number={event.blockNumber} /> },

@@ -80,7 +80,8 @@ export function Statement() {
       {error !== null && <Failed error={error} again={false} />}
       <h2>Verify it</h2>
       <p>
-        Nobody has to be trusted for it: <code>navlog</code> makes it again out of what any node of the chain says, and compares every byte. The first
+        Nobody has to be trusted for its events: <code>navlog</code> makes it again out of what any node of the chain says, and compares every byte. Which
+        vaults there are, and from which block on each counts, no chain says: for that the operator is believed, and the second command shows both. The first
         command gets the same file from a script.
       </p>
       <pre tabIndex={0} aria-label="Commands">
