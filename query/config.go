@@ -37,7 +37,7 @@ type Config struct {
 	// them at most. Others wait, and what would wait too long is answered 503.
 	Concurrency int `yaml:"concurrency" env:"CONCURRENCY"`
 	// RequestTimeout bounds the work for one answer: 100 ms to 10 min, default
-	// 10 s.
+	// 10 s. Of it one question to ClickHouse may take a minute at most.
 	RequestTimeout time.Duration `yaml:"requestTimeout" env:"REQUEST_TIMEOUT"`
 	// ReadTimeout bounds the reading of a request, its header and its body each:
 	// 100 ms to 10 min, default 10 s.

@@ -188,6 +188,10 @@ func (e *examination) kafka(ctx context.Context, deep bool) {
 	}
 }
 
+// withoutPassword is advice about a login that ClickHouse refuses and that has no password:
+// it was not given here, as in compose.yaml, where each program has its own logins alone.
+const withoutPassword = "none, where this login is another program's: ask where its password is"
+
 func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	check, c := "ClickHouse", e.config.ClickHouse
 	conn, err := c.Open("")
@@ -199,6 +203,13 @@ func (e *examination) clickHouse(ctx context.Context, deep bool) {
 	var version string
 	var now time.Time
 	if err := conn.QueryRow(ctx, "SELECT version(), now64(3, 'UTC')").Scan(&version, &now); err != nil {
+		if c.Password == "" && cli.LoginRefused(err) {
+			e.warn(check, withoutPassword, "%s as %s: %v", c.Addr, c.User, err)
+			if c.QueryUser != "" {
+				e.clickHouseReader(ctx, deep)
+			}
+			return
+		}
 		e.fail(cli.Unreachable, check, "look at clickhouse.addr, user and password, and whether the server is up", "%s as %s: %v", c.Addr, c.User, err)
 		return
 	}
@@ -229,7 +240,7 @@ func olderClickHouse(version string) bool {
 func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	check, c := "ClickHouse, reading", e.config.ClickHouse
 	if c.QueryUser == "" {
-		e.warn(check, "give clickhouse.queryUser a login of its own (deploy/docker/clickhouse-query-user.xml)", "`navlog serve` has the login that writes")
+		e.warn(check, "give clickhouse.queryUser a login of its own (deploy/docker/clickhouse-query-user.xml) where `navlog serve` runs", "a `navlog serve` of this configuration has the login that writes")
 		return
 	}
 	conn, err := c.OpenReader("", 1)
@@ -240,6 +251,10 @@ func (e *examination) clickHouseReader(ctx context.Context, deep bool) {
 	defer conn.Close()
 	var readonly string
 	if err := conn.QueryRow(ctx, "SELECT value FROM system.settings WHERE name = 'readonly'").Scan(&readonly); err != nil {
+		if c.QueryPassword == "" && cli.LoginRefused(err) {
+			e.warn(check, withoutPassword, "as %s: %v", c.QueryUser, err)
+			return
+		}
 		e.fail(cli.Unreachable, check, "make the user as deploy/docker/clickhouse-query-user.xml does, and give its password", "as %s: %v", c.QueryUser, err)
 		return
 	}
@@ -331,6 +346,10 @@ func (e *examination) tables(ctx context.Context, pool *pgxpool.Pool, user strin
 }
 
 func (e *examination) secretKey(ctx context.Context, pool *pgxpool.Pool) {
+	if e.config.SecretKey == "" {
+		e.warn("secret key", "none, where neither dispatch nor an operator works on partners: ask where it is given", "it was not given here")
+		return
+	}
 	if e.config.Validate(config.NeedSecretKey) != nil {
 		return
 	}
@@ -433,7 +452,9 @@ func (doctorCmd) Help() string {
 func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, kafkaUser: cmd.KafkaUser}
-	if err := errors.Join(err, c.Validate(config.AllSections...)); err != nil {
+	// Of the four programs dispatch alone has the secret key: to lack it is told where it would be tried.
+	sections := slices.DeleteFunc(slices.Clone(config.AllSections), func(s config.Section) bool { return s == config.NeedSecretKey && c.SecretKey == "" })
+	if err := errors.Join(err, c.Validate(sections...)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			e.fail(cli.Configuration, "configuration", "", "%s", line)
 		}

@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,7 +17,10 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/ClickHouse/ch-go/proto"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -233,7 +239,7 @@ func TestDoctor(t *testing.T) {
 	words := strings.Join(strings.Fields(out), " ")
 	for _, want := range []string{
 		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
-		"ok Kafka", "warning Kafka, rights there is no login: whoever reaches the brokers may write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading `navlog serve` has the login that writes",
+		"ok Kafka", "warning Kafka, rights there is no login: whoever reaches the brokers may write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
 		"ok disk of ClickHouse", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
 	} {
 		if !strings.Contains(words, want) {
@@ -263,6 +269,80 @@ func TestDoctor(t *testing.T) {
 	if c.tryJSON(out, &found); len(found.Findings) < 10 || found.Findings[0].Check != "configuration" || found.Findings[0].Verdict != fine {
 		t.Errorf("as JSON: %+v", found)
 	}
+}
+
+// Who was given some secrets and not others, as every service of compose.yaml, is told which, and that nothing is wrong. A
+// login that has a password, and a key that was given, must be right.
+func TestDoctorWithoutSomeSecrets(t *testing.T) {
+	header, err := json.Marshal(&types.Header{Number: big.NewInt(9), Difficulty: new(big.Int), Time: uint64(time.Now().Unix())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := string(header)
+		if asked, _ := io.ReadAll(r.Body); strings.Contains(string(asked), "eth_chainId") {
+			answer = `"0x7a69"`
+		}
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":1,"result":%s}`, answer)
+	}))
+	defer node.Close()
+	c := newCommands(t)
+	t.Setenv("NAVLOG_KAFKA_BROKERS", strings.Join(enginetest.Kafka(t), ","))
+	t.Setenv("NAVLOG_CHAIN_RPC", node.URL)
+	t.Setenv("NAVLOG_CLICKHOUSE_ADDR", guardedClickHouse(t))
+	c.mustRun("migrate")
+	out, err := c.run("config", "check", "--connect")
+	if err != nil || !strings.Contains(out, "ask where its password is") {
+		t.Errorf("a password was not given: %v\n%s", err, out)
+	}
+	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_USER", "navlog_query")
+	if err := os.Unsetenv("NAVLOG_SECRET_KEY"); err != nil { // newCommands puts back what was there
+		t.Fatal(err)
+	}
+	out, err = c.run("doctor")
+	words := strings.Join(strings.Fields(out), " ")
+	for _, want := range []string{"ok configuration", "ok node ", "warning ClickHouse 127.0.0.1:", "warning ClickHouse, reading as navlog_query: ", "ok tables", "warning secret key it was not given here"} {
+		if !strings.Contains(words, want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	if err != nil {
+		t.Errorf("nothing is wrong, and it ends with %v:\n%s", err, out)
+	}
+	t.Setenv("NAVLOG_CLICKHOUSE_QUERY_PASSWORD", "hunter2")
+	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Unreachable || !strings.Contains(out, "FAIL     ClickHouse, reading") {
+		t.Errorf("a password that is wrong: %v\n%s", err, out)
+	}
+	t.Setenv("NAVLOG_SECRET_KEY", "short")
+	if out, err := c.run("doctor"); cli.CodeOf(err) != cli.Configuration || !strings.Contains(out, "NAVLOG_SECRET_KEY must be the base64 of 32 bytes") {
+		t.Errorf("a key that is none: %v\n%s", err, out)
+	}
+}
+
+// guardedClickHouse refuses each login as the server does where users have passwords: the embedded engine has none, and ends
+// with the first stranger.
+func guardedClickHouse(t *testing.T) string {
+	t.Helper()
+	var refusal proto.Buffer
+	refusal.PutByte(2) // an exception
+	(&proto.Exception{Code: 516, Name: "DB::Exception", Message: "Authentication failed"}).EncodeAware(&refusal, 0)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 4096)) // who it is
+			_, _ = conn.Write(refusal.Buf)
+			conn.Close()
+		}
+	}()
+	return listener.Addr().String()
 }
 
 // Where the configuration cannot be read, nobody has named an engine: the doctor asks none of those that it would take

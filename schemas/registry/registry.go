@@ -227,7 +227,7 @@ func outdated(version int64) error {
 	if version == 0 {
 		return errors.New("the registry in PostgreSQL has no tables yet: `navlog migrate` makes them")
 	}
-	return fmt.Errorf("the tables in PostgreSQL are of version %d, and this navlog needs %d: run `navlog migrate` of this version, with the login that owns them", version, newest())
+	return fmt.Errorf("the tables in PostgreSQL are of version %d, and this navlog needs %d: run `navlog migrate` of this version, with the login that owns them, and with --roles where each program has a login of its own", version, newest())
 }
 
 //go:embed roles.sql

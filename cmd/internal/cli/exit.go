@@ -40,8 +40,11 @@ func (c Code) With(err error) error {
 	return coded{err, c}
 }
 
-// loginRefused is what ClickHouse calls a user or a password that it does not know.
-const loginRefused = 516
+// LoginRefused tells whether ClickHouse does not know the user, or the password.
+func LoginRefused(err error) bool {
+	e, ok := errors.AsType[*clickhouse.Exception](err)
+	return ok && e.Code == 516
+}
 
 // CodeOf is what the process ends with. Where nobody said it, an error of the
 // network means that something could not be reached, and so does a login that an
@@ -59,10 +62,7 @@ func CodeOf(err error) Code {
 	if e, ok := errors.AsType[*net.OpError](err); ok && e.Op != "listen" { // a port that is taken is nobody's silence
 		return Unreachable
 	}
-	if e, ok := errors.AsType[*clickhouse.Exception](err); ok && e.Code == loginRefused {
-		return Unreachable
-	}
-	if errors.Is(err, kerr.SaslAuthenticationFailed) {
+	if LoginRefused(err) || errors.Is(err, kerr.SaslAuthenticationFailed) {
 		return Unreachable
 	}
 	return Failed

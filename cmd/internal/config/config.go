@@ -174,7 +174,7 @@ func parseEnvironment(environ []string, c *Config) error {
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		switch {
 		case !set[key]:
-			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it or correct its spelling", key))
+			faults = append(faults, fmt.Errorf("environment variable %s is not a setting of navlog: remove it (those of Kubernetes by enableServiceLinks: false) or correct its spelling", key))
 		case err != nil:
 			faults = append(faults, mistakeIn(key, given))
 		}

@@ -43,9 +43,10 @@ func TestOnlyVariablesThatSetSomething(t *testing.T) {
 	for _, invented := range []string{
 		"NAVLOG_CHAIN_FINALITY_DEPTH", "NAVLOG_CHAIN_RPC_1_REQUEST_PER_SECOND", "NAVLOG_CHAIN_RPC_2_BURST", "NAVLOG_CHAIN_RPC_7_BURST",
 		"NAVLOG_CHAIN_RPC_x_BURST", "NAVLOG_CHAIN_RPC_", "NAVLOG_SECRET_KEYS_FILE", "NAVLOG_POSTGRES_FILE", "NAVLOG_SECRET_KEY_FILE_FILE", "NAVLOG_HTTP_LISTEN_ADDR",
+		"NAVLOG_SERVICE_HOST", "NAVLOG_SERVE_PORT_8080_TCP_ADDR", // of Services that are named navlog and navlog-serve
 	} {
 		_, err := Load(configtest.Write(t, configtest.Sound), []string{endpoints, invented + "=5000"})
-		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") {
+		if err == nil || !strings.Contains(err.Error(), invented+" is not a setting") || !strings.Contains(err.Error(), "enableServiceLinks: false") {
 			t.Errorf("%s: %v", invented, err)
 		}
 	}

@@ -60,19 +60,24 @@ func getJSON(ctx context.Context, url string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// indexedLogs counts, past the API, the logs in the read models: a run that lost or doubled one is not a result.
-func indexedLogs(ctx context.Context, s *system) (logs uint64, err error) {
+// wholeLog is nil where the read models, asked past the API, hold exactly the logs of the chain: a run that lost or doubled
+// one is no result.
+func wholeLog(ctx context.Context, s *system, c *chain) error {
 	config := s.ReadModel()
 	conn, err := config.Open("")
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer conn.Close()
+	var logs uint64
 	err = conn.QueryRow(ctx, "SELECT uniqExactIf((block, log_index), kind = 'log' AND sign = 1) * (count() = uniqExact(seq)) FROM "+config.Database(1)+".records WHERE sign != 0").Scan(&logs)
 	if err != nil {
-		return 0, fmt.Errorf("count the logs in the read models: %w", err)
+		return fmt.Errorf("count the logs in the read models: %w", err)
 	}
-	return logs, nil
+	if logs != c.logs {
+		return fmt.Errorf("the read models hold %d different logs and the chain has %d: this run is no result", logs, c.logs)
+	}
+	return nil
 }
 
 // ingestedBlock is how far the log reaches, as `navlog ingest` tells it; 0 where it does not answer.

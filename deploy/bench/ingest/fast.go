@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,15 +68,16 @@ func fast(ctx context.Context, b *benchmark) (_ *fastResult, err error) {
 	if err := work.Wait(); err != nil {
 		return nil, err
 	}
-	var lags []float64 // in blocks: how many others came until this one could be read
+	var lags []time.Duration
 	for number := first; number <= last; number++ {
-		lags = append(lags, max(0, float64(visible[number].Sub(mined[number]))/float64(b.FastInterval)))
+		lags = append(lags, max(0, visible[number].Sub(mined[number])))
 	}
-	slices.Sort(lags)
-	r := &fastResult{Blocks: b.FastBlocks, LogsPerBlock: b.HeadLogs, Learns: "by WebSocket", P50: rank(lags, 0.50), P99: rank(lags, 0.99), Max: rank(lags, 1)}
-	r.Interval = float64(mined[last].Sub(mined[first])) / float64(time.Millisecond) / float64(max(1, b.FastBlocks-1))
+	// In blocks: how many others came until this one could be read.
+	behind := func(part float64) float64 { return bench.Quantile(lags, part) / bench.Milliseconds(b.FastInterval) }
+	r := &fastResult{Blocks: b.FastBlocks, LogsPerBlock: b.HeadLogs, Learns: "by WebSocket", P50: behind(0.50), P99: behind(0.99), Max: behind(1)}
+	r.Interval = bench.Milliseconds(mined[last].Sub(mined[first])) / float64(max(1, b.FastBlocks-1))
 	if b.NoWS {
 		r.Learns = "by asking as often as the profile says"
 	}
-	return r, nil
+	return r, wholeLog(ctx, s, c)
 }

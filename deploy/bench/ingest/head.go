@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -49,7 +47,7 @@ func head(ctx context.Context, b *benchmark) (_ *headResult, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return newHeadResult(b, delays), nil
+	return newHeadResult(b, delays), wholeLog(ctx, s, c)
 }
 
 // atHead starts a chain, engines and navlog, with what differs in its settings, and waits until it has reached the head.
@@ -99,16 +97,10 @@ func newHeadResult(b *benchmark, delays []time.Duration) *headResult {
 		r.Learns = fmt.Sprintf("by asking each %s", b.PollInterval)
 	}
 	for _, d := range delays {
-		r.All = append(r.All, float64(d)/float64(time.Millisecond))
+		r.All = append(r.All, bench.Milliseconds(d))
 	}
-	sorted := slices.Sorted(slices.Values(r.All))
-	r.P50, r.P90, r.P99, r.Max = rank(sorted, 0.50), rank(sorted, 0.90), rank(sorted, 0.99), rank(sorted, 1)
+	r.P50, r.P90, r.P99, r.Max = bench.Quantile(delays, 0.50), bench.Quantile(delays, 0.90), bench.Quantile(delays, 0.99), bench.Quantile(delays, 1)
 	return r
-}
-
-// rank is the value that a part of the sorted ones do not exceed.
-func rank(sorted []float64, part float64) float64 {
-	return sorted[int(math.Ceil(part*float64(len(sorted))))-1]
 }
 
 // follow mines the blocks and gives each one's delay.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 )
 
 // ponderResult is what the competitor took for the same chain, or a prefix of it.
@@ -90,7 +90,7 @@ func runPonder(ctx context.Context, b *benchmark, c *chain) (_ *ponderResult, er
 	defer run.stop()
 	bounded, cancel := context.WithTimeout(ctx, ponderPatience)
 	defer cancel()
-	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return answers(ctx, "http://"+addr+"/ready") }); err != nil {
+	if err := run.until(bounded, visibleEvery, func(ctx context.Context) bool { return poll.Answers(ctx, "http://"+addr+"/ready") }); err != nil {
 		return nil, fmt.Errorf("run Ponder: %w", err)
 	}
 	took := time.Since(began)
@@ -111,19 +111,6 @@ func (c *chain) prefix(logs, perBlock int) (last, held uint64) {
 		blocks = all
 	}
 	return c.start + blocks, blocks * uint64(perBlock)
-}
-
-func answers(ctx context.Context, url string) bool {
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	answer, err := apiClient.Do(q)
-	if err != nil {
-		return false
-	}
-	answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
 }
 
 func countRows(ctx context.Context, url string) (rows uint64, err error) {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 )
 
@@ -22,8 +23,9 @@ type traffic struct {
 	Sent   int64          `json:"sentBytes"`
 	Got    int64          `json:"gotBytes"`
 
-	ranges  []askedRange
-	headers []uint64 // blocks whose headers were asked for by number
+	ranges []askedRange
+	blocks []uint64      // that were asked about by number, once for each call
+	hashes []common.Hash // of blocks, or transactions, that were asked about by it
 }
 
 // askedRange is one call of eth_getLogs for a range of blocks.
@@ -84,8 +86,11 @@ func (r *recorder) note(body []byte, answered int64) {
 		if asked, ok := c.logRange(); ok {
 			r.seen.ranges = append(r.seen.ranges, asked)
 		}
-		if number, ok := c.header(); ok {
-			r.seen.headers = append(r.seen.headers, number)
+		if number, ok := c.number(); ok {
+			r.seen.blocks = append(r.seen.blocks, number)
+		}
+		if hash, ok := c.hash(); ok {
+			r.seen.hashes = append(r.seen.hashes, hash)
 		}
 	}
 }
@@ -121,17 +126,34 @@ func (c call) logRange() (asked askedRange, ok bool) {
 	return askedRange{uint64(*filters[0].From), uint64(*filters[0].To), c.Params}, true
 }
 
-// header is the block whose header a call asks for by its number.
-func (c call) header() (number uint64, ok bool) {
-	if c.Method != "eth_getBlockByNumber" {
-		return 0, false
-	}
-	var params []json.RawMessage
+// number is that of the block that a call asks about by it: its header, or its receipts.
+func (c call) number() (number uint64, ok bool) {
 	var asked hexutil.Uint64
-	if json.Unmarshal(c.Params, &params) != nil || len(params) == 0 || json.Unmarshal(params[0], &asked) != nil { // a name, as latest
-		return 0, false
+	ok = json.Unmarshal(c.first(), &asked) == nil // and not a name, as latest
+	return uint64(asked), ok
+}
+
+// hash is that of the block, or of the transaction, that a call asks about by it: its header, its receipts, or its logs.
+func (c call) hash() (hash common.Hash, ok bool) {
+	if json.Unmarshal(c.first(), &hash) == nil {
+		return hash, true
 	}
-	return uint64(asked), true
+	var filter struct {
+		BlockHash *common.Hash `json:"blockHash"`
+	}
+	if json.Unmarshal(c.first(), &filter) != nil || filter.BlockHash == nil {
+		return hash, false
+	}
+	return *filter.BlockHash, true
+}
+
+// first is the first parameter.
+func (c call) first() json.RawMessage {
+	var params []json.RawMessage
+	if json.Unmarshal(c.Params, &params) != nil || len(params) == 0 {
+		return nil
+	}
+	return params[0]
 }
 
 // once are the ranges that together give each block once: of those that begin at the same block, the shortest, for a

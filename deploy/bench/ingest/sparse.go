@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
 	"github.com/navlog/navlog/deploy/bench"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/testkit/child"
@@ -51,7 +54,13 @@ func sparse(ctx context.Context, b *benchmark) (_ *sparseResult, err error) {
 	r.Seconds, r.Ingested, r.NodePeak = run.visible.Seconds(), run.ingested.Seconds(), child.Peak(c.Pid)
 	r.Headers = r.Traffic.Calls["eth_getBlockByNumber"] + r.Traffic.Calls["eth_getBlockByHash"] + r.Traffic.Calls["eth_getHeaderByNumber"]
 	r.Spared = max(0, int(r.Blocks)-r.Headers)
-	r.History, r.Calls, err = r.Traffic.history(c.start, c.tip)
+	r.History, r.Calls, err = r.Traffic.history(c.start, c.tip, func(hash common.Hash) (uint64, error) {
+		var block struct {
+			Number hexutil.Uint64 `json:"number"`
+		}
+		err := c.rpc.CallContext(ctx, &block, "eth_getBlockByHash", hash, false)
+		return uint64(block.Number), err
+	})
 	return r, err
 }
 
@@ -62,15 +71,26 @@ const (
 	rangesAtOnce = 16
 )
 
-// history counts the calls about blocks below the window, from the first to the tip, and says what they would be for a
-// million blocks: what a longer history adds is ranges as long as the longest, and the headers of their commits.
-func (t traffic) history(first, tip uint64) (calls int, perMillion float64, err error) {
+// history counts the calls about blocks below the window, from the first to the tip, whatever they ask of a block and
+// however they name it, and says what they would be for a million blocks: what a longer history adds is ranges as long as
+// the longest, and the headers of their commits. numberOf is the number of a block by its hash, 0 of what is none, as a
+// transaction: that counts too.
+func (t traffic) history(first, tip uint64, numberOf func(common.Hash) (uint64, error)) (calls int, perMillion float64, err error) {
 	if tip < first+window {
 		return 0, 0, fmt.Errorf("count the calls of the history: %d blocks are all in the window", tip-first+1)
 	}
 	below := tip - window
-	for _, number := range t.headers {
-		if number > 0 && number <= below {
+	for _, number := range t.blocks {
+		if number > 0 && number <= below { // block 0 tells which chain it is
+			calls++
+		}
+	}
+	for _, hash := range t.hashes {
+		number, err := numberOf(hash)
+		if err != nil {
+			return 0, 0, fmt.Errorf("count the calls of the history: %w", err)
+		}
+		if number <= below {
 			calls++
 		}
 	}

@@ -93,12 +93,10 @@ func start(ctx context.Context, cmd *exec.Cmd, addr, path string) (*server, erro
 	bounded, cancel := context.WithTimeout(ctx, readyWithin)
 	defer cancel()
 	err = poll.Until(bounded, 10*time.Millisecond, func() (bool, error) {
-		resp, err := http.Get("http://" + addr + path)
-		if err != nil {
-			return false, s.Running()
+		if poll.Answers(bounded, "http://"+addr+path) {
+			return true, nil
 		}
-		resp.Body.Close()
-		return resp.StatusCode == http.StatusOK, nil
+		return false, s.Running()
 	})
 	if err != nil {
 		s.stop()

@@ -156,12 +156,7 @@ func (w *world) await(ctx context.Context) error {
 			said = time.Now()
 			w.log.Info("filling", "seq", seq, "of", w.chain.Seq, "error", err)
 		}
-		select {
-		case err := <-w.failed:
-			return false, err
-		default:
-			return false, nil
-		}
+		return false, w.ended()
 	})
 }
 
@@ -216,6 +211,16 @@ func (w *world) fail(err error) {
 	select {
 	case w.failed <- err:
 	default:
+	}
+}
+
+// ended is why the chain or the projector has ended, nil while both go on.
+func (w *world) ended() error {
+	select {
+	case err := <-w.failed:
+		return err
+	default:
+		return nil
 	}
 }
 

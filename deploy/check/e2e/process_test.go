@@ -25,7 +25,7 @@ const (
 	patience = 2 * time.Minute
 	// startPatience is how long `navlog-dev up` may take on a busy machine.
 	startPatience = 3 * time.Minute
-	poll          = 50 * time.Millisecond
+	pause         = 50 * time.Millisecond
 )
 
 // binary builds navlog and navlog-dev once for all tests of this package, and gives the path of one of them.

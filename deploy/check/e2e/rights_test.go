@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 	"github.com/navlog/navlog/deploy/testkit/child"
 	"github.com/navlog/navlog/deploy/testkit/oracle"
 	"github.com/navlog/navlog/deploy/testkit/partner"
+	"github.com/navlog/navlog/deploy/testkit/poll"
 	"github.com/navlog/navlog/deploy/testkit/wait"
 )
 
@@ -103,7 +103,7 @@ func TestProgramsOfCompose(t *testing.T) {
 		c.start(program)
 	}
 	base := "http://" + api
-	wait.For(t, "serve is ready", func() bool { return answersOK(t.Context(), base+"/readyz") })
+	wait.For(t, "serve is ready", func() bool { return poll.Answers(t.Context(), base+"/readyz") })
 	w := &world{run: &run{stack: stack{API: base}}, client: &oracle.Client{Base: base, HTTP: &http.Client{Timeout: patience}}}
 	w.post(t, acme.APIKey, "application/json", `{"url":"`+receiver.urlFor(acme)+`"}`, http.StatusOK, oracle.Object{"ok": true, "data": oracle.Object{"webhookUrl": receiver.url("/hooks/7")}})
 
@@ -295,17 +295,4 @@ func (c *composed) start(service string) {
 			t.Logf("%s said:\n%s", service, p.Said())
 		}
 	})
-}
-
-func answersOK(ctx context.Context, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	response.Body.Close()
-	return response.StatusCode == http.StatusOK
 }

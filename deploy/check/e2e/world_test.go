@@ -197,7 +197,7 @@ func (w *world) newest(t *testing.T, brief bool) present {
 	}
 	deadline, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	tick := time.NewTicker(poll)
+	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for !done(deadline) {
 		select {

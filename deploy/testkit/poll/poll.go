@@ -3,6 +3,7 @@ package poll
 
 import (
 	"context"
+	"net/http"
 	"time"
 )
 
@@ -21,4 +22,20 @@ func Until(ctx context.Context, pause time.Duration, holds func() (bool, error))
 		case <-tick.C:
 		}
 	}
+}
+
+var client = &http.Client{Timeout: 10 * time.Second}
+
+// Answers tells whether a URL answers with 200, as the one by which a program says that it is ready.
+func Answers(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }

@@ -3,6 +3,8 @@ package poll
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 )
@@ -23,5 +25,21 @@ func TestUntil(t *testing.T) {
 	}
 	if err := Until(ended, time.Millisecond, func() (bool, error) { return true, nil }); err != nil {
 		t.Errorf("what holds already is %v", err)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	status := http.StatusServiceUnavailable
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+	if Answers(t.Context(), server.URL) {
+		t.Error("503 is an answer")
+	}
+	status = http.StatusOK
+	if !Answers(t.Context(), server.URL) {
+		t.Error("200 is none")
+	}
+	server.Close()
+	if Answers(t.Context(), server.URL) || Answers(t.Context(), ":") {
+		t.Error("nobody answers")
 	}
 }
