@@ -31,6 +31,7 @@ var (
 	sqlNewestBlocks = sql("newest_blocks")
 	sqlFirstBlocks  = sql("first_blocks")
 	sqlVaults       = sql("vaults")
+	sqlRewritten    = sql("rewritten")
 )
 
 // source is the database of a generation and the way to it.
