@@ -49,10 +49,11 @@ var (
 	knownWithdrawals string
 )
 
-// Withdrawals gives what units change in withdrawals. before is the seq before the
-// first of them; ignored hears of each appended log that changes nothing, because
-// it cannot be.
-func Withdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit, before uint64, ignored func(*decode.Fact)) (Difference[Withdrawal], error) {
+// Withdrawals gives what units change in withdrawals. before is the seq up to which
+// withdrawal_events has all, had are the units from there on which withdrawals has
+// already: none of them takes anything back. ignored hears of each appended log that
+// changes nothing, because it cannot be.
+func Withdrawals(ctx context.Context, conn driver.Conn, before uint64, had, units []decode.Unit, ignored func(*decode.Fact)) (Difference[Withdrawal], error) {
 	rows, err := readWithdrawals(ctx, conn, units)
 	if err != nil {
 		return Difference[Withdrawal]{}, failed(readmodel.Withdrawals, err)
@@ -60,6 +61,13 @@ func Withdrawals(ctx context.Context, conn driver.Conn, units []decode.Unit, bef
 	known, err := knownRequests(ctx, conn, units, before)
 	if err != nil {
 		return Difference[Withdrawal]{}, failed(readmodel.WithdrawalEvents, err)
+	}
+	for i := range had {
+		for f, e := range had[i].Facts.Effects() {
+			if e.Kind == decode.Requested {
+				known[requestKey{f.Log.Vault, e.ID}] = true
+			}
+		}
 	}
 	old, state := map[Withdrawal]bool{}, map[requestKey]*Withdrawal{}
 	for _, w := range rows {

@@ -120,6 +120,22 @@ func TestKilled(t *testing.T) {
 	}
 }
 
+// TestKilledBetweenRequests: a writer dies when withdrawals alone has a request and its end.
+// The next one writes both again together with another request of that index, which comes
+// too late: the first one of an index wins.
+func TestKilledBetweenRequests(t *testing.T) {
+	t.Parallel()
+	s := started()
+	g := derivedGeneration(t, s.Records)
+	from := s.Seq()
+	s.Mine(request(5, alice))
+	s.Mine(claim(5, alice, 3))
+	dies(t, g.writer(t), batchOf(t, s.Records[from:]).Units(), func(table string) bool { return table == readmodel.Withdrawals })
+	s.Mine(request(5, bob))
+	g.write(t, g.writer(t), s.Records)
+	g.equal(t, s.Records)
+}
+
 // TestKilledWhileBuilding: while a generation is built only facts can be ahead of
 // the spine, and each gets exactly what it lacks.
 func TestKilledWhileBuilding(t *testing.T) {
@@ -308,7 +324,7 @@ func TestStalledBeforeNothing(t *testing.T) {
 	units := batchOf(t, s.Records[from:]).Units()
 	for _, table := range readmodel.Derived {
 		late, other := g.writer(t), g.writer(t)
-		rows, err := late.difference(t.Context(), table, concerned(table, units[:1]))
+		rows, err := late.difference(t.Context(), table, nil, concerned(table, units[:1]))
 		must(t, err)
 		if rows.count == 0 {
 			t.Fatalf("%s: the unit changes nothing: the test proves nothing", table)
@@ -317,7 +333,7 @@ func TestStalledBeforeNothing(t *testing.T) {
 		rows.cursor(cursor, -1)
 		rows.cursor(readmodel.Cursor{Seq: units[0].End, Writer: late.id}, 1)
 		must(t, other.derive(t.Context(), table, other.derived[table], units))
-		if nothing, err := other.difference(t.Context(), table, units); err != nil || nothing.count != 0 {
+		if nothing, err := other.difference(t.Context(), table, nil, units); err != nil || nothing.count != 0 {
 			t.Fatalf("%s: both units together change %d rows, %v: the test proves nothing", table, nothing.count, err)
 		}
 		var fenced *fencedError

@@ -398,14 +398,16 @@ func concerns(table string, e *decode.Effect) bool {
 	return false
 }
 
-// derive gives a derived table what it lacks of some units.
+// derive gives a derived table what it lacks of some units. It has those before them
+// already where a writer died.
 func (w *Writer) derive(ctx context.Context, table string, s *swapper, units []decode.Unit) error {
-	lacking := concerned(table, units)
-	lacking = slices.DeleteFunc(lacking, func(u decode.Unit) bool { return u.End <= s.cursor.Seq })
-	if len(lacking) == 0 {
+	units = concerned(table, units)
+	n := slices.IndexFunc(units, func(u decode.Unit) bool { return u.End > s.cursor.Seq })
+	if n < 0 {
 		return nil
 	}
-	changes, err := w.difference(ctx, table, lacking)
+	had, lacking := units[:n], units[n:]
+	changes, err := w.difference(ctx, table, had, lacking)
 	if err != nil {
 		return err
 	}
@@ -423,13 +425,14 @@ func (w *Writer) derive(ctx context.Context, table string, s *swapper, units []d
 	return nil
 }
 
-// difference is the rows that some units add to a derived table. What goes stands
-// before what comes: of the rows with one key the engine keeps the last.
-func (w *Writer) difference(ctx context.Context, table string, units []decode.Unit) (*rows, error) {
+// difference is the rows that some units add to a derived table, which had those between
+// the position and them already. What goes stands before what comes: of the rows with one
+// key the engine keeps the last.
+func (w *Writer) difference(ctx context.Context, table string, had, units []decode.Unit) (*rows, error) {
 	r := newRows(table, w.id)
 	switch table {
 	case readmodel.Withdrawals:
-		d, err := derive.Withdrawals(ctx, w.conn, units, units[0].Facts.First().Seq-1, func(f *decode.Fact) { w.counts.Impossible(f.Name()) })
+		d, err := derive.Withdrawals(ctx, w.conn, w.Position(), had, units, func(f *decode.Fact) { w.counts.Impossible(f.Name()) })
 		addRows(d, r.withdrawal)
 		return r, err
 	case readmodel.Users:

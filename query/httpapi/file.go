@@ -92,7 +92,7 @@ func Whole[T any](ctx context.Context, r *Request, p *pin.Pin, columns []files.C
 // WholeAsRead is Whole of a list that is about no block, and may change while it is sent: a
 // row is as it was when it was read. So nothing but its bytes could name it, and it has no ETag.
 func WholeAsRead[T any](ctx context.Context, r *Request, columns []files.Column[T], next func(context.Context) ([]T, error)) (*Answer, error) {
-	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), columns, next, func() error { return nil })
+	a, err := whole(ctx, r, r.listName()+"-"+r.watcher.Now().UTC().Format("20060102T150405Z"), columns, next, func(context.Context) error { return nil })
 	if a != nil {
 		a.untagged = true
 	}
@@ -105,7 +105,7 @@ func (r *Request) listName() string {
 }
 
 // whole is Whole by a name. Only while settled says nothing, what next gave is written.
-func whole[T any](ctx context.Context, r *Request, name string, columns []files.Column[T], next func(context.Context) ([]T, error), settled func() error) (*Answer, error) {
+func whole[T any](ctx context.Context, r *Request, name string, columns []files.Column[T], next func(context.Context) ([]T, error), settled func(context.Context) error) (*Answer, error) {
 	rows, err := next(ctx)
 	if err != nil {
 		return nil, err
@@ -120,13 +120,12 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 				func() (err error) {
 					ctx, cancel := context.WithTimeout(ctx, r.work)
 					defer cancel()
-					more, err = next(ctx)
+					if more, err = next(ctx); err == nil {
+						err = settled(ctx)
+					}
 					return err
 				},
 			)
-			if err == nil {
-				err = settled()
-			}
 			if err != nil {
 				return err
 			}

@@ -195,8 +195,9 @@ func TestFilesOfDeposits(t *testing.T) {
 }
 
 // TestFileOfRewrittenBlock: a reorganisation takes blocks back while a file about them is
-// sent, after its first row. What derived tables say is cut off; what facts say, and what
-// is about a block that stays, is sent to its end as it was.
+// sent, after its first row, and another one that takes less back follows before the second
+// row is read. What derived tables say is cut off; what facts say, and what is about a block
+// that stays, is sent to its end as it was.
 func TestFileOfRewrittenBlock(t *testing.T) {
 	if testing.Short() {
 		t.Skip("asks one question after the other")
@@ -207,12 +208,17 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 	for !before.Entries[len(before.Entries)-1].Boundary { // the last unit goes back to block 9
 		before.Entries = before.Entries[:len(before.Entries)-1]
 	}
+	again := readtest.NewLog(readtest.ChainID)
+	again.Entries = slices.Clone(whole.Entries)
+	again.Retract(10)
+	again.Append(readtest.BlockRecord(11))
 	for path, cut := range map[string]bool{
 		"/api/v1/queues/withdrawals":                               true,
 		"/api/v1/users":                                            true,
 		"/api/v1/users?sortBy=totalDeposited&sortOrder=asc":        true,
 		"/api/v1/vaults/" + readtest.VaultA.Hex() + "/users":       true,
 		"/api/v1/users/" + readtest.Bob.Hex() + "/withdrawals":     true,
+		"/api/v1/queues/withdrawals?asOfBlock=10":                  true,
 		"/api/v1/queues/withdrawals?asOfBlock=9":                   false,
 		"/api/v1/users?asOfBlock=9":                                false,
 		"/api/v1/users?sortBy=totalWithdrawn&asOfBlock=9":          false,
@@ -240,7 +246,7 @@ func TestFileOfRewrittenBlock(t *testing.T) {
 		a.Server.FileRows = 1
 		file := withQuery(path, "format=csv")
 		was := a.Get(file).Body.String()
-		then = func() { g.Write(whole) }
+		then = func() { g.Write(whole); g.Write(again) }
 		got, ended := a.abrupt(file)
 		switch {
 		case ended == cut:

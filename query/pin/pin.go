@@ -132,12 +132,28 @@ func (p *Pin) SeeCursor(seq uint64, fence readmodel.Fence) {
 //
 // Each fence speaks of one rewriting unit, and names the one before it. So they are looked at
 // in the order of the log: where one left Block as it was, the next one may count on that.
-func (p *Pin) Settled() error {
-	if _, _, torn := p.torn(); torn {
-		return ErrNotYet
+// There may have been others which no question saw. The spine has all that are named, for no
+// table is ahead of it by more than one, and is asked whether they left Block as it was.
+func (p *Pin) Settled(ctx context.Context) error {
+	type row struct {
+		Seq uint64 `ch:"seq"`
 	}
 	p.seen.Lock()
 	defer p.seen.Unlock()
+	if _, _, torn := p.judge(); torn {
+		last := p.fences[len(p.fences)-1]
+		if p.ahead > p.Seq || p.Block > last.Block {
+			return ErrNotYet
+		}
+		_, rewritten, err := AskOne[row](ctx, p, sqlRewritten, Args{"proven": p.proven, "until": last.Before})
+		if err != nil {
+			return err
+		}
+		if rewritten {
+			return ErrNotYet
+		}
+		p.proven = last.Seq
+	}
 	p.fences = p.fences[:0]
 	return nil
 }
@@ -149,6 +165,11 @@ func (p *Pin) Settled() error {
 func (p *Pin) torn() (until, agreed uint64, torn bool) {
 	p.seen.Lock()
 	defer p.seen.Unlock()
+	return p.judge()
+}
+
+// judge is torn for who holds seen.
+func (p *Pin) judge() (until, agreed uint64, torn bool) {
 	agreed = p.Block
 	if p.ahead > p.Seq {
 		until, torn = p.ahead, true

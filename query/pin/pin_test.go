@@ -627,7 +627,8 @@ func TestLooksReadFewRows(t *testing.T) {
 }
 
 // TestSettled: amid a long answer, each reorganisation that leaves its block as it was is
-// passed by, however many there are, and one that does not is seen.
+// passed by, however many there are and whether a question saw it or not, and one that does
+// not is seen.
 func TestSettled(t *testing.T) {
 	w := newWorld(t)
 	w.beforeReorganisation()
@@ -640,17 +641,26 @@ func TestSettled(t *testing.T) {
 		}
 		for _, f := range fences {
 			if f == (readmodel.Fence{}) {
-				if err := p.Settled(); err != nil {
+				if err := p.Settled(t.Context()); err != nil {
 					return err
 				}
 				continue
 			}
 			p.See(f)
 		}
-		return p.Settled()
+		return p.Settled(t.Context())
 	}
 	s := w.Snapshot().Seq
-	above, again, below := readmodel.Fence{Seq: s + 10, Block: 9, Before: s}, readmodel.Fence{Seq: s + 20, Block: 5, Before: s + 10}, readmodel.Fence{Seq: s + 30, Block: 4, Before: s + 20}
+	backTo := func(ancestor, before uint64) readmodel.Fence { // and the blocks are mined anew
+		w.chain.Retract(ancestor)
+		w.chain.Append(readtest.BlockRecord(ancestor+1), readtest.BlockRecord(11))
+		return readmodel.Fence{Seq: w.chain.Seq(), Block: ancestor, Before: before}
+	}
+	above := backTo(9, s)
+	again := backTo(5, above.Seq)
+	below := backTo(4, again.Seq)
+	after := backTo(9, below.Seq)
+	w.g.WriteSpine(w.chain)
 	asked := readmodel.Fence{}
 	for name, c := range map[string]struct {
 		fences []readmodel.Fence
@@ -661,7 +671,9 @@ func TestSettled(t *testing.T) {
 		"two above":                      {[]readmodel.Fence{above, again}, nil},
 		"two above, seen the last first": {[]readmodel.Fence{again, above}, nil},
 		"two above, asked between":       {[]readmodel.Fence{above, asked, again}, nil},
-		"one of two was not seen":        {[]readmodel.Fence{again}, pin.ErrNotYet},
+		"one of two was not seen":        {[]readmodel.Fence{again}, nil},
+		"one below was not seen":         {[]readmodel.Fence{after}, pin.ErrNotYet},
+		"one below was not seen later":   {[]readmodel.Fence{above, asked, after}, pin.ErrNotYet},
 		"one below":                      {[]readmodel.Fence{above, asked, again, asked, below}, pin.ErrNotYet},
 		"one below at once":              {[]readmodel.Fence{{Seq: s + 1, Block: 4}}, pin.ErrNotYet},
 	} {

@@ -24,6 +24,8 @@ var (
 	sqlFirstBlocks string
 	//go:embed sql/vaults.sql
 	sqlVaults string
+	//go:embed sql/rewritten.sql
+	sqlRewritten string
 )
 
 // source is the database of a generation and the way to it.

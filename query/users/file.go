@@ -39,11 +39,11 @@ const addedAtOnce = 25
 func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin, vault common.Address) (*httpapi.Answer, error) {
 	part := o.addedUpParts(p, vault)
 	if o.by == firstSeen && vault == allVaults {
-		n, err := count(ctx, p, lists[firstSeen], allVaults)
+		total, err := count(ctx, p, lists[firstSeen], allVaults)
 		if err != nil {
 			return nil, err
 		}
-		part = o.listParts(p, n.Rows)
+		part = o.listParts(p, total)
 	}
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]userJSON, error) {
 		users, err := part(ctx)
@@ -51,21 +51,15 @@ func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin, vault c
 	})
 }
 
-// listParts are those of the list in the order of first seen. Its rows are counted once: no
-// later part can have more.
-func (o order) listParts(p *pin.Pin, rows uint64) func(context.Context) ([]user, error) {
+// listParts are those of the list in the order of first seen, in which so many are left.
+func (o order) listParts(p *pin.Pin, left int64) func(context.Context) ([]user, error) {
 	from := beginning(o.descending)
-	return func(ctx context.Context) (users []user, err error) {
-		err = pin.WholePage(uint64(o.page.Size),
-			func(most uint64) (whole bool, err error) {
-				users, err = o.readPage(ctx, p, most, from)
-				return len(users) > o.page.Size, err
-			},
-			func() (uint64, error) { return rows, nil })
+	return func(ctx context.Context) ([]user, error) {
+		users, err := o.part(ctx, p, from, func() (int64, error) { return left, nil })
 		if err != nil || len(users) == 0 {
 			return nil, err
 		}
-		users = users[:min(len(users), o.page.Size)]
+		left -= int64(len(users))
 		from = &users[len(users)-1]
 		return users, nil
 	}

@@ -153,33 +153,35 @@ func written(users []user) []userJSON {
 
 // pageOf reads a page out of a list of the table, and how many users it has.
 func (o order) pageOf(ctx context.Context, p *pin.Pin) (users []user, total int64, err error) {
-	err = pin.WholePage(o.page.Offset()+uint64(o.page.Size),
-		func(most uint64) (whole bool, err error) {
-			users, err = o.readPage(ctx, p, most, beginning(o.descending))
-			return len(users) > o.page.Size, err
-		},
-		func() (rows uint64, err error) {
-			n, err := count(ctx, p, lists[o.by], allVaults)
-			total = n.Total
-			return n.Rows, err
-		})
-	return users[:min(len(users), o.page.Size)], total, err
+	users, err = o.part(ctx, p, beginning(o.descending), func() (_ int64, err error) {
+		total, err = count(ctx, p, lists[o.by], allVaults)
+		return total, err
+	})
+	return users, total, err
 }
 
-// counted is how many users a list has, and how many rows say so.
-type counted struct {
-	Total int64  `ch:"total"`
-	Rows  uint64 `ch:"rows"`
-	cursor
+// part reads a page out of what a list of the table has after a user of it. total tells how
+// many that are.
+func (o order) part(ctx context.Context, p *pin.Pin, from *user, total func() (int64, error)) (users []user, err error) {
+	err = pin.WholePage(ctx, p, o.page.Offset(), o.page.Size, total, func(most uint64) (n int, err error) {
+		users, err = o.readPage(ctx, p, most, from)
+		return len(users), err
+	})
+	return users, err
 }
 
-func count(ctx context.Context, p *pin.Pin, list string, vault common.Address) (n counted, err error) {
-	rows, err := pin.Ask[counted](ctx, p, sqlCount, pin.Args{"list": list, "vault": vault})
+// count is how many users a list has.
+func count(ctx context.Context, p *pin.Pin, list string, vault common.Address) (total int64, err error) {
+	type row struct {
+		Total int64 `ch:"total"`
+		cursor
+	}
+	rows, err := pin.Ask[row](ctx, p, sqlCount, pin.Args{"list": list, "vault": vault})
 	for _, r := range rows {
 		r.see(p, list)
-		n.Total, n.Rows = n.Total+r.Total, n.Rows+r.Rows
+		total += r.Total
 	}
-	return n, err
+	return total, err
 }
 
 // cursor is what a question read of the table's cursor.
@@ -199,8 +201,8 @@ func (c *cursor) see(p *pin.Pin, list string) {
 	}
 }
 
-// readPage reads the users of a page and one more, out of the first so many rows of a
-// list after a user of it, with all that is shown of them.
+// readPage reads the users of a page, out of the first so many rows of a list after a user of
+// it, with all that is shown of them.
 func (o order) readPage(ctx context.Context, p *pin.Pin, most uint64, from *user) ([]user, error) {
 	type row struct {
 		user
@@ -209,12 +211,12 @@ func (o order) readPage(ctx context.Context, p *pin.Pin, most uint64, from *user
 	}
 	list := lists[o.by]
 	rows, err := pin.Ask[row](ctx, p, directed(o.descending, sqlPageDesc, sqlPageAsc),
-		pin.Args{"list": list, "most": most, "limit": uint64(o.page.Size) + 1, "offset": o.page.Offset(),
+		pin.Args{"list": list, "most": most, "limit": uint64(o.page.Size), "offset": o.page.Offset(),
 			"from_key": from.Key, "from_user": httpapi.ToAddress(from.Address)})
 	if err != nil {
 		return nil, err
 	}
-	users := make([]user, 0, o.page.Size+1)
+	users := make([]user, 0, o.page.Size)
 	for _, r := range rows {
 		if r.IsCursor == 1 {
 			r.see(p, list)
@@ -237,18 +239,17 @@ func directed(descending bool, desc, asc string) string {
 
 // addedUp adds up what everybody of a vault did up to a block, and reads a page of that.
 func (o order) addedUp(ctx context.Context, p *pin.Pin, vault common.Address) (users []user, total int64, err error) {
-	var n counted
 	err = pin.Together(
 		func() (err error) {
 			users, err = o.readAddedUp(ctx, p, vault, o.page.Size, beginning(o.descending))
 			return
 		},
-		func() (err error) { n, err = count(ctx, p, member, vault); return },
+		func() (err error) { total, err = count(ctx, p, member, vault); return },
 	)
 	if err != nil {
 		return nil, 0, err
 	}
-	return users, n.Total, describe(ctx, p, users, vault)
+	return users, total, describe(ctx, p, users, vault)
 }
 
 // readAddedUp adds up what everybody did, and reads who the users are of a page of that

@@ -76,19 +76,19 @@ func vaultFile(ctx context.Context, r *httpapi.Request, p *pin.Pin, args pin.Arg
 }
 
 // file is a whole list: page after page, each after the last request of the one before.
-// How many rows the list has is asked once: of what is left of it there are no more.
+// How many the list has is asked once, and is so about its block as long as the file is sent.
 func (l *list) file(ctx context.Context, r *httpapi.Request, p *pin.Pin, args pin.Args, page httpapi.Page, now uint64) (*httpapi.Answer, error) {
-	n, err := l.counted(ctx, p, args)
+	left, err := l.total(ctx, p, args)
 	if err != nil {
 		return nil, err
 	}
-	rows := func() (uint64, error) { return n.Rows, nil }
 	return httpapi.Whole(ctx, r, p, columns, func(ctx context.Context) ([]requestJSON, error) {
-		requests, last, err := l.part(ctx, p, args, page, rows)
-		if err != nil || last == nil {
+		places, requests, err := l.part(ctx, p, args, page, func() (int64, error) { return left, nil })
+		if err != nil || len(places) == 0 {
 			return nil, err
 		}
-		l.from(args, last)
+		left -= int64(len(places))
+		l.from(args, &places[len(places)-1])
 		l.sort(requests)
 		return written(requests, p, now), nil
 	})

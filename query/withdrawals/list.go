@@ -19,10 +19,9 @@ type list struct {
 
 // page gives the requests of a page, in no order, and how many are in the list.
 func (l *list) page(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page) (requests []request, total int64, err error) {
-	requests, _, err = l.part(ctx, p, args, page, func() (rows uint64, err error) {
-		n, err := l.counted(ctx, p, args)
-		total = n.Total
-		return n.Rows, err
+	_, requests, err = l.part(ctx, p, args, page, func() (_ int64, err error) {
+		total, err = l.total(ctx, p, args)
+		return total, err
 	})
 	return requests, total, err
 }
@@ -45,49 +44,44 @@ func (l *list) from(args pin.Args, at *place) {
 	args["from_block"], args["from_log"], args["from_vault"], args["from_index"] = at.Block, at.Log, httpapi.ToAddress(at.Vault), at.Index
 }
 
-// part gives the requests of a page, in no order, and where the last of them stands. rows
-// tells how many rows the list has at most.
-func (l *list) part(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page, rows func() (uint64, error)) (requests []request, last *place, err error) {
-	err = pin.WholePage(page.Offset()+uint64(page.Size),
-		func(most uint64) (whole bool, err error) {
-			keys, err := l.keys(ctx, p, args, page, most)
-			if err != nil {
-				return false, err
-			}
-			last = nil
-			of := make([]key, min(len(keys), page.Size))
-			for i := range of {
-				of[i], last = keys[i].key, &keys[i]
-			}
-			requests, err = read(ctx, p, of)
-			return len(keys) > page.Size, err
-		}, rows)
-	return requests, last, err
+// part gives the places of a page, and its requests in no order. total tells how many are
+// in the list that args name.
+func (l *list) part(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page, total func() (int64, error)) (places []place, requests []request, err error) {
+	err = pin.WholePage(ctx, p, page.Offset(), page.Size, total, func(most uint64) (n int, err error) {
+		if places, err = l.places(ctx, p, args, page, most); err != nil {
+			return 0, err
+		}
+		keys := make([]key, len(places))
+		for i := range places {
+			keys[i] = places[i].key
+		}
+		requests, err = read(ctx, p, keys)
+		return len(places), err
+	})
+	return places, requests, err
 }
 
-// counted is how many requests a list has, and how many rows say so.
-type counted struct {
-	Total int64    `ch:"total"`
-	Rows  uint64   `ch:"rows"`
-	Fence []uint64 `ch:"fence"`
-}
-
-func (l *list) counted(ctx context.Context, p *pin.Pin, args pin.Args) (n counted, err error) {
-	rows, err := pin.Ask[counted](ctx, p, l.count, args)
+// total is how many requests a list has.
+func (l *list) total(ctx context.Context, p *pin.Pin, args pin.Args) (total int64, err error) {
+	type row struct {
+		Total int64    `ch:"total"`
+		Fence []uint64 `ch:"fence"`
+	}
+	rows, err := pin.Ask[row](ctx, p, l.count, args)
 	for _, r := range rows {
 		p.See(readmodel.FenceOf(r.Fence))
-		n.Total, n.Rows = n.Total+r.Total, n.Rows+r.Rows
+		total += r.Total
 	}
-	return n, err
+	return total, err
 }
 
-// keys names the requests of a page and one more, out of the first so many rows.
-func (l *list) keys(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page, most uint64) ([]place, error) {
+// places says which requests are on a page, out of the first so many rows.
+func (l *list) places(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page, most uint64) ([]place, error) {
 	type row struct {
 		place
 		Fence []uint64 `ch:"fence"`
 	}
-	all := pin.Args{"most": most, "limit": uint64(page.Size) + 1, "offset": page.Offset()}
+	all := pin.Args{"most": most, "limit": uint64(page.Size), "offset": page.Offset()}
 	for name, value := range args {
 		all[name] = value
 	}
@@ -95,13 +89,13 @@ func (l *list) keys(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]place, 0, page.Size+1)
+	places := make([]place, 0, page.Size)
 	for _, r := range rows {
 		if httpapi.ToAddress(r.Vault) == (common.Address{}) {
 			p.See(readmodel.FenceOf(r.Fence))
 		} else {
-			keys = append(keys, r.place)
+			places = append(places, r.place)
 		}
 	}
-	return keys, nil
+	return places, nil
 }

@@ -1,0 +1,6 @@
+-- A record between two seqs, if there is one, that changed what was said of the blocks up to one. Logs that take nothing
+-- back lie above what was indexed, but for those of a unit that rewrites the past.
+SELECT seq
+FROM records
+WHERE kind IN ('log', 'block') AND (sign = -1 OR kind = 'log') AND seq > {proven:UInt64} AND seq <= {until:UInt64} AND block <= {block:UInt64}
+LIMIT 1
