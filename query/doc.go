@@ -8,8 +8,9 @@
 //	vaults, series, users, deposits, withdrawals, settlement, partner, events, statements
 //	             one resource each: handler, JSON, and a .sql file for each question
 //	explain      any number of these, down to the logs that make it
-//	unswept, navs, blocks
-//	             the deposits that wait for a sweep, NAV updates, and hashes of blocks, each for two of these
+//	counts, unswept, navs, blocks
+//	             how many there are, the deposits that wait for a sweep, NAV updates, and hashes of blocks:
+//	             what more than one of these shows
 //	webhooks     registration, deliveries, replay, events (PostgreSQL)
 //	health       /healthz, /readyz, /status; docs: the page about the API
 //	web          the pages that people look at, built of query/web/src

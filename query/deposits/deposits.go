@@ -17,9 +17,9 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/counts"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var (
@@ -33,8 +33,6 @@ var (
 	sqlVaultCount string
 	//go:embed partner.sql
 	sqlPartner string
-	//go:embed partner_count.sql
-	sqlPartnerCount string
 	//go:embed sweeps.sql
 	sqlSweeps string
 )
@@ -106,7 +104,7 @@ func OfPartner(r *httpapi.Request) (*httpapi.Answer, error) {
 	page := r.Params.Page()
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
 		args := pin.Args{"partner": r.Partner.ID}
-		return answer(ctx, r, p, page, sqlPartner, args, func() (int64, error) { return countOfPartner(ctx, p, args) })
+		return answer(ctx, r, p, page, sqlPartner, args, func() (int64, error) { return through(ctx, p, r.Partner.ID) })
 	})
 }
 
@@ -138,17 +136,13 @@ func count(ctx context.Context, p *pin.Pin, question string, args pin.Args) (int
 	return r.Total, err
 }
 
-func countOfPartner(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error) {
-	type row struct {
-		Total int64    `ch:"total"`
-		Fence []uint64 `ch:"fence"`
+// through is how many deposits there are through a partner.
+func through(ctx context.Context, p *pin.Pin, partner uint32) (total int64, err error) {
+	vaults, err := counts.Through(ctx, p, partner)
+	for _, v := range vaults {
+		total += v.Deposits
 	}
-	r, _, err := pin.AskOne[row](ctx, p, sqlPartnerCount, args)
-	if err != nil {
-		return 0, err
-	}
-	p.See(readmodel.FenceOf(r.Fence))
-	return r.Total, nil
+	return total, err
 }
 
 // list reads a page of deposits.

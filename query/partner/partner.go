@@ -6,22 +6,13 @@ package partner
 
 import (
 	"context"
-	_ "embed"
 	"math/big"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/counts"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
-	"github.com/navlog/navlog/schemas/readmodel"
-)
-
-var (
-	//go:embed totals.sql
-	sqlTotals string
-	//go:embed users.sql
-	sqlUsers string
 )
 
 type statsJSON struct {
@@ -39,22 +30,14 @@ type vaultVolumeJSON struct {
 	TotalVolume  string `json:"totalVolume"`
 }
 
-// total is what was deposited in a vault.
-type total struct {
-	Vault    string   `ch:"vault"`
-	Deposits int64    `ch:"deposits"`
-	Volume   *big.Int `ch:"volume"`
-	Fence    []uint64 `ch:"fence"`
-}
-
 // Stats is what the partner brought: deposits, their sum, and how many users.
 func Stats(r *httpapi.Request) (*httpapi.Answer, error) {
 	return r.Pinned(func(ctx context.Context, p *pin.Pin) (*httpapi.Answer, error) {
-		var totals []total
+		var totals []counts.Brought
 		var users int64
 		err := pin.Together(
-			func() (err error) { totals, err = readTotals(ctx, p, r.Partner.ID); return },
-			func() (err error) { users, err = countUsers(ctx, p, r.Partner.ID); return },
+			func() (err error) { totals, err = counts.Through(ctx, p, r.Partner.ID); return },
+			func() (err error) { users, err = counts.Users(ctx, p, common.Address{}, r.Partner.ID); return },
 		)
 		if err != nil {
 			return nil, err
@@ -70,34 +53,6 @@ func Stats(r *httpapi.Request) (*httpapi.Answer, error) {
 		out.TotalVolume = volume.String()
 		return &httpapi.Answer{Data: out}, nil
 	})
-}
-
-// readTotals gives what was deposited through a partner, in the order of the vaults.
-func readTotals(ctx context.Context, p *pin.Pin, partner uint32) ([]total, error) {
-	rows, err := pin.Ask[total](ctx, p, sqlTotals, pin.Args{"partner": partner})
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		p.See(readmodel.FenceOf(r.Fence))
-	}
-	rows = slices.DeleteFunc(rows, func(t total) bool { return t.Deposits <= 0 })
-	slices.SortFunc(rows, func(a, b total) int { return p.Rank(httpapi.ToAddress(a.Vault)) - p.Rank(httpapi.ToAddress(b.Vault)) })
-	return rows, nil
-}
-
-// countUsers is how many users deposited through a partner.
-func countUsers(ctx context.Context, p *pin.Pin, partner uint32) (users int64, err error) {
-	type row struct {
-		Users int64    `ch:"users"`
-		Fence []uint64 `ch:"fence"`
-	}
-	rows, err := pin.Ask[row](ctx, p, sqlUsers, pin.Args{"partner": partner})
-	for _, r := range rows {
-		p.See(readmodel.FenceOf(r.Fence))
-		users += r.Users
-	}
-	return users, err
 }
 
 type routerJSON struct {

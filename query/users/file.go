@@ -7,6 +7,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/counts"
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
@@ -39,7 +40,7 @@ const addedAtOnce = 25
 func (o order) file(ctx context.Context, r *httpapi.Request, p *pin.Pin, vault common.Address) (*httpapi.Answer, error) {
 	part := o.addedUpParts(p, vault)
 	if o.by == firstSeen && vault == allVaults {
-		total, err := count(ctx, p, lists[firstSeen], allVaults)
+		total, err := counts.Users(ctx, p, allVaults, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -27,6 +27,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/counts"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/readmodel"
@@ -37,8 +38,6 @@ var (
 	sqlPageAsc string
 	//go:embed page_desc.sql
 	sqlPageDesc string
-	//go:embed count.sql
-	sqlCount string
 	//go:embed added_asc.sql
 	sqlAddedAsc string
 	//go:embed added_desc.sql
@@ -78,9 +77,6 @@ func (u *user) json() userJSON {
 const firstSeen = "firstSeen"
 
 var lists = map[string]string{firstSeen: "first", "totalDeposited": "deposited", "totalWithdrawn": "withdrawn"}
-
-// member is the list of who the users are, which is in no order.
-const member = "member"
 
 // allVaults stands for no vault in particular, in the table and in the questions.
 var allVaults common.Address
@@ -154,7 +150,7 @@ func written(users []user) []userJSON {
 // pageOf reads a page out of a list of the table, and how many users it has.
 func (o order) pageOf(ctx context.Context, p *pin.Pin) (users []user, total int64, err error) {
 	users, err = o.part(ctx, p, beginning(o.descending), func() (_ int64, err error) {
-		total, err = count(ctx, p, lists[o.by], allVaults)
+		total, err = counts.Users(ctx, p, allVaults, 0)
 		return total, err
 	})
 	return users, total, err
@@ -170,20 +166,6 @@ func (o order) part(ctx context.Context, p *pin.Pin, from *user, total func() (i
 	return users, err
 }
 
-// count is how many users a list has.
-func count(ctx context.Context, p *pin.Pin, list string, vault common.Address) (total int64, err error) {
-	type row struct {
-		Total int64 `ch:"total"`
-		cursor
-	}
-	rows, err := pin.Ask[row](ctx, p, sqlCount, pin.Args{"list": list, "vault": vault})
-	for _, r := range rows {
-		r.see(p, list)
-		total += r.Total
-	}
-	return total, err
-}
-
 // cursor is what a question read of the table's cursor.
 type cursor struct {
 	Seq   uint64   `ch:"cursor"`
@@ -194,7 +176,7 @@ type cursor struct {
 // of the past.
 func (c *cursor) see(p *pin.Pin, list string) {
 	fence := readmodel.FenceOf(c.Fence)
-	if list == lists[firstSeen] || list == member {
+	if list == lists[firstSeen] {
 		p.See(fence)
 	} else {
 		p.SeeCursor(c.Seq, fence)
@@ -244,7 +226,7 @@ func (o order) addedUp(ctx context.Context, p *pin.Pin, vault common.Address) (u
 			users, err = o.readAddedUp(ctx, p, vault, o.page.Size, beginning(o.descending))
 			return
 		},
-		func() (err error) { total, err = count(ctx, p, member, vault); return },
+		func() (err error) { total, err = counts.Users(ctx, p, vault, 0); return },
 	)
 	if err != nil {
 		return nil, 0, err

@@ -11,10 +11,10 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/counts"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/navs"
 	"github.com/navlog/navlog/query/pin"
-	"github.com/navlog/navlog/schemas/readmodel"
 )
 
 var (
@@ -22,10 +22,6 @@ var (
 	sqlNavs string
 	//go:embed navs_count.sql
 	sqlNavsCount string
-	//go:embed users.sql
-	sqlUsers string
-	//go:embed pending.sql
-	sqlPending string
 	//go:embed last_sweep.sql
 	sqlLastSweep string
 )
@@ -97,8 +93,8 @@ func Detail(r *httpapi.Request) (*httpapi.Answer, error) {
 		var stats statsJSON
 		err := pin.Together(
 			func() (err error) { newest, err = navs.Newest(ctx, p, address, math.MaxInt64); return },
-			func() (err error) { stats.UserCount, err = countUsers(ctx, p, address); return },
-			func() (err error) { stats.PendingWithdrawals, err = countPending(ctx, p, address); return },
+			func() (err error) { stats.UserCount, err = counts.Users(ctx, p, address, 0); return },
+			func() (err error) { stats.PendingWithdrawals, err = counts.Waiting(ctx, p, address); return },
 			func() (err error) { stats.LastSweepAt, err = lastSweep(ctx, p, address); return },
 		)
 		if err != nil {
@@ -141,38 +137,6 @@ func Navs(r *httpapi.Request) (*httpapi.Answer, error) {
 		}
 		return r.List(out, page, n.Total), nil
 	})
-}
-
-// countUsers is how many users a vault has.
-func countUsers(ctx context.Context, p *pin.Pin, vault common.Address) (users int64, err error) {
-	type row struct {
-		Users int64    `ch:"users"`
-		Fence []uint64 `ch:"fence"`
-	}
-	rows, err := pin.Ask[row](ctx, p, sqlUsers, pin.Args{"vault": vault})
-	for _, r := range rows {
-		p.See(readmodel.FenceOf(r.Fence))
-		users += r.Users
-	}
-	return users, err
-}
-
-// countPending is how many requests of a vault are in the queue.
-func countPending(ctx context.Context, p *pin.Pin, vault common.Address) (pending int64, err error) {
-	type row struct {
-		Pending int64    `ch:"pending"`
-		Fence   []uint64 `ch:"fence"`
-	}
-	now, err := p.Now(ctx)
-	if err != nil {
-		return 0, err
-	}
-	rows, err := pin.Ask[row](ctx, p, sqlPending, pin.Args{"vault": vault, "now": now})
-	for _, r := range rows {
-		p.See(readmodel.FenceOf(r.Fence))
-		pending += r.Pending
-	}
-	return pending, err
 }
 
 // lastSweep is when a vault was last swept, nil for never.

@@ -6,16 +6,26 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 
+	"github.com/navlog/navlog/query/counts"
 	"github.com/navlog/navlog/query/httpapi"
 	"github.com/navlog/navlog/query/pin"
 	"github.com/navlog/navlog/schemas/readmodel"
 )
 
-// list is the questions for a page of some requests and for how many there are.
+// list is the question for a page of some requests, and how many there are.
 type list struct {
-	pageOf, count string
-	newestFirst   bool
+	pageOf      string
+	total       func(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error)
+	newestFirst bool
 }
+
+// ofUser are the requests of args' user, and queue those that wait or can be claimed.
+var (
+	ofUser = list{sqlUser, totalOfUser, true}
+	queue  = list{sqlQueue, func(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error) {
+		return counts.Waiting(ctx, p, args["vault"].(common.Address))
+	}, false}
+)
 
 // page gives the requests of a page, in no order, and how many are in the list.
 func (l *list) page(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi.Page) (requests []request, total int64, err error) {
@@ -61,13 +71,12 @@ func (l *list) part(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi
 	return places, requests, err
 }
 
-// total is how many requests a list has.
-func (l *list) total(ctx context.Context, p *pin.Pin, args pin.Args) (total int64, err error) {
+func totalOfUser(ctx context.Context, p *pin.Pin, args pin.Args) (total int64, err error) {
 	type row struct {
 		Total int64    `ch:"total"`
 		Fence []uint64 `ch:"fence"`
 	}
-	rows, err := pin.Ask[row](ctx, p, l.count, args)
+	rows, err := pin.Ask[row](ctx, p, sqlUserCount, args)
 	for _, r := range rows {
 		p.See(readmodel.FenceOf(r.Fence))
 		total += r.Total

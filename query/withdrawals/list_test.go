@@ -41,8 +41,8 @@ func TestPageAmidUnit(t *testing.T) {
 		args pin.Args
 		adds readtest.Kind
 	}{
-		{list{sqlQueue, sqlQueueCount, false}, pin.Args{}, readtest.Funding},
-		{list{sqlUser, sqlUserCount, true}, pin.Args{"user": readtest.Alice, "status": "any"}, readtest.Cancel},
+		{queue, pin.Args{}, readtest.Funding},
+		{ofUser, pin.Args{"user": readtest.Alice, "status": "any"}, readtest.Cancel},
 	} {
 		p, err := w.Snapshot().At(nil)
 		if err != nil {

@@ -35,8 +35,6 @@ var (
 	sqlVaultCount string
 	//go:embed queue.sql
 	sqlQueue string
-	//go:embed queue_count.sql
-	sqlQueueCount string
 )
 
 // OfUser is a page of a user's requests, newest first, of all vaults or one and of
@@ -44,7 +42,7 @@ var (
 func OfUser(r *httpapi.Request) (*httpapi.Answer, error) {
 	user := r.PathAddress()
 	status := r.Params.OneOf("status", "any", queued, claimed, cancelled)
-	return answer(r, list{sqlUser, sqlUserCount, true}, pin.Args{"user": user, "status": status})
+	return answer(r, ofUser, pin.Args{"user": user, "status": status})
 }
 
 // OfVault is a page of a vault's requests, newest first, as the vault numbers them.
@@ -86,7 +84,7 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 // Queue is a page of the requests that wait or can be claimed, oldest first, of all
 // vaults or one.
 func Queue(r *httpapi.Request) (*httpapi.Answer, error) {
-	return answer(r, list{sqlQueue, sqlQueueCount, false}, pin.Args{})
+	return answer(r, queue, pin.Args{})
 }
 
 // answer is a page of a list, of all vaults or one.

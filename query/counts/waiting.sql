@@ -1,4 +1,4 @@
--- How many requests are in the queue. One more row has the fence of the table.
+-- How many requests are in the queue, of a vault or of all for zeros. One more row has the fence of the table.
 SELECT sum(sign) AS total, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
 FROM withdrawals
 WHERE list = 'queue' AND user = toFixedString('', 20) AND key > {block:UInt64} AND requested_block <= {block:UInt64}

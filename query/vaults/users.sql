@@ -1,9 +1,0 @@
--- How many users a vault has. One more row has the fence of the table, which would cost as much as the users if their
--- rows were searched for it.
-SELECT sum(sign) AS users, (toUInt64(0), toUInt64(0), toUInt64(0)) AS fence
-FROM users
-WHERE list = 'member' AND vault = {vault:FixedString(20)} AND partner = 0 AND first_block <= {block:UInt64}
-UNION ALL
-SELECT toInt64(0), max((fence_seq, fence_block, fence_before))
-FROM users
-WHERE list = 'cursor'
