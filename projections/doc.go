@@ -35,10 +35,9 @@
 // has one keeper for every generation that is live, in standby or being built,
 // and is of its log and schema. Keepers share nothing that one of them could use
 // up, so that one that fails hurts no other, and a generation in standby is as
-// new as the live one: a rollback is one UPDATE. A projector ends only when the live
-// generation needs a person and there is no other one to write, for that one could
-// become the live one; in the process of `navlog-dev up`, which has the engines, it
-// waits for a rebuild.
+// new as the live one: a rollback is one UPDATE. A projector that cannot write the live
+// generation does not end: it says that it is not ready, and why, and waits for another
+// one to write. For a rebuild only puts one on the list, and a projector makes it.
 //
 // # One keeper
 //

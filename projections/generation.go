@@ -102,7 +102,7 @@ func (p *Projections) generations(ctx context.Context, origin *event.Origin) (*l
 		building = building || g.State == registry.Building
 	}
 	if l.live == 0 && !building {
-		l.refusal = &permanentError{fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)}
+		l.refusal = fmt.Errorf("no generation is live, there are only:%s: run `navlog projection rebuild`", others)
 	}
 	return l, nil
 }
@@ -126,7 +126,7 @@ func (p *Projections) createFirst(ctx context.Context, origin *event.Origin) err
 		if again, err := db.New(p.pool).ListGenerations(ctx); err != nil || len(again) > 0 {
 			return err // another instance was faster, and has begun to write
 		}
-		return &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database and start again", g.database, table, seq)}
+		return &permanentError{fmt.Errorf("database %s holds rows (%s up to seq %d), and PostgreSQL knows of no generation: restore PostgreSQL, or drop the database", g.database, table, seq)}
 	}
 	return p.create(ctx, g)
 }

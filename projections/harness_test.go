@@ -125,7 +125,22 @@ func newWorldAt(t *testing.T, clickhouse string) *world {
 // newLog gives the world a Kafka with an empty log.
 func (w *world) newLog(t *testing.T) {
 	t.Helper()
-	w.kafka.Brokers, w.records = enginetest.Kafka(t), nil
+	w.kafka.Brokers = enginetest.Kafka(t)
+	w.emptyLog(t)
+}
+
+// replacedLog takes the log away, and gives the world an empty one on the same Kafka.
+func (w *world) replacedLog(t *testing.T) {
+	t.Helper()
+	answers, err := kadm.NewClient(w.producer).DeleteTopics(t.Context(), chainlog.LogTopic(chainID), chainlog.CursorTopic(chainID))
+	must(t, err)
+	must(t, answers.Error())
+	w.emptyLog(t)
+}
+
+func (w *world) emptyLog(t *testing.T) {
+	t.Helper()
+	w.records = nil
 	var err error
 	w.producer, err = kgo.NewClient(append([]kgo.Opt{kgo.TransactionalID("test"), kgo.RecordPartitioner(kgo.ManualPartitioner())}, w.kafka.Options()...)...)
 	if err != nil {
@@ -267,6 +282,32 @@ func failing(t *testing.T, p *Projections, words ...string) {
 			t.Errorf("Run returned %q, which lacks %q", err, word)
 		}
 	}
+}
+
+// refuses runs p, which must say that it is not ready with a sentence that has all
+// words, and go on until stop is called.
+func refuses(t *testing.T, p *Projections, words ...string) (stop func() error) {
+	t.Helper()
+	stop = start(t, p)
+	refusing(t, p, words...)
+	return stop
+}
+
+// refusing waits until p says that it is not ready with a sentence that has all words.
+func refusing(t *testing.T, p *Projections, words ...string) {
+	t.Helper()
+	wait.Until(t, func() error {
+		err := p.Ready()
+		if s := p.Status(); s.State != Bad || err == nil {
+			return fmt.Errorf("status is %+v, ready %v", s, err)
+		}
+		for _, word := range append(words, "bad: ") {
+			if !strings.Contains(err.Error(), word) {
+				return fmt.Errorf("ready is %q, which lacks %q", err, word)
+			}
+		}
+		return nil
+	})
 }
 
 // batchOf is records as the feed gives them.

@@ -21,7 +21,6 @@ func TestHolesAreMarked(t *testing.T) {
 	s := everyEvent()
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
-	p.WaitForRebuild()
 	start(t, p)
 	reaches(t, p, s.Seq())
 	o := w.operator(t)

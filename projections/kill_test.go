@@ -239,7 +239,7 @@ func TestRestoredLogThatWentOn(t *testing.T) {
 	w.append(t, copied)
 	w.append(t, wentOn)
 	p, _ = w.projector(t)
-	failing(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy, and written on", "`navlog projection rebuild`")
+	refuses(t, p, fmt.Sprintf("at seq %d %s has", position, w.ch.Database(1)), "an older copy, and written on", "`navlog projection rebuild`")
 	if n := number(t, w.conn, "SELECT max(seq) FROM "+w.ch.Database(1)+".records"); n != position {
 		t.Errorf("the tables go on to seq %d, after %d", n, position)
 	}

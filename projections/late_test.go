@@ -114,14 +114,7 @@ func TestRefusalEnds(t *testing.T) {
 	logID := s.Records[0].GetOrigin().GetLogId()
 	w.registered(t, 1, logID, readmodel.Schema(), registry.Bad)
 	p, _ := w.projector(t)
-	p.WaitForRebuild()
-	start(t, p)
-	wait.Until(t, func() error {
-		if s := p.Status(); s.State != Bad {
-			return fmt.Errorf("status is %+v", s)
-		}
-		return nil
-	})
+	refuses(t, p, "no generation is live")
 	w.registered(t, 2, logID, readmodel.Schema(), registry.Building)
 	wait.Until(t, func() error {
 		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Error != "" || !strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
@@ -216,7 +209,7 @@ func TestCursorIsReadRarely(t *testing.T) {
 }
 
 // TestFirstGenerationBreaks: the only generation cannot be built, and the projector
-// ends with the reason.
+// says why.
 func TestFirstGenerationBreaks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -225,8 +218,7 @@ func TestFirstGenerationBreaks(t *testing.T) {
 	s.Vault(vaultAt(2)) // its history is still to come
 	w.append(t, s.Records)
 	p, _ := w.projector(t)
-	done := make(chan error, 1)
-	go func() { done <- p.Run(t.Context()) }()
+	start(t, p)
 	wait.Until(t, func() error {
 		if b := p.Status().Building; b == nil || b.Seq != s.Seq() {
 			return fmt.Errorf("building %+v", b)
@@ -234,13 +226,7 @@ func TestFirstGenerationBreaks(t *testing.T) {
 		return nil
 	})
 	w.transaction(t, []*event.Record{{Seq: s.Seq() + 2, ChainId: chainID, Boundary: true, Fact: s.Records[2].Fact}}, kgo.TryCommit)
-	select {
-	case err := <-done:
-		wantError(t, err, "records were lost")
-	case <-time.After(wait.Patience):
-		t.Fatalf("the projector goes on with a log that is broken: %+v", p.Status())
-	}
-	wantError(t, p.Ready(), "bad: ", "records were lost")
+	refusing(t, p, "records were lost")
 }
 
 // count counts the rows of a generation's table that meet a condition.

@@ -3,6 +3,7 @@ package projections
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"time"
 
@@ -53,19 +54,21 @@ func (k *keeper) merge(ctx context.Context, conn driver.Conn) error {
 }
 
 // mergeScattered merges each table that is worth it, the smallest first, and
-// names those that it merged. New rows can come meanwhile.
+// names those that it merged: one that the engine refuses, and may go on to refuse,
+// keeps none of the others. New rows can come meanwhile.
 func mergeScattered(ctx context.Context, conn driver.Conn, database string, least uint64) (merged []string, err error) {
 	tables, err := scattered(ctx, conn, database, least)
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range tables {
-		if err := mergeTable(ctx, conn, database, t.Table); err != nil {
-			return merged, fmt.Errorf("merge the %d rows of %s.%s: %w", t.Rows, database, t.Table, err)
+		if failed := mergeTable(ctx, conn, database, t.Table); failed != nil {
+			err = errors.Join(err, fmt.Errorf("merge the %d rows of %s.%s: %w", t.Rows, database, t.Table, failed))
+			continue
 		}
 		merged = append(merged, t.Table)
 	}
-	return merged, nil
+	return merged, err
 }
 
 // mergeTable merges a table into one part, and fails where the engine does not: without the

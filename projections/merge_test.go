@@ -40,10 +40,10 @@ func inPieces(parts []uint64) bool {
 	return len(parts) > 1 && 4*slices.Max(parts) < 3*total
 }
 
-// unmerged keeps the engine from merging a table by itself.
-func unmerged(t *testing.T, conn driver.Conn, database string) {
+// unmerged keeps the engine from merging tables by itself.
+func unmerged(t *testing.T, conn driver.Conn, database string, tables ...string) {
 	t.Helper()
-	for _, table := range readmodel.All {
+	for _, table := range tables {
 		must(t, conn.Exec(t.Context(), "ALTER TABLE "+database+"."+table+" MODIFY SETTING max_bytes_to_merge_at_max_space_in_pool = 1, max_bytes_to_merge_at_min_space_in_pool = 1"))
 	}
 }
@@ -65,7 +65,7 @@ func TestMergeScattered(t *testing.T) {
 		rest = rest[1:]
 		if w.Position() > 0 && !w.Derived() && len(rest) < len(units(s.Records))-4 {
 			must(t, w.Derive(t.Context(), conn))
-			unmerged(t, conn, database)
+			unmerged(t, conn, database, readmodel.All...)
 		}
 	}
 	must(t, conn.Exec(t.Context(), "OPTIMIZE TABLE "+database+".navs FINAL"))
@@ -112,8 +112,9 @@ func TestMergeScattered(t *testing.T) {
 	}
 }
 
-// TestMergeOfNothing: a table that the engine does not merge is an error, and is not called
-// merged; one that lies in one part already, or is empty, is none.
+// TestMergeOfNothing: a table that the engine does not merge is an error, is not called
+// merged, and keeps no other from it; one that lies in one part already, or is empty, is
+// no error.
 func TestMergeOfNothing(t *testing.T) {
 	t.Parallel()
 	g := newGeneration(t)
@@ -128,10 +129,14 @@ func TestMergeOfNothing(t *testing.T) {
 	// Parts before and after a mutation that does not end cannot become one.
 	must(t, g.conn.Exec(t.Context(), "ALTER TABLE navs UPDATE total_assets = throwIf(1) WHERE 1 SETTINGS mutations_sync = 0"))
 	must(t, g.conn.Exec(t.Context(), "INSERT INTO navs (seq) SELECT number + 101 FROM numbers(100)"))
+	unmerged(t, g.conn, g.database, "deposits") // which is larger
+	for i := range 2 {
+		must(t, g.conn.Exec(t.Context(), fmt.Sprintf("INSERT INTO deposits (seq) SELECT number + %d FROM numbers(150)", 1+150*i)))
+	}
 	merged, err := mergeScattered(t.Context(), g.conn, g.database, 50)
 	wantError(t, err, "merge the 200 rows of "+g.database+".navs")
-	if len(merged) != 0 {
-		t.Errorf("%v were merged, and navs lies in the parts %v", merged, partsOf(t, g.conn, g.database, "navs"))
+	if !slices.Equal(merged, []string{"deposits"}) || len(partsOf(t, g.conn, g.database, "deposits")) != 1 {
+		t.Errorf("%v were merged, deposits lies in the parts %v and navs in %v", merged, partsOf(t, g.conn, g.database, "deposits"), partsOf(t, g.conn, g.database, "navs"))
 	}
 	must(t, g.conn.Exec(t.Context(), "KILL MUTATION WHERE database = {db:String} SYNC", clickhouse.Named("db", g.database)))
 	merged, err = mergeScattered(t.Context(), g.conn, g.database, 50)
@@ -154,7 +159,7 @@ func TestKeeperMerges(t *testing.T) {
 	half := slices.Concat(parts[:len(parts)/2]...)
 	w.append(t, half)
 	reaches(t, p, uint64(len(half)))
-	unmerged(t, w.conn, w.ch.Database(1))
+	unmerged(t, w.conn, w.ch.Database(1), readmodel.All...)
 	merged := func() error {
 		for _, table := range readmodel.All {
 			if parts := partsOf(t, w.conn, w.ch.Database(1), table); inPieces(parts) {

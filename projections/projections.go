@@ -35,7 +35,6 @@ type Projections struct {
 	open        func(database string) (driver.Conn, error)
 	openPatient func(database string) (driver.Conn, error)
 	roster      roster
-	patient     bool
 }
 
 // New makes a projector. It does nothing before Run.
@@ -46,16 +45,12 @@ func New(cfg Config, chainID uint64, kafka chainlog.Config, ch readmodel.Config,
 	return p
 }
 
-// WaitForRebuild makes Run wait, not ready, where it would end because going on
-// needs a rebuild. It is for a process whose end would take the engines away
-// that a rebuild needs. To be called before Run.
-func (p *Projections) WaitForRebuild() { p.patient = true }
-
 // Run writes the generations until ctx ends, and then returns nil with no
 // insert under way. It returns an error when an engine cannot be reached at
-// the start, and when going on needs a person: a log or a live generation that
-// is broken, or that do not belong together, and no other generation to write.
-// An engine that goes away later is waited for.
+// the start; one that goes away later is waited for. So is a person, where going
+// on needs one: a log or a live generation that is broken, or that do not belong
+// together. Ready says so, for it is this projector that writes what a rebuild
+// makes.
 func (p *Projections) Run(ctx context.Context) error {
 	conn, err := p.open("")
 	if err != nil {
@@ -74,7 +69,7 @@ func (p *Projections) Run(ctx context.Context) error {
 		return registry.Report(ctx, p.pool, registry.Project, func() any { return p.Status() })
 	})
 	group.Go(func() error { return p.observe(ctx) })
-	group.Go(func() error { return p.supervise(ctx) })
+	group.Go(func() error { p.supervise(ctx); return nil })
 	return group.Wait()
 }
 

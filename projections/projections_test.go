@@ -348,6 +348,7 @@ func (w *world) registered(t *testing.T, id int32, logID []byte, schema, state s
 	}
 }
 
+// TestRefusals: a projector that cannot write says why, and does not end.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	s := everyEvent()
@@ -418,10 +419,7 @@ func TestRefusals(t *testing.T) {
 			w.append(t, s.Records)
 			c.prepare(t, w)
 			p, _ := w.projector(t)
-			failing(t, p, c.words...)
-			if p.Status().State != Bad || p.Ready() == nil {
-				t.Errorf("status is %+v, ready %v", p.Status(), p.Ready())
-			}
+			refuses(t, p, c.words...)
 			if strings.Contains(fmt.Sprint(c.words), "marked bad") {
 				all, err := db.New(w.pool).ListGenerations(ctx)
 				if err != nil || len(all) != 1 || all[0].State != registry.Bad {

@@ -261,7 +261,7 @@ func TestRebuildInterrupted(t *testing.T) {
 	wantStates(t, o, "1 standby, 2 live")
 }
 
-// TestRebuildOfBad: the only generation breaks and the projector stops. A
+// TestRebuildOfBad: the only generation breaks, and the projector is stopped. A
 // rebuild says that nobody writes, goes on when somebody does, and compares
 // with the log.
 func TestRebuildOfBad(t *testing.T) {
@@ -275,7 +275,8 @@ func TestRebuildOfBad(t *testing.T) {
 	must(t, stop())
 	must(t, w.conn.Exec(t.Context(), "INSERT INTO "+w.ch.Database(1)+".records (seq) VALUES (2)"))
 	p, _ = w.projector(t)
-	failing(t, p, "marked bad", "navlog projection rebuild")
+	stop = refuses(t, p, "marked bad", "navlog projection rebuild")
+	must(t, stop())
 
 	o := w.operator(t)
 	o.patience = 0
@@ -296,8 +297,8 @@ func TestRebuildOfBad(t *testing.T) {
 	wantStates(t, o, "1 dropped, 2 live")
 }
 
-// TestPatient: a projector in the process that runs the engines does not end
-// with its only generation, and goes on with a rebuild.
+// TestPatient: a projector whose only generation is of another schema, as after an
+// upgrade, does not end, and writes what a rebuild makes.
 func TestPatient(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -305,21 +306,35 @@ func TestPatient(t *testing.T) {
 	w.append(t, s.Records)
 	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
 	p, _ := w.projector(t)
-	p.WaitForRebuild()
-	start(t, p)
-	wait.Until(t, func() error {
-		if s := p.Status(); s.State != Bad {
-			return fmt.Errorf("status is %+v", s)
-		}
-		return nil
-	})
-	wantError(t, p.Ready(), "has schema fedcba987654", "navlog projection rebuild")
+	refuses(t, p, "has schema fedcba987654", "navlog projection rebuild")
 	o := w.operator(t)
 	out, err := o.Rebuild(t.Context(), RebuildOptions{})
 	if err != nil || !out.Live || out.Verified == nil {
 		t.Fatalf("rebuilt %+v, %v", out, err)
 	}
 	wantStates(t, o, "1 standby, 2 live")
+	follows(t, p, 2, s.Seq())
+}
+
+// TestLogReplacedMeanwhile: the log becomes another one while a projector waits for a
+// rebuild, which is made from that one then.
+func TestLogReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := everyEvent()
+	w.append(t, s.Records)
+	w.registered(t, 1, []byte("another log's id"), readmodel.Schema(), registry.Live)
+	p, _ := w.projector(t)
+	refuses(t, p, "generation 1 was made from log", fmt.Sprintf("is log %x", s.Records[0].GetOrigin().GetLogId()))
+	w.replacedLog(t)
+	s = everyEvent()
+	s.Records[0].GetOrigin().LogId = []byte("the third log...")
+	w.append(t, s.Records)
+	refusing(t, p, fmt.Sprintf("is log %x", "the third log..."))
+	out, err := w.operator(t).Rebuild(t.Context(), RebuildOptions{})
+	if err != nil || !out.Live || out.Verified == nil {
+		t.Fatalf("rebuilt %+v, %v", out, err)
+	}
 	follows(t, p, 2, s.Seq())
 }
 
@@ -335,7 +350,6 @@ func TestOldSchema(t *testing.T) {
 	must(t, w.conn.Exec(t.Context(), "RENAME TABLE "+old+".deposits TO "+old+".flows"))
 	w.registered(t, 1, s.Records[0].GetOrigin().GetLogId(), "fedcba987654", registry.Live)
 	p, _ := w.projector(t)
-	p.WaitForRebuild()
 	start(t, p)
 	o := w.operator(t)
 	wantStates(t, o, "1 live")

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
@@ -61,8 +62,8 @@ func (r *roster) allEnded() (err error) {
 }
 
 // supervise has one keeper for each generation that is to be written and that
-// this binary can write, until ctx ends or there is none left to write.
-func (p *Projections) supervise(ctx context.Context) error {
+// this binary can write, until ctx ends.
+func (p *Projections) supervise(ctx context.Context) {
 	ended := make(chan struct{}, 1)
 	defer func() {
 		for _, k := range p.roster.all() {
@@ -79,25 +80,27 @@ func (p *Projections) supervise(ctx context.Context) error {
 		if err == nil {
 			err = p.muster(ctx, origin, ended)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if permanent(err) {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case permanent(err):
 			p.roster.set(Bad, err)
-			return err
-		}
-		message := ""
-		if err != nil { // the keepers go on
-			message = err.Error()
+		case err != nil: // the keepers go on
 			p.roster.set(Retrying, err)
 		}
-		if message != told && message != "" { // once, not every second
-			p.log.Warn("the generations could not be mustered", "error", err)
+		s := p.roster.none.get()
+		if s.Error != told && s.Error != "" { // once, not every second
+			p.log.Warn("the generations are not in order", "state", s.State, "error", s.Error)
 		}
-		told = message
+		told = s.Error
+		if s.State == Bad { // what mends it is made from the log that there is by then
+			if now, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...); err == nil && now != nil {
+				origin = now
+			}
+		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ended:
 		case <-time.After(relist):
 		}
@@ -105,9 +108,9 @@ func (p *Projections) supervise(ctx context.Context) error {
 }
 
 // muster reads the list, stops the keepers whose generation is out of service,
-// starts those that are missing, and lets a generation succeed that has to. It
-// fails for good when the live generation cannot be written and there is no other
-// one to write.
+// starts those that are missing, and lets a generation succeed that has to. Where
+// the live generation cannot be written it says so and no more: a rebuild mends
+// that, and it is this projector that writes what a rebuild makes.
 func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended chan<- struct{}) error {
 	l, err := p.generations(ctx, origin)
 	if err != nil {
@@ -142,10 +145,7 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 		return nil
 	}
 	p.roster.set(Bad, refusal)
-	if p.patient || slices.ContainsFunc(p.roster.all(), func(k *keeper) bool { return k.fault() == nil }) {
-		return nil // another generation can become the live one
-	}
-	return refusal
+	return nil
 }
 
 // succeed gives queries a generation that has all that the log says. It is called for where

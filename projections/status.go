@@ -25,7 +25,7 @@ const (
 	Building   = "building"          // writes, and is not at the end of the log or not derived
 	Following  = "following"         // writes, is derived, and is at the end of the log
 	Retrying   = "retrying"          // an engine is away or another writer fenced this one
-	Bad        = "bad"               // the generation is broken: `navlog projection rebuild`
+	Bad        = "bad"               // the generation cannot be written: `navlog projection rebuild`
 )
 
 // Status is what a projector knows of itself.

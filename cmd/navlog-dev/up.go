@@ -253,13 +253,11 @@ func (u *up) startPrograms(ctx context.Context, d *wiring.Deps) error {
 		return err
 	}
 	u.api = serve
-	project := d.Project()
-	project.WaitForRebuild() // `navlog projection rebuild` needs the engines of this process
 	ingest := d.Ingest()
 	programs := []struct {
 		name string
 		wiring.Program
-	}{{"serve", serve}, {"dispatch", dispatch}, {"project", project}, {"ingest", ingest}}
+	}{{"serve", serve}, {"dispatch", dispatch}, {"project", d.Project()}, {"ingest", ingest}}
 	allReady := func() error {
 		var faults []error
 		for _, p := range programs {

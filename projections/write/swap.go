@@ -73,8 +73,9 @@ func (s *swapper) swap(ctx context.Context, all *rows, from int, last uint64) er
 		return err
 	}
 	token := fmt.Sprintf("%s:after:%d", s.table, s.cursor.Seq)
+	var failure error // of the last insert
 	for absent := 0; time.Since(s.readAt) < cursorAge; {
-		failure := s.insert(ctx, all, from, token, absent)
+		failure = s.insert(ctx, all, from, token, absent)
 		seen, at, err := s.look(ctx)
 		switch {
 		case err != nil:
@@ -99,7 +100,7 @@ func (s *swapper) swap(ctx context.Context, all *rows, from int, last uint64) er
 		}
 	}
 	s.outcome(outcomeGivenUp)
-	return fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, errGivenUp)
+	return errors.Join(fmt.Errorf("insert into %s after seq %d: %w", s.table, s.cursor.Seq, errGivenUp), failure)
 }
 
 // refresh reads the cursor again when it was read too long ago.
@@ -150,19 +151,23 @@ func (s *swapper) send(ctx context.Context, all *rows, from int) error {
 	return batch.Send()
 }
 
-// settle waits until the engine no longer runs the insert.
-func (s *swapper) settle(ctx context.Context, queryID string) error {
+// settle waits until the engine no longer runs the insert. Where that is not known
+// before the cursor is too old, it says why.
+func (s *swapper) settle(ctx context.Context, queryID string) (unknown error) {
 	for time.Since(s.readAt) < cursorAge {
 		var running uint64
 		err := s.conn.QueryRow(ctx, "SELECT count() FROM "+s.processes+" WHERE query_id = {id:String}", clickhouse.Named("id", queryID)).Scan(&running)
 		if err == nil && running == 0 {
 			return nil
 		}
+		if unknown = errors.New("the engine still runs it"); err != nil {
+			unknown = fmt.Errorf("ask %s whether the engine still runs it: %w", s.processes, err)
+		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
-	return nil // the next insert is not sent, the batch is given up
+	return unknown // the next insert is not sent, the batch is given up
 }
 
 // look reads the cursor after an insert, and goes on trying for as long as the

@@ -323,21 +323,61 @@ func TestWritersRace(t *testing.T) {
 	g.equal(t, s.Records)
 }
 
-// TestGivenUp: an engine that refuses every insert is not asked for ever.
+// blindConn asks as a login that may not see what runs.
+type blindConn struct {
+	driver.Conn
+	blind driver.Conn
+}
+
+func (c blindConn) QueryRow(ctx context.Context, query string, args ...any) driver.Row {
+	if strings.Contains(query, "system.processes") {
+		return c.blind.QueryRow(ctx, query, args...)
+	}
+	return c.Conn.QueryRow(ctx, query, args...)
+}
+
+// TestGivenUp: an engine that refuses every insert is not asked for ever, and the error has
+// the reason; also that of an engine that does not say whether it still runs one.
 func TestGivenUp(t *testing.T) {
 	t.Parallel()
-	g := newGeneration(t)
-	conn := newFaultyConn(g.conn, func(*faultyConn, string, int, func() error) error { return errors.New("disk full") })
-	var counts tally
-	w := g.writerOver(t, conn, counts.hear())
-	w.spine.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
-	s := histories.New(chainID)
-	s.Mine() // a block concerns the spine alone
-	if err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records))); !errors.Is(err, errGivenUp) {
-		t.Fatalf("got %v, want to give up", err)
-	}
-	if n := counts.of(readmodel.Spine, "given_up"); n != 1 {
-		t.Errorf("%v given up, want 1", n)
+	for name, c := range map[string]struct {
+		blind bool
+		words []string
+	}{
+		"the insert is refused":      {false, []string{"disk full"}},
+		"and what runs is not shown": {true, []string{"disk full", "ask system.processes", "Not enough privileges", "grant SELECT"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGeneration(t)
+			asked := g.conn
+			if c.blind {
+				ch := g.ch
+				ch.QueryUser = "navlog_query"
+				reader, err := ch.OpenReader("", 1)
+				must(t, err)
+				defer reader.Close()
+				asked = blindConn{g.conn, reader}
+			}
+			conn := newFaultyConn(asked, func(*faultyConn, string, int, func() error) error { return errors.New("disk full") })
+			var counts tally
+			w := g.writerOver(t, conn, counts.hear())
+			w.spine.readAt = time.Now().Add(300*time.Millisecond - cursorAge/2) // 5 s are left
+			s := histories.New(chainID)
+			s.Mine() // a block concerns the spine alone
+			err := w.Write(t.Context(), w.Encode(batchOf(t, s.Records)))
+			if !errors.Is(err, errGivenUp) {
+				t.Fatalf("got %v, want to give up", err)
+			}
+			for _, word := range c.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("got %v, which lacks %q", err, word)
+				}
+			}
+			if n := counts.of(readmodel.Spine, "given_up"); n != 1 {
+				t.Errorf("%v given up, want 1", n)
+			}
+		})
 	}
 }
 

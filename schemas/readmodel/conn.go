@@ -7,6 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -30,13 +31,11 @@ const drainTime = time.Minute
 func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	plain, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		conn = &drainedConn{TCPConn: tcp}
-	}
+	conn := &drainedConn{TCPConn: plain.(*net.TCPConn)}
 	if secure == nil {
 		return conn, nil
 	}
@@ -45,7 +44,7 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error
 		conn.Close()
 		return nil, err
 	}
-	encrypted := secureConn{tls.Client(conn, secure)}
+	encrypted := secureConn{tls.Client(conn, secure), conn}
 	if err := encrypted.HandshakeContext(ctx); err != nil {
 		encrypted.Close()
 		return nil, err
@@ -53,7 +52,14 @@ func dial(ctx context.Context, addr string, secure *tls.Config) (net.Conn, error
 	return encrypted, nil
 }
 
-type secureConn struct{ *tls.Conn }
+type secureConn struct {
+	*tls.Conn
+	socket *drainedConn
+}
+
+// SyscallConn is that of the socket. The driver looks at it before it asks, and takes a
+// connection that has none for good, also one that the server ended long ago.
+func (c secureConn) SyscallConn() (syscall.RawConn, error) { return c.socket.SyscallConn() }
 
 // Close never fails.
 func (c secureConn) Close() error {
