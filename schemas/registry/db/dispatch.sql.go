@@ -60,8 +60,9 @@ type AnnounceParams struct {
 
 // Sharing partners between dispatchers.
 // Says that this dispatcher runs and which sealing keys it has, and how many run that
-// could take its partners: those with none of its keys cannot sign for them. One that
-// is older than its keys' names counts.
+// could take its partners: those with none of its keys cannot sign for them. (Who can
+// sign for nobody does not call this; but of two keys each may open other secrets.) One
+// that is older than its keys' names counts.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
 	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
 	var column_1 int32

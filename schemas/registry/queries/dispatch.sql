@@ -352,8 +352,9 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 
 -- name: Announce :one
 -- Says that this dispatcher runs and which sealing keys it has, and how many run that
--- could take its partners: those with none of its keys cannot sign for them. One that
--- is older than its keys' names counts.
+-- could take its partners: those with none of its keys cannot sign for them. (Who can
+-- sign for nobody does not call this; but of two keys each may open other secrets.) One
+-- that is older than its keys' names counts.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
