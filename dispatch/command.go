@@ -88,8 +88,13 @@ func (d *Dispatch) putOff(ctx context.Context, id int64) error {
 	return d.queries.PutOffCommand(ctx, id)
 }
 
-// rangePart is how many sequences of a replay-range one transaction looks at.
+// rangePart is how many sequences of a replay-range one transaction looks at, and so
+// behind how many of them at most, or about so many, a new event has its turn.
 const rangePart = 5000
+
+// partPause is how long the next part of a replay-range waits at least while the one
+// before is being sent.
+const partPause = time.Second
 
 // carryOut makes what a command asks for, and ends the command with the number
 // of deliveries that are sent for it.
@@ -130,8 +135,18 @@ func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 }
 
 // replayPart replays the first part of a range and leaves the rest of it to the
-// next turn, so that a long range keeps nothing locked for long.
+// next turn, so that a long range keeps nothing locked for long. Each part waits until the
+// one before is sent, or parked, or failed: what is due first is sent first, and new
+// events would come behind the whole range. It does not wait where nobody sends.
 func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
+	if c.Deliveries > 0 {
+		before := db.PartIsBeingSentParams{PartnerID: c.PartnerID, FirstSequence: *c.FirstSequence - rangePart, LastSequence: *c.FirstSequence - 1}
+		if sent, err := q.PartIsBeingSent(ctx, before); err != nil {
+			return err
+		} else if sent {
+			return q.AdvanceCommand(ctx, db.AdvanceCommandParams{ID: c.ID, FirstSequence: *c.FirstSequence, WaitMs: partPause.Milliseconds()})
+		}
+	}
 	last, err := q.LastSequence(ctx, c.PartnerID)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"math"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -109,15 +110,21 @@ func TestCommandsTogetherBeyondTheDeadline(t *testing.T) {
 	}
 }
 
+// history makes deliveries of a partner that have failed.
+func (f *fixture) history(partner int64, events int) {
+	f.Helper()
+	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES ($1, $2)", partner, events)
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
+		SELECT gen_random_uuid(), $1, n, 'deposit.referral', '{}', 'failed', now() FROM generate_series(1, $2::bigint) n`, partner, events)
+}
+
 // A long range has one part in a turn, and what came after it does not wait for
 // its end.
 func TestCommandsTakeTurns(t *testing.T) {
 	f := newFixture(t)
 	f.partner(7, "")
 	f.partner(8, "")
-	f.exec("INSERT INTO stream (partner_id, last_sequence) VALUES (7, 2 * $1 + 1)", rangePart)
-	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state, finished_at)
-		SELECT gen_random_uuid(), 7, n, 'deposit.referral', '{}', 'failed', now() FROM generate_series(1, 2 * $1 + 1) n`, rangePart)
+	f.history(7, 2*rangePart+1)
 	long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 1 << 40})
 	f.check(err)
 	own, other := f.command(7, "test"), f.command(8, "test")
@@ -135,6 +142,73 @@ func TestCommandsTakeTurns(t *testing.T) {
 			t.Errorf("after turn %d the range is done: %v", turn+1, turn != 2)
 		}
 	}
+}
+
+// While a part of a range is being sent the next waits, so that a new event has its turn
+// behind one part and not behind the whole range.
+func TestNewEventsDoNotWaitForAWholeRange(t *testing.T) {
+	f := newFixture(t)
+	f.partner(7, "")
+	f.history(7, 3*rangePart)
+	f.exec("INSERT INTO lease (partner_id, owner, fence, until) VALUES (7, gen_random_uuid(), 1, now() + interval '1 hour')")
+	long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart})
+	f.check(err)
+	d := f.dispatcher(nil)
+	d.stopping = true // without lanes: the test is the one that sends
+	look := func() {
+		t.Helper()
+		f.exec("UPDATE command SET due_at = now()")
+		f.check(d.obeyDue(t.Context()))
+	}
+	waiting := func(when string, want int) {
+		t.Helper()
+		if n := f.states()[registry.Pending]; n != want {
+			t.Errorf("%s %d wait, want %d", when, n, want)
+		}
+	}
+	for range 3 {
+		look()
+	}
+	waiting("while nothing was sent yet", rangePart)
+	if n := f.number("SELECT count(*) FROM command WHERE done_at IS NULL AND due_at > now()"); n != 1 {
+		t.Error("the command is looked at again at once")
+	}
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES (gen_random_uuid(), 7, $1, 'deposit.referral', '{}', 'pending')`, 3*rangePart+1)
+	f.exec("UPDATE delivery SET state = 'delivered' WHERE state = 'pending' AND sequence < $1", rangePart)
+	look()
+	waiting("with one of the part to be sent, and a new one,", 2)
+	f.exec("UPDATE delivery SET due_at = now() + interval '1 hour' WHERE state = 'pending' AND sequence = $1", rangePart)
+	look()
+	waiting("when the last one has failed for the first time", rangePart+2)
+	if n := f.number(`SELECT count(*) FROM delivery d, delivery new WHERE new.sequence = $1 AND d.state = 'pending' AND d.due_at < new.due_at`, 3*rangePart+1); n != 0 {
+		t.Errorf("%d have their turn before the new event", n)
+	}
+	f.exec("UPDATE delivery SET state = 'parked' WHERE state = 'pending'")
+	look()
+	if !f.done(long)() || f.states()[registry.Pending] != rangePart {
+		t.Errorf("the last part is not replayed while the one before is parked: %v", f.states())
+	}
+}
+
+// Where nothing of a range can be sent, it is replayed all the same.
+func TestReplayRangeOfWhoCannotBeTold(t *testing.T) {
+	f := newFixture(t)
+	down := f.receiver(func(w http.ResponseWriter, _, _ int) { w.WriteHeader(http.StatusServiceUnavailable) })
+	f.partner(7, "")
+	f.partner(8, down.url)
+	d := f.start(nil)
+	for _, c := range []struct {
+		partner int64
+		state   string
+	}{{7, registry.NoEndpoint}, {8, registry.Parked}} {
+		f.history(c.partner, 2*rangePart+1)
+		f.exec("ANALYZE delivery") // so that PostgreSQL knows of none that waits
+		long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: c.partner, FirstSequence: 1, LastSequence: 2*rangePart + 1})
+		f.check(err)
+		f.eventually("the range is replayed", f.done(long))
+		f.eventually("what was not tried waits, or has nowhere to go", func() bool { return f.states()[c.state] > 2*rangePart-20 })
+	}
+	f.eventually("ready", func() bool { return d.Ready() == nil })
 }
 
 // A range that begins beyond every sequence, be it at the largest number, replays

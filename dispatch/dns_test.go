@@ -61,7 +61,6 @@ func TestDNSGames(t *testing.T) {
 	f.check(err)
 	d := f.start(func(d *Dispatch) {
 		d.shared.Guard, d.shared.Timing.Retries, d.shared.Timing.Deadline = g, nil, 5*time.Second
-		d.shared.Concurrency = 1
 	})
 	sent := 0
 	deliver := func(what, state string, to *receiver) {

@@ -228,13 +228,14 @@ func (f *fixture) sealing(keys string) *registry.Sealer {
 	return s
 }
 
-// Partners are shared with who could take them: one that has none of our keys takes
-// none, and what is given to it would come back, again and again. One whose keys are
-// not known, or that has one of ours, has its part.
+// Partners are shared with who could take them: one that can sign for nobody, or has
+// none of our keys, takes none, and what is given to it would come back, again and
+// again. One whose keys are not known, or that has one of ours, has its part.
 func TestShareOnlyWithWhoCouldTake(t *testing.T) {
 	const partners = 10
 	f := newFixture(t)
-	d := f.dispatcher(nil)
+	url := f.receiver(ok).url
+	d := f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey + "," + partner.SealKey) })
 	for id := range int64(partners) {
 		l := lane.New(d.shared, id+1)
 		d.lanes[id+1] = l
@@ -253,6 +254,17 @@ func TestShareOnlyWithWhoCouldTake(t *testing.T) {
 		}
 		return n
 	}
+	// All is sealed with the newer key, and one comes up with the older one alone.
+	f.partner(1, url)
+	f.exec("UPDATE endpoint SET secret = $1", f.sealing(otherKey).Seal(1, testSecret))
+	f.dispatcher(nil).share(t.Context())
+	if n := given(); n != 0 {
+		t.Errorf("%d of %d partners are given to one that can open no secret", n, partners)
+	}
+	// Each of two can sign for another partner.
+	f.partner(2, url)
+	d.endpoints.sealer = f.sealer
+	d.endpoints.expire()
 	f.dispatcher(func(d *Dispatch) { d.endpoints.sealer = f.sealing(otherKey) }).share(t.Context())
 	if n := given(); n != 0 {
 		t.Errorf("%d of %d partners are given to one that cannot sign for them", n, partners)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -16,12 +17,18 @@ const announceInterval = time.Second
 
 // share gives partners away while this dispatcher has more than its part of
 // them: the leases of all, divided by the dispatchers that run and have one of
-// its keys, for what the rest cannot sign for would come back. A lane that is
-// given away finishes its POSTs and drops its lease, and the others find the
-// partner within a scan. The last one over is kept, so that nothing swings.
+// its keys, for what the rest cannot sign for would come back. For the same reason
+// one that can sign for nobody does not count: it is not on the list of those that
+// run. A lane that is given away finishes its POSTs and drops its lease, and the
+// others find the partner within a scan. The last one over is kept, so that nothing
+// swings.
 func (d *Dispatch) share(ctx context.Context) {
 	limited, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
+	if errors.Is(d.endpoints.check(limited), errWrongKey) {
+		d.leave(limited)
+		return
+	}
 	running, err := d.queries.Announce(limited, db.AnnounceParams{
 		Owner: d.owner, Milliseconds: 3 * announceInterval.Milliseconds(), KeyIds: d.endpoints.sealer.KeyIDs(),
 	})

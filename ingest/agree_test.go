@@ -92,6 +92,33 @@ func TestAgreementAtTheHead(t *testing.T) {
 	}
 }
 
+// What two endpoints agreed on is told when it becomes final, also while one of them is
+// away and nothing further is taken.
+func TestFinalBlocksAreToldWhileNothingIsAgreedOn(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Agreement = 2
+	r.steps(30)
+	second := r.liar(honest)
+	r.config.RPC = rpc.Endpoints(r.url, second.URL)
+	p := r.start()
+	p.caughtUp()
+	r.verify()
+	head, before := r.height(), len(r.told())
+	second.tell(func(string, []json.RawMessage, func() json.RawMessage) (any, error, bool) {
+		return nil, errHangUp, true
+	})
+	r.mine(6) // of the 8 blocks that are not final
+	p.until("complaint", func(st Status) bool { return strings.Contains(st.Reason, "waits for a second endpoint") })
+	p.until("the final blocks are told", func(st Status) bool { return st.ReferralBlock == r.final() })
+	if st := p.Status(); st.IndexedBlock != head || st.ReferralBlock >= head {
+		t.Errorf("block %d is indexed and %d told, while two endpoints agreed on %d", st.IndexedBlock, st.ReferralBlock, head)
+	}
+	r.verify()
+	if after := len(r.told()); after <= before {
+		t.Errorf("%d referrals are told, and %d were before: the test proves nothing", after, before)
+	}
+}
+
 // The unfinalised blocks of a vault that comes late are agreed on like the
 // others.
 func TestAgreementOnALateVault(t *testing.T) {

@@ -74,7 +74,9 @@ func (s *session) ancestor(ctx context.Context, n *rpc.Node) (*rpc.Header, error
 
 // LostReferral is a referral that was told and is not in the chain any more.
 type LostReferral struct {
-	EventID     string `json:"eventId"` // by which the partner knows it
+	// EventID is that of this mining: an event whose transaction was told of before, and
+	// mined again, has the id of the first one.
+	EventID     string `json:"eventId"`
 	Type        string `json:"type"`
 	PartnerID   uint32 `json:"partnerId"`
 	Vault       string `json:"vaultAddress"`
@@ -84,30 +86,52 @@ type LostReferral struct {
 	Seq         uint64 `json:"seq"` // of the log record
 }
 
-// gone gives those of the told referrals that the node's chain would not tell
-// again under the same event id.
+// gone gives those of the told referrals that are not in the node's chain. A transaction
+// that was mined again has the same logs in the same order, in another block and mostly
+// at other indexes, and its events are corrected and not told again: so the referrals of
+// a transaction that name one vault, partner and type are counted, and of those that the
+// chain has fewer of the last ones are gone.
 func gone(ctx context.Context, n *rpc.Node, chainID uint64, told []*event.Record) ([]LostReferral, error) {
+	told = slices.Clone(told)
+	slices.SortFunc(told, func(a, b *event.Record) int {
+		return cmp.Or(cmp.Compare(a.GetLog().GetBlockNumber(), b.GetLog().GetBlockNumber()), cmp.Compare(a.GetLog().GetLogIndex(), b.GetLog().GetLogIndex()))
+	})
+	type cause struct {
+		tx    common.Hash
+		vault common.Address
+		attribution
+	}
+	asked, there := map[common.Hash]bool{}, map[cause]int{}
 	lost := []LostReferral{}
 	for _, r := range told {
 		l := r.GetLog()
-		again, err := n.HasLog(ctx, l)
-		if err != nil {
-			return nil, err
+		tx, vault, a := common.BytesToHash(l.GetTxHash()), common.BytesToAddress(l.GetAddress()), *referralOf(l)
+		if !asked[tx] {
+			logs, err := n.LogsOf(ctx, tx)
+			if err != nil {
+				return nil, err
+			}
+			for _, l := range logs {
+				if a := referralOf(l); a != nil {
+					there[cause{tx, common.BytesToAddress(l.GetAddress()), *a}]++
+				}
+			}
+			asked[tx] = true
 		}
-		if again {
+		if c := (cause{tx, vault, a}); there[c] > 0 {
+			there[c]--
 			continue
 		}
-		a, kind := referralOf(l), webhook.DepositReferral
+		kind, seq := webhook.DepositReferral, r.GetSeq()
 		if a.kind == event.Referral_KIND_WITHDRAWAL {
 			kind = webhook.WithdrawalReferral
 		}
-		tx, seq := common.BytesToHash(l.GetTxHash()), r.GetSeq()
 		if r.GetRetracts() != 0 {
 			seq = r.GetRetracts()
 		}
 		lost = append(lost, LostReferral{
 			webhook.EventID(chainID, tx, l.GetLogIndex(), kind, a.partner).String(), kind, a.partner,
-			common.BytesToAddress(l.GetAddress()).Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,
+			vault.Hex(), tx.Hex(), l.GetBlockNumber(), l.GetLogIndex(), seq,
 		})
 	}
 	return lost, nil

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -90,20 +91,26 @@ func (s *session) leading() (leading []coverage) {
 }
 
 // atHead takes the steps above the final block: the head first, and then one
-// step of the vaults that are late.
+// step of the vaults that are late. That no next block can be taken, as while a second
+// endpoint is awaited that agrees, keeps back nothing of what is in the log: what has
+// become final of it is told.
 func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, final uint64) (more bool, err error) {
 	if s.state.head == nil {
 		return true, s.anchor(ctx, n, tip, final)
 	}
 	s.ingest.note(func(st *Status) { st.State = Following })
+	var climbing error
 	if tip.Number > s.state.head.Number {
-		if more, err = s.climb(ctx, n, tip, final); err != nil {
-			return false, err
+		more, climbing = s.climb(ctx, n, tip, final)
+		var failed *commitError
+		// Where endpoints contradict each other, the one that names the final block may be the wrong one.
+		if ctx.Err() != nil || errors.As(climbing, &failed) || errors.Is(climbing, rpc.ErrDisagree) {
+			return false, climbing
 		}
 	}
 	late := s.late()
 	s.noteLate(late)
-	if len(late) > 0 {
+	if len(late) > 0 && climbing == nil {
 		if caught, err := s.catchUp(ctx, n, tip, late, final); caught || err != nil {
 			return true, err
 		}
@@ -111,9 +118,11 @@ func (s *session) atHead(ctx context.Context, n *rpc.Node, tip *rpc.Header, fina
 	next := *s.state
 	next.final = max(s.state.final, final)
 	if next.final > s.state.final || next.toldTarget(s.ingest.config.Confirmations) > s.state.told || s.prover.ended() {
-		return more, s.commit(ctx, &change{final: final})
+		if err := s.commit(ctx, &change{final: final}); err != nil {
+			return false, err
+		}
 	}
-	return more, nil
+	return more, climbing
 }
 
 // anchor begins the head where no vault starts below the final block: at the

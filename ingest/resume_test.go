@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,10 +10,12 @@ import (
 	"maps"
 	"math"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/navlog/navlog/deploy/devchain"
@@ -177,8 +180,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// The referrals that are shown are those that were told and that the chain
-// would not tell again under the same event id.
+// The referrals that are shown are those that were told and are not in the chain any
+// more. One whose transaction was mined again is, wherever it is in its block.
 func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Confirmations, r.config.Window = 1, 4
@@ -191,14 +194,11 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	p.caughtUp()
 	r.verify()
 	all := r.told()
-	newest := all[0]
-	for _, told := range all {
-		if told.GetSeq() > newest.GetSeq() {
-			newest = told
-		}
-	}
-	// The newest one's transaction comes again, in another block, as the first log there.
-	r.reorg(6, devchain.Kept{Hash: common.Hash(newest.GetLog().GetTxHash()), Block: 2})
+	slices.SortFunc(all, func(a, b told) int { return cmp.Compare(a.GetSeq(), b.GetSeq()) })
+	// The transactions of the first two of the six come again, in another block, where one has the logs of the other before its own.
+	lost := all[len(all)-6:]
+	shifted := lost[1].GetLog()
+	r.reorg(6, devchain.Kept{Hash: common.Hash(lost[0].GetLog().GetTxHash()), Block: 2}, devchain.Kept{Hash: common.Hash(shifted.GetTxHash()), Block: 2})
 	p.until("freeze", func(st Status) bool { return st.State == Frozen })
 
 	eventID := func(x told) string {
@@ -208,12 +208,14 @@ func TestResumeNamesTheReferralsWithoutACause(t *testing.T) {
 	}
 	want := map[string]uint64{}
 	for _, x := range all {
-		receipt, err := r.chain.TransactionReceipt(r.ctx, common.Hash(x.GetLog().GetTxHash()))
-		if err != nil {
+		if _, err := r.chain.TransactionReceipt(r.ctx, common.Hash(x.GetLog().GetTxHash())); err != nil {
 			want[eventID(x)] = x.GetSeq() // not in the chain
-		} else if common.Hash(x.GetLog().GetTxHash()) == common.Hash(newest.GetLog().GetTxHash()) && receipt.BlockNumber.Uint64() == newest.GetLog().GetBlockNumber() {
-			t.Fatal("the kept transaction is in the same block as before: the test shows nothing")
 		}
+	}
+	receipt, err := r.chain.TransactionReceipt(r.ctx, common.Hash(shifted.GetTxHash()))
+	r.must(err)
+	if slices.ContainsFunc(receipt.Logs, func(l *types.Log) bool { return uint32(l.Index) == shifted.GetLogIndex() }) {
+		t.Fatal("the kept transaction has a log at the same index as before: the test shows nothing")
 	}
 	if len(want) < 4 {
 		t.Fatalf("only %d told referrals lost their cause", len(want))

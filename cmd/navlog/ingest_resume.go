@@ -78,10 +78,11 @@ func printResumption(out io.Writer, r *ingest.Resumption) error {
 	}
 	fmt.Fprintf(w, "%d records above it %s taken back: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
 	if len(r.Referrals) > 0 {
-		fmt.Fprintf(w, "%d referrals were told and are not in the chain any more. Tell their partners: a webhook cannot be taken back.\n\n", len(r.Referrals))
-		fmt.Fprintln(w, "EVENT ID\tTYPE\tPARTNER\tVAULT\tBLOCK\tTRANSACTION\tLOG")
+		fmt.Fprintf(w, "%d referrals were told and are not in the chain any more. Tell their partners: a webhook cannot be taken back.\n", len(r.Referrals))
+		fmt.Fprint(w, "A partner knows one whose transaction had been mined before under the id of its first mining: go by transaction and type.\n\n")
+		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\t%d\n", l.EventID, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.TxHash, l.LogIndex)
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex, l.EventID)
 		}
 		fmt.Fprintln(w)
 	}

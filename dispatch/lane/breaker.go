@@ -11,10 +11,13 @@ import (
 
 // When a breaker opens: at breakerAttempts or more attempts of breakerEvents or
 // more distinct events within breakerWindow, of which breakerPercent or more
-// met a receiver that is down (result.down).
+// met a receiver that is down (result.down). Where few POSTs go at a time, at
+// breakerTurns of each: of a receiver that hangs, one at a time makes 6 attempts in
+// the window, each of which takes the whole deadline.
 const (
 	breakerWindow   = time.Minute
 	breakerAttempts = 20
+	breakerTurns    = 5
 	breakerEvents   = 5
 	breakerPercent  = 80
 	// breakerRefusals is after how many attempts in a row a breaker opens too, when
@@ -83,7 +86,7 @@ func (b *breaker) closedCircuit(timeout time.Duration) *gobreaker.TwoStepCircuit
 		// Called by the done function, so under b.mu.
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			ended := c.TotalSuccesses + c.TotalFailures
-			return ended >= breakerAttempts && 100*c.TotalFailures >= breakerPercent*ended && b.distinct() >= breakerEvents
+			return ended >= min(breakerAttempts, breakerTurns*uint32(b.window)) && 100*c.TotalFailures >= breakerPercent*ended && b.distinct() >= breakerEvents
 		},
 	})
 }

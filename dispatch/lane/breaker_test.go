@@ -2,8 +2,10 @@ package lane
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -139,6 +141,43 @@ func TestBreakerProbes(t *testing.T) {
 	if last := feed(t, b, 5, slices.Repeat([]Result{bad}, 24)...); last != opened || b.openTime() != 40*time.Millisecond {
 		t.Errorf("24 of 30 failed: %s, open for %s", last, b.openTime())
 	}
+}
+
+// A receiver that hangs takes the whole deadline of each attempt, and so few are made in
+// a minute: it is known for down within that minute all the same, however few POSTs go
+// at a time.
+func TestBreakerOpensOnAReceiverThatHangs(t *testing.T) {
+	hangs := func(t *testing.T, what string, b *breaker) {
+		t.Helper()
+		for n, began := 0, time.Now(); time.Since(began) < time.Minute; {
+			var ends []func(Result) change
+			for permits, _ := b.permits(); len(ends) < permits; n++ {
+				done, _, _ := b.allow(eventID(n))
+				ends = append(ends, done)
+			}
+			<-time.After(10 * time.Second)
+			for _, done := range ends {
+				if done(Result{Outcome: outcomeTimeout}) == opened {
+					return
+				}
+			}
+		}
+		t.Errorf("%s: not opened within a minute", what)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for limit := 1; limit <= 6; limit++ {
+			hangs(t, fmt.Sprintf("%d at a time", limit), newBreaker(Specified(), limit))
+			for answers := range limit {
+				b := restoreBreaker(Specified(), limit, 5*time.Second, 0, false)
+				<-time.After(time.Second)
+				if probe, _, ok := b.allow(eventID(0)); !ok || probe(good) != closed {
+					t.Fatal("not closed by an answered probe")
+				}
+				feed(t, b, 1, slices.Repeat([]Result{good}, answers)...)
+				hangs(t, fmt.Sprintf("%d at a time, %d answers after it closed", limit, answers), b)
+			}
+		}
+	})
 }
 
 func TestBreakerRestored(t *testing.T) {

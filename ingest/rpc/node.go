@@ -1,14 +1,12 @@
 package rpc
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 
@@ -230,28 +228,25 @@ func NamesNoFinal(err error) bool {
 	return false
 }
 
-// HasLog says that a log is in the node's chain, in whichever block.
-func (n *Node) HasLog(ctx context.Context, l *event.Log) (bool, error) {
-	var receipt *struct {
+// LogsOf gives address, topics and data of the logs of a transaction in their order, in
+// whichever block of the node's chain it is; none where it is in no block.
+func (n *Node) LogsOf(ctx context.Context, tx common.Hash) ([]*event.Log, error) {
+	var receipt struct {
 		Logs []struct {
 			Address common.Address `json:"address"`
 			Topics  []common.Hash  `json:"topics"`
 			Data    hexutil.Bytes  `json:"data"`
-			Index   hexutil.Uint   `json:"logIndex"`
 		} `json:"logs"`
 	}
-	if err := n.Call(ctx, &receipt, "eth_getTransactionReceipt", common.BytesToHash(l.GetTxHash())); err != nil {
-		return false, err
+	if err := n.Call(ctx, &receipt, "eth_getTransactionReceipt", tx); err != nil {
+		return nil, err
 	}
-	if receipt == nil {
-		return false, nil
-	}
-	for _, have := range receipt.Logs {
-		same := uint32(have.Index) == l.GetLogIndex() && bytes.Equal(have.Address[:], l.GetAddress()) && bytes.Equal(have.Data, l.GetData()) &&
-			slices.EqualFunc(have.Topics, l.GetTopics(), func(a common.Hash, b []byte) bool { return bytes.Equal(a[:], b) })
-		if same {
-			return true, nil
+	logs := make([]*event.Log, len(receipt.Logs))
+	for i, l := range receipt.Logs {
+		logs[i] = &event.Log{Address: l.Address[:], Data: l.Data}
+		for _, topic := range l.Topics {
+			logs[i].Topics = append(logs[i].Topics, topic[:])
 		}
 	}
-	return false, nil
+	return logs, nil
 }

@@ -133,13 +133,28 @@ func (p *Pool) Current(ctx context.Context) (*Node, error) {
 	}
 	p.mu.Lock()
 	n := p.all[p.at]
-	if best := p.best(nil); best.health.rank() < n.health.rank() || n.spare && !best.spare && best.health.settled(p.clock.now().Add(-spareHolds)) {
-		p.log.Info("another endpoint is in use now", "endpoint", best.Name, "before", n.Name)
-		p.turnTo(best)
-		n = best
+	if better := p.better(n); better != nil {
+		p.log.Info("another endpoint is in use now", "endpoint", better.Name, "before", n.Name)
+		p.turnTo(better)
+		n = better
 	}
 	p.mu.Unlock()
 	return n, p.Identified(ctx, n)
+}
+
+// better is the endpoint that the one in use leaves the turn to: a fitter one, or, of a
+// spare one, any other that was without a fault for a while. nil: it stays.
+func (p *Pool) better(n *Node) *Node {
+	if best := p.best(nil); best.health.rank() < n.health.rank() {
+		return best
+	}
+	since := p.clock.now().Add(-spareHolds)
+	for _, o := range p.all {
+		if n.spare && !o.spare && o.health.settled(since) {
+			return o
+		}
+	}
+	return nil
 }
 
 // Genesis is that of the chain, once current or first has given an endpoint.

@@ -233,6 +233,18 @@ func TestSpareEndpoint(t *testing.T) {
 	if others := p.Others(p.all[1]); len(others) != 2 || others[0] != p.all[2] {
 		t.Errorf("the spare endpoint is not the last of the others")
 	}
+
+	// Of two that are fit again the first has had a fault a moment ago.
+	fails(1, a)
+	inUse(2, "after a failure")
+	fails(2, b)
+	inUse(0, "when all others failed again")
+	recovers(2, b)
+	f.pass(2 * spareHolds)
+	recovers(1, a)
+	fails(1, a)
+	recovers(1, a)
+	inUse(2, "when it was without a fault for a minute, and the first one was not")
 }
 
 // When all are down each is tried in turn, and the error is an error, not the end.

@@ -23,19 +23,25 @@ func (q *Queries) Adopt(ctx context.Context, partnerIds []int64) error {
 
 const advanceCommand = `-- name: AdvanceCommand :exec
 UPDATE command SET first_sequence = $1::bigint, deliveries = deliveries + $2::bigint,
-  due_at = clock_timestamp()
-WHERE id = $3
+  due_at = clock_timestamp() + $3::bigint * interval '1 millisecond'
+WHERE id = $4
 `
 
 type AdvanceCommandParams struct {
 	FirstSequence int64
 	Deliveries    int64
+	WaitMs        int64
 	ID            int64
 }
 
-// A part of a replay-range is done; the next has its turn behind what is due now.
+// A part of a replay-range is done, or waits; the next has its turn behind what is due by then.
 func (q *Queries) AdvanceCommand(ctx context.Context, arg AdvanceCommandParams) error {
-	_, err := q.db.Exec(ctx, advanceCommand, arg.FirstSequence, arg.Deliveries, arg.ID)
+	_, err := q.db.Exec(ctx, advanceCommand,
+		arg.FirstSequence,
+		arg.Deliveries,
+		arg.WaitMs,
+		arg.ID,
+	)
 	return err
 }
 
@@ -60,8 +66,9 @@ type AnnounceParams struct {
 
 // Sharing partners between dispatchers.
 // Says that this dispatcher runs and which sealing keys it has, and how many run that
-// could take its partners: those with none of its keys cannot sign for them. One that
-// is older than its keys' names counts.
+// could take its partners: those with none of its keys cannot sign for them. (Who can
+// sign for nobody does not call this; but of two keys each may open other secrets.) One
+// that is older than its keys' names counts.
 func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, error) {
 	row := q.db.QueryRow(ctx, announce, arg.Owner, arg.KeyIds, arg.Milliseconds)
 	var column_1 int32
@@ -70,7 +77,7 @@ func (q *Queries) Announce(ctx context.Context, arg AnnounceParams) (int32, erro
 }
 
 const claimCommand = `-- name: ClaimCommand :one
-SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
+SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state, deliveries FROM command
 WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED
 `
 
@@ -82,6 +89,7 @@ type ClaimCommandRow struct {
 	FirstSequence *int64
 	LastSequence  *int64
 	OnlyState     *string
+	Deliveries    int64
 }
 
 // No row: another dispatcher is at it, or has had its turn.
@@ -96,6 +104,7 @@ func (q *Queries) ClaimCommand(ctx context.Context, id int64) (ClaimCommandRow, 
 		&i.FirstSequence,
 		&i.LastSequence,
 		&i.OnlyState,
+		&i.Deliveries,
 	)
 	return i, err
 }
@@ -556,8 +565,7 @@ FROM lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = $2 AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY($3::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer)
-  AND d.state IN ('pending', 'parked')
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
   AND l.partner_id = d.partner_id AND l.owner = $5 AND l.fence = $6
 `
 
@@ -571,7 +579,7 @@ type GiveUpDeliveriesParams struct {
 }
 
 // Ends the first of what waits, except what is being sent, because there is
-// nowhere to send it.
+// nowhere to send it. Found and locked as ParkDeliveries does.
 func (q *Queries) GiveUpDeliveries(ctx context.Context, arg GiveUpDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, giveUpDeliveries,
 		arg.NoEndpoint,
@@ -887,8 +895,7 @@ FROM lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = $2 AND w.state = 'pending' AND NOT (w.event_id = ANY($3::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer)
-  AND d.state = 'pending'
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT $4::integer FOR UPDATE)
   AND l.partner_id = d.partner_id AND l.owner = $5 AND l.fence = $6
 `
 
@@ -902,7 +909,10 @@ type ParkDeliveriesParams struct {
 }
 
 // Parks the first of what waits, except what is being sent. due_at stays: it is
-// the turn. (The order is the whole index, so that the planner takes no other.)
+// the turn. (The order is the whole index, so that the planner takes no other. They are
+// locked as they are chosen: a state that is asked for once more, of d, is another way to
+// find them, which is taken while the planner knows of none that waits, and looks at all
+// of them for each.)
 func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) (int64, error) {
 	result, err := q.db.Exec(ctx, parkDeliveries,
 		arg.Parked,
@@ -916,6 +926,31 @@ func (q *Queries) ParkDeliveries(ctx context.Context, arg ParkDeliveriesParams) 
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const partIsBeingSent = `-- name: PartIsBeingSent :one
+SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = $1 AND l.until > now()) AND (
+  SELECT true FROM delivery d
+  WHERE d.partner_id = $1 AND d.sequence BETWEEN $2::bigint AND $3::bigint
+    AND d.state = 'pending' AND d.due_at <= now()
+  ORDER BY d.partner_id, d.sequence LIMIT 1
+) IS NOT NULL)::boolean AS being_sent
+`
+
+type PartIsBeingSentParams struct {
+	PartnerID     int64
+	FirstSequence int64
+	LastSequence  int64
+}
+
+// Whether something of these sequences is still to be sent, and somebody sends to the
+// partner. What is parked, or fails and is due later, does not count. (The order keeps the
+// planner at the index of the sequences, of which there are few.)
+func (q *Queries) PartIsBeingSent(ctx context.Context, arg PartIsBeingSentParams) (bool, error) {
+	row := q.db.QueryRow(ctx, partIsBeingSent, arg.PartnerID, arg.FirstSequence, arg.LastSequence)
+	var being_sent bool
+	err := row.Scan(&being_sent)
+	return being_sent, err
 }
 
 const partnersToAdopt = `-- name: PartnersToAdopt :many

@@ -229,26 +229,27 @@ SELECT set_config('lock_timeout', sqlc.arg(milliseconds)::bigint::text, true);
 
 -- name: ParkDeliveries :execrows
 -- Parks the first of what waits, except what is being sent. due_at stays: it is
--- the turn. (The order is the whole index, so that the planner takes no other.)
+-- the turn. (The order is the whole index, so that the planner takes no other. They are
+-- locked as they are chosen: a state that is asked for once more, of d, is another way to
+-- find them, which is taken while the planner knows of none that waits, and looks at all
+-- of them for each.)
 UPDATE delivery d SET state = sqlc.arg(parked)
 FROM lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = sqlc.arg(partner_id) AND w.state = 'pending' AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer)
-  AND d.state = 'pending'
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
   AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: GiveUpDeliveries :execrows
 -- Ends the first of what waits, except what is being sent, because there is
--- nowhere to send it.
+-- nowhere to send it. Found and locked as ParkDeliveries does.
 UPDATE delivery d SET state = sqlc.arg(no_endpoint), finished_at = now()
 FROM lease l
 WHERE d.event_id IN (
     SELECT w.event_id FROM delivery w
     WHERE w.partner_id = sqlc.arg(partner_id) AND w.state IN ('pending', 'parked') AND NOT (w.event_id = ANY(sqlc.arg(in_flight)::uuid[]))
-    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer)
-  AND d.state IN ('pending', 'parked')
+    ORDER BY w.partner_id, w.state, w.due_at LIMIT sqlc.arg(max_rows)::integer FOR UPDATE)
   AND l.partner_id = d.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = sqlc.arg(fence);
 
 -- name: ReplayDelivery :execrows
@@ -321,7 +322,7 @@ SELECT set_config('statement_timeout', sqlc.arg(milliseconds)::bigint::text, tru
 
 -- name: ClaimCommand :one
 -- No row: another dispatcher is at it, or has had its turn.
-SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state FROM command
+SELECT id, partner_id, kind, event_id, first_sequence, last_sequence, only_state, deliveries FROM command
 WHERE id = $1 AND done_at IS NULL AND due_at <= now() FOR UPDATE SKIP LOCKED;
 
 -- name: PutOffCommand :exec
@@ -334,10 +335,21 @@ WHERE c.id = (SELECT o.id FROM command o WHERE o.id = $1 AND o.done_at IS NULL F
 UPDATE command SET done_at = now(), deliveries = deliveries + sqlc.arg(deliveries)::bigint WHERE id = sqlc.arg(id);
 
 -- name: AdvanceCommand :exec
--- A part of a replay-range is done; the next has its turn behind what is due now.
+-- A part of a replay-range is done, or waits; the next has its turn behind what is due by then.
 UPDATE command SET first_sequence = sqlc.arg(first_sequence)::bigint, deliveries = deliveries + sqlc.arg(deliveries)::bigint,
-  due_at = clock_timestamp()
+  due_at = clock_timestamp() + sqlc.arg(wait_ms)::bigint * interval '1 millisecond'
 WHERE id = sqlc.arg(id);
+
+-- name: PartIsBeingSent :one
+-- Whether something of these sequences is still to be sent, and somebody sends to the
+-- partner. What is parked, or fails and is due later, does not count. (The order keeps the
+-- planner at the index of the sequences, of which there are few.)
+SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = sqlc.arg(partner_id) AND l.until > now()) AND (
+  SELECT true FROM delivery d
+  WHERE d.partner_id = sqlc.arg(partner_id) AND d.sequence BETWEEN sqlc.arg(first_sequence)::bigint AND sqlc.arg(last_sequence)::bigint
+    AND d.state = 'pending' AND d.due_at <= now()
+  ORDER BY d.partner_id, d.sequence LIMIT 1
+) IS NOT NULL)::boolean AS being_sent;
 
 -- name: ReplayRange :execrows
 -- A state of '' stands for every finished one.
@@ -352,8 +364,9 @@ SELECT coalesce((SELECT s.last_sequence FROM stream s WHERE s.partner_id = $1), 
 
 -- name: Announce :one
 -- Says that this dispatcher runs and which sealing keys it has, and how many run that
--- could take its partners: those with none of its keys cannot sign for them. One that
--- is older than its keys' names counts.
+-- could take its partners: those with none of its keys cannot sign for them. (Who can
+-- sign for nobody does not call this; but of two keys each may open other secrets.) One
+-- that is older than its keys' names counts.
 WITH me AS (
   INSERT INTO dispatcher (owner, until, key_ids)
   VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond', sqlc.arg(key_ids)::text[])
