@@ -39,6 +39,7 @@ func (p *places) add(waiting int) {
 }
 
 func (s *Server) Refused() float64 { return testutil.ToFloat64(s.metrics.refused) }
+func (s *Server) Panics() float64  { return testutil.ToFloat64(s.metrics.panics) }
 func (s *Server) Cached() int      { return s.cache.len() }
 func (s *Server) Counted(route, method, status string) float64 {
 	return testutil.ToFloat64(s.metrics.requests.WithLabelValues(route, method, status))

@@ -131,6 +131,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
+	defer s.cutOff(r)
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a recorder of a test has none
 	l := &Live{server: s, request: r, out: patientWriter{w, control, s.Patience, time.Time{}}, beat: time.NewTimer(s.Heartbeat)}

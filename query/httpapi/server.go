@@ -151,7 +151,8 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // nosniff, like every value that many answers share, is never changed.
 var nosniff = []string{"nosniff"}
 
-// outermost names the request and turns a panic into an error.
+// outermost names the request and turns a panic into an error: what is sent while it is made
+// does not get here with one (cutOff).
 func (s *Server) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(headerRequestID)
@@ -168,12 +169,34 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.metrics.panics.Inc()
-			s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			s.panicked(id, v)
 			s.fail(w, r, Internal(fmt.Errorf("panic: %v", v)))
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// panicked logs and counts a panic, with the stack of where it was.
+func (s *Server) panicked(id string, v any) {
+	stack := debug.Stack()
+	if part, ok := v.(*pin.Panic); ok {
+		stack = part.Stack
+	}
+	s.metrics.panics.Inc()
+	s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(stack))
+}
+
+// cutOff, deferred while an answer is sent, ends the connection where that panics: behind
+// what was sent no error can be told, and a regular end would make a whole answer of it.
+func (s *Server) cutOff(r *Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v != http.ErrAbortHandler {
+		s.panicked(r.Header.Get(headerRequestID), v)
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // methods are what Allow says of a route.

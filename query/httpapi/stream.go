@@ -60,6 +60,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
+	defer s.cutOff(r)
 	out := patientWriter{w, http.NewResponseController(w), s.Patience, end}
 	if err := send(out); err != nil {
 		if r.HTTP.Context().Err() == nil {

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -42,13 +44,39 @@ func AskOne[T any](ctx context.Context, p *Pin, question string, args Args) (row
 	return rows[0], true, nil
 }
 
-// Together does what does not wait for each other at once, and gives the first error.
+// Panic is what a part of Together panicked with, and where.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) String() string { return fmt.Sprint(p.Value) }
+
+// Together does what does not wait for each other at once, and gives the first error. A part
+// that panics does so where Together was called, with a *Panic: in a goroutine of its own
+// nobody would catch it, and the program would end.
 func Together(parts ...func() error) error {
 	var group errgroup.Group
+	var panicked atomic.Pointer[Panic]
 	for _, part := range parts {
-		group.Go(part)
+		group.Go(func() error {
+			defer func() {
+				if v := recover(); v != nil {
+					p, nested := v.(*Panic)
+					if !nested {
+						p = &Panic{v, debug.Stack()}
+					}
+					panicked.Store(p)
+				}
+			}()
+			return part()
+		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(p)
+	}
+	return err
 }
 
 // Literal writes an address into a question. A list of keys is written out, for only
