@@ -26,6 +26,7 @@ type Answer struct {
 	Meta   any    // nil: none
 	Raw    []byte // the whole body, where its bytes pass through untouched
 	Kind   string // Content-Type; empty: JSON
+	Name   string // of the file that what is streamed is to be saved as; empty: of none
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
 	// is called once the answer is known to be exact: what it asks must stay so, as facts do,
 	// and derived tables whose fence was found lowered (Whole).

@@ -110,8 +110,7 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="navlog-%s.%s"`, name, r.format))
-	return &Answer{Kind: r.format.ContentType(), Stream: func(ctx context.Context, out io.Writer) error {
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), Stream: func(ctx context.Context, out io.Writer) error {
 		w := files.NewWriter(r.format, columns, out)
 		for len(rows) > 0 {
 			var more []T

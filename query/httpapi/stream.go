@@ -45,6 +45,9 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 		return nil
 	}
 	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
+	if a.Name != "" {
+		r.Header.Set("Content-Disposition", `attachment; filename="`+a.Name+`"`)
+	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
 	defer cancel()
 	send := func(w io.Writer) error { return a.Stream(ctx, w) }
