@@ -40,6 +40,8 @@ type Route struct {
 	Live bool
 	// AsFile answers are lists that can be had whole as CSV or Parquet: see Whole.
 	AsFile bool
+	// IsFile answers are files themselves, of any length: they are sent as those are.
+	IsFile bool
 	// FirstSync answers are made of facts alone, and so are there while the first
 	// generation is being built.
 	FirstSync bool
@@ -282,7 +284,8 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	if e.AsFile {
 		r.format, r.fileRows = formatOf(hr), s.FileRows
 	}
-	if e.Partner || e.Streamed || r.format != "" { // the others wait for nothing but their turn, and for what make bounds
+	file := e.IsFile || r.format != ""
+	if e.Partner || e.Streamed || file { // the others wait for nothing but their turn, and for what make bounds
 		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
 		defer cancel()
 		r.Context = ctx
@@ -299,7 +302,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	switch {
 	case e.Live:
 		return s.live(w, r, h)
-	case r.format != "":
+	case file:
 		return s.stream(w, r, h, s.files, s.FileTimeout)
 	case e.Streamed:
 		return s.stream(w, r, h, s.streams, s.WriteTimeout)
