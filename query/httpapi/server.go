@@ -307,7 +307,7 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	case e.Streamed:
 		return s.stream(w, r, h, s.streams, s.WriteTimeout)
 	case e.Uncached || hr.Method == http.MethodPost:
-		f, err = s.make(r, h)
+		f, err = s.uncached(r, h)
 	default:
 		f, err = s.cached(r, h)
 	}
