@@ -29,7 +29,7 @@ type Answer struct {
 	Name   string // of the file that what is streamed is to be saved as; empty: of none
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
 	// is called once the answer is known to be exact: what it asks must stay so, as facts do,
-	// and derived tables whose fence was found lowered (Whole).
+	// and derived tables while their fences hold (Whole).
 	Stream func(context.Context, io.Writer) error
 	// Live sends the body for as long as the client stays, on routes that are so. An error
 	// ends the connection, and so does nil.

@@ -18,7 +18,8 @@ var errPanicked = errors.New("the handler panicked")
 
 // cache holds finished answers about the newest snapshot. They can never be wrong: an
 // answer is a function of generation, seq and request, and those of a seq go when the
-// next one is served. Of two equal requests at once, one is answered and the other
+// next one is served. What a node says for a proof makes no difference: it is what the hash
+// of a block in the log stands for, or nothing is proven. Of two equal requests at once, one is answered and the other
 // waits for it.
 type cache struct {
 	limit int // bytes

@@ -32,7 +32,7 @@ type Route struct {
 	// PostLimit is the limit that Post counts against beside that of all requests of the
 	// partner; empty: none.
 	PostLimit Policy
-	// Uncached answers are made of more than the read models.
+	// Uncached answers may become others while the read models do not.
 	Uncached bool
 	// Streamed answers may be long, and are sent while they are made.
 	Streamed bool
