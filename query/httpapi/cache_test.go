@@ -155,9 +155,9 @@ func TestCrowdOfAnother(t *testing.T) {
 		refused <- err
 	}()
 	<-begun
-	const many, slots = 50, 2
+	const many, most = 50, 2
 	asking, asked := make(chan struct{}, many), make(chan struct{})
-	places := newPlaces(slots, slots, func() { t.Error("there is a crowd") }) // of which partners have as many
+	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // of which partners have as many
 	var made atomic.Int64
 	var group sync.WaitGroup
 	for n := range byte(many) {
@@ -166,7 +166,7 @@ func TestCrowdOfAnother(t *testing.T) {
 			f, err := c.answer(waits, key, func() (func(), error) {
 				asking <- struct{}{}
 				<-asked
-				return places.acquire(t.Context(), address(n))
+				return slots.acquire(t.Context(), address(n))
 			}, func() (*finished, error) {
 				made.Add(1)
 				return &finished{plain: form{body: []byte("x")}}, nil
@@ -186,8 +186,8 @@ func TestCrowdOfAnother(t *testing.T) {
 	}
 	close(asked)
 	group.Wait()
-	if n := made.Load(); n < 1 || n > slots {
-		t.Errorf("made %d times on %d slots", n, slots)
+	if n := made.Load(); n < 1 || n > most {
+		t.Errorf("made %d times on %d slots", n, most)
 	}
 	if f := c.finished(key); f == nil || c.size != c.entries[key].cost(key) {
 		t.Errorf("%v is kept, in %d bytes", f, c.size)

@@ -87,12 +87,12 @@ type Server struct {
 	FileRows int // of a list, asked for at once for a file
 
 	cache   cache
-	slots   *places
-	streams *places // the long answers, which hold memory until the client has them
-	lives   *places // the answers that go on
+	slots   *slots
+	streams *slots // the long answers, which hold memory until the client has them
+	lives   *slots // the answers that go on
 	ending  context.Context
 	end     context.CancelFunc // of those
-	files   *places            // the files, which last longest: none of the others waits for them
+	files   *slots             // the files, which last longest: none of the others waits for them
 	metrics metrics
 }
 
@@ -102,14 +102,14 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
-	s.slots, s.streams = newPlaces(concurrency, forPartners(concurrency), refused), newPlaces(maxStreams, 0, refused)
-	s.files = newPlaces(maxFiles, forPartners(maxFiles), refused)
-	s.lives = newPlaces(maxLive, 0, refused)
+	s.slots, s.streams = newSlots(concurrency, forPartners(concurrency), refused), newSlots(maxStreams, 0, refused)
+	s.files = newSlots(maxFiles, forPartners(maxFiles), refused)
+	s.lives = newSlots(maxLive, 0, refused)
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// forPartners is how many places partners have beside those for everybody.
+// forPartners is how many slots partners have beside those for everybody.
 func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
 
 // Conns is how many questions are asked at once at most: of the requests that have a

@@ -42,7 +42,7 @@ func serve(t *testing.T, concurrency int, routes ...httpapi.Route) *readtest.Cli
 	return readtest.ServeBy(t, httpapi.New(concurrency, 1<<20, prometheus.NewRegistry()), g, routes...)
 }
 
-// TestOverload: with every place taken and the queue full, what is not in the
+// TestOverload: with every slot taken and the queue full, what is not in the
 // cache is 503 and everything else goes on; then it recovers by itself.
 func TestOverload(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block})
@@ -237,7 +237,7 @@ func TestStreams(t *testing.T) {
 	}
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
-			t.Errorf("an answer that breaks off ends by %v, with %d places taken", v, c.Server.StreamsTaken())
+			t.Errorf("an answer that breaks off ends by %v, with %d slots taken", v, c.Server.StreamsTaken())
 		}
 	}()
 	c.Serve("/cut")
@@ -263,11 +263,11 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	leave()
 	c.Serve("/long").JSON(t)
 	if n := c.Server.StreamsTaken(); n != httpapi.MaxStreams/2-1 {
-		t.Errorf("%d places taken", n)
+		t.Errorf("%d slots taken", n)
 	}
 }
 
-// TestPartnersDoNotWaitForThePublic: with every place of the public taken and its queue
+// TestPartnersDoNotWaitForThePublic: with every slot of the public taken and its queue
 // full, a partner is answered.
 func TestPartnersDoNotWaitForThePublic(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block}, httpapi.Route{Path: "/mine", Get: block, Partner: true})
@@ -318,7 +318,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 			t.Errorf("the handler ended with %v: the client got it all", v)
 		}
 		if c.Server.StreamsTaken() != 0 {
-			t.Error("its place is still taken")
+			t.Error("its slot is still taken")
 		}
 	}
 	patience, whole := c.Server.Patience, c.Server.WriteTimeout

@@ -28,7 +28,7 @@ const (
 // holds, and for all of it a limit, however the client spreads its reading.
 // An error after the first byte can only end the connection, which tells the
 // client that the answer is not whole.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places, limit time.Duration) error {
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	r.readParams()
 	release, err := of.acquire(r.Context, r.holder())
