@@ -16,12 +16,12 @@ type State string
 // The states of an ingest. Frozen ends by an operator's decision. Fenced is the end
 // with chain.standby 0, and otherwise passes at once into Standby.
 const (
-	Starting    State = "starting"          // no session yet: fencing, reading the cursor, or waiting for an engine
-	Backfilling State = "backfilling"       // reading final blocks
-	Following   State = "following"         // at the head
-	Frozen      State = "frozen"            // the chain changed below the final block or the window
-	Fenced      State = "fenced"            // another ingest took over
-	Standby     State = registry.StandingBy // another ingest writes, and this one takes over when it ends
+	Starting    State = "starting"           // no session yet: fencing, reading the cursor, or waiting for an engine
+	Backfilling State = registry.Backfilling // reading final blocks
+	Following   State = registry.Following   // at the head
+	Frozen      State = registry.Frozen      // the chain changed below the final block or the window
+	Fenced      State = "fenced"             // another ingest took over
+	Standby     State = registry.StandingBy  // another ingest writes, and this one takes over when it ends
 )
 
 // Status is what ingest knows about itself. Block numbers are 0 before the

@@ -45,8 +45,8 @@ type Config struct {
 	// WriteTimeout bounds a request from its header to the end of its answer:
 	// 100 ms to 10 min, default 30 s, and longer than RequestTimeout.
 	WriteTimeout time.Duration `yaml:"writeTimeout" env:"WRITE_TIMEOUT"`
-	// FileTimeout is WriteTimeout of a list that is sent whole, as CSV or Parquet: 100 ms to
-	// 1 h, default 15 min, and longer than RequestTimeout. A generation is not dropped until
+	// FileTimeout is WriteTimeout of a list that is sent whole, as CSV or Parquet, and of a
+	// statement: 100 ms to 1 h, default 15 min, and longer than RequestTimeout. A generation is not dropped until
 	// so long after a switch.
 	FileTimeout time.Duration `yaml:"fileTimeout" env:"FILE_TIMEOUT"`
 	// ShutdownTimeout is how long open requests may take when the program ends:

@@ -8,6 +8,7 @@
 //	vaults, series, users, deposits, withdrawals, settlement, partner, events, statements
 //	             one resource each: handler, JSON, and a .sql file for each question
 //	explain      any number of these, down to the logs that make it
+//	node         the node of the chain that explain makes proofs from
 //	counts, unswept, navs, blocks
 //	             how many there are, the deposits that wait for a sweep, NAV updates, and hashes of blocks:
 //	             what more than one of these shows

@@ -278,6 +278,9 @@ func TestNeverAMixture(t *testing.T) {
 	for _, by := range []string{"firstSeen", "totalDeposited", "totalWithdrawn"} {
 		paths = append(paths, "/api/v1/users?sortBy="+by)
 	}
+	for _, list := range []string{"/users", "/queues/withdrawals", "/users/" + alice.Hex() + "/withdrawals"} { // whose 503 is none of a file
+		paths = append(paths, "/api/v1"+list+"?format=csv")
+	}
 	for _, path := range paths {
 		newest[path], before[path], blocks[path] = body(path), body(asOf(path, 9)), map[uint64]string{}
 		for x := uint64(3); x <= 11; x++ {

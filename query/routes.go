@@ -48,7 +48,7 @@ func (q *Query) routes() []httpapi.Route {
 		{Path: "/api/v1/partner/events", Partner: true, Get: hooks.Events, Uncached: true},
 		{Path: "/api/v1/partner/stats", Partner: true, Get: partner.Stats},
 		{Path: "/api/v1/partner/deposits", Partner: true, Get: deposits.OfPartner, AsFile: true},
-		{Path: "/api/v1/partner/statement", Partner: true, Get: q.statements.Get, Streamed: true},
+		{Path: "/api/v1/partner/statement", Partner: true, Get: q.statements.Get, IsFile: true},
 		{Path: "/api/v1/partner/router", Partner: true, Get: partner.Router(common.HexToAddress(q.cfg.Router), q.chainID), Uncached: true},
 	}
 }

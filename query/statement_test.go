@@ -89,6 +89,15 @@ func TestStatementRefusals(t *testing.T) {
 	end = w.finalUpTo(9, seq)
 	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
 	end()
+	// What it says while it does not go on from the log is what it knew before: a final block may not be the chain's any more.
+	for _, state := range []string{"frozen", "starting", "fenced"} {
+		end = w.ingestSays(state, 9, seq)
+		ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 503, "Which blocks are final is not known")
+		end()
+	}
+	end = w.ingestSays("backfilling", 9, seq)
+	ask("?from=2023-11-14&to=2023-11-14T22:15:08Z", 200, `"root"`)
+	end()
 	defer w.final(2)()
 	ask("?from=2023-11-14&to=2023-11-14T22:14:44Z", 503, "Which blocks are final is not known")
 	if r := w.get(statementPath + "2023-11-15"); r.Code != http.StatusUnauthorized {

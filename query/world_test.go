@@ -188,7 +188,12 @@ func (w *world) final(block uint64) (end func()) { return w.finalUpTo(block, 0) 
 
 // finalUpTo lets it say so of a log up to a seq.
 func (w *world) finalUpTo(block, seq uint64) (end func()) {
-	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{"state":"following","finalBlock":%d,"seq":%d}')`, block, seq)
+	return w.ingestSays("following", block, seq)
+}
+
+// ingestSays lets it say so in any state.
+func (w *world) ingestSays(state string, block, seq uint64) (end func()) {
+	w.exec(`INSERT INTO program_status (program, instance, at, status) VALUES ('ingest', 'final', now(), '{"state":"%s","finalBlock":%d,"seq":%d}')`, state, block, seq)
 	w.look()
 	return func() {
 		w.exec(`DELETE FROM program_status WHERE instance = 'final'`)

@@ -80,10 +80,10 @@ func OfVault(r *httpapi.Request) (*httpapi.Answer, error) {
 }
 
 func newFilter(params *httpapi.Params) *filter {
+	retracted := params.OneOf("retracted", "false", "true", "false") == "true"
 	return &filter{
 		kinds: kinds(params), user: params.Filter("user"), tx: params.Hash("tx"), span: params.Span(),
-		retracted: params.OneOf("retracted", "false", "true", "false") == "true",
-		before:    before(params), size: params.PageSize(),
+		retracted: retracted, before: before(params, retracted), size: params.PageSize(),
 	}
 }
 

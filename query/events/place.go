@@ -19,14 +19,15 @@ type place struct {
 // newest is before every log.
 var newest = place{block: math.MaxUint64}
 
-// before reads the parameter by which a client asks for the next page.
-func before(params *httpapi.Params) place {
+// before reads the parameter by which a client asks for the next page. Where only live logs
+// are listed, a place with a seq would leave out the record that took the log there back.
+func before(params *httpapi.Params, retracted bool) place {
 	value := params.Place("before")
 	if value == "" {
 		return newest
 	}
 	at, ok := parsePlace(value)
-	if !ok {
+	if !ok || at.seq != 0 && !retracted {
 		params.Fault("before", "must be the meta.next of an earlier answer")
 		return newest
 	}

@@ -8,7 +8,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -59,7 +58,7 @@ func position(r *httpapi.Request) (after uint64, given bool) {
 		return 0, false
 	}
 	after, err := strconv.ParseUint(value, 10, 63)
-	if err != nil || strings.Trim(value, "0123456789") != "" {
+	if err != nil {
 		r.Params.Fault(field, fmt.Sprintf("must be the seq of an event, 0 to %d", math.MaxInt64))
 	}
 	return after, true

@@ -69,13 +69,13 @@ var errNoKey = errors.New("the numbers of a partner are asked for without a key"
 // Explainer answers why numbers are what they are.
 type Explainer struct {
 	// Node is what proofs are made from; nil: there are none.
-	Node   *node.Node
-	places *httpapi.Places
+	Node  *node.Node
+	slots *httpapi.Slots
 }
 
 // New makes one with a node, or with nil.
 func New(n *node.Node) *Explainer {
-	return &Explainer{Node: n, places: httpapi.NewPlaces(provenAtOnce)}
+	return &Explainer{Node: n, slots: httpapi.NewSlots(provenAtOnce)}
 }
 
 // Explain is a page of the logs that make a number.

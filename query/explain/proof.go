@@ -40,7 +40,7 @@ func (e *eventJSON) log() (l blocks.Log) {
 
 // prove adds to each event what proves it, from the hash of its block, or why nothing does.
 func (e *Explainer) prove(r *httpapi.Request, events []eventJSON, hashes []common.Hash) error {
-	release, err := e.places.Acquire(r)
+	release, err := e.slots.Acquire(r)
 	if err != nil {
 		return err
 	}

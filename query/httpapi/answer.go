@@ -10,8 +10,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,9 +26,10 @@ type Answer struct {
 	Meta   any    // nil: none
 	Raw    []byte // the whole body, where its bytes pass through untouched
 	Kind   string // Content-Type; empty: JSON
+	Name   string // of the file that what is streamed is to be saved as; empty: of none
 	// Stream writes the body piece by piece, on routes whose answers may be long. It
 	// is called once the answer is known to be exact: what it asks must stay so, as facts do,
-	// and derived tables whose fence was found lowered (Whole).
+	// and derived tables while their fences hold (Whole).
 	Stream func(context.Context, io.Writer) error
 	// Live sends the body for as long as the client stays, on routes that are so. An error
 	// ends the connection, and so does nil.
@@ -152,40 +153,35 @@ func zipped(w io.Writer, write func(io.Writer) error) error {
 	return z.Close()
 }
 
-// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3): gzip counts by its
-// name, or by * where it is not named, and a weight of 0 refuses it.
-func acceptsGzip(h http.Header) bool {
-	accepted := false
-	for _, line := range h["Accept-Encoding"] {
+// weight is how much a client wants what a header like Accept can name in several ways,
+// the most special one first: the first of them that is there counts (RFC 9110, 12.4.2 and
+// 12.5.1). 0: it is refused, or there is none.
+func weight(h http.Header, field string, names ...string) (of float64) {
+	for _, line := range h[field] {
 		for part := range strings.SplitSeq(line, ",") {
-			coding, weight, _ := strings.Cut(part, ";")
-			coding, weight = strings.ToLower(strings.TrimSpace(coding)), strings.ToLower(strings.TrimSpace(weight))
-			refused := strings.HasPrefix(weight, "q=0") && strings.Trim(weight[len("q="):], "0.") == ""
-			switch coding {
-			case "gzip", "x-gzip":
-				return !refused
-			case "*":
-				accepted = !refused
+			name, parameters, _ := strings.Cut(part, ";")
+			i := slices.Index(names, strings.ToLower(strings.TrimSpace(name)))
+			if i < 0 {
+				continue
+			}
+			names, of = names[:i], 1
+			for parameter := range strings.SplitSeq(parameters, ";") {
+				if q, ok := strings.CutPrefix(strings.ToLower(strings.TrimSpace(parameter)), "q="); ok {
+					of, _ = strconv.ParseFloat(q, 64) // 0 where it is none
+				}
 			}
 		}
 	}
-	return accepted
+	return of
+}
+
+func acceptsGzip(h http.Header) bool {
+	return weight(h, "Accept-Encoding", "gzip", "x-gzip", "*") > 0
 }
 
 // acceptsHTML tells whether a request names text/html, as that of a browser that opens a
-// page does (RFC 9110, 12.5.1). A weight of 0 refuses it.
-func acceptsHTML(h http.Header) bool {
-	for _, line := range h["Accept"] {
-		for part := range strings.SplitSeq(line, ",") {
-			kind, parameters, err := mime.ParseMediaType(part)
-			if err == nil && kind == "text/html" {
-				weight, err := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64)
-				return err == nil && weight > 0
-			}
-		}
-	}
-	return false
-}
+// page does.
+func acceptsHTML(h http.Header) bool { return weight(h, "Accept", "text/html") > 0 }
 
 // send sends a finished answer in the form that the client takes, or 304 when the
 // client has it already.

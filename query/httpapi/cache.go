@@ -18,7 +18,8 @@ var errPanicked = errors.New("the handler panicked")
 
 // cache holds finished answers about the newest snapshot. They can never be wrong: an
 // answer is a function of generation, seq and request, and those of a seq go when the
-// next one is served. Of two equal requests at once, one is answered and the other
+// next one is served. What a node says for a proof makes no difference: it is what the hash
+// of a block in the log stands for, or nothing is proven. Of two equal requests at once, one is answered and the other
 // waits for it.
 type cache struct {
 	limit int // bytes
@@ -123,29 +124,42 @@ func (a *answers) finished(key cacheKey) *finished {
 	return e.finish
 }
 
-// answer gives the answer to key, from make when it is not there. make is
+// answer gives the answer to key, from make, on a slot, when it is not there. make is
 // called once at a time for a key, and not under the deadline of one client. Where the
-// one that was to make it found no place, that was the crowd of another: all who waited for
-// it ask for places of their own, at once and not one after the other.
-func (a *answers) answer(ctx context.Context, key cacheKey, make func() (*finished, error)) (*finished, error) {
+// one that was to make it found no slot, that was the crowd of another: all who waited for
+// it ask for slots of their own, at once and not one after the other, and who has one
+// looks whether another of them was faster.
+func (a *answers) answer(ctx context.Context, key cacheKey, slot func() (release func(), err error), make func() (*finished, error)) (*finished, error) {
 	e, ours := a.entry(key)
 	if !ours {
 		select {
 		case <-e.ready:
-			if crowded(e.err) {
-				return make()
+			if !crowded(e.err) {
+				return e.finish, e.err
 			}
-			return e.finish, e.err
+			e = newEntry() // for which nobody waits
 		case <-ctx.Done():
 			return nil, tooLong(ctx.Err())
 		}
 	}
 	defer close(e.ready)
+	var release func()
+	if release, e.err = slot(); e.err == nil {
+		defer release()
+	}
+	defer a.settle(key, e) // before the next one has the slot, and looks
+	if e.err != nil {
+		return nil, e.err
+	}
+	if e.finish = a.finished(key); e.finish != nil {
+		return e.finish, nil
+	}
 	e.err = Internal(errPanicked) // unless make returns
-	defer func() { a.settle(key, e) }()
 	e.finish, e.err = make()
 	return e.finish, e.err
 }
+
+func newEntry() *cacheEntry { return &cacheEntry{ready: make(chan struct{})} }
 
 // entry is the one of a key; ours says that it is new, and to be filled by the caller.
 func (a *answers) entry(key cacheKey) (e *cacheEntry, ours bool) {
@@ -154,7 +168,7 @@ func (a *answers) entry(key cacheKey) (e *cacheEntry, ours bool) {
 	if e, ok := a.entries[key]; ok {
 		return e, false
 	}
-	e = &cacheEntry{ready: newSignal()}
+	e = newEntry()
 	a.entries[key] = e
 	return e, true
 }
@@ -164,18 +178,22 @@ func crowded(err error) bool {
 	return errors.As(err, &f) && f.Crowd
 }
 
-func newSignal() chan struct{} { return make(chan struct{}) }
-
-// settle keeps a finished entry within the limit; a failed or large one is
-// forgotten.
+// settle keeps a finished entry within the limit, in the place of one that is not; a failed
+// or large one is forgotten.
 func (a *answers) settle(key cacheKey, e *cacheEntry) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if e.err != nil || len(e.finish.plain.body) > maxCachedAnswer {
-		delete(a.entries, key)
+	now := a.entries[key]
+	switch {
+	case e.err != nil || len(e.finish.plain.body) > maxCachedAnswer:
+		if now == e {
+			delete(a.entries, key)
+		}
+		return
+	case now != nil && now.kept:
 		return
 	}
-	e.kept = true
+	e.kept, a.entries[key] = true, e
 	a.size += e.cost(key)
 	for other, old := range a.entries { // any: all of them go with the next seq
 		if a.size <= a.limit {
@@ -204,26 +222,34 @@ func (e *cacheEntry) cost(key cacheKey) int {
 func (s *Server) cached(r *Request, h Handler) (*finished, error) {
 	held := s.cache.about(r.snapshot, s.Watcher.Snapshot())
 	if held == nil {
-		return s.make(r, h)
+		return s.uncached(r, h)
 	}
 	key := keyOf(r)
 	if f := held.finished(key); f != nil {
 		return f, nil
 	}
-	return held.answer(r.Context, key, func() (*finished, error) {
-		own := *r // the answer is not this client's alone
-		own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
-		return s.make(&own, h)
-	})
+	own := *r // the answer is not this client's alone
+	own.Context, own.Header = context.WithoutCancel(r.Context), http.Header{}
+	return held.answer(r.Context, key, func() (func(), error) { return s.slot(&own) }, func() (*finished, error) { return s.make(&own, h) })
 }
 
-// make has a handler answer, when there is a slot for it.
-func (s *Server) make(r *Request, h Handler) (*finished, error) {
-	release, err := s.slots.acquire(r.Context, r.holder())
+// uncached answers a request when there is a slot for it.
+func (s *Server) uncached(r *Request, h Handler) (*finished, error) {
+	release, err := s.slot(r)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
+	return s.make(r, h)
+}
+
+// slot waits for one.
+func (s *Server) slot(r *Request) (release func(), err error) {
+	return s.slots.acquire(r.Context, r.holder())
+}
+
+// make has a handler answer, on a slot.
+func (s *Server) make(r *Request, h Handler) (*finished, error) {
 	// A client that goes away does not break off a question: that would reset
 	// the engine's connection.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context), s.RequestTimeout)

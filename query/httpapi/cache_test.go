@@ -47,6 +47,9 @@ func TestCanonicalRequests(t *testing.T) {
 	}
 }
 
+// free is a slot that nobody waits for.
+func free() (release func(), err error) { return func() {}, nil }
+
 func TestCacheAsksOnce(t *testing.T) {
 	c := newAnswers(nil, 1<<20)
 	var made atomic.Int64
@@ -54,7 +57,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 50 {
 		group.Go(func() {
-			f, err := c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) {
+			f, err := c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) {
 				if made.Add(1) == 1 {
 					close(begun)
 				}
@@ -69,7 +72,7 @@ func TestCacheAsksOnce(t *testing.T) {
 	<-begun
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := c.answer(gone, cacheKey{path: "k"}, nil); err == nil {
+	if _, err := c.answer(gone, cacheKey{path: "k"}, nil, nil); err == nil {
 		t.Error("a client that is gone waits")
 	}
 	close(release)
@@ -81,14 +84,14 @@ func TestCacheAsksOnce(t *testing.T) {
 
 func TestCacheKeepsNoFailure(t *testing.T) {
 	c := newAnswers(nil, 1<<20)
-	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
+	if _, err := c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) { return nil, errors.New("no") }); err == nil {
 		t.Error("no error")
 	}
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) { panic("boom") })
+		_, _ = c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) { panic("boom") })
 	}()
-	f, err := c.answer(t.Context(), cacheKey{path: "k"}, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
+	f, err := c.answer(t.Context(), cacheKey{path: "k"}, free, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
 	if err != nil || string(f.plain.body) != "x" {
 		t.Errorf("%v, %v", f, err)
 	}
@@ -99,7 +102,7 @@ func TestCacheIsBounded(t *testing.T) {
 	c := newAnswers(nil, limit)
 	put := func(key string, size int) {
 		t.Helper()
-		if _, err := c.answer(t.Context(), cacheKey{path: key}, func() (*finished, error) { return &finished{plain: form{body: make([]byte, size)}}, nil }); err != nil {
+		if _, err := c.answer(t.Context(), cacheKey{path: key}, free, func() (*finished, error) { return &finished{plain: form{body: make([]byte, size)}}, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -136,64 +139,84 @@ func (w waiting) Done() <-chan struct{} {
 	return w.Context.Done()
 }
 
-// TestCrowdOfAnother: who waits for an answer that another asked for, and that found no
-// place, has it made itself.
+// TestCrowdOfAnother: who waits for an answer that another asked for, and that found no slot, has it made itself: all who wait
+// ask for slots at once, none waits for another's, and what the first ones make is for all. It is kept, too.
 func TestCrowdOfAnother(t *testing.T) {
 	c := newAnswers(nil, 1<<20)
-	begun, release, answered := make(chan struct{}), make(chan struct{}), make(chan error)
+	full := &Failure{Status: 503, Crowd: true}
+	begun, release, refused := make(chan struct{}), make(chan struct{}), make(chan error)
 	key := cacheKey{path: "k"}
 	go func() {
-		_, err := c.answer(t.Context(), key, func() (*finished, error) {
+		_, err := c.answer(t.Context(), key, func() (func(), error) {
 			close(begun)
 			<-release
-			return nil, &Failure{Status: 503, Crowd: true}
-		})
-		answered <- err
+			return nil, full
+		}, nil)
+		refused <- err
 	}()
 	<-begun
-	waits := waiting{t.Context(), make(chan struct{}, 1)}
-	go func() {
-		f, err := c.answer(waits, key, func() (*finished, error) { return &finished{plain: form{body: []byte("x")}}, nil })
-		if err == nil && string(f.plain.body) != "x" {
-			err = errors.New("another answer")
-		}
-		answered <- err
-	}()
-	<-waits.now
-	close(release)
-	if one, two := <-answered, <-answered; (one == nil) == (two == nil) {
-		t.Errorf("%v, %v: one had no place, and the other has its own", one, two)
-	}
-}
-
-// TestCrowdOfAnotherIsNoQueue: all who waited for what found no place ask for theirs at once; none waits for another's.
-func TestCrowdOfAnotherIsNoQueue(t *testing.T) {
-	c := newAnswers(nil, 1<<20)
-	full := &Failure{Status: 503, Crowd: true}
-	begun, release := make(chan struct{}), make(chan struct{})
-	key := cacheKey{path: "k"}
-	go c.answer(t.Context(), key, func() (*finished, error) {
-		close(begun)
-		<-release
-		return nil, full
-	})
-	<-begun
-	const many = 5
-	asking, refused := make(chan struct{}, many), make(chan error, many)
-	for range many {
+	const many, most = 50, 2
+	asking, asked := make(chan struct{}, many), make(chan struct{})
+	slots := newSlots(most, most, func() { t.Error("there is a crowd") }) // of which partners have as many
+	var made atomic.Int64
+	var group sync.WaitGroup
+	for n := range byte(many) {
 		waits := waiting{t.Context(), make(chan struct{}, 1)}
-		go func() {
-			_, err := c.answer(waits, key, func() (*finished, error) {
+		group.Go(func() {
+			f, err := c.answer(waits, key, func() (func(), error) {
 				asking <- struct{}{}
-				<-t.Context().Done() // as long as the crowd lasts
-				return nil, full
+				<-asked
+				return slots.acquire(t.Context(), address(n))
+			}, func() (*finished, error) {
+				made.Add(1)
+				return &finished{plain: form{body: []byte("x")}}, nil
 			})
-			refused <- err
-		}()
+			if err != nil || string(f.plain.body) != "x" {
+				t.Errorf("%v, %v", f, err)
+			}
+		})
 		<-waits.now
 	}
 	close(release)
+	if err := <-refused; err != full {
+		t.Errorf("who had no slot has %v", err)
+	}
 	for range many {
 		<-asking
+	}
+	close(asked)
+	group.Wait()
+	if n := made.Load(); n < 1 || n > most {
+		t.Errorf("made %d times on %d slots", n, most)
+	}
+	if f := c.finished(key); f == nil || c.size != c.entries[key].cost(key) {
+		t.Errorf("%v is kept, in %d bytes", f, c.size)
+	}
+}
+
+// TestCrowdLeavesWhoComesLater: what is made on a slot of one's own is for who came meanwhile, and whose wait for a slot goes on.
+func TestCrowdLeavesWhoComesLater(t *testing.T) {
+	c := newAnswers(nil, 1<<20)
+	key := cacheKey{path: "k"}
+	slot, waits := make(chan struct{}), make(chan struct{})
+	later := make(chan error)
+	go func() {
+		f, err := c.answer(t.Context(), key, func() (func(), error) {
+			close(waits)
+			<-slot
+			return free()
+		}, func() (*finished, error) { return nil, errors.New("it is there") })
+		if err == nil && string(f.plain.body) != "x" {
+			err = errors.New("another answer")
+		}
+		later <- err
+	}()
+	<-waits
+	own := newEntry()
+	own.finish = &finished{plain: form{body: []byte("x")}}
+	c.settle(key, own)
+	close(slot)
+	if err := <-later; err != nil || c.finished(key) != own.finish || c.size != own.cost(key) {
+		t.Errorf("%v, with %v kept in %d bytes", err, c.finished(key), c.size)
 	}
 }

@@ -14,22 +14,33 @@
 //
 // # The cache
 //
-// A finished answer is a function of generation, seq, request and partner. It is kept
-// with the snapshot that it is about, and all of them go when the next one is served.
-// Of two equal requests at once one is answered, and the other waits for it.
+// A finished answer is a function of generation, seq, request and partner; proofs too, for
+// what a node says is held against the hashes of the log. It is kept with the snapshot that
+// it is about, and all of them go when the next one is served. Of two equal requests at
+// once one is answered, and the other waits for it.
 //
 // # Under load
 //
 // So many answers are made at once as there are slots. Others wait, for two seconds and
 // sixteen to a slot, and then are 503. What comes out of the cache, and the health
-// endpoints, need no slot. A long answer is sent while it is made, on a few places of its
-// own; who reads too slowly is cut off. Nobody has more than half of either, and partners
-// do not wait behind the public: places.go.
+// endpoints, need no slot. A long answer is sent while it is made, on one of a few slots for
+// those; who reads too slowly is cut off. Nobody has more than half of either, and partners
+// do not wait behind the public: slots.go.
+//
+// # Files
+//
+// A list can be had whole, as CSV or Parquet, where its Route says AsFile: file.go. The
+// handler reads pages as long as a file asks for at once, and gives Whole what reads the next
+// one. The first is read before anything is sent, while an error can still be told; each
+// other one while the one before it is written, and only what still is of the file's block
+// is. A file takes one of a few slots for files, and has a time of its own, as
+// has what is a file itself (IsFile). Error, panic or slow reader: the connection ends, which no client
+// takes for the end of the file.
 //
 // # Answers that go on
 //
-// A Route that is Live answers for as long as its client stays: live.go. It has a place
-// of its own kind and no slot; it takes a slot for each question that it asks, so that
+// A Route that is Live answers for as long as its client stays: live.go. It has a slot
+// of its own kind, and takes one of the others for each question that it asks, so that
 // 2,000 of them wait like one request. It is neither cached nor compressed, each piece has
 // a deadline of its own, and a comment now and then says that the connection lives. What
 // it tells and when is the handler's (package events); EndLive ends all of them whole,

@@ -14,7 +14,7 @@ const (
 	MaxLive    = maxLive
 )
 
-// Occupy takes a slot for an address, and OccupyStream a place for a long answer.
+// Occupy takes a slot for an address, and OccupyStream one for a long answer.
 func (s *Server) Occupy(ctx context.Context, ip netip.Addr) (release func(), err error) {
 	return s.slots.acquire(ctx, holder{client: ip})
 }
@@ -27,18 +27,19 @@ func (s *Server) OccupyLive(ctx context.Context, ip netip.Addr) (release func(),
 
 // Crowd has so many more of the public wait for a slot as may wait.
 func (s *Server) Crowd() (disperse func()) {
-	n := waitersPerPlace * s.slots.all()
+	n := waitersPerSlot * s.slots.all()
 	s.slots.add(n)
 	return func() { s.slots.add(-n) }
 }
 
-func (p *places) add(waiting int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.waiting[public] += waiting
+func (s *slots) add(waiting int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting[public] += waiting
 }
 
 func (s *Server) Refused() float64 { return testutil.ToFloat64(s.metrics.refused) }
+func (s *Server) Panics() float64  { return testutil.ToFloat64(s.metrics.panics) }
 func (s *Server) Cached() int      { return s.cache.len() }
 func (s *Server) Counted(route, method, status string) float64 {
 	return testutil.ToFloat64(s.metrics.requests.WithLabelValues(route, method, status))

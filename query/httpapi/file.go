@@ -1,13 +1,10 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/navlog/navlog/query/files"
@@ -36,29 +33,14 @@ func formatOf(r *http.Request) files.Format {
 	return acceptedFormat(r.Header)
 }
 
-// acceptedFormat is the format that Accept names (RFC 9110, 12.5.1) and weighs more than
-// JSON; empty for none: who takes both alike has JSON, as who names neither.
+// acceptedFormat is the format that Accept names and weighs more than JSON; empty for none:
+// who takes both alike has JSON, as who names neither.
 func acceptedFormat(h http.Header) (format files.Format) {
-	asJSON, best := 0.0, 0.0
-	for _, line := range h["Accept"] {
-		for part := range strings.SplitSeq(line, ",") {
-			kind, parameters, err := mime.ParseMediaType(part)
-			weight, bad := strconv.ParseFloat(cmp.Or(parameters["q"], "1"), 64)
-			if err != nil || bad != nil || weight <= 0 {
-				continue
-			}
-			if kind == "application/json" {
-				asJSON = max(asJSON, weight)
-			}
-			for f, name := range files.Kinds {
-				if kind == name && weight > best {
-					best, format = weight, f
-				}
-			}
+	best := weight(h, "Accept", "application/json", "application/*", "*/*")
+	for _, f := range []files.Format{files.CSV, files.Parquet} {
+		if w := weight(h, "Accept", files.Kinds[f]); w > best {
+			best, format = w, f
 		}
-	}
-	if asJSON >= best {
-		return ""
 	}
 	return format
 }
@@ -110,8 +92,7 @@ func whole[T any](ctx context.Context, r *Request, name string, columns []files.
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="navlog-%s.%s"`, name, r.format))
-	return &Answer{Kind: r.format.ContentType(), Stream: func(ctx context.Context, out io.Writer) error {
+	return &Answer{Kind: r.format.ContentType(), Name: fmt.Sprintf("navlog-%s.%s", name, r.format), Stream: func(ctx context.Context, out io.Writer) error {
 		w := files.NewWriter(r.format, columns, out)
 		for len(rows) > 0 {
 			var more []T

@@ -71,7 +71,7 @@ func TestFileCutOff(t *testing.T) {
 	readtest.Reply{ResponseRecorder: rec, Path: "over HTTP/1.0"}.Failed(t, 400, "INVALID_PARAMETER")
 }
 
-// TestFileTimeout: a file may take longer than any other answer, and not longer than its own limit.
+// TestFileTimeout: a file, and what is sent as one, may take longer than any other answer, and not longer than its own limit.
 func TestFileTimeout(t *testing.T) {
 	g := readtest.New(t, enginetest.ClickHouse(t))
 	g.Write(readtest.SmallChain())
@@ -93,13 +93,29 @@ func TestFileTimeout(t *testing.T) {
 				return []string{strings.Repeat("x", httpapi.StreamChunk)}, nil
 			})
 		})
+	}}, httpapi.Route{Path: "/document", IsFile: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+		return r.Pinned(func(context.Context, *pin.Pin) (*httpapi.Answer, error) {
+			return &httpapi.Answer{Stream: func(ctx context.Context, w io.Writer) error {
+				for range 2 {
+					if _, err := io.WriteString(w, strings.Repeat("x", httpapi.StreamChunk)); err != nil {
+						return err
+					}
+					select {
+					case <-ctx.Done():
+						return ctx.Err()
+					case <-time.After(long):
+					}
+				}
+				return nil
+			}}, nil
+		})
 	}})
 	server := httptest.NewUnstartedServer(c.Handler)
 	server.Config.WriteTimeout = others
 	server.Start()
 	defer server.Close()
-	whole := func() error {
-		resp, err := http.Get(server.URL + "/list?format=csv")
+	whole := func(path string) error {
+		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			return err
 		}
@@ -108,11 +124,14 @@ func TestFileTimeout(t *testing.T) {
 		return err
 	}
 	c.Server.WriteTimeout = others
-	if err := whole(); err != nil {
-		t.Errorf("a file of %s within %s: %v", long, c.Server.FileTimeout, err)
-	}
-	c.Server.FileTimeout = others
-	if err := whole(); err == nil {
-		t.Errorf("a file of %s is whole within %s", long, others)
+	for _, path := range []string{"/list?format=csv", "/document"} {
+		c.Server.FileTimeout = time.Minute
+		if err := whole(path); err != nil {
+			t.Errorf("%s of %s within %s: %v", path, long, c.Server.FileTimeout, err)
+		}
+		c.Server.FileTimeout = others
+		if err := whole(path); err == nil {
+			t.Errorf("%s of %s is whole within %s", path, long, others)
+		}
 	}
 }

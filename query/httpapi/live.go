@@ -64,7 +64,7 @@ func (l *Live) work(ctx context.Context, h holder, work func(context.Context) er
 }
 
 // Send sends pieces of the answer, each of which is whole for the client. A client that
-// takes none of StreamChunk within Patience is cut off: the error is for Get to return.
+// takes none of StreamChunk within Patience is cut off: the error is for Answer.Live to return.
 func (l *Live) Send(pieces ...[]byte) error {
 	chunk := chunks.Get().(*[]byte)
 	defer chunks.Put(chunk)
@@ -115,7 +115,7 @@ func (l *Live) Wait(ctx context.Context, happens <-chan struct{}, most time.Dura
 // more memory than all else of a connection. The deadlines of the connection, which are
 // for answers that end, are lifted, and each piece has its own.
 func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
-	r.Params = newParams(r.HTTP.URL.RawQuery)
+	r.readParams()
 	release, err := s.lives.acquire(r.Context, r.holder())
 	if err != nil {
 		return err
@@ -131,6 +131,7 @@ func (s *Server) live(w http.ResponseWriter, r *Request, h Handler) error {
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
+	defer s.cutOff(r)
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // a recorder of a test has none
 	l := &Live{server: s, request: r, out: patientWriter{w, control, s.Patience, time.Time{}}, beat: time.NewTimer(s.Heartbeat)}

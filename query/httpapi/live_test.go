@@ -36,7 +36,7 @@ func silent(r *httpapi.Request) (*httpapi.Answer, error) {
 	})
 }
 
-// TestLiveReaderThatTakesNothing is cut off, and its place is free.
+// TestLiveReaderThatTakesNothing is cut off, and its slot is free.
 func TestLiveReaderThatTakesNothing(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/live", Get: endless, Live: true})
 	c.Server.Patience = 50 * time.Millisecond
@@ -58,7 +58,7 @@ func TestLiveReaderThatTakesNothing(t *testing.T) {
 		t.Errorf("the handler ended with %v", v)
 	}
 	if n := c.Server.LiveTaken(); n != 0 {
-		t.Errorf("%d places are still taken", n)
+		t.Errorf("%d slots are still taken", n)
 	}
 }
 
@@ -159,9 +159,9 @@ func TestLiveBeyondAnAddress(t *testing.T) {
 	leave()
 	c.Server.EndLive() // so that the one that is let in ends
 	if r := c.Serve("/live"); r.Code != 200 {
-		t.Errorf("with a place free: %d %s", r.Code, r.Body)
+		t.Errorf("with a slot free: %d %s", r.Code, r.Body)
 	}
 	if n := c.Server.LiveTaken(); n != httpapi.MaxLive/2-1 {
-		t.Errorf("%d places taken", n)
+		t.Errorf("%d slots taken", n)
 	}
 }

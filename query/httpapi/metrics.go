@@ -20,7 +20,7 @@ func newMetrics(reg prometheus.Registerer, cached func() int) metrics {
 			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10},
 		}, []string{"route"}),
 		panics: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "navlog_query_panics_total", Help: "Requests that ended in a panic and were answered 500.",
+			Name: "navlog_query_panics_total", Help: "Requests that ended in a panic and were answered 500, or cut off where the answer had begun.",
 		}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "navlog_query_refused_total", Help: "Requests answered 503 because too many were being answered.",

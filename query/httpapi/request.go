@@ -74,7 +74,9 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 
 // PinnedToFinal is Pinned to the newest indexed block that cannot change any more, by the
 // word of ingest: that is of a log of which the read models must have all, for below that
-// block ingest may have taken back what they still have.
+// block ingest may have taken back what they still have. It is believed only while ingest
+// sees that the chain goes on from the log: one that is frozen knows that a final block is
+// not the chain's, and one that was, or starts again, still says what it knew before.
 func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
@@ -83,7 +85,7 @@ func (r *Request) PinnedToFinal(answer func(context.Context, *pin.Pin) (*Answer,
 		return nil, notYet(r.watcher)
 	}
 	ingest := r.watcher.Registry().Report(registry.Ingest, r.watcher.Now())
-	if ingest == nil || ingest.FinalBlock < r.snapshot.First {
+	if ingest == nil || ingest.State != registry.Following && ingest.State != registry.Backfilling || ingest.FinalBlock < r.snapshot.First {
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
 	}
 	if r.snapshot = r.watcher.Reach(r.Context, r.snapshot, ingest.Seq); r.snapshot == nil {

@@ -32,7 +32,7 @@ type Route struct {
 	// PostLimit is the limit that Post counts against beside that of all requests of the
 	// partner; empty: none.
 	PostLimit Policy
-	// Uncached answers are made of more than the read models.
+	// Uncached answers may become others while the read models do not.
 	Uncached bool
 	// Streamed answers may be long, and are sent while they are made.
 	Streamed bool
@@ -40,6 +40,8 @@ type Route struct {
 	Live bool
 	// AsFile answers are lists that can be had whole as CSV or Parquet: see Whole.
 	AsFile bool
+	// IsFile answers are files themselves, of any length: they are sent as those are.
+	IsFile bool
 	// FirstSync answers are made of facts alone, and so are there while the first
 	// generation is being built.
 	FirstSync bool
@@ -85,12 +87,12 @@ type Server struct {
 	FileRows int // of a list, asked for at once for a file
 
 	cache   cache
-	slots   *places
-	streams *places // the long answers, which hold memory until the client has them
-	lives   *places // the answers that go on
+	slots   *slots
+	streams *slots // the long answers, which hold memory until the client has them
+	lives   *slots // the answers that go on
 	ending  context.Context
 	end     context.CancelFunc // of those
-	files   *places            // the files, which last longest: none of the others waits for them
+	files   *slots             // the files, which last longest: none of the others waits for them
 	metrics metrics
 }
 
@@ -100,14 +102,14 @@ func New(concurrency, cacheBytes int, reg prometheus.Registerer) *Server {
 	s := &Server{Now: time.Now, Patience: streamPatience, Heartbeat: heartbeat, FileRows: fileRows, cache: cache{limit: cacheBytes}}
 	s.metrics = newMetrics(reg, s.cache.len)
 	refused := s.metrics.refused.Inc
-	s.slots, s.streams = newPlaces(concurrency, forPartners(concurrency), refused), newPlaces(maxStreams, 0, refused)
-	s.files = newPlaces(maxFiles, forPartners(maxFiles), refused)
-	s.lives = newPlaces(maxLive, 0, refused)
+	s.slots, s.streams = newSlots(concurrency, forPartners(concurrency), refused), newSlots(maxStreams, 0, refused)
+	s.files = newSlots(maxFiles, forPartners(maxFiles), refused)
+	s.lives = newSlots(maxLive, 0, refused)
 	s.ending, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// forPartners is how many places partners have beside those for everybody.
+// forPartners is how many slots partners have beside those for everybody.
 func forPartners(concurrency int) int { return (concurrency + 3) / 4 }
 
 // Conns is how many questions are asked at once at most: of the requests that have a
@@ -151,7 +153,8 @@ var requestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
 // nosniff, like every value that many answers share, is never changed.
 var nosniff = []string{"nosniff"}
 
-// outermost names the request and turns a panic into an error.
+// outermost names the request and turns a panic into an error: what is sent while it is made
+// does not get here with one (cutOff).
 func (s *Server) outermost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get(headerRequestID)
@@ -168,12 +171,34 @@ func (s *Server) outermost(next http.Handler) http.Handler {
 			if v == http.ErrAbortHandler {
 				panic(v)
 			}
-			s.metrics.panics.Inc()
-			s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			s.panicked(id, v)
 			s.fail(w, r, Internal(fmt.Errorf("panic: %v", v)))
 		}()
 		next.ServeHTTP(w, r)
 	})
+}
+
+// panicked logs and counts a panic, with the stack of where it was.
+func (s *Server) panicked(id string, v any) {
+	stack := debug.Stack()
+	if part, ok := v.(*pin.Panic); ok {
+		stack = part.Stack
+	}
+	s.metrics.panics.Inc()
+	s.Log.Error("request panicked", "request_id", id, "panic", fmt.Sprint(v), "stack", string(stack))
+}
+
+// cutOff, deferred while an answer is sent, ends the connection where that panics: behind
+// what was sent no error can be told, and a regular end would make a whole answer of it.
+func (s *Server) cutOff(r *Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v != http.ErrAbortHandler {
+		s.panicked(r.Header.Get(headerRequestID), v)
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // methods are what Allow says of a route.
@@ -259,7 +284,8 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	if e.AsFile {
 		r.format, r.fileRows = formatOf(hr), s.FileRows
 	}
-	if e.Partner || e.Streamed || r.format != "" { // the others wait for nothing but their turn, and for what make bounds
+	file := e.IsFile || r.format != ""
+	if e.Partner || e.Streamed || file { // the others wait for nothing but their turn, and for what make bounds
 		ctx, cancel := context.WithTimeout(r.Context, s.RequestTimeout)
 		defer cancel()
 		r.Context = ctx
@@ -276,12 +302,12 @@ func (s *Server) answer(w http.ResponseWriter, hr *http.Request, e *Route, h Han
 	switch {
 	case e.Live:
 		return s.live(w, r, h)
-	case r.format != "":
+	case file:
 		return s.stream(w, r, h, s.files, s.FileTimeout)
 	case e.Streamed:
 		return s.stream(w, r, h, s.streams, s.WriteTimeout)
 	case e.Uncached || hr.Method == http.MethodPost:
-		f, err = s.make(r, h)
+		f, err = s.uncached(r, h)
 	default:
 		f, err = s.cached(r, h)
 	}

@@ -42,7 +42,7 @@ func serve(t *testing.T, concurrency int, routes ...httpapi.Route) *readtest.Cli
 	return readtest.ServeBy(t, httpapi.New(concurrency, 1<<20, prometheus.NewRegistry()), g, routes...)
 }
 
-// TestOverload: with every place taken and the queue full, what is not in the
+// TestOverload: with every slot taken and the queue full, what is not in the
 // cache is 503 and everything else goes on; then it recovers by itself.
 func TestOverload(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block})
@@ -137,17 +137,53 @@ func TestTornAnswers(t *testing.T) {
 	}
 }
 
-// TestPanics are answered 500, logged and counted.
+func brokenPart() error { panic("boom") }
+
+// TestPanics are answered 500, also those of a goroutine of the handler's, logged with where they were, and counted.
+// What has begun to be sent is cut off: an error behind it, or a regular end, would be taken for the rest of the answer.
 func TestPanics(t *testing.T) {
-	c := serve(t, 1, httpapi.Route{Path: "/broken", Get: func(*httpapi.Request) (*httpapi.Answer, error) { panic("boom") }})
+	c := serve(t, 1,
+		httpapi.Route{Path: "/broken", Get: func(*httpapi.Request) (*httpapi.Answer, error) { return nil, brokenPart() }},
+		httpapi.Route{Path: "/part", Get: func(*httpapi.Request) (*httpapi.Answer, error) {
+			return nil, pin.Together(func() error { return errors.New("another part") }, func() error { return pin.Together(brokenPart) })
+		}},
+		httpapi.Route{Path: "/begun", Streamed: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+			return r.Pinned(func(context.Context, *pin.Pin) (*httpapi.Answer, error) {
+				return &httpapi.Answer{Stream: func(_ context.Context, w io.Writer) error {
+					if _, err := io.WriteString(w, `{"ok":true,`); err != nil {
+						return err
+					}
+					return pin.Together(brokenPart)
+				}}, nil
+			})
+		}},
+		httpapi.Route{Path: "/live", Live: true, Get: func(r *httpapi.Request) (*httpapi.Answer, error) {
+			return r.Following(func(uint64) *httpapi.Answer {
+				return &httpapi.Answer{Kind: "text/event-stream", Live: func(context.Context, *httpapi.Live) error { return brokenPart() }}
+			})
+		}},
+	)
 	var log bytes.Buffer
 	c.Server.Log = slog.New(slog.NewTextHandler(&log, nil))
-	c.Serve("/broken").Failed(t, 500, "INTERNAL_ERROR")
-	if !strings.Contains(log.String(), "boom") {
-		t.Error("the panic was not logged")
-	}
-	if n := c.Server.Counted("/broken", "GET", "500"); n != 1 {
-		t.Errorf("counted %v times", n)
+	for i, path := range []string{"/broken", "/part", "/begun", "/live"} {
+		log.Reset()
+		cut := func() (v any) {
+			defer func() { v = recover() }()
+			c.Serve(path).Failed(t, 500, "INTERNAL_ERROR")
+			return nil
+		}()
+		if begun := path == "/begun" || path == "/live"; begun != (cut == http.ErrAbortHandler) {
+			t.Errorf("%s ends by %v", path, cut)
+		}
+		if !strings.Contains(log.String(), "panic=boom") || !strings.Contains(log.String(), "brokenPart") {
+			t.Errorf("%s: the log does not say that it panicked, and where: %s", path, log.String())
+		}
+		if n := c.Server.Panics(); n != float64(i+1) {
+			t.Errorf("%s: %v panics were counted", path, n)
+		}
+		if n := c.Server.Counted(path, "GET", "500"); n != 1 {
+			t.Errorf("%s: counted %v times", path, n)
+		}
 	}
 	if c.Server.Cached() != 0 {
 		t.Error("a panic is kept")
@@ -201,7 +237,7 @@ func TestStreams(t *testing.T) {
 	}
 	defer func() {
 		if v := recover(); v != http.ErrAbortHandler || c.Server.StreamsTaken() != 0 {
-			t.Errorf("an answer that breaks off ends by %v, with %d places taken", v, c.Server.StreamsTaken())
+			t.Errorf("an answer that breaks off ends by %v, with %d slots taken", v, c.Server.StreamsTaken())
 		}
 	}()
 	c.Serve("/cut")
@@ -227,11 +263,11 @@ func TestLongAnswerBeyondAnAddress(t *testing.T) {
 	leave()
 	c.Serve("/long").JSON(t)
 	if n := c.Server.StreamsTaken(); n != httpapi.MaxStreams/2-1 {
-		t.Errorf("%d places taken", n)
+		t.Errorf("%d slots taken", n)
 	}
 }
 
-// TestPartnersDoNotWaitForThePublic: with every place of the public taken and its queue
+// TestPartnersDoNotWaitForThePublic: with every slot of the public taken and its queue
 // full, a partner is answered.
 func TestPartnersDoNotWaitForThePublic(t *testing.T) {
 	c := serve(t, 1, httpapi.Route{Path: "/blocks", Get: block}, httpapi.Route{Path: "/mine", Get: block, Partner: true})
@@ -282,7 +318,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 			t.Errorf("the handler ended with %v: the client got it all", v)
 		}
 		if c.Server.StreamsTaken() != 0 {
-			t.Error("its place is still taken")
+			t.Error("its slot is still taken")
 		}
 	}
 	patience, whole := c.Server.Patience, c.Server.WriteTimeout

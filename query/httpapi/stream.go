@@ -28,7 +28,7 @@ const (
 // holds, and for all of it a limit, however the client spreads its reading.
 // An error after the first byte can only end the connection, which tells the
 // client that the answer is not whole.
-func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places, limit time.Duration) error {
+func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *slots, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	r.readParams()
 	release, err := of.acquire(r.Context, r.holder())
@@ -45,6 +45,9 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 		return nil
 	}
 	r.Header.Set("Content-Type", cmp.Or(a.Kind, jsonKind))
+	if a.Name != "" {
+		r.Header.Set("Content-Disposition", `attachment; filename="`+a.Name+`"`)
+	}
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(r.Context), end)
 	defer cancel()
 	send := func(w io.Writer) error { return a.Stream(ctx, w) }
@@ -60,6 +63,7 @@ func (s *Server) stream(w http.ResponseWriter, r *Request, h Handler, of *places
 	if r.HTTP.Method == http.MethodHead {
 		return nil
 	}
+	defer s.cutOff(r)
 	out := patientWriter{w, http.NewResponseController(w), s.Patience, end}
 	if err := send(out); err != nil {
 		if r.HTTP.Context().Err() == nil {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -41,13 +43,39 @@ func AskOne[T any](ctx context.Context, p *Pin, question string, args Args) (row
 	return rows[0], true, nil
 }
 
-// Together does what does not wait for each other at once, and gives the first error.
+// Panic is what a part of Together panicked with, and where.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) String() string { return fmt.Sprint(p.Value) }
+
+// Together does what does not wait for each other at once, and gives the first error. A part
+// that panics does so where Together was called, with a *Panic: in a goroutine of its own
+// nobody would catch it, and the program would end.
 func Together(parts ...func() error) error {
 	var group errgroup.Group
+	var panicked atomic.Pointer[Panic]
 	for _, part := range parts {
-		group.Go(part)
+		group.Go(func() error {
+			defer func() {
+				if v := recover(); v != nil {
+					p, nested := v.(*Panic)
+					if !nested {
+						p = &Panic{v, debug.Stack()}
+					}
+					panicked.Store(p)
+				}
+			}()
+			return part()
+		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	if p := panicked.Load(); p != nil {
+		panic(p)
+	}
+	return err
 }
 
 // Error is a question that the engine did not answer.
@@ -60,25 +88,35 @@ func (e *Error) Error() string { return "ask ClickHouse: " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Codes of ClickHouse exceptions that say "not now" and not "never".
+// Codes of the ClickHouse exceptions that only a wrong question causes.
 const (
-	exceptionUnknownTable    = 60
-	exceptionUnknownDatabase = 81
-	exceptionTimeout         = 159
-	exceptionTooManyQueries  = 202
-	exceptionMemoryLimit     = 241
-	exceptionQueryCancelled  = 394
+	exceptionNoSuchColumn     = 16
+	exceptionArgumentCount    = 42
+	exceptionArgumentType     = 43
+	exceptionUnknownFunction  = 46
+	exceptionUnknownName      = 47
+	exceptionUnknownType      = 50
+	exceptionTypeMismatch     = 53
+	exceptionSyntax           = 62
+	exceptionAggregation      = 184
+	exceptionNotAggregated    = 215
+	exceptionNoCommonType     = 386
+	exceptionUnknownParameter = 456
+	exceptionBadParameter     = 457
 )
 
-// failed judges why a question was not answered: a mistake of ours, or an engine that
-// is gone, busy, or has just dropped the generation.
+// failed judges why a question was not answered: a mistake of ours, or an engine that is
+// gone, busy, without its Keeper, or has just dropped the generation. There are hundreds of
+// reasons of that kind, and more with each version. A right, a password, a quota or a setting
+// that query's login does not have is among them: the operator can mend that, and query
+// then goes on.
 func failed(err error) *Error {
 	var exception *clickhouse.Exception
 	if errors.As(err, &exception) {
 		switch exception.Code {
-		case exceptionUnknownTable, exceptionUnknownDatabase, exceptionTimeout, exceptionTooManyQueries,
-			exceptionMemoryLimit, exceptionQueryCancelled:
-		default:
+		case exceptionNoSuchColumn, exceptionArgumentCount, exceptionArgumentType, exceptionUnknownFunction, exceptionUnknownName,
+			exceptionUnknownType, exceptionTypeMismatch, exceptionSyntax, exceptionAggregation, exceptionNotAggregated,
+			exceptionNoCommonType, exceptionUnknownParameter, exceptionBadParameter:
 			return &Error{Ours: true, Err: err}
 		}
 	}

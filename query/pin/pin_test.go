@@ -418,11 +418,23 @@ func TestArgs(t *testing.T) {
 			t.Errorf("%T %v: %v", wrong, wrong, err)
 		}
 	}
-	if _, err := pin.Ask[row](t.Context(), p, "SELECT nonsense", nil); !errors.As(err, &question) || !question.Ours {
-		t.Errorf("a wrong question: %v", err)
+	for _, wrong := range []string{
+		"SELECT nonsense", "SELECT", "SELECT nonsense()", "SELECT length()", "SELECT length(1)", "SELECT greatest(1, 'a')", "SELECT sum(sum(1))", "SELECT block, count() FROM records",
+		"SELECT {absent:UInt64}", "SELECT 'x'::Nonsense",
+	} {
+		if _, err := pin.Ask[row](t.Context(), p, wrong, nil); !errors.As(err, &question) || !question.Ours {
+			t.Errorf("a wrong question, %s: %v", wrong, err)
+		}
 	}
 	if _, err := pin.Ask[row](t.Context(), p, "SELECT 1 FROM nowhere", nil); !errors.As(err, &question) || question.Ours {
 		t.Errorf("a table that is gone: %v", err)
+	}
+	// No thread, no right to do it, a wrong password, Keeper away, and what only a later version has.
+	for _, code := range []int{439, 497, 516, 999, 1999} {
+		refused := fmt.Sprintf("SELECT throwIf(1, 'not now', %d::Int16) SETTINGS allow_custom_error_code_in_throwif = 1", code)
+		if _, err := pin.Ask[row](t.Context(), p, refused, nil); !errors.As(err, &question) || question.Ours || !strings.Contains(err.Error(), fmt.Sprint(code)) {
+			t.Errorf("an engine that says %d: %v", code, err)
+		}
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

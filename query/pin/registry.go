@@ -165,7 +165,7 @@ func (w *Watcher) FirstSync() *registry.BuildingStatus {
 func (w *Watcher) ChainState() string {
 	if report := w.registry.Load().Report(registry.Ingest, w.Now()); report != nil {
 		switch report.State {
-		case "following", "backfilling", "frozen":
+		case registry.Following, registry.Backfilling, registry.Frozen:
 			return report.State
 		}
 	}

@@ -81,8 +81,8 @@ func (s *Statements) Get(r *httpapi.Request) (*httpapi.Answer, error) {
 				Reason: "must not be after " + httpapi.Time(uint64(block.Time)) + ", the time of the newest final block that is indexed"})
 		}
 		h := header(p, r.Partner.ID, span, &block)
-		r.Header.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="statement-%d-%d-%d-%d.json"`, p.ChainID, r.Partner.ID, span.From, span.To))
-		return &httpapi.Answer{Stream: func(ctx context.Context, out io.Writer) error { return s.write(ctx, out, p, h, span) }}, nil
+		name := fmt.Sprintf("statement-%d-%d-%d-%d.json", p.ChainID, r.Partner.ID, span.From, span.To)
+		return &httpapi.Answer{Name: name, Stream: func(ctx context.Context, out io.Writer) error { return s.write(ctx, out, p, h, span) }}, nil
 	})
 }
 

@@ -17,6 +17,14 @@ var Programs = []string{Ingest, Project, Serve, Dispatch}
 // and does nothing that others should hear of.
 const StandingBy = "standby"
 
+// States of ingest by which others judge what it says of the chain. In its other states
+// that is what it knew before.
+const (
+	Backfilling = "backfilling"
+	Following   = "following"
+	Frozen      = "frozen" // the chain changed below the final block, and an operator has to act
+)
+
 // ProgramStatus is the part of a status that others read. State is the
 // program's own word for what it is doing; only ingest knows of the chain.
 type ProgramStatus struct {

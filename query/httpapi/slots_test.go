@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// crowd is a places in a test, whose requests do not block.
+// crowd is slots in a test, whose requests do not block.
 type crowd struct {
-	*places
+	*slots
 	t       *testing.T
 	refused int
 }
 
 func newCrowd(t *testing.T, forAll, forPartners int) *crowd {
 	c := &crowd{t: t}
-	c.places = newPlaces(forAll, forPartners, func() { c.refused++ })
+	c.slots = newSlots(forAll, forPartners, func() { c.refused++ })
 	return c
 }
 
@@ -44,12 +44,12 @@ func (c *crowd) expect(what string, want bool, all ...func() bool) {
 	c.t.Helper()
 	for i, has := range all {
 		if has() != want {
-			c.t.Errorf("%s: number %d has a place: %v", what, i, !want)
+			c.t.Errorf("%s: number %d has a slot: %v", what, i, !want)
 		}
 	}
 }
 
-// TestNobodyHasMoreThanHalf of the places, nor of the queue.
+// TestNobodyHasMoreThanHalf of the slots, nor of the queue.
 func TestNobodyHasMoreThanHalf(t *testing.T) {
 	c := newCrowd(t, 4, 2)
 	a, b, seven := address(1), address(2), holder{partner: 7}
@@ -57,10 +57,10 @@ func TestNobodyHasMoreThanHalf(t *testing.T) {
 	c.expect("the same beyond its share", false, c.come(a))
 	c.expect("another", true, c.come(b), c.come(b))
 	c.expect("a third, with all taken", false, c.come(address(3)))
-	c.expect("a partner, of its own places", true, c.come(seven), c.come(seven))
+	c.expect("a partner, of its own slots", true, c.come(seven), c.come(seven))
 	c.expect("a partner, with all taken", false, c.come(seven))
 
-	for len(c.lines[a].waiters) < waitersPerPlace*6/2 {
+	for len(c.lines[a].waiters) < waitersPerSlot*6/2 {
 		c.come(a)
 	}
 	var f *Failure
@@ -68,7 +68,7 @@ func TestNobodyHasMoreThanHalf(t *testing.T) {
 		t.Errorf("an address has more than half of the queue: %v", err)
 	}
 	c.come(b)
-	for n := byte(4); c.waiting[public] < waitersPerPlace*6; n++ {
+	for n := byte(4); c.waiting[public] < waitersPerSlot*6; n++ {
 		c.come(address(n))
 	}
 	if _, err := c.ask(address(200)); !errors.As(err, &f) {
@@ -106,7 +106,7 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	c := newCrowd(t, 1, 0)
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	release, err := c.acquire(gone, address(1)) // there is a place
+	release, err := c.acquire(gone, address(1)) // there is a slot
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,9 +123,9 @@ func TestWaitingHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestPlacesAtRandom: whatever comes and goes, the counts are right, nobody has more than
-// the share, and none waits who could have a place.
-func TestPlacesAtRandom(t *testing.T) {
+// TestSlotsAtRandom: whatever comes and goes, the counts are right, nobody has more than
+// the share, and none waits who could have a slot.
+func TestSlotsAtRandom(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
 		c := newCrowd(t, 1+rng.IntN(6), rng.IntN(3))
@@ -167,12 +167,12 @@ func TestPlacesAtRandom(t *testing.T) {
 			}
 			for h, n := range taken {
 				if n > c.share(h.kind()) {
-					t.Fatalf("%v has %d of %d places", h, n, c.all())
+					t.Fatalf("%v has %d of %d slots", h, n, c.all())
 				}
 			}
 			for h := range waiting {
 				if taken[h] < c.share(h.kind()) && c.free(h.kind()) {
-					t.Fatalf("%v waits with a place free", h)
+					t.Fatalf("%v waits with a slot free", h)
 				}
 			}
 		}
