@@ -2260,7 +2260,8 @@ type ClientInterface interface {
 	// verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 	// the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 	// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
-	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
+	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
+	// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
 	// 404 where the operator has given no key to sign them with.
 	//
 	// Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
@@ -2577,7 +2578,8 @@ func (c *Client) GetRouter(ctx context.Context, reqEditors ...RequestEditorFn) (
 // verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 // the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 // the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
-// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
+// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
+// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
 // 404 where the operator has given no key to sign them with.
 //
 // Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
@@ -6024,7 +6026,8 @@ type ClientWithResponsesInterface interface {
 	// verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 	// the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 	// the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
-	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
+	// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
+	// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
 	// 404 where the operator has given no key to sign them with.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7258,7 +7261,8 @@ func (c *ClientWithResponses) GetRouterWithResponse(ctx context.Context, reqEdit
 // verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
 // the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
 // the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
-// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
+// a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
+// that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
 // 404 where the operator has given no key to sign them with.
 //
 // Returns a wrapper object for the known response body format(s).

@@ -583,7 +583,8 @@ export interface paths {
          *     verify` does it. The root is that of the Merkle tree of RFC 6962 (SHA-256) over the lines of `events`, each without
          *     the comma that ends it. The signature is Ed25519, of `navlog statement`, a newline, and the SHA-256 of all bytes before
          *     the comma and newline that `"publicKey"` comes after. What comes after them must be `publicKey`, `signature`, the brace and
-         *     a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope.
+         *     a newline, and nothing else: nobody signed it. Statements are streamed, whatever their length, as they are, without an envelope, and within the time
+         *     that the operator gives files (15 minutes by default). 503 also while it is not known which blocks are final.
          *     404 where the operator has given no key to sign them with.
          */
         get: operations["getStatement"];
@@ -1663,8 +1664,6 @@ export interface components {
                 ETag: components["headers"]["ETag"];
                 "Cache-Control": components["headers"]["CacheControl"];
                 Link: components["headers"]["LinkKnown"];
-                /** @description A name for the file; of statements. */
-                "Content-Disposition"?: string;
                 "X-Indexed-Block": components["headers"]["IndexedBlockKnown"];
                 "X-Indexed-Seq": components["headers"]["IndexedSeqKnown"];
                 "X-Generation": components["headers"]["GenerationKnown"];
@@ -2175,7 +2174,7 @@ export interface components {
          * @example 1
          */
         ServiceSequence: string;
-        /** @description Standard Webhooks, where the partner asked for it: id of the event. */
+        /** @description Standard Webhooks: id of the event. */
         WebhookId: string;
         /** @description Standard Webhooks: Unix seconds. */
         WebhookTimestamp: string;
@@ -4161,7 +4160,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The URL in its canonical form. It takes effect with the next attempt of every delivery. */
+            /** @description The URL in its canonical form. Attempts that begin a second later use it. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["RequestId"];
@@ -5038,7 +5037,7 @@ export interface operations {
                  * @example 1
                  */
                 "X-Service-Sequence"?: components["parameters"]["ServiceSequence"];
-                /** @description Standard Webhooks, where the partner asked for it: id of the event. */
+                /** @description Standard Webhooks: id of the event. */
                 "webhook-id"?: components["parameters"]["WebhookId"];
                 /** @description Standard Webhooks: Unix seconds. */
                 "webhook-timestamp"?: components["parameters"]["WebhookTimestamp"];
@@ -5095,7 +5094,7 @@ export interface operations {
                  * @example 1
                  */
                 "X-Service-Sequence"?: components["parameters"]["ServiceSequence"];
-                /** @description Standard Webhooks, where the partner asked for it: id of the event. */
+                /** @description Standard Webhooks: id of the event. */
                 "webhook-id"?: components["parameters"]["WebhookId"];
                 /** @description Standard Webhooks: Unix seconds. */
                 "webhook-timestamp"?: components["parameters"]["WebhookTimestamp"];
@@ -5152,7 +5151,7 @@ export interface operations {
                  * @example 1
                  */
                 "X-Service-Sequence"?: components["parameters"]["ServiceSequence"];
-                /** @description Standard Webhooks, where the partner asked for it: id of the event. */
+                /** @description Standard Webhooks: id of the event. */
                 "webhook-id"?: components["parameters"]["WebhookId"];
                 /** @description Standard Webhooks: Unix seconds. */
                 "webhook-timestamp"?: components["parameters"]["WebhookTimestamp"];
