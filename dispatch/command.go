@@ -136,8 +136,9 @@ func makeTest(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 
 // replayPart replays the first part of a range and leaves the rest of it to the
 // next turn, so that a long range keeps nothing locked for long. Each part waits until the
-// one before is sent, or parked, or failed: what is due first is sent first, and new
-// events would come behind the whole range. It does not wait where nobody sends.
+// one before is sent, or has failed: what is due first is sent first, and new events would
+// come behind the whole range, also where all of it waits for a receiver that is down. It
+// does not wait where nobody sends.
 func replayPart(ctx context.Context, q *db.Queries, c db.ClaimCommandRow) error {
 	if c.Deliveries > 0 {
 		before := db.PartIsBeingSentParams{PartnerID: c.PartnerID, FirstSequence: *c.FirstSequence - rangePart, LastSequence: *c.FirstSequence - 1}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -185,30 +186,53 @@ func TestNewEventsDoNotWaitForAWholeRange(t *testing.T) {
 	}
 	f.exec("UPDATE delivery SET state = 'parked' WHERE state = 'pending'")
 	look()
+	if f.done(long)() || f.states()[registry.Pending] != 0 {
+		t.Errorf("the last part is replayed while the one before is parked: %v", f.states())
+	}
+	again, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: 7, FirstSequence: 1, LastSequence: 3 * rangePart})
+	f.check(err)
+	look()
+	if n := f.number("SELECT deliveries FROM command WHERE id = $1", again); n != 0 {
+		t.Errorf("%d are replayed for a second range beside the first", n)
+	}
+	f.exec("UPDATE delivery SET state = 'delivered' WHERE state = 'parked'")
+	look()
 	if !f.done(long)() || f.states()[registry.Pending] != rangePart {
-		t.Errorf("the last part is not replayed while the one before is parked: %v", f.states())
+		t.Errorf("the last part is not replayed when the one before is sent: %v", f.states())
 	}
 }
 
-// Where nothing of a range can be sent, it is replayed all the same.
+// Where nothing of a range can be sent, it is replayed all the same; where the receiver is
+// down, one part of it is parked, and the rest has its turn when that is back.
 func TestReplayRangeOfWhoCannotBeTold(t *testing.T) {
 	f := newFixture(t)
-	down := f.receiver(func(w http.ResponseWriter, _, _ int) { w.WriteHeader(http.StatusServiceUnavailable) })
+	var back atomic.Bool
+	down := f.receiver(func(w http.ResponseWriter, _, _ int) {
+		if !back.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
 	f.partner(7, "")
 	f.partner(8, down.url)
 	d := f.start(nil)
-	for _, c := range []struct {
-		partner int64
-		state   string
-	}{{7, registry.NoEndpoint}, {8, registry.Parked}} {
-		f.history(c.partner, 2*rangePart+1)
+	replay := func(partner int64) int64 {
+		f.history(partner, 2*rangePart+1)
 		f.exec("ANALYZE delivery") // so that PostgreSQL knows of none that waits
-		long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: c.partner, FirstSequence: 1, LastSequence: 2*rangePart + 1})
+		long, err := f.queries.CreateReplayRange(t.Context(), db.CreateReplayRangeParams{PartnerID: partner, FirstSequence: 1, LastSequence: 2*rangePart + 1})
 		f.check(err)
-		f.eventually("the range is replayed", f.done(long))
-		f.eventually("what was not tried waits, or has nowhere to go", func() bool { return f.states()[c.state] > 2*rangePart-20 })
+		return long
+	}
+	nowhere := replay(7)
+	f.eventually("the range is replayed", f.done(nowhere))
+	f.eventually("it has nowhere to go", func() bool { return f.states()[registry.NoEndpoint] > 2*rangePart-20 })
+	long := replay(8)
+	f.eventually("what was not tried is parked", func() bool { return f.states()[registry.Parked] > rangePart-20 })
+	if n := f.states()[registry.Parked]; n > rangePart || f.done(long)() {
+		t.Errorf("%d of a range are parked at a receiver that is down", n)
 	}
 	f.eventually("ready", func() bool { return d.Ready() == nil })
+	back.Store(true)
+	f.eventually("the range is replayed when the receiver is back", f.done(long))
 }
 
 // A range that begins beyond every sequence, be it at the largest number, replays

@@ -187,7 +187,7 @@ var (
 	navs     = regexp.MustCompile(`^/(navPerShare|totalAssets|totalSupply)$`)
 	claims   = regexp.MustCompile(`/totalWithdrawn$`)
 	firsts   = regexp.MustCompile(`/(firstSeen|userCount)$`)
-	requests = regexp.MustCompile(`(?i)withdrawals|^/meta/total$`)
+	requests = regexp.MustCompile(`(?i)withdrawals`)
 )
 
 // kindsOf are the kinds of logs that make a number, for the same reason: as explain/numbers.go

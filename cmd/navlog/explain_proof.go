@@ -128,10 +128,9 @@ func (p *prover) differs(e *explainedEvent, header *types.Header, l *types.Log) 
 	if e.UserAddress != nil && !strings.EqualFold(owner.Hex(), *e.UserAddress) {
 		return fmt.Sprintf("the log is about %s, and said to be about %s", owner, *e.UserAddress)
 	}
-	members := strings.HasSuffix(p.of, "/users")
-	for i, part := range []string{p.of, p.field} {
+	for _, part := range []string{p.of, p.field} {
 		for _, m := range whose.FindAllStringSubmatch(part, -1) {
-			of, ofUser := common.HexToAddress(m[2]), m[1] != "" || members && i == 1
+			of, ofUser := common.HexToAddress(m[2]), m[1] != ""
 			if ofUser && of != owner || !ofUser && of != l.Address {
 				return fmt.Sprintf("the log is of %s about %s, and the number is of %s", l.Address, owner, of)
 			}

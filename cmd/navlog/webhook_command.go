@@ -92,9 +92,12 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 		return json.NewEncoder(s.Out).Encode(o)
 	}
 	var err error
-	if o.Done {
+	switch {
+	case o.Done:
 		_, err = fmt.Fprintf(s.Out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
-	} else {
+	case o.Deliveries > 0:
+		_, err = fmt.Fprintf(s.Out, "partner %d: %s goes on as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
+	default:
 		_, err = fmt.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
 	}
 	return err

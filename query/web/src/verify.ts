@@ -1,5 +1,6 @@
 // Verifies what the API says of events by what it gives to prove it: nothing of it is believed but the hash of the block,
-// and that is for the visitor to compare. It is what `navlog explain --proof` does, in the browser:
+// and that is for the visitor to compare. It is what `navlog explain --proof` does, in the browser and for one page: that
+// nothing stands on two pages, only the command sees.
 //
 //     hash of the block ─▶ header ─▶ receipts root ─▶ path ─▶ receipt ─▶ log ─▶ what is shown of the event
 import { keccak_256 } from "@noble/hashes/sha3.js"

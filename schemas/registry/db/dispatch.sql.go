@@ -253,7 +253,8 @@ const dueCommands = `-- name: DueCommands :many
 
 SELECT due.id, due.partner_id FROM (
   SELECT c.id, c.partner_id, c.due_at, row_number() OVER (PARTITION BY c.partner_id ORDER BY c.due_at, c.id) AS turn
-  FROM command c WHERE c.done_at IS NULL AND c.due_at <= now()
+  FROM command c WHERE c.done_at IS NULL AND c.due_at <= now() AND NOT (c.kind = 'replay-range' AND EXISTS (
+    SELECT FROM command o WHERE o.partner_id = c.partner_id AND o.kind = 'replay-range' AND o.done_at IS NULL AND o.id < c.id))
 ) due ORDER BY due.turn, due.due_at, due.id LIMIT 100
 `
 
@@ -263,7 +264,8 @@ type DueCommandsRow struct {
 }
 
 // Commands of query and of `navlog webhook`.
-// In fair turns: one command of every partner, then a second of every one.
+// In fair turns: one command of every partner, then a second of every one. A range of a
+// partner waits for the range before it: it would bring its parts between that one's.
 func (q *Queries) DueCommands(ctx context.Context) ([]DueCommandsRow, error) {
 	rows, err := q.db.Query(ctx, dueCommands)
 	if err != nil {
@@ -932,7 +934,7 @@ const partIsBeingSent = `-- name: PartIsBeingSent :one
 SELECT (EXISTS (SELECT FROM lease l WHERE l.partner_id = $1 AND l.until > now()) AND (
   SELECT true FROM delivery d
   WHERE d.partner_id = $1 AND d.sequence BETWEEN $2::bigint AND $3::bigint
-    AND d.state = 'pending' AND d.due_at <= now()
+    AND d.state IN ('pending', 'parked') AND d.due_at <= now()
   ORDER BY d.partner_id, d.sequence LIMIT 1
 ) IS NOT NULL)::boolean AS being_sent
 `
@@ -944,8 +946,9 @@ type PartIsBeingSentParams struct {
 }
 
 // Whether something of these sequences is still to be sent, and somebody sends to the
-// partner. What is parked, or fails and is due later, does not count. (The order keeps the
-// planner at the index of the sequences, of which there are few.)
+// partner. What failed and is due later does not count; what is parked does, for it has its
+// turn before all that comes meanwhile. (The order keeps the planner at the index of the
+// sequences, of which there are few.)
 func (q *Queries) PartIsBeingSent(ctx context.Context, arg PartIsBeingSentParams) (bool, error) {
 	row := q.db.QueryRow(ctx, partIsBeingSent, arg.PartnerID, arg.FirstSequence, arg.LastSequence)
 	var being_sent bool
