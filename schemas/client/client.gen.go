@@ -1212,6 +1212,7 @@ type VaultDetailAnswer struct {
 
 // VaultListAnswer defines model for VaultListAnswer.
 type VaultListAnswer struct {
+	// Data Six at most, and beside them those that were removed, until the next generation.
 	Data []Vault `json:"data"`
 	Ok   bool    `json:"ok"`
 }

@@ -1275,6 +1275,7 @@ export interface components {
         VaultListAnswer: {
             /** @constant */
             ok: true;
+            /** @description Six at most, and beside them those that were removed, until the next generation. */
             data: components["schemas"]["Vault"][];
         };
         VaultDetailAnswer: {
