@@ -110,11 +110,13 @@ func TestFileTimeout(t *testing.T) {
 			}}, nil
 		})
 	}})
-	server := httptest.NewUnstartedServer(c.Handler)
-	server.Config.WriteTimeout = others
-	server.Start()
-	defer server.Close()
-	whole := func(path string) error {
+	c.Server.WriteTimeout = others
+	whole := func(path string, within time.Duration) error {
+		c.Server.FileTimeout = within
+		server := httptest.NewUnstartedServer(c.Handler)
+		server.Config.WriteTimeout = others
+		server.Start()
+		defer server.Close() // nobody reads its settings after that
 		resp, err := http.Get(server.URL + path)
 		if err != nil {
 			return err
@@ -123,14 +125,11 @@ func TestFileTimeout(t *testing.T) {
 		_, err = io.Copy(io.Discard, resp.Body)
 		return err
 	}
-	c.Server.WriteTimeout = others
 	for _, path := range []string{"/list?format=csv", "/document"} {
-		c.Server.FileTimeout = time.Minute
-		if err := whole(path); err != nil {
-			t.Errorf("%s of %s within %s: %v", path, long, c.Server.FileTimeout, err)
+		if err := whole(path, time.Minute); err != nil {
+			t.Errorf("%s of %s within a minute: %v", path, long, err)
 		}
-		c.Server.FileTimeout = others
-		if err := whole(path); err == nil {
+		if err := whole(path, others); err == nil {
 			t.Errorf("%s of %s is whole within %s", path, long, others)
 		}
 	}
