@@ -56,12 +56,11 @@ async function reorganise(depth) {
   process.kill(Number(process.env.UP), "SIGSTOP")
   try {
     let before
-    let still = 0 // how often in a row: on a busy machine anvil may take a while for what it was sent
     await until("end of what was sent already", async () => {
       const now = await rpc("eth_blockNumber")
-      still = now === before && (await rpc("txpool_status")).pending === "0x0" ? still + 1 : 0
+      const still = now === before && (await rpc("txpool_status")).pending === "0x0"
       before = now
-      return still === 5
+      return still
     })
     await rpc("anvil_reorg", depth, [])
   } finally {
