@@ -368,7 +368,7 @@ test("the time machine moves a page to a block, and the address bar keeps it", a
 test("the documentation is searched, pages and operations alike, and a hit leads to its place", async () => {
   const { page, wrong, close } = await open("/docs/architecture")
   const found = page.getByRole("list", { name: "Found" })
-  await page.getByRole("searchbox").fill("collapsing mark")
+  await page.getByRole("searchbox").fill("collapsing fence")
   await found.getByRole("link", { name: "Architecture: The read model" }).waitFor()
   await page.screenshot({ path: `${process.env.SHOTS}/docs-search.png` })
   await page.getByRole("searchbox").fill("users of a vault")
