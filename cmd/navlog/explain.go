@@ -182,7 +182,7 @@ func operationOf(field string) string {
 	return "sum"
 }
 
-// Kinds of logs.
+// Numbers, by the kinds of logs that make them; those of deposits are the rest.
 var (
 	navs     = regexp.MustCompile(`^/(navPerShare|totalAssets|totalSupply)$`)
 	claims   = regexp.MustCompile(`/totalWithdrawn$`)
@@ -294,7 +294,7 @@ func (x *explanation) once(ctx context.Context) (fault, err error) {
 				return fault, x.conclude(&o)
 			}
 		}
-		// However many pages it says that there are.
+		// It ends where nothing more comes, however many pages the API says that there are.
 		if read := o.Logs + o.Retracted; !p.Meta.HasNextPage || len(p.Data.Events) == 0 || read > p.Meta.Total {
 			fault = o.end(p.Meta.Total)
 			return fault, x.conclude(&o)

@@ -26,7 +26,7 @@ var (
 
 // Users is how many users a vault has, or of how many the deposits came through a partner; of all for zeros.
 func Users(ctx context.Context, p *pin.Pin, vault common.Address, partner uint32) (int64, error) {
-	return count(ctx, p, sqlUsers, pin.Args{"vault": vault, "partner": partner})
+	return pin.Count(ctx, p, sqlUsers, pin.Args{"vault": vault, "partner": partner})
 }
 
 // Waiting is how many requests are in the queue of a vault, or of all for the zero address.
@@ -35,21 +35,7 @@ func Waiting(ctx context.Context, p *pin.Pin, vault common.Address) (int64, erro
 	if err != nil {
 		return 0, err
 	}
-	return count(ctx, p, sqlWaiting, pin.Args{"vault": vault, "now": now})
-}
-
-// count adds up the rows of a question, of which one has the fence of its table.
-func count(ctx context.Context, p *pin.Pin, question string, args pin.Args) (total int64, err error) {
-	type row struct {
-		Total int64    `ch:"total"`
-		Fence []uint64 `ch:"fence"`
-	}
-	rows, err := pin.Ask[row](ctx, p, question, args)
-	for _, r := range rows {
-		p.See(readmodel.FenceOf(r.Fence))
-		total += r.Total
-	}
-	return total, err
+	return pin.Count(ctx, p, sqlWaiting, pin.Args{"vault": vault, "now": now})
 }
 
 // Brought is what was deposited through a partner in one vault.

@@ -1,11 +1,11 @@
 // Package deposits answers about deposits: those of a user, of a vault, those through a
 // partner, and the queue of those that no sweep has reached.
 //
-// All of it is read out of facts, but for one number. A list is read newest first, in the order in which
-// the rows of a user, a vault or a partner lie together, and reading stops at the end of the
-// page, so that somebody with a million deposits costs what anybody costs. How long
-// the list is, is the sum of the signs of the same rows; of a partner it stands in the
-// partner's running totals. When a deposit was swept is what the first sweep says
+// All of it is read out of facts, but for one number. A list is read newest first, in the
+// order in which the rows of a user, a vault or a partner lie together, and reading stops
+// at the end of the page, so that somebody with a million deposits costs what anybody
+// costs. How long the list is, is the sum of the signs of the same rows; of a partner it
+// stands in the partner's running totals. When a deposit was swept is what the first sweep says
 // whose range holds its number.
 package deposits
 

@@ -124,8 +124,8 @@ func (a *answers) finished(key cacheKey) *finished {
 	return e.finish
 }
 
-// answer gives the answer to key, from make, on a slot, when it is not there. make is
-// called once at a time for a key, and not under the deadline of one client. Where the
+// answer gives the answer to key, from make, on a slot, when it is not there. make is not
+// called under the deadline of one client, and once at a time for a key, but in a crowd: where the
 // one that was to make it found no slot, that was the crowd of another: all who waited for
 // it ask for slots of their own, at once and not one after the other, and who has one
 // looks whether another of them was faster.

@@ -43,6 +43,20 @@ func AskOne[T any](ctx context.Context, p *Pin, question string, args Args) (row
 	return rows[0], true, nil
 }
 
+// Count adds up the total of a question's rows, of which one has the fence of its table.
+func Count(ctx context.Context, p *Pin, question string, args Args) (total int64, err error) {
+	type row struct {
+		Total int64    `ch:"total"`
+		Fence []uint64 `ch:"fence"`
+	}
+	rows, err := Ask[row](ctx, p, question, args)
+	for _, r := range rows {
+		p.See(readmodel.FenceOf(r.Fence))
+		total += r.Total
+	}
+	return total, err
+}
+
 // Panic is what a part of Together panicked with, and where.
 type Panic struct {
 	Value any

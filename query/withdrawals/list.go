@@ -19,10 +19,13 @@ type list struct {
 	newestFirst bool
 }
 
-// ofUser are the requests of args' user, and queue those that wait or can be claimed.
+// ofUser are the requests of args' user, and queue those that wait or can be claimed, which
+// other answers count too.
 var (
-	ofUser = list{sqlUser, totalOfUser, true}
-	queue  = list{sqlQueue, func(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error) {
+	ofUser = list{sqlUser, func(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error) {
+		return pin.Count(ctx, p, sqlUserCount, args)
+	}, true}
+	queue = list{sqlQueue, func(ctx context.Context, p *pin.Pin, args pin.Args) (int64, error) {
 		return counts.Waiting(ctx, p, args["vault"].(common.Address))
 	}, false}
 )
@@ -69,19 +72,6 @@ func (l *list) part(ctx context.Context, p *pin.Pin, args pin.Args, page httpapi
 		return len(places), err
 	})
 	return places, requests, err
-}
-
-func totalOfUser(ctx context.Context, p *pin.Pin, args pin.Args) (total int64, err error) {
-	type row struct {
-		Total int64    `ch:"total"`
-		Fence []uint64 `ch:"fence"`
-	}
-	rows, err := pin.Ask[row](ctx, p, sqlUserCount, args)
-	for _, r := range rows {
-		p.See(readmodel.FenceOf(r.Fence))
-		total += r.Total
-	}
-	return total, err
 }
 
 // places says which requests are on a page, out of the first so many rows.
