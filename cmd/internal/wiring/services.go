@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 )
 
 // Services are goroutines that are stopped in the reverse order of their
@@ -15,8 +16,10 @@ import (
 type Services struct {
 	log     *slog.Logger
 	running []*service
-	// Failed gets the first error of a service that ended by itself.
+	// Failed gets the first error of a service that ended by itself. What others say after it mostly follows from it, and
+	// is only logged.
 	Failed chan error
+	failed atomic.Bool
 }
 
 type service struct {
@@ -41,9 +44,11 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 			if err == nil {
 				err = errors.New("it ended by itself")
 			}
+			s.failed.Store(true)
 			select {
 			case s.Failed <- fmt.Errorf("%s: %w", name, err):
 			default:
+				s.log.Error("a service failed after another", "service", name, "err", err)
 			}
 			err = nil // told already
 		}
@@ -51,13 +56,17 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 	}()
 }
 
-// Stop ends all services, the last started first, and gives their errors.
+// Stop ends all services, the last started first, and gives their errors, unless one had failed before.
 func (s *Services) Stop() error {
 	var faults []error
 	for _, one := range slices.Backward(s.running) {
 		one.cancel()
 		if err := <-one.done; err != nil && !errors.Is(err, context.Canceled) {
-			faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
+			if s.failed.Load() {
+				s.log.Error("a service failed after another", "service", one.name, "err", err)
+			} else {
+				faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
+			}
 		}
 		s.log.Info("stopped", "service", one.name)
 	}

@@ -48,3 +48,25 @@ func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
 		t.Errorf("a failure that was told is told again: %v", err)
 	}
 }
+
+// Two programs meet the same broken engine: the sentence of the first is what a user needs.
+func TestStopAfterAFailureIsSilent(t *testing.T) {
+	stop := func(fails bool) error {
+		s := NewServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
+		if fails {
+			s.Start(t.Context(), "first", func(context.Context) error { return errors.New("no broker") })
+			<-s.Failed
+		}
+		s.Start(t.Context(), "second", func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.New("no broker either")
+		})
+		return s.Stop()
+	}
+	if err := stop(true); err != nil {
+		t.Errorf("after a failure: %v", err)
+	}
+	if err := stop(false); err == nil || !strings.Contains(err.Error(), "stop second: no broker either") {
+		t.Errorf("without one: %v", err)
+	}
+}
