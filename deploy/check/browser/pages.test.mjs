@@ -49,12 +49,13 @@ const indexed = async () => (await api("/status")).data.indexedBlock
 
 /**
  * Takes the newest blocks back, as a chain does, and waits until navlog has seen it. Who makes the traffic holds still
- * meanwhile: anvil loses a block for good that it mines while it reorganises.
+ * meanwhile, and the chain mines nothing by itself: anvil loses a block for good that it mines while it reorganises.
  */
 async function reorganise(depth) {
   const from = Number(await indexed())
   process.kill(Number(process.env.UP), "SIGSTOP")
   try {
+    await rpc("evm_setIntervalMining", 0)
     let before
     await until("end of what was sent already", async () => {
       const now = await rpc("eth_blockNumber")
@@ -65,6 +66,7 @@ async function reorganise(depth) {
     await rpc("anvil_reorg", depth, [])
   } finally {
     process.kill(Number(process.env.UP), "SIGCONT")
+    await rpc("evm_setIntervalMining", 1)
   }
   await until("block after the reorganisation", async () => Number(await indexed()) > from)
 }
