@@ -49,18 +49,27 @@ func (e *system) bare(ctx context.Context, b *benchmark, last uint64) (took time
 func (e *system) chunk(ctx context.Context, database string, after, to uint64) (time.Duration, error) {
 	answers := map[string]driver.Rows{}
 	for _, table := range plain {
-		ask := fmt.Sprintf("SELECT * FROM %s.%s WHERE seq > %d AND seq <= %d ORDER BY seq SETTINGS max_block_size = 10000000, max_threads = 1", e.ch.Database(2), table, after, to)
-		rows, err := e.Conn.Query(ctx, ask)
+		from := fmt.Sprintf("FROM %s.%s WHERE seq > %d AND seq <= %d", e.ch.Database(2), table, after, to)
+		var n uint64
+		if err := e.Conn.QueryRow(ctx, "SELECT count() "+from).Scan(&n); err != nil {
+			return 0, fmt.Errorf("count the rows of %s: %w", table, err)
+		}
+		if n == 1 { // the driver does not append a block of whose rows all were looked at
+			if err := e.Conn.Exec(ctx, "INSERT INTO "+database+"."+table+" SELECT * "+from); err != nil {
+				return 0, fmt.Errorf("copy a row of %s: %w", table, err)
+			}
+		}
+		if n <= 1 {
+			continue
+		}
+		rows, err := e.Conn.Query(ctx, "SELECT * "+from+" ORDER BY seq SETTINGS max_block_size = 10000000, max_threads = 1")
 		if err != nil {
 			return 0, fmt.Errorf("read the rows of %s: %w", table, err)
 		}
-		if rows.Next() { // the block is here now
-			answers[table] = rows
-			continue
+		if !rows.Next() { // the block is here now
+			return 0, fmt.Errorf("read the rows of %s: %w", table, errors.Join(rows.Err(), rows.Close()))
 		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			return 0, fmt.Errorf("read the rows of %s: %w", table, err)
-		}
+		answers[table] = rows
 	}
 	began := time.Now()
 	var group sync.WaitGroup
