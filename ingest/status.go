@@ -67,11 +67,17 @@ func (i *Ingest) Status() Status {
 	st.Calls = i.nodes.Calls()
 	st.Logs = i.metrics.appended.Load()
 	st.Backfill, st.ETASeconds = i.status.pace.backfill(st.Time, i.vaults, st.FinalBlock, st.Logs)
-	if st.headTime > 0 && st.indexedTime > 0 {
+	if st.headTime > 0 && st.indexedTime > 0 && !i.blind(&st) {
 		blocks, seconds := difference(st.HeadBlock, st.IndexedBlock), difference(st.headTime, st.indexedTime)
 		st.LagBlocks, st.LagSeconds = &blocks, &seconds
 	}
 	return st
+}
+
+// blind tells whether ingest should follow the chain and has not seen a head that goes on from the log: its nodes are gone,
+// or disagree. How far the log is behind is not known then.
+func (i *Ingest) blind(st *Status) bool {
+	return st.State == Following && st.Time.Sub(st.checked) > 10*time.Second+2*i.config.PollInterval
 }
 
 func difference(a, b uint64) uint64 { return a - min(a, b) }
@@ -80,13 +86,12 @@ func difference(a, b uint64) uint64 { return a - min(a, b) }
 // head, and says otherwise why not.
 func (i *Ingest) Ready() error {
 	st := i.Status()
-	patience := 10*time.Second + 2*i.config.PollInterval
 	switch {
 	case st.State == Backfilling:
 		return fmt.Errorf("ingest is backfilling: block %d of %d", st.IndexedBlock, st.HeadBlock)
 	case st.State != Following:
 		return fmt.Errorf("ingest is %s: %s", st.State, st.Reason)
-	case st.Time.Sub(st.checked) > patience:
+	case i.blind(&st):
 		return fmt.Errorf("ingest has not seen the chain's head since %s: %s", st.checked.UTC().Format(time.RFC3339), st.Reason)
 	}
 	// Not LagBlocks, which is nil while the head or ours has no time: a genesis

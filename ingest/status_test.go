@@ -84,13 +84,25 @@ func TestReady(t *testing.T) {
 			t.Errorf("in %+v Ready is %v", i.Status(), err)
 		}
 	}
+	lag := func(known bool) {
+		t.Helper()
+		if st := i.Status(); (st.LagBlocks != nil) != known || (st.LagSeconds != nil) != known {
+			t.Errorf("in %+v the lag is %v blocks and %v s, known should be %t", st, st.LagBlocks, st.LagSeconds, known)
+		}
+	}
 	check(false, func(*Status) {}) // not started
+	lag(false)
 	check(true, func(st *Status) {
 		*st = Status{State: Following, ChainStatus: registry.ChainStatus{HeadBlock: 10, IndexedBlock: 10}, headTime: 5, indexedTime: 5, checked: time.Now()}
 	})
 	check(true, func(st *Status) { st.HeadBlock = 12 })
+	lag(true)
 	check(false, func(st *Status) { st.HeadBlock = 1000 })
 	check(false, func(st *Status) { st.HeadBlock, st.checked = 10, time.Now().Add(-time.Minute) })
+	lag(false) // it was 0 when the head was last seen
+	check(false, func(st *Status) { st.State = Backfilling })
+	lag(true)
+	i.note(func(st *Status) { st.State = Following })
 	check(true, func(st *Status) { st.checked, st.indexedTime = time.Now(), 0 }) // our head is a genesis block of time 0
 	check(false, func(st *Status) { st.HeadBlock = 1000 })
 	check(false, func(st *Status) { st.HeadBlock, st.State = 10, Backfilling })

@@ -1099,8 +1099,12 @@ type Status struct {
 	HeadBlock    *DecimalOrNull `json:"headBlock"`
 	IndexedAt    *TimeOrNull    `json:"indexedAt"`
 	IndexedBlock *DecimalOrNull `json:"indexedBlock"`
-	LagBlocks    *int           `json:"lagBlocks"`
-	LagSeconds   *int           `json:"lagSeconds"`
+
+	// LagBlocks From indexedBlock to headBlock; null where that is not known, as while no node gives a head that goes on from the log.
+	LagBlocks *int `json:"lagBlocks"`
+
+	// LagSeconds The same by the time of the blocks.
+	LagSeconds *int `json:"lagSeconds"`
 
 	// Programs State by program.
 	Programs map[string]string `json:"programs"`

@@ -1229,7 +1229,9 @@ export interface components {
             finalBlock: components["schemas"]["DecimalOrNull"];
             /** @description The block up to which the logs of every vault were compared with the headers of their blocks; null where nothing was. */
             provenTo: components["schemas"]["DecimalOrNull"];
+            /** @description From indexedBlock to headBlock; null where that is not known, as while no node gives a head that goes on from the log. */
             lagBlocks: number | null;
+            /** @description The same by the time of the blocks. */
             lagSeconds: number | null;
             etaSeconds: number | null;
             /** @description What each node was asked since the indexer began, in the order of its configuration; empty where it does not say. */
