@@ -33,66 +33,80 @@ func ahead(ctx context.Context, table string, since time.Time, written, seq uint
 	return pause(ctx, askAgain)
 }
 
-// pieceRows is how many rows of a derived table are held beside those of its
-// definition at once: several hundred bytes each, which must fit into the memory
-// of a patient question.
-const pieceRows = 2 << 20
+// tableSlices is into how many parts a derived table is cut by a hash of its rows: where one differs from the definition, its
+// rows are held side by side, and must fit into the memory of a patient question.
+const tableSlices = 1024
+
+// definedColumns are those of a derived table that its definition gives, with enums as the words that the definition has, and in
+// words what a row of them says.
+var definedColumns = map[string]struct{ names, words string }{
+	readmodel.Withdrawals: {
+		"toString(list) AS list, user, key, requested_log, vault, request_index, owner, estimate, expires_ts, requested_block, funded_block, closed_block, toString(closed_by) AS closed_by",
+		"list, lower(hex(user)), key, requested_log, lower(hex(vault)), request_index, lower(hex(owner)), estimate, expires_ts, requested_block, funded_block, closed_block, closed_by",
+	},
+	readmodel.Users: {
+		"toString(list) AS list, vault, partner, key, user, first_block, first_ts, deposited, withdrawn",
+		"list, lower(hex(vault)), partner, key, lower(hex(user)), first_block, first_ts, deposited, withdrawn",
+	},
+	readmodel.PartnerTotals: {
+		"partner, vault, from_block, until_block, deposits, volume",
+		"partner, lower(hex(vault)), from_block, until_block, deposits, volume",
+	},
+}
 
 // defined compares a derived table with its definition in SQL over the facts: what
 // is live in the one and not in the other, and what is live twice, both ways in
-// one question. And it must have one live cursor row, and no fence elsewhere.
+// one question, by hashes of 64 bits as the rows of facts are. And it must have one
+// live cursor row, and no fence elsewhere.
 func defined(ctx context.Context, conn driver.Conn, table string, progress Progress) (Check, error) {
-	var rows uint64
-	if err := conn.QueryRow(ctx, question("count", "{table}", table)).Scan(&rows); err != nil {
-		return Check{}, fmt.Errorf("count the rows of %s: %w", table, err)
-	}
-	return inPieces(ctx, conn, table, 1+rows/pieceRows, progress)
-}
-
-func inPieces(ctx context.Context, conn driver.Conn, table string, pieces uint64, progress Progress) (Check, error) {
 	check := Check{Name: table + ": its definition"}
-	for piece := uint64(0); piece < pieces && check.Difference == ""; piece++ {
-		what := check.Name
-		if pieces > 1 {
-			what = fmt.Sprintf("%s, part %d of %d", what, piece+1, pieces)
-		}
-		if err := comparePiece(progress.Asked(ctx, what), conn, table, piece, pieces, &check); err != nil {
+	ctx = progress.Asked(ctx, check.Name)
+	var cursors int64
+	var stray, differing, slice uint64
+	seq, err := asOfSpine(ctx, conn, table, "defined", numbers{"slices": tableSlices}, &cursors, &stray, &check.Compared, &differing, &slice)
+	switch {
+	case err != nil:
+		return check, err
+	case cursors != 1:
+		check.Difference = fmt.Sprintf("it has %d live cursor rows, and must have one", cursors)
+	case stray != 0:
+		check.Difference = fmt.Sprintf("a row that is no cursor has a fence, of seq %d", stray)
+	case differing != 0:
+		check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices", seq, differing, tableSlices)
+		var first string
+		var found, wanted int64
+		seq, err = asOfSpine(ctx, conn, table, "differing", numbers{"slices": tableSlices, "slice": slice}, &first, &found, &wanted)
+		if err != nil {
 			return check, err
+		}
+		if found != wanted { // otherwise a unit has corrected it meanwhile
+			check.Difference += fmt.Sprintf(", one of them as of seq %d is %q, which the table has %d times and its definition %d", seq, first, found, wanted)
 		}
 	}
 	return check, nil
 }
 
-func comparePiece(ctx context.Context, conn driver.Conn, table string, piece, pieces uint64, check *Check) error {
-	ask := question("defined_"+table, "{definition}", readmodel.Definition(table))
+// asOfSpine asks a question about a derived table and its definition, whose answer begins with the seq up to which the table
+// is written, until that is not above the spine's, which it gives.
+func asOfSpine(ctx context.Context, conn driver.Conn, table, ask string, parameters numbers, into ...any) (seq uint64, err error) {
+	sides := question("sides", "{columns}", definedColumns[table].names, "{cursor}", readmodel.CursorRow(table), "{table}", table, "{definition}", readmodel.Definition(table))
+	text := question(ask, "{sides}", sides, "{words}", definedColumns[table].words)
 	for began := time.Now(); ; {
-		seq, err := readmodel.LastSeq(ctx, conn, readmodel.Spine)
-		if err != nil {
-			return err
+		if seq, err = readmodel.LastSeq(ctx, conn, readmodel.Spine); err != nil {
+			return 0, err
 		}
-		var written, stray, equal, different uint64
-		var cursors, found, wanted int64
-		var first string
-		row := conn.QueryRow(readmodel.Parameters(ctx, numbers{"seq": seq, "piece": piece, "pieces": pieces}), ask)
-		if err := row.Scan(&cursors, &written, &stray, &equal, &different, &first, &found, &wanted); err != nil {
-			return fmt.Errorf("compare %s with its definition at seq %d: %w", table, seq, err)
+		parameters["seq"] = seq
+		var written uint64
+		row := conn.QueryRow(readmodel.Parameters(ctx, parameters), text)
+		if err := row.Scan(append([]any{&written}, into...)...); err != nil {
+			return 0, fmt.Errorf("compare %s with its definition at seq %d: %w", table, seq, err)
 		}
-		if written > seq {
-			if err := ahead(ctx, table, began, written, seq); err != nil {
-				return err
-			}
-			continue
+		if written <= seq {
+			return seq, nil
 		}
-		check.Compared += equal
-		switch {
-		case cursors != 1:
-			check.Difference = fmt.Sprintf("it has %d live cursor rows, and must have one", cursors)
-		case stray != 0:
-			check.Difference = fmt.Sprintf("a row that is no cursor has a fence, of seq %d", stray)
-		case different != 0:
-			check.Difference = fmt.Sprintf("%d rows differ as of seq %d, first %q, which the table has %d times and its definition %d", different, seq, first, found, wanted)
+		if err := ahead(ctx, table, began, written, seq); err != nil {
+			return 0, err
 		}
-		return nil
 	}
 }
 

@@ -1,2 +1,0 @@
--- All rows of a table, live or not.
-SELECT count() FROM {table}
