@@ -205,7 +205,9 @@ func (p *Projections) dismiss(wanted map[int32]generation, live int32) {
 		}
 		k.stop()
 		if k.id == r.liveID && live == 0 {
-			r.fault = k.fault()
+			if r.fault = k.fault(); r.fault != nil {
+				r.set(Bad, r.fault) // before the keeper that says so is gone
+			}
 		}
 		r.mu.Lock()
 		delete(r.keepers, k.id)

@@ -2,13 +2,16 @@ package projections
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -255,4 +258,50 @@ func TestHangingTransaction(t *testing.T) {
 	must(t, other.EndTransaction(t.Context(), kgo.TryAbort))
 	reaches(t, p, s.Seq())
 	wait.Until(t, p.Ready)
+}
+
+// whenSaid calls a function when a sentence is logged.
+type whenSaid struct {
+	slog.Handler
+	sentence string
+	call     func()
+}
+
+func (h whenSaid) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == h.sentence {
+		h.call()
+	}
+	return nil
+}
+
+func (h whenSaid) Enabled(context.Context, slog.Level) bool { return true }
+
+// TestLiveGoesBad: from when the live generation is found to be bad, the projector is not ready, although it follows the log
+// with another one.
+func TestLiveGoesBad(t *testing.T) {
+	t.Parallel()
+	p := new(Projections)
+	ended := func(id int32, err error) *keeper {
+		reg := prometheus.NewRegistry()
+		k := &keeper{Projections: p, generation: generation{id: id}, reg: reg, metrics: newMetrics(reg), cancel: func() {}, done: make(chan struct{}), err: err}
+		k.board.begin(id)
+		close(k.done)
+		return k
+	}
+	standby, bad := ended(1, nil), ended(2, errors.New("generation 2 is marked bad"))
+	standby.board.set(StandingBy, nil)
+	bad.board.set(Bad, bad.err)
+	p.roster.set(Waiting, nil)
+	p.roster.keepers, p.roster.liveID = map[int32]*keeper{1: standby, 2: bad}, 2
+	asked := 0
+	p.log = slog.New(whenSaid{sentence: "a generation is out of service", call: func() {
+		asked++
+		wantError(t, p.Ready(), "marked bad")
+	}})
+	wantError(t, p.Ready(), "marked bad")
+	p.dismiss(map[int32]generation{1: standby.generation}, 0)
+	wantError(t, p.Ready(), "marked bad")
+	if asked != 1 {
+		t.Errorf("%d generations were out of service, want 1", asked)
+	}
 }
