@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 	"github.com/ethereum/go-ethereum/common"
 
@@ -24,13 +25,20 @@ const (
 	askAgain  = 50 * time.Millisecond
 )
 
-// ahead waits for the spine, which stood at seq before a question that found a
-// derived table at a later one.
-func ahead(ctx context.Context, table string, since time.Time, written, seq uint64) error {
-	if time.Since(since) > spineWait {
-		return fmt.Errorf("%s is written up to seq %d and the spine up to seq %d since %s: start `navlog project`, which ends the unit, and verify again", table, written, seq, spineWait)
+// ahead waits until the spine is where a derived table was found to be already.
+func ahead(ctx context.Context, conn driver.Conn, table string, written uint64) error {
+	for began := time.Now(); ; {
+		seq, err := readmodel.LastSeq(ctx, conn, readmodel.Spine)
+		if err != nil || seq >= written {
+			return err
+		}
+		if time.Since(began) > spineWait {
+			return fmt.Errorf("%s is written up to seq %d and the spine up to seq %d since %s: start `navlog project`, which ends the unit, and verify again", table, written, seq, spineWait)
+		}
+		if err := pause(ctx, askAgain); err != nil {
+			return err
+		}
 	}
-	return pause(ctx, askAgain)
 }
 
 // tableSlices is into how many parts a derived table is cut by a hash of its rows: where one differs from the definition, its
@@ -59,11 +67,15 @@ var definedColumns = map[string]struct{ names, words string }{
 // one question, by hashes of 64 bits as the rows of facts are. And it must have one
 // live cursor row, and no fence elsewhere.
 func defined(ctx context.Context, conn driver.Conn, table string, progress Progress) (Check, error) {
+	return inSlices(ctx, conn, table, tableSlices, progress)
+}
+
+func inSlices(ctx context.Context, conn driver.Conn, table string, slices uint64, progress Progress) (Check, error) {
 	check := Check{Name: table + ": its definition"}
 	ctx = progress.Asked(ctx, check.Name)
 	var cursors int64
-	var stray, differing, slice uint64
-	seq, err := asOfSpine(ctx, conn, table, "defined", numbers{"slices": tableSlices}, &cursors, &stray, &check.Compared, &differing, &slice)
+	var stray, rows, differing, slice uint64
+	seq, err := asOfSpine(ctx, conn, table, "defined", numbers{"slices": slices}, &cursors, &stray, &rows, &differing, &slice)
 	switch {
 	case err != nil:
 		return check, err
@@ -71,16 +83,18 @@ func defined(ctx context.Context, conn driver.Conn, table string, progress Progr
 		check.Difference = fmt.Sprintf("it has %d live cursor rows, and must have one", cursors)
 	case stray != 0:
 		check.Difference = fmt.Sprintf("a row that is no cursor has a fence, of seq %d", stray)
-	case differing != 0:
-		check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices", seq, differing, tableSlices)
+	case differing == 0:
+		check.Compared = rows
+	default:
+		check.Difference = fmt.Sprintf("rows differ as of seq %d, in %d of %d slices of the table", seq, differing, slices)
 		var first string
 		var found, wanted int64
-		seq, err = asOfSpine(ctx, conn, table, "differing", numbers{"slices": tableSlices, "slice": slice}, &first, &found, &wanted)
+		seq, err = asOfSpine(ctx, conn, table, "differing", numbers{"slices": slices, "slice": slice}, &first, &found, &wanted)
 		if err != nil {
 			return check, err
 		}
 		if found != wanted { // otherwise a unit has corrected it meanwhile
-			check.Difference += fmt.Sprintf(", one of them as of seq %d is %q, which the table has %d times and its definition %d", seq, first, found, wanted)
+			check.Difference += fmt.Sprintf("; one such row as of seq %d is %q, which the table has %d times and its definition %d", seq, first, found, wanted)
 		}
 	}
 	return check, nil
@@ -91,7 +105,9 @@ func defined(ctx context.Context, conn driver.Conn, table string, progress Progr
 func asOfSpine(ctx context.Context, conn driver.Conn, table, ask string, parameters numbers, into ...any) (seq uint64, err error) {
 	sides := question("sides", "{columns}", definedColumns[table].names, "{cursor}", readmodel.CursorRow(table), "{table}", table, "{definition}", readmodel.Definition(table))
 	text := question(ask, "{sides}", sides, "{words}", definedColumns[table].words)
-	for began := time.Now(); ; {
+	// As when it is derived: each thread has groups of its own, which share the memory.
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(clickhouse.Settings{"max_threads": 2}))
+	for {
 		if seq, err = readmodel.LastSeq(ctx, conn, readmodel.Spine); err != nil {
 			return 0, err
 		}
@@ -104,7 +120,7 @@ func asOfSpine(ctx context.Context, conn driver.Conn, table, ask string, paramet
 		if written <= seq {
 			return seq, nil
 		}
-		if err := ahead(ctx, table, began, written, seq); err != nil {
+		if err := ahead(ctx, conn, table, written); err != nil {
 			return 0, err
 		}
 	}
@@ -120,7 +136,7 @@ var lines = map[string]func(*oracle.Books) iter.Seq[string]{
 // againstOracle compares derived tables with the log folded into plain maps, which
 // knows nothing of their definitions.
 func (v *verifier) againstOracle(ctx context.Context, tables []string) error {
-	for began := time.Now(); ; {
+	for {
 		seq, err := readmodel.LastSeq(ctx, v.conn, readmodel.Spine)
 		if err != nil {
 			return err
@@ -131,7 +147,7 @@ func (v *verifier) againstOracle(ctx context.Context, tables []string) error {
 		if err := v.follow(ctx, seq); err != nil || v.broken() {
 			return err
 		}
-		done, err := v.againstFold(ctx, tables, seq, began)
+		done, err := v.againstFold(ctx, tables, seq)
 		if err != nil || done {
 			return err
 		}
@@ -141,7 +157,7 @@ func (v *verifier) againstOracle(ctx context.Context, tables []string) error {
 // againstFold asks for the live rows of all tables, and compares them if none is
 // ahead of the fold, which is at seq. The questions are asked before anything is
 // added up, which would give a chain that moves the time to go on.
-func (v *verifier) againstFold(ctx context.Context, tables []string, seq uint64, began time.Time) (done bool, err error) {
+func (v *verifier) againstFold(ctx context.Context, tables []string, seq uint64) (done bool, err error) {
 	answers := make([]*liveRows, len(tables))
 	for i, table := range tables {
 		if answers[i], err = v.ask(v.options.Progress.Asked(ctx, table+": the fold of the log"), table); err != nil {
@@ -151,7 +167,7 @@ func (v *verifier) againstFold(ctx context.Context, tables []string, seq uint64,
 	}
 	for i, a := range answers {
 		if a.written > seq {
-			return false, ahead(ctx, tables[i], began, a.written, seq)
+			return false, ahead(ctx, v.conn, tables[i], a.written)
 		}
 	}
 	books := v.fold.Books(oracle.Newest, v.passed...)

@@ -26,7 +26,7 @@ type Report struct {
 // Check is one comparison.
 type Check struct {
 	Name string `json:"name"`
-	// Compared is how many things were equal, up to the first difference.
+	// Compared is how many things were equal: all, or those up to the first difference, 0 where that is not known.
 	Compared uint64 `json:"compared"`
 	// Difference is the first one, in words; empty when there is none.
 	Difference string `json:"difference,omitempty"`
