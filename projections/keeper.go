@@ -91,12 +91,12 @@ func (k *keeper) run(ctx context.Context) error {
 	for wait := shortest; ; wait = min(2*wait, longest) {
 		began := time.Now()
 		err := k.term(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if permanent(err) {
+		if permanent(err) { // also where it is stopped meanwhile: nobody else knows why
 			k.board.set(Bad, err)
 			return err
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		k.board.set(Retrying, err)
 		k.log.Warn("the projection stopped and begins again", "error", err)
@@ -126,6 +126,7 @@ func (k *keeper) term(ctx context.Context) error {
 		return err
 	}
 	defer lease.Release()
+	k.board.set(Starting, nil) // neither another one's standby, nor in the trouble of before
 	if err := k.wanted(ctx); err != nil {
 		return err
 	}

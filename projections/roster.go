@@ -126,7 +126,7 @@ func (p *Projections) muster(ctx context.Context, origin *event.Origin, ended ch
 			refusal = err
 		}
 	}
-	p.dismiss(wanted, l.live)
+	p.dismiss(wanted, l)
 	if err := p.hire(ctx, wanted, l.live, ended); err != nil {
 		return err
 	}
@@ -194,9 +194,9 @@ func (p *Projections) succeed(ctx context.Context, origin *event.Origin, l *list
 }
 
 // dismiss ends the keepers of generations that are not wanted any more.
-func (p *Projections) dismiss(wanted map[int32]generation, live int32) {
+func (p *Projections) dismiss(wanted map[int32]generation, l *list) {
 	r := &p.roster
-	if live != 0 {
+	if l.live != 0 {
 		r.fault = nil
 	}
 	for _, k := range r.all() {
@@ -204,9 +204,10 @@ func (p *Projections) dismiss(wanted map[int32]generation, live int32) {
 			continue
 		}
 		k.stop()
-		if k.id == r.liveID && live == 0 {
-			if r.fault = k.fault(); r.fault != nil {
-				r.set(Bad, r.fault) // before the keeper that says so is gone
+		if k.id == r.liveID && l.live == 0 {
+			r.fault = k.fault()
+			if why := cmp.Or(r.fault, l.refusal); why != nil {
+				r.set(Bad, why) // before the keeper that says so is gone
 			}
 		}
 		r.mu.Lock()

@@ -45,8 +45,8 @@ type Status struct {
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
 	// Building is how far the first generation of all is, while none is live.
 	Building *registry.BuildingStatus `json:"building,omitempty"`
-	// Error is why the state is retrying or bad, or that the log cannot be read to its end.
-	Error string `json:"error,omitempty"`
+	// Error is why the state is retrying or bad, or that the log cannot be read to its end: the reason of registry.ProgramStatus.
+	Error string `json:"reason,omitempty"`
 	// Others are the generations that are written beside the live one, by id.
 	Others []Status `json:"others,omitempty"`
 }

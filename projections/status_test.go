@@ -17,6 +17,7 @@ import (
 
 	"github.com/navlog/navlog/deploy/testkit/wait"
 	"github.com/navlog/navlog/projections/decode"
+	"github.com/navlog/navlog/projections/write"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
@@ -299,9 +300,72 @@ func TestLiveGoesBad(t *testing.T) {
 		wantError(t, p.Ready(), "marked bad")
 	}})
 	wantError(t, p.Ready(), "marked bad")
-	p.dismiss(map[int32]generation{1: standby.generation}, 0)
+	p.dismiss(map[int32]generation{1: standby.generation}, new(list))
 	wantError(t, p.Ready(), "marked bad")
 	if asked != 1 {
 		t.Errorf("%d generations were out of service, want 1", asked)
 	}
+}
+
+// execs is a connection that does something else than what it is told.
+type execs struct {
+	driver.Conn
+	instead func(ctx context.Context) error
+}
+
+func (c execs) Exec(ctx context.Context, _ string, _ ...any) error { return c.instead(ctx) }
+
+// kept is a keeper of the first generation, which was built and is written by nobody.
+func (w *world) kept(t *testing.T, instead func(context.Context) error) *keeper {
+	t.Helper()
+	w.append(t, everyEvent().Records)
+	p, _ := w.projector(t)
+	stop := start(t, p)
+	wait.Until(t, p.Ready)
+	must(t, stop())
+	p, _ = w.projector(t)
+	origin, err := p.origin(t.Context())
+	must(t, err)
+	l, err := p.generations(t.Context(), origin)
+	must(t, err)
+	reg := prometheus.NewRegistry()
+	k := &keeper{Projections: p, generation: l.all[0], conn: execs{w.conn, instead}, reg: reg, metrics: newMetrics(reg), log: p.log}
+	k.board.begin(k.id)
+	return k
+}
+
+// TestStandbyThatHasTheLease: who has waited for the lease and got it is not ready before it has opened the generation.
+func TestStandbyThatHasTheLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	opens := make(chan struct{})
+	k := w.kept(t, func(ctx context.Context) error {
+		close(opens)
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	lease, err := write.Acquire(t.Context(), w.pool, k.id, func() {})
+	must(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- k.run(ctx) }()
+	wait.Until(t, k.board.ready)
+	lease.Release()
+	<-opens
+	wantError(t, k.board.ready(), "not running yet")
+	cancel()
+	must(t, <-ended)
+}
+
+// TestBadWhileItIsStopped: why a generation is bad is known, also where its keeper is stopped before it has said so.
+func TestBadWhileItIsStopped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	k := w.kept(t, func(context.Context) error {
+		cancel()
+		return &permanentError{errors.New("users differ")}
+	})
+	wantError(t, k.run(ctx), "users differ")
+	wantError(t, k.board.ready(), "bad: ", "users differ")
 }

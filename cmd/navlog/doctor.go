@@ -22,6 +22,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/chainlog"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/registry"
@@ -381,6 +382,8 @@ func (e *examination) programs(ctx context.Context, pool *pgxpool.Pool) {
 			e.fail(cli.Frozen, f.Program, "`navlog ingest resume` shows what going on would take back", "frozen: %s", st.Reason)
 		case st.Disproven != "":
 			e.fail(cli.Different, f.Program, "nothing may be appended before you know why: run `navlog verify`", "%s", st.Disproven)
+		case f.Program == registry.Project && st.State == projections.Bad:
+			e.fail(cli.Failed, f.Program, "`navlog projection rebuild` makes another generation from the log", "bad: %s", st.Reason)
 		case st.Reason != "":
 			e.warn(f.Program, "`navlog status` shows more", "%s: %s", st.State, st.Reason)
 		default:

@@ -29,7 +29,10 @@ import (
 	"github.com/navlog/navlog/cmd/internal/config/configtest"
 	"github.com/navlog/navlog/deploy/engines"
 	"github.com/navlog/navlog/deploy/engines/enginetest"
+	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/schemas/readmodel"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // closedAddress is one of this machine where nobody listens.
@@ -234,6 +237,20 @@ func TestDoctor(t *testing.T) {
 	defer node.Close()
 	t.Setenv("NAVLOG_CHAIN_RPC", node.URL)
 	c.mustRun("partner", "create", "Acme")
+	pool, err := registry.Open(t.Context(), registry.Config{URL: os.Getenv("NAVLOG_POSTGRES_URL"), MaxConns: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	for instance, st := range map[string]projections.Status{"one": {State: projections.Bad, Error: "users differ"}, "two": {State: projections.Retrying, Error: "no broker"}} {
+		said, err := json.Marshal(st)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.New(pool).PutStatus(t.Context(), db.PutStatusParams{Program: registry.Project, Instance: instance, Status: said}); err != nil {
+			t.Fatal(err)
+		}
+	}
 
 	out, err := c.run("doctor")
 	words := strings.Join(strings.Fields(out), " ")
@@ -241,12 +258,13 @@ func TestDoctor(t *testing.T) {
 		"ok configuration chain 31337, 1 vaults, 1 nodes", "it serves chain 7 and chain.id is 31337 -> give a node of the chain, or correct chain.id",
 		"ok Kafka", "warning Kafka, rights there is no login: whoever reaches the brokers may write the log", "warning topics not all of chain 31337 are there", "ok ClickHouse version 26.", "warning ClickHouse, reading a `navlog serve` of this configuration has the login that writes",
 		"ok disk of ClickHouse", "ok PostgreSQL version 1", "ok grants navlog may do the work of 5 of 5 roles", "ok tables", "warning ingest it does not run", "ok secret key",
+		"FAIL project bad: users differ -> `navlog projection rebuild`", "warning project retrying: no broker",
 	} {
 		if !strings.Contains(words, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	if cli.CodeOf(err) != cli.Configuration || !strings.Contains(fmt.Sprint(err), "1 of ") {
+	if cli.CodeOf(err) != cli.Configuration || !strings.Contains(fmt.Sprint(err), "2 of ") {
 		t.Errorf("it ends with %v", err)
 	}
 	t.Setenv("NAVLOG_SECRET_KEY", "BAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=")
