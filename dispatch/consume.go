@@ -47,8 +47,16 @@ type reader struct {
 // consume reads until ctx ends. After any error it begins again from what
 // PostgreSQL says.
 func (d *Dispatch) consume(ctx context.Context) error {
+	client, err := kgo.NewClient(d.kafka.Options()...)
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	// One for all times of reading: a transaction is open for as long as it is, however often reading begins again.
+	watch := chainlog.NewWatch(admin, d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID), chainlog.ReferralWithdrawals(d.config.ChainID))
 	for {
-		err := d.read(ctx)
+		err := d.read(ctx, admin, watch)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -62,13 +70,8 @@ func (d *Dispatch) consume(ctx context.Context) error {
 }
 
 // read reads until ctx ends, a topic is made anew, or something fails.
-func (d *Dispatch) read(ctx context.Context) error {
-	client, err := kgo.NewClient(d.kafka.Options()...)
-	if err != nil {
-		return fmt.Errorf("make a Kafka client: %w", err)
-	}
-	defer client.Close()
-	r := &reader{d: d, admin: kadm.NewClient(client)}
+func (d *Dispatch) read(ctx context.Context, admin *kadm.Client, watch *chainlog.Watch) (err error) {
+	r := &reader{d: d, admin: admin, watch: watch}
 	if r.topics, err = r.findTopics(ctx); err != nil {
 		return err
 	}
@@ -79,7 +82,6 @@ func (d *Dispatch) read(ctx context.Context) error {
 		return err
 	}
 	defer r.client.Close()
-	r.watch = chainlog.NewWatch(r.admin, d.timing.hanging, r.names()...)
 	for checked := time.Now(); ; {
 		if err := r.poll(ctx); err != nil || ctx.Err() != nil {
 			return err

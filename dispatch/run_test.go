@@ -374,6 +374,17 @@ func TestHangingTransaction(t *testing.T) {
 	if d.Status().LagRecords < 4 || testutil.ToFloat64(d.metrics.openTransaction) == 0 || f.in(registry.Delivered, 1)() == false {
 		t.Errorf("%d are left to be read, and the transaction is open for %v s", d.Status().LagRecords, testutil.ToFloat64(d.metrics.openTransaction))
 	}
+	// It is as old as before when reading begins again, for another reason.
+	open := func() float64 { return testutil.ToFloat64(d.metrics.openTransaction) }
+	f.eventually("it is open for a second", func() bool { return open() > 1 })
+	_, err = f.admin().CreatePartitions(t.Context(), 1, chainlog.ReferralWithdrawals(testChain))
+	f.check(err)
+	f.eventually("reading begins again", func() bool { return strings.Contains(d.Status().Reason, "got more partitions") })
+	before := open()
+	f.eventually("the ends are looked at", func() bool { return open() != before })
+	if open() < before {
+		t.Errorf("the transaction is open for %v s, and was for %v", open(), before)
+	}
 	f.check(client.EndTransaction(t.Context(), kgo.TryCommit))
 	f.eventually("all are delivered", f.in(registry.Delivered, 5))
 	f.eventually("ready", func() bool { return d.Ready() == nil && d.Status().LagRecords == 0 })
