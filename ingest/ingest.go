@@ -112,6 +112,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		if err := i.standBy(ctx); err != nil {
 			return err
 		}
+		i.note(func(s *Status) { s.State, s.Reason = Starting, "" })
 		err := i.write(ctx)
 		if !errors.Is(err, ErrFenced) {
 			i.farewell(ctx) // who was replaced does not say it: the newest beat may be its own, and the writer lives
@@ -120,6 +121,7 @@ func (i *Ingest) run(ctx context.Context) error {
 		if i.config.Standby == 0 {
 			return err
 		}
+		i.metrics.frozen.Set(0) // whether the log is, the other one says
 		i.log.Warn("another ingest took over", "error", err)
 	}
 }

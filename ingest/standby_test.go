@@ -4,12 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/navlog/navlog/ingest/rpc"
 )
 
 // Several ingests settle: one writes, the others stand by, whoever began first. When it
@@ -243,4 +248,28 @@ func TestResumeOfALogThatFollows(t *testing.T) {
 		t.Errorf("the writer was disturbed: %s", st.Reason)
 	}
 	r.verify()
+}
+
+// Who took over says what it waits for, and no longer that another one writes, also where it cannot go on: here its node is
+// gone. And whether the log is frozen is for the writer to say.
+func TestTakeoverWithoutANode(t *testing.T) {
+	r := newRig(t, kfake)
+	r.config.Standby = 300 * time.Millisecond
+	r.steps(5)
+	first := r.start()
+	first.caughtUp()
+	own, err := url.Parse(r.url)
+	r.must(err)
+	node := httptest.NewServer(httputil.NewSingleHostReverseProxy(own))
+	defer node.Close()
+	r.config.RPC = rpc.Endpoints(node.URL)
+	second := r.start()
+	second.until("standby", func(st Status) bool { return st.State == Standby })
+	node.CloseClientConnections()
+	node.Close()
+	first.halt()
+	second.until("a writer that waits for its node", func(st Status) bool { return st.State == Starting && st.Reason != "" })
+	if reason := second.Status().Reason; strings.Contains(reason, "another ingest writes") {
+		t.Errorf("it says %q", reason)
+	}
 }

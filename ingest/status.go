@@ -74,10 +74,10 @@ func (i *Ingest) Status() Status {
 	return st
 }
 
-// blind tells whether ingest should follow the chain and has not seen a head that goes on from the log: its nodes are gone,
-// or disagree. How far the log is behind is not known then.
+// blind tells whether no head that goes on from the log was seen for a while: the nodes are gone or disagree, or ingest is
+// frozen or waits for the log. How far the log is behind is not known then. Who reads final blocks does not look for the head.
 func (i *Ingest) blind(st *Status) bool {
-	return st.State == Following && st.Time.Sub(st.checked) > 10*time.Second+2*i.config.PollInterval
+	return st.State != Backfilling && st.Time.Sub(st.checked) > 10*time.Second+2*i.config.PollInterval
 }
 
 func difference(a, b uint64) uint64 { return a - min(a, b) }

@@ -100,6 +100,8 @@ func TestReady(t *testing.T) {
 	check(false, func(st *Status) { st.HeadBlock = 1000 })
 	check(false, func(st *Status) { st.HeadBlock, st.checked = 10, time.Now().Add(-time.Minute) })
 	lag(false) // it was 0 when the head was last seen
+	check(false, func(st *Status) { st.State = Frozen })
+	lag(false)
 	check(false, func(st *Status) { st.State = Backfilling })
 	lag(true)
 	i.note(func(st *Status) { st.State = Following })

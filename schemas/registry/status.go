@@ -66,7 +66,7 @@ type ChainStatus struct {
 	IndexedBlock uint64 `json:"indexedBlock,omitempty"`
 	FinalBlock   uint64 `json:"finalBlock,omitempty"`
 	// LagBlocks and LagSeconds are between head and indexed block, by number and
-	// by block time; nil before both are known, and while ingest should follow the chain and does not see its head.
+	// by block time; nil before both are known, and while no head is seen but in a backfill.
 	LagBlocks  *uint64 `json:"lagBlocks,omitempty"`
 	LagSeconds *uint64 `json:"lagSeconds,omitempty"`
 	// ETASeconds until the final block is indexed; nil when it is not known.
