@@ -121,14 +121,15 @@ type LeavingGeneration struct {
 // Status may be called at any time.
 func (h *Health) Status() Status {
 	out := Status{State: "serving", Listen: h.Listen()}
-	leaving := h.Watcher.Leaving()
+	s := h.Watcher.Snapshot()
+	leaving := h.Watcher.Leaving() // after it: the generation of one that was current is among them
 	for _, id := range slices.Sorted(maps.Keys(leaving)) {
 		out.Leaving = append(out.Leaving, LeavingGeneration{id, leaving[id].Milliseconds()})
 	}
 	if err := h.Ready(); err != nil {
 		out.State, out.Reason = "unready", err.Error()
 	}
-	if s := h.Watcher.Snapshot(); s != nil {
+	if s != nil {
 		out.Generation, out.Seq, out.IndexedBlock, out.IndexedAt = s.Generation, s.Seq, s.Block, httpapi.TimeOrNull(s.Time)
 		seen, _ := h.Watcher.Seen()
 		out.SnapshotAge = h.Now().Sub(seen).Milliseconds()

@@ -155,6 +155,7 @@ func (w *Watcher) look(ctx context.Context) error {
 		if err := s.read(ctx); err != nil {
 			return err
 		}
+		w.seen.Store(now.UnixNano()) // not after it: the first one would be of no time
 		w.show(s)
 		if s.unlikeAssets() && !was.unlikeAssets() {
 			w.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.Vaults))
@@ -166,18 +167,19 @@ func (w *Watcher) look(ctx context.Context) error {
 
 // show makes a snapshot the one that answers are pinned to, nil for none.
 func (w *Watcher) show(s *Snapshot) {
-	was := w.snapshot.Swap(s)
+	was := w.snapshot.Load()
 	if s == nil && was == nil {
 		return // still none: nobody has to be woken
 	}
 	w.mu.Lock()
-	if was != nil {
+	if was != nil { // before it is: one that is read is always said to be
 		w.left[was.Generation] = w.Now()
 	}
 	if s != nil {
 		delete(w.left, s.Generation)
 	}
 	w.mu.Unlock()
+	w.snapshot.Store(s)
 	changed := make(chan struct{})
 	close(*w.changed.Swap(&changed))
 }
