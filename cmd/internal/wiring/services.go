@@ -56,7 +56,8 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 	}()
 }
 
-// Stop ends all services, the last started first, and gives their errors, unless one had failed before.
+// Stop ends all services, the last started first, and gives their errors; where one had failed before, only that one's, if
+// nobody has heard it.
 func (s *Services) Stop() error {
 	var faults []error
 	for _, one := range slices.Backward(s.running) {
@@ -71,5 +72,10 @@ func (s *Services) Stop() error {
 		s.log.Info("stopped", "service", one.name)
 	}
 	s.running = nil
+	select {
+	case err := <-s.Failed: // that nobody has heard
+		faults = append(faults, err)
+	default:
+	}
 	return errors.Join(faults...)
 }

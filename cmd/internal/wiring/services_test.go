@@ -51,11 +51,14 @@ func TestServiceThatEndsByItselfIsAFailure(t *testing.T) {
 
 // Two programs meet the same broken engine: the sentence of the first is what a user needs.
 func TestStopAfterAFailureIsSilent(t *testing.T) {
-	stop := func(fails bool) error {
+	stop := func(fails, heard bool) error {
 		s := NewServices(slog.New(slog.NewTextHandler(io.Discard, nil)))
 		if fails {
 			s.Start(t.Context(), "first", func(context.Context) error { return errors.New("no broker") })
-			<-s.Failed
+			err := <-s.Failed
+			if !heard {
+				s.Failed <- err
+			}
 		}
 		s.Start(t.Context(), "second", func(ctx context.Context) error {
 			<-ctx.Done()
@@ -63,10 +66,13 @@ func TestStopAfterAFailureIsSilent(t *testing.T) {
 		})
 		return s.Stop()
 	}
-	if err := stop(true); err != nil {
+	if err := stop(true, true); err != nil {
 		t.Errorf("after a failure: %v", err)
 	}
-	if err := stop(false); err == nil || !strings.Contains(err.Error(), "stop second: no broker either") {
+	if err := stop(true, false); err == nil || err.Error() != "first: no broker" {
+		t.Errorf("after a failure that nobody has heard: %v", err)
+	}
+	if err := stop(false, false); err == nil || !strings.Contains(err.Error(), "stop second: no broker either") {
 		t.Errorf("without one: %v", err)
 	}
 }
