@@ -74,9 +74,9 @@ test: engines kafka samples test-web $(TOOLS)/gotestsum ## Run all tests, on rea
 
 # -short leaves out what the race detector would only slow down, and each test says why; make test runs all of it. The
 # seeds of the fuzz tests are such too: one after the other.
-# Where goroutines of ours share something. What these packages use is watched with them, so that the rest has found nothing
-# for long: RACE=./... is all of it.
-RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/pin ./query/httpapi ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./cmd/internal/wiring ./cmd/internal/console
+# Where goroutines of ours share something. What these packages use is watched with them, and the tests of the others have
+# found nothing for long: RACE=./... is all.
+RACE ?= ./ingest ./dispatch ./query ./projections ./projections/write ./query/pin ./query/httpapi ./query/access ./query/health ./ingest/rpc ./dispatch/lane ./schemas/readmodel ./cmd/internal/wiring ./cmd/internal/console
 .PHONY: race
 race: engines kafka samples $(TOOLS)/gotestsum ## Run tests under the race detector, which needs a C compiler (RACE=./... for all)
 	@mkdir -p build
