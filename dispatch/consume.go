@@ -52,11 +52,10 @@ func (d *Dispatch) consume(ctx context.Context) error {
 		return fmt.Errorf("make a Kafka client: %w", err)
 	}
 	defer client.Close()
-	admin := kadm.NewClient(client)
 	// One for all times of reading: a transaction is open for as long as it is, however often reading begins again.
-	watch := chainlog.NewWatch(admin, d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID), chainlog.ReferralWithdrawals(d.config.ChainID))
+	watch := chainlog.NewWatch(kadm.NewClient(client), d.timing.hanging, chainlog.ReferralDeposits(d.config.ChainID), chainlog.ReferralWithdrawals(d.config.ChainID))
 	for {
-		err := d.read(ctx, admin, watch)
+		err := d.read(ctx, watch)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -70,8 +69,13 @@ func (d *Dispatch) consume(ctx context.Context) error {
 }
 
 // read reads until ctx ends, a topic is made anew, or something fails.
-func (d *Dispatch) read(ctx context.Context, admin *kadm.Client, watch *chainlog.Watch) (err error) {
-	r := &reader{d: d, admin: admin, watch: watch}
+func (d *Dispatch) read(ctx context.Context, watch *chainlog.Watch) error {
+	client, err := kgo.NewClient(d.kafka.Options()...) // a new one: the last one's cache may be of a topic's last life
+	if err != nil {
+		return fmt.Errorf("make a Kafka client: %w", err)
+	}
+	defer client.Close()
+	r := &reader{d: d, admin: kadm.NewClient(client), watch: watch}
 	if r.topics, err = r.findTopics(ctx); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func TestReadSaysWhatFails(t *testing.T) {
 		t.Helper()
 		limited, cancel := context.WithTimeout(t.Context(), *patience)
 		defer cancel()
-		if err := d.read(limited, f.admin(), nil); err == nil || !strings.Contains(err.Error(), want) || !d.health.proven.IsZero() {
+		if err := d.read(limited, nil); err == nil || !strings.Contains(err.Error(), want) || !d.health.proven.IsZero() {
 			t.Errorf("%v, and not: %s; read last at %s", err, want, d.health.proven)
 		}
 	}

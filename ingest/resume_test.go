@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -481,6 +482,18 @@ func TestFrozenIsFenced(t *testing.T) {
 	r.must(err)
 	second.caughtUp()
 	r.verify()
+}
+
+// Whether the log is frozen is for its writer to say, and no longer for who stands by.
+func TestFrozenThatStandsBy(t *testing.T) {
+	r, first := frozen(t, kfake, func(uint64) uint64 { return 14 }, func(r *rig) { r.config.Standby = time.Minute })
+	r.config.Standby = 0
+	second := r.start()
+	second.until("freeze", func(st Status) bool { return st.State == Frozen })
+	first.until("standby", func(st Status) bool { return st.State == Standby })
+	if of := [2]float64{counterValue(t, first.metrics.frozen), counterValue(t, second.metrics.frozen)}; of != [2]float64{0, 1} {
+		t.Errorf("navlog_ingest_frozen of the standby and of the writer is %v", of)
+	}
 }
 
 // An ingest that takes over while the command works stops the command.

@@ -251,7 +251,7 @@ func TestResumeOfALogThatFollows(t *testing.T) {
 }
 
 // Who took over says what it waits for, and no longer that another one writes, also where it cannot go on: here its node is
-// gone. And whether the log is frozen is for the writer to say.
+// gone.
 func TestTakeoverWithoutANode(t *testing.T) {
 	r := newRig(t, kfake)
 	r.config.Standby = 300 * time.Millisecond

@@ -117,7 +117,7 @@ func TestRefusalEnds(t *testing.T) {
 	refuses(t, p, "no generation is live")
 	w.registered(t, 2, logID, readmodel.Schema(), registry.Building)
 	wait.Until(t, func() error {
-		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Error != "" || !strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
+		if s, err := p.Status(), p.Ready(); s.State != Waiting || s.Reason != "" || !strings.Contains(fmt.Sprint(err), "generation 2 is being built") {
 			return fmt.Errorf("status is %+v, ready %v", s, err)
 		}
 		return nil

@@ -310,7 +310,7 @@ func (o *Operator) built(ctx context.Context, id int32, options RebuildOptions) 
 			options.Notice(fmt.Sprintf("no `navlog project` writes generation %d: is one of this version running (schema %s)? still waiting", id, g.Schema))
 		case s == nil: // wait
 		case s.State == Bad:
-			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; drop it with `navlog projection drop %d` before the next rebuild", id, s.Error, id)
+			return nil, nil, fmt.Errorf("generation %d cannot be built: %s; drop it with `navlog projection drop %d` before the next rebuild", id, s.Reason, id)
 		case g.Seq != nil:
 			atEnd := s.State == Following
 			if live != nil && live.Seq != nil {

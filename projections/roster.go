@@ -89,10 +89,10 @@ func (p *Projections) supervise(ctx context.Context) {
 			p.roster.set(Retrying, err)
 		}
 		s := p.roster.none.get()
-		if s.Error != told && s.Error != "" { // once, not every second
-			p.log.Warn("the generations are not in order", "state", s.State, "error", s.Error)
+		if s.Reason != told && s.Reason != "" { // once, not every second
+			p.log.Warn("the generations are not in order", "state", s.State, "error", s.Reason)
 		}
-		told = s.Error
+		told = s.Reason
 		if s.State == Bad { // what mends it is made from the log that there is by then
 			if now, err := chainlog.ReadOrigin(ctx, p.chainID, p.kafka.Options()...); err == nil && now != nil {
 				origin = now

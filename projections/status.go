@@ -45,8 +45,8 @@ type Status struct {
 	RecordsPerSecond float64 `json:"recordsPerSecond"`
 	// Building is how far the first generation of all is, while none is live.
 	Building *registry.BuildingStatus `json:"building,omitempty"`
-	// Error is why the state is retrying or bad, or that the log cannot be read to its end: the reason of registry.ProgramStatus.
-	Error string `json:"reason,omitempty"`
+	// Reason is why the state is retrying or bad, or that the log cannot be read to its end.
+	Reason string `json:"reason,omitempty"`
 	// Others are the generations that are written beside the live one, by id.
 	Others []Status `json:"others,omitempty"`
 }
@@ -81,9 +81,9 @@ func (b *board) get() Status {
 func (b *board) set(state string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.status.State, b.status.Error = state, ""
+	b.status.State, b.status.Reason = state, ""
 	if err != nil {
-		b.status.Error = err.Error()
+		b.status.Reason = err.Error()
 	}
 }
 
@@ -182,8 +182,8 @@ func (b *board) look(end chainlog.Tail, hanging error, elapsed time.Duration) (S
 	if s.State != Building && s.State != Following {
 		return *s, false
 	}
-	if s.Error = ""; hanging != nil {
-		s.Error = hanging.Error()
+	if s.Reason = ""; hanging != nil {
+		s.Reason = hanging.Error()
 	}
 	if elapsed > 0 {
 		s.RecordsPerSecond = float64(s.Seq-b.seen) / elapsed.Seconds()
@@ -301,6 +301,6 @@ func (b *board) ready() error {
 	case Starting:
 		return errors.New("not running yet")
 	default:
-		return fmt.Errorf("%s: %s", s.State, s.Error)
+		return fmt.Errorf("%s: %s", s.State, s.Reason)
 	}
 }

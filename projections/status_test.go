@@ -251,7 +251,7 @@ func TestHangingTransaction(t *testing.T) {
 	s.Mine()
 	w.append(t, s.Records[before:]) // committed, and behind it
 	wait.Until(t, func() error {
-		if got := p.Status(); got.Lag < 2 || got.Error == "" || testutil.ToFloat64(p.measured().openTransaction) == 0 {
+		if got := p.Status(); got.Lag < 2 || got.Reason == "" || testutil.ToFloat64(p.measured().openTransaction) == 0 {
 			return fmt.Errorf("status is %+v", got)
 		}
 		return nil

@@ -242,7 +242,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	for instance, st := range map[string]projections.Status{"one": {State: projections.Bad, Error: "users differ"}, "two": {State: projections.Retrying, Error: "no broker"}} {
+	for instance, st := range map[string]projections.Status{"one": {State: projections.Bad, Reason: "users differ"}, "two": {State: projections.Retrying, Reason: "no broker"}} {
 		said, err := json.Marshal(st)
 		if err != nil {
 			t.Fatal(err)

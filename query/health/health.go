@@ -122,7 +122,7 @@ type LeavingGeneration struct {
 func (h *Health) Status() Status {
 	out := Status{State: "serving", Listen: h.Listen()}
 	s := h.Watcher.Snapshot()
-	leaving := h.Watcher.Leaving() // after it: the generation of one that was current is among them
+	leaving := h.Watcher.Leaving() // after the snapshot: a generation that is current no more is among them
 	for _, id := range slices.Sorted(maps.Keys(leaving)) {
 		out.Leaving = append(out.Leaving, LeavingGeneration{id, leaving[id].Milliseconds()})
 	}

@@ -151,17 +151,20 @@ func (w *Watcher) look(ctx context.Context) error {
 	}
 	s := &Snapshot{Generation: source.id, Seq: seq, Partial: registry.building, source: source, chainID: w.ChainID}
 	was := w.snapshot.Load()
-	if !s.sameAs(was) {
+	same := s.sameAs(was)
+	if !same {
 		if err := s.read(ctx); err != nil {
 			return err
 		}
-		w.seen.Store(now.UnixNano()) // not after it: the first one would be of no time
-		w.show(s)
-		if s.unlikeAssets() && !was.unlikeAssets() {
-			w.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.Vaults))
-		}
 	}
-	w.seen.Store(now.UnixNano())
+	w.seen.Store(now.UnixNano()) // before it is shown: there is none that was never seen
+	if same {
+		return nil
+	}
+	w.show(s)
+	if s.unlikeAssets() && !was.unlikeAssets() {
+		w.log.Warn("the assets of the vaults differ in decimals: a user's and a partner's totals add units of different size", "vaults", len(s.Vaults))
+	}
 	return nil
 }
 
@@ -172,7 +175,7 @@ func (w *Watcher) show(s *Snapshot) {
 		return // still none: nobody has to be woken
 	}
 	w.mu.Lock()
-	if was != nil { // before it is: one that is read is always said to be
+	if was != nil { // before the new one is shown: what answers still read is one of the two
 		w.left[was.Generation] = w.Now()
 	}
 	if s != nil {

@@ -48,7 +48,7 @@ func (s *Services) Start(ctx context.Context, name string, run func(context.Cont
 			select {
 			case s.Failed <- fmt.Errorf("%s: %w", name, err):
 			default:
-				s.log.Error("a service failed after another", "service", name, "err", err)
+				s.log.Error("a service failed after another", "service", name, "error", err)
 			}
 			err = nil // told already
 		}
@@ -64,7 +64,7 @@ func (s *Services) Stop() error {
 		one.cancel()
 		if err := <-one.done; err != nil && !errors.Is(err, context.Canceled) {
 			if s.failed.Load() {
-				s.log.Error("a service failed after another", "service", one.name, "err", err)
+				s.log.Error("a service failed after another", "service", one.name, "error", err)
 			} else {
 				faults = append(faults, fmt.Errorf("stop %s: %w", one.name, err))
 			}
