@@ -26,7 +26,7 @@ const (
 	// bodyPatience is how long the body of a response is waited for. The status is known by then, so a receiver that
 	// keeps its response open delays nothing but this, and not a slot until the deadline.
 	bodyPatience = time.Second
-	tlsSessions        = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
+	tlsSessions  = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
 )
 
 // Outcomes of a POST.

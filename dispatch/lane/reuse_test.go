@@ -116,7 +116,7 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 func TestRequestIsRepeatedOnce(t *testing.T) {
 	f := newFixture(t)
 	var requests int
-	var accepts = 1 // this many
+	var accepts = 1                                                // this many
 	r := f.receiver(func(w http.ResponseWriter, r *http.Request) { // one at a time
 		_, _ = io.Copy(io.Discard, r.Body)
 		if requests++; requests > accepts {
