@@ -426,9 +426,9 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 	} else {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, f := range e.findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Found)
+			cli.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Found)
 			if f.Advice != "" {
-				fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
+				cli.Fprintf(w, "\t\t-> %s\n", f.Advice)
 			}
 		}
 		err = w.Flush()

@@ -105,7 +105,7 @@ func (f keyFlags) key() (string, error) {
 
 func (cmd statementGetCmd) output(screen io.Writer) (out io.Writer, done func() error, err error) {
 	if cmd.Output == "" {
-		return screen, func() error { return nil }, nil
+		return cli.Data(screen), func() error { return nil }, nil
 	}
 	f, err := os.OpenFile(cmd.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -258,13 +258,13 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 		return json.NewEncoder(out).Encode(v)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "The statement is what the chain says, byte for byte.\n\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
+	cli.Fprintf(w, "The statement is what the chain says, byte for byte.\n\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
 		v.ChainID, v.PartnerID, v.From, v.To, v.Block.Number, v.Block.Hash, v.Events)
 	trust := "which is the one that it has to be"
 	if !v.KeyKnown {
 		trust = "see whose it is: --key, --url"
 	}
-	fmt.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
+	cli.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
 	var totals []struct {
 		VaultAddress   string `json:"vaultAddress"`
 		Deposits       int64  `json:"deposits"`
@@ -277,7 +277,7 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 	}
 	fmt.Fprintln(w, "\nVAULT\tFROM BLOCK\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
 	for i, t := range totals { // which are in the order of the vaults
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
+		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
 	}
 	return w.Flush()
 }

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/statement"
+)
+
+// forged is a text that clears a terminal and goes on with a line as navlog writes it.
+const forged = "\x1b[2J\u009b1A\r\u202eno\nserve\tx\t0s\tserving\n"
+
+// What a node, a partner or a record says stays in its cell of a table, of every command that has one.
+func TestNothingForgesALine(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	status, err := json.Marshal(map[string]any{"state": "frozen", "reason": forged, "disproven": forged,
+		"endpoints": []registry.EndpointStatus{{Name: forged, State: forged, LastError: forged, LastErrorAt: &at}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, why := forged, forged
+	totals := `[{"vaultAddress":` + quoted(t, forged) + `,"deposits":1,"assets":"1","withdrawals":0,"assetsEstimate":"0"}]`
+	failing := &examination{}
+	failing.fail(cli.Failed, "nodes", forged, "%s", forged)
+	for what, print := range map[string]func(out *cli.Screen) error{
+		"status": func(out *cli.Screen) error {
+			return writeStatus(out, []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status}}, map[string]int64{forged: 1})
+		},
+		"attempts": func(out *cli.Screen) error {
+			return printAttempts(out, []attemptRow{{Number: 1, Error: &why, URL: forged, Response: answer}})
+		},
+		"log": func(out *cli.Screen) error {
+			return (&logStats{LogID: forged, Frozen: forged, Types: map[string]uint64{forged: 1}, Events: map[string]int64{forged: 1}}).print(out)
+		},
+		"statement": func(out *cli.Screen) error {
+			return statementVerifyCmd{}.print(out, &verified{From: forged, To: forged, Vaults: []statement.Vault{{}}, Totals: json.RawMessage(totals)})
+		},
+		"statement as JSON": func(out *cli.Screen) error {
+			return statementVerifyCmd{JSON: true}.print(out, &verified{From: forged, To: forged, Totals: json.RawMessage(totals)})
+		},
+		"doctor": func(out *cli.Screen) error {
+			if err := failing.report(out, false); cli.CodeOf(err) != cli.Failed {
+				return err
+			}
+			return nil
+		},
+	} {
+		var text bytes.Buffer
+		if err := print(cli.NewScreen(&text)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if got := text.String(); strings.ContainsAny(got, "\x1b\r\u009b\u202e") || strings.Contains(got, "\nserve  x") || !strings.Contains(got, "x1b[2J") && !strings.Contains(got, "u001b[2J") {
+			t.Errorf("%s shows\n%q", what, got)
+		}
+	}
+}
+
+func quoted(t *testing.T, text string) string {
+	t.Helper()
+	b, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Commands write to standard output and standard error by a Screen alone, which the streams that they are given are: none
+// takes the stream of the process for itself.
+func TestCommandsWriteToTheirStreams(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, stream := range []string{"os.Stdout", "os.Stderr", "fmt.Print(", "fmt.Println(", "fmt.Printf("} {
+				if bytes.Contains(b, []byte(stream)) {
+					t.Errorf("%s uses %s", name, stream)
+				}
+			}
+		}
+	}
+}
