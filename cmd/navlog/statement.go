@@ -21,6 +21,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
 	"github.com/navlog/navlog/schemas/statement"
@@ -131,8 +132,12 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 		if e.Type == webhook.WithdrawalReferral {
 			assets = one.AssetsEstimate
 		}
-		_ = w.Write([]string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
-			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp})
+		row := []string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
+			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp}
+		for i := range row { // whoever signed the statement chose them
+			row[i] = files.ForeignText(row[i])
+		}
+		_ = w.Write(row)
 	}
 	w.Flush()
 	return w.Error()
