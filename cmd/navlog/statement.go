@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -98,7 +98,11 @@ func (f keyFlags) key() (string, error) {
 		}
 		key = string(b)
 	}
-	if key = strings.TrimSpace(key); key == "" {
+	key, err := input.Word(key)
+	if err != nil {
+		return "", cli.Usage.With(fmt.Errorf("the API key %w", err))
+	}
+	if key == "" {
 		return "", cli.Usage.With(errors.New("there is no API key: give a file with it as --key-file, or set NAVLOG_API_KEY"))
 	}
 	return key, nil

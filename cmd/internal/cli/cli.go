@@ -87,7 +87,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	out, other := NewScreen(stdout), NewScreen(stderr)
 	defer out.Flush()
 	defer other.Flush()
-	parser, err := kong.New(commands, append(options,
+	parser, err := kong.New(commands, append(append(values(), options...),
 		kong.Name(name),
 		kong.Description(description),
 		kong.Writers(out, other),

@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -108,7 +109,7 @@ func Load(file string, environ []string) (Config, error) {
 		c.unread = true
 		faults = append(faults, fmt.Errorf("read configuration: %w", err))
 	}
-	faults = append(faults, parseEnvironment(environ, &c))
+	faults = append(faults, parseEnvironment(environ, &c), clean(&c))
 	c.Chain = c.Chain.Complete()
 	return c, errors.Join(faults...)
 }
@@ -126,7 +127,7 @@ func parseYAML(name string, b []byte, c *Config) error {
 	case errors.Is(err, io.EOF):
 		return nil // an empty file
 	case err == nil || errors.As(err, &wrong):
-		return errors.Join(typeFaults(name, wrong), secondDocument(name, decoder))
+		return errors.Join(typeFaults(name, wrong), octalFaults(name, b), secondDocument(name, decoder))
 	}
 	c.unread = true
 	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
@@ -251,6 +252,9 @@ func ReadSecret(name string) (string, error) {
 	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
 	if value == "" {
 		return "", fmt.Errorf("%s is empty: write the value into it", name)
+	}
+	if _, err := input.Password(value); err != nil {
+		return "", fmt.Errorf("%s %w", name, err)
 	}
 	return value, nil
 }
