@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/statement"
 )
@@ -87,6 +91,19 @@ func TestCommandsWriteToTheirStreams(t *testing.T) {
 				if bytes.Contains(b, []byte(stream)) {
 					t.Errorf("%s uses %s", name, stream)
 				}
+			}
+		}
+	}
+}
+
+// A program that never asks a node says that it was given the key of one, without the key.
+func TestNodesOfOtherProgramsAreWarnedOf(t *testing.T) {
+	for url, warned := range map[string]bool{"http://127.0.0.1:8545": false, "https://node.example/": false, "https://provider.example/v1/sesame": true, "wss://u:sesame@provider.example": true} {
+		for _, c := range []config.Config{{Chain: ingest.Config{RPC: rpc.Endpoints(url)}}, {Chain: ingest.Config{RPC: []rpc.Endpoint{{URL: "http://127.0.0.1:1", WS: url}}}}} {
+			var out bytes.Buffer
+			warnOfNodes(slog.New(slog.NewTextHandler(&out, nil)), c)
+			if said := out.String(); strings.Contains(said, "NAVLOG_CHAIN_RPC_FILE") != warned || strings.Contains(said, "sesame") {
+				t.Errorf("of %s it says %q", url, said)
 			}
 		}
 	}

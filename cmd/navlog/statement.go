@@ -148,11 +148,12 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 }
 
 type statementVerifyCmd struct {
-	File string `arg:"" type:"existingfile" help:"The statement."`
-	RPC  string `name:"rpc" required:"" env:"NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"Any node of the chain that has its history, over HTTP: of whom you trust."`
-	Key  string `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
-	URL  string `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
-	JSON bool   `name:"json" help:"Write what was found as JSON."`
+	File    string `arg:"" type:"existingfile" help:"The statement."`
+	RPCFile string `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of any node of the chain that has its history, over HTTP: of whom you trust. Without it, NAVLOG_STATEMENT_RPC has the URL."`
+	RPC     string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	Key     string `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
+	URL     string `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
+	JSON    bool   `name:"json" help:"Write what was found as JSON."`
 }
 
 // verified is what a verification found.
@@ -174,6 +175,14 @@ type verified struct {
 
 // Run makes a statement again, and fails where a byte differs.
 func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
+	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}
+	rpc, err := node.Read()
+	if err != nil {
+		return err
+	}
+	if rpc == "" {
+		return node.Missing("node of the chain")
+	}
 	text, err := os.ReadFile(cmd.File)
 	if err != nil {
 		return fmt.Errorf("read the statement: %w", err)
@@ -189,23 +198,23 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	node, err := ethclient.DialContext(ctx, cmd.RPC)
+	chain, err := ethclient.DialContext(ctx, rpc)
 	if err != nil {
-		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, cmd.RPC)))
+		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, rpc)))
 	}
-	defer node.Close()
+	defer chain.Close()
 	same := &comparison{want: d.Body}
 	steps := progress(cli.Flags{}, s)
-	err = statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+	err = statement.Rebuild(ctx, same, d.Header, chain, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
 	steps.End()
 	var contradiction *statement.Contradiction
 	switch {
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
 	case ctx.Err() != nil: // it was given up, and the node may well be there
-		return cli.Failed.With(contracts.Discreet(err, cmd.RPC))
+		return cli.Failed.With(contracts.Discreet(err, rpc))
 	case err != nil:
-		return cli.Unreachable.With(contracts.Discreet(err, cmd.RPC))
+		return cli.Unreachable.With(contracts.Discreet(err, rpc))
 	case len(same.want) > 0:
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s", cmd.File, excerpt(same.want)))
 	}

@@ -103,6 +103,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	if err != nil {
 		return Usage.With(fmt.Errorf("%w (try `%s --help`)", err, name))
 	}
+	warnOfSecrets(other, parsed)
 	return parsed.Run()
 }
 

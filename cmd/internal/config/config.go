@@ -160,7 +160,7 @@ const envPrefix = "NAVLOG_"
 
 // notSettings are variables of that prefix that are not part of the
 // configuration.
-var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
+var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC", "NAVLOG_STATEMENT_RPC_FILE", "NAVLOG_EXPLAIN_RPC", "NAVLOG_EXPLAIN_RPC_FILE", "NAVLOG_FAULTPROXY_UPSTREAM", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
 
 // parseEnvironment lays what the environment says over c, all of it at once.
 func parseEnvironment(environ []string, c *Config) error {
@@ -186,9 +186,9 @@ func parseEnvironment(environ []string, c *Config) error {
 	return errors.Join(append(faults, unreadable)...)
 }
 
-// fileSuffix ends the name of a variable that says in which file the value of a
+// FileSuffix ends the name of a variable that says in which file the value of a
 // setting is.
-const fileSuffix = "_FILE"
+const FileSuffix = "_FILE"
 
 // fileLimit bounds such a file, in bytes.
 const fileLimit = 64 << 10
@@ -201,7 +201,7 @@ func readFiles(given map[string]string) error {
 	settings := settingsAmong(given)
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		setting, found := strings.CutSuffix(key, fileSuffix)
+		setting, found := strings.CutSuffix(key, FileSuffix)
 		if !found || settings[key] || !settings[setting] {
 			continue
 		}
@@ -221,12 +221,12 @@ func readFiles(given map[string]string) error {
 }
 
 // settingsAmong are the settings that the names of variables can mean, with those that
-// they would mean without fileSuffix. Of the values only those of lists matter, which say
+// they would mean without FileSuffix. Of the values only those of lists matter, which say
 // how many elements there are; mistakes in them are found where they are set.
 func settingsAmong(given map[string]string) map[string]bool {
 	names := map[string]string{}
 	for key := range given {
-		names[strings.TrimSuffix(key, fileSuffix)] = ""
+		names[strings.TrimSuffix(key, FileSuffix)] = ""
 	}
 	maps.Copy(names, given)
 	settings := map[string]bool{}
