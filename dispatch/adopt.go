@@ -68,7 +68,8 @@ func (d *Dispatch) adoptNew(ctx context.Context) error {
 
 // takeBackfill takes the lease of the backfill, or renews it; false: another dispatcher has it.
 func (d *Dispatch) takeBackfill(ctx context.Context) (bool, error) {
-	rows, err := d.queries.TakeBackfill(ctx, db.TakeBackfillParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()})
+	lease := db.TakeBackfillParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
+	rows, err := d.queries.TakeBackfill(ctx, lease)
 	if err != nil {
 		return false, fmt.Errorf("take the lease of the backfill: %w", err)
 	}

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -90,7 +89,7 @@ func TestBackfillThatFailsIsLeftToOthers(t *testing.T) {
 	}
 	f.exec("ALTER TABLE backfill_lease RENAME TO elsewhere")
 	f.exec("DELETE FROM adopted")
-	if err := sound.adoptNew(context.WithoutCancel(t.Context())); err == nil || !strings.Contains(err.Error(), "take the lease of the backfill") {
+	if err := sound.adoptNew(t.Context()); err == nil || !strings.Contains(err.Error(), "take the lease of the backfill") {
 		t.Errorf("without a table of the lease: %v", err)
 	}
 }

@@ -39,8 +39,10 @@ func TestFaultsOfSeveral(t *testing.T) {
 	if err := h.err(time.Minute); err != nil {
 		t.Errorf("when all can: %v", err)
 	}
-	if text := out.String(); strings.Count(text, "PostgreSQL is away") != 1 || strings.Count(text, "another reason") != 1 || strings.Count(text, "works again") != 1 {
-		t.Errorf("logged:\n%s", text)
+	for _, line := range []string{"PostgreSQL is away", "another reason", "works again"} {
+		if strings.Count(out.String(), line) != 1 {
+			t.Errorf("%q is not once in\n%s", line, out)
+		}
 	}
 }
 
@@ -50,12 +52,14 @@ func TestRefusedResultStaysAFault(t *testing.T) {
 	d := f.dispatcher(nil)
 	d.health.prove(time.Now())
 	go d.ledger.run()
-	sound := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{Outcome: "accepted", Status: 204})
+	accepted := lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
+	sound := f.resultOf(d, accepted, lane.Result{Outcome: "accepted", Status: 204})
 	refused := sound.attempt
 	refused.Delivery.EventID = uuid.New()
-	f.exec("INSERT INTO delivery (event_id, partner_id, sequence, type, body, state) VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')", refused.Delivery.EventID)
-	f.exec("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.event_id = '" + refused.Delivery.EventID.String() +
-		"' THEN RAISE 'no'; END IF; RETURN NEW; END $$")
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
+		VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')`, refused.Delivery.EventID)
+	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.event_id = '` + refused.Delivery.EventID.String() + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
 	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
 	written := make(chan bool, 1)
 	go func() { written <- d.ledger.record(t.Context(), refused) }()
@@ -83,13 +87,15 @@ func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			f := newFixture(t)
 			d := f.dispatcher(nil)
-			old := f.resultOf(d, lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}, lane.Result{Outcome: "error", Status: 500})
+			failed := lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}
+			old := f.resultOf(d, failed, lane.Result{Outcome: "error", Status: 500})
 			if before {
 				_, err := d.ledger.finish([]entry{old})
 				f.check(err)
 			}
 			f.exec("UPDATE lease SET until = now() - interval '1 second'")
-			fence, err := d.queries.TakeLease(t.Context(), db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000})
+			lease := db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000}
+			fence, err := d.queries.TakeLease(t.Context(), lease)
 			f.check(err)
 			if fence == old.attempt.Fence {
 				t.Fatal("both leases have one fence")
@@ -110,7 +116,8 @@ func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
 			if o := <-heard[fence]; o.err != nil || o.fenced {
 				t.Errorf("under the lease: fenced %v, %v", o.fenced, o.err)
 			}
-			if state, n := f.text("SELECT state FROM delivery"), f.number("SELECT count(DISTINCT number) FROM attempt"); state != registry.Delivered || n != 2 {
+			state, n := f.text("SELECT state FROM delivery"), f.number("SELECT count(DISTINCT number) FROM attempt")
+			if state != registry.Delivered || n != 2 {
 				t.Errorf("the delivery is %s after %d attempts", state, n)
 			}
 		})

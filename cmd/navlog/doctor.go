@@ -463,7 +463,8 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	})
 	if without {
 		sections = append(sections, config.NeedChainID)
-		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)", "none was given here")
+		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)",
+			"none was given here")
 	}
 	if err := errors.Join(err, c.Validate(sections...)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {

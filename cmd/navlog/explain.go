@@ -109,7 +109,8 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 		return cli.Usage.With(errors.New("--rpc and --rpc-file say where to compare the hashes of proofs: give --proof too"))
 	}
 	if f.Proof {
-		if x.RPC, err = (cli.Secret{Flag: "--rpc", Given: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}).Read(); err != nil {
+		node := cli.Secret{Flag: "--rpc", Given: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
+		if x.RPC, err = node.Read(); err != nil {
 			return err
 		}
 	}

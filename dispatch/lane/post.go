@@ -193,7 +193,9 @@ func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m m
 var errURL = errors.New("the URL cannot be used")
 
 // send sends one request and returns when the headers of its response are there.
-func (p *poster) send(ctx context.Context, transport *http.Transport, e Endpoint, m message, timestamp int64) (*http.Response, error) {
+func (p *poster) send(
+	ctx context.Context, transport *http.Transport, e Endpoint, m message, timestamp int64,
+) (*http.Response, error) {
 	// A reader that is none of those that net/http knows, so that GetBody stays
 	// nil and the request cannot be sent a second time behind our back.
 	body := io.NopCloser(bytes.NewReader(m.body))

@@ -80,8 +80,9 @@ func (f *fixture) posterTo(names *enginetest.Names) *poster {
 	return p
 }
 
-// A receiver closes a connection that was kept, and the next request dies on it. That attempt is not failed: the request
-// is sent once more, on a new connection. What was answered in part, or died on a new connection, is not repeated.
+// A receiver closes a connection that was kept, and the next request dies on it. That attempt is not failed: the
+// request is sent once more, on a new connection. What was answered in part, or died on a new connection, is not
+// repeated.
 func TestConnectionThatTheReceiverClosed(t *testing.T) {
 	f := newFixture(t)
 	for what, c := range map[string]struct {
@@ -105,8 +106,10 @@ func TestConnectionThatTheReceiverClosed(t *testing.T) {
 		}
 		r := p.post(t.Context(), e, second)
 		got := k.got()
-		if r.Outcome != c.outcome || len(got) != 1+c.requests || slices.ContainsFunc(got[1:], func(id string) bool { return id != second.event.String() }) {
-			t.Errorf("%s: %s (%v) after the requests %q, want %s and %d requests of %s", what, r.Outcome, r.Cause, got, c.outcome, c.requests, second.event)
+		other := slices.ContainsFunc(got[1:], func(id string) bool { return id != second.event.String() })
+		if r.Outcome != c.outcome || len(got) != 1+c.requests || other {
+			t.Errorf("%s: %s (%v) after the requests %q, want %s and %d requests of %s",
+				what, r.Outcome, r.Cause, got, c.outcome, c.requests, second.event)
 		}
 	}
 }
@@ -151,15 +154,17 @@ func TestNewConnectionIsJudgedToo(t *testing.T) {
 		t.Fatalf("%s: %v", r.Outcome, r.Cause)
 	}
 	names.Say("10.0.0.1")
-	if r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); r.Outcome != outcomeForbidden || len(k.got()) != 2 {
+	r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")})
+	if r.Outcome != outcomeForbidden || len(k.got()) != 2 {
 		t.Errorf("%s: %v after %d requests", r.Outcome, r.Cause, len(k.got()))
 	}
 }
 
-// A response whose body does not end is judged by its status a moment later, long before the deadline, and its connection
-// is closed.
+// A response whose body does not end is judged by its status a moment later, long before the deadline, and its
+// connection is closed.
 func TestBodyIsWaitedForBriefly(t *testing.T) {
 	f := newFixture(t)
+	long := strings.Repeat("x", MaxResponseKept)
 	for what, c := range map[string]struct {
 		write func(w http.ResponseWriter)
 		kept  string
@@ -167,7 +172,7 @@ func TestBodyIsWaitedForBriefly(t *testing.T) {
 		"nothing":       {func(http.ResponseWriter) {}, ""},
 		"a part":        {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "thanks") }, "thanks"},
 		"a length":      {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100") }, ""},
-		"all that fits": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, strings.Repeat("x", MaxResponseKept)) }, strings.Repeat("x", MaxResponseKept)},
+		"all that fits": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, long) }, long},
 	} {
 		closed := make(chan struct{})
 		r := f.receiver(func(w http.ResponseWriter, r *http.Request) {

@@ -84,8 +84,8 @@ func (w *csvWriter[T]) field(i int, value string) {
 // deploy a token that is called =HYPERLINK(...), and quotes do not keep a spreadsheet from running it.
 //
 // An apostrophe goes before each part of the text that begins with the sign of a formula. White space, quotes and
-// characters without a width do not count, for some programs drop them; full-width and small signs do, for some programs
-// take them for the others. Parts end at what separates lists, for a spreadsheet of another country splits a line at
+// characters without a width do not count, for some programs drop them; full-width and small signs do, for some
+// programs take them for the others. Parts end at what separates lists, for a spreadsheet of another country splits a line at
 // semicolons or tabs, also within quotes that do not begin its field. Other controls, above all those that change
 // the direction of what follows, are written as \u and four digits: they would move the columns beside the name.
 func guarded(value string) string {

@@ -184,7 +184,8 @@ func TestMillis(t *testing.T) {
 	}
 }
 
-// White space and what cannot be seen is a mistake of every parameter, and none takes it for absent or for another value.
+// White space and what cannot be seen is a mistake of every parameter, and none takes it for absent or for another
+// value.
 func TestSloppyParameters(t *testing.T) {
 	snapshot := &pin.Snapshot{First: 5, Block: 10}
 	for field, c := range map[string]struct {
@@ -200,7 +201,9 @@ func TestSloppyParameters(t *testing.T) {
 		"to":        {"2024-02-29T01:02:03Z", func(p *Params) { p.Span() }},
 		"asOfBlock": {"7", func(p *Params) { p.asOfBlock(snapshot) }},
 	} {
-		for _, value := range []string{" " + c.value, c.value + " ", c.value + "\n", c.value + "\u00a0", "\u200b" + c.value, " ", "\t", "\u3000"} {
+		for _, value := range []string{
+			" " + c.value, c.value + " ", c.value + "\n", c.value + "\u00a0", "\u200b" + c.value, " ", "\t", "\u3000",
+		} {
 			p := newParams(field + "=" + url.QueryEscape(value))
 			if c.read(p); p.Err() == nil || fields(p) != field {
 				t.Errorf("%s=%q is taken: %v", field, value, p.Err())

@@ -15,8 +15,8 @@ import (
 )
 
 // Screen is what a command writes to, its results or everything else. Much of it comes from nodes, partners and
-// whoever deploys a token, and a terminal obeys what it shows: a Screen passes on printable characters, tabs and ends of
-// lines, and writes everything else as \u and four hexadecimal digits. This is also how JSON writes such a
+// deployers of tokens, and a terminal obeys what it shows: a Screen passes on printable characters, tabs and ends
+// of lines, and writes everything else as \u and four hexadecimal digits. This is also how JSON writes such a
 // character, so JSON stays what it is.
 type Screen struct {
 	mu   sync.Mutex

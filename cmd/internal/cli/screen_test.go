@@ -20,7 +20,11 @@ import (
 
 // hostile is what a node, a partner or a token's name may hold: it clears the screen, goes back in its line, turns the
 // direction of what follows, and is no UTF-8 at the end.
-const hostile = "a\x1b[2J\x1b]0;title\x07b\rc\bd\x00\x7f\u0085\u009b31m\u200e\u202etxt.exe\u2066\u2069\u2028\ufeff\U000e0041\xff\x9b"
+const hostile = "a\x1b[2J\x1b]0;title\x07b\rc\bd\x00\x7f\u0085\u009b31m" +
+	"\u200e\u202etxt.exe\u2066\u2069\u2028\ufeff\U000e0041\xff\x9b"
+
+// turning are characters that change the direction of a text, or end its line.
+const turning = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u061c\ufeff"
 
 // obeyed are bytes and characters that no terminal may get.
 func obeyed(text string) string {
@@ -28,7 +32,8 @@ func obeyed(text string) string {
 		if r == utf8.RuneError && strings.HasPrefix(text[i:], "\ufffd") {
 			continue
 		}
-		if r == utf8.RuneError || r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || strings.ContainsRune("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u061c\ufeff", r) || r > 0xe0000 {
+		control := r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+		if r == utf8.RuneError || control || strings.ContainsRune(turning, r) || r > 0xe0000 {
 			return fmt.Sprintf("%U at %d", r, i)
 		}
 	}
@@ -48,7 +53,9 @@ func TestScreenWritesNothingThatATerminalObeys(t *testing.T) {
 		}
 	}
 	s.Flush()
-	if !strings.HasPrefix(out.String(), honest+`a\u001b[2J\u001b]0;title\u0007b\u000dc\u0008d\u0000\u007f\u0085\u009b31m\u200e\u202etxt.exe`) || !strings.HasSuffix(out.String(), `\ufeff\udb40\udc41\ufffd\ufffd`) {
+	want := honest + `a\u001b[2J\u001b]0;title\u0007b\u000dc\u0008d\u0000\u007f\u0085\u009b31m` +
+		`\u200e\u202etxt.exe\u2066\u2069\u2028\ufeff\udb40\udc41\ufffd\ufffd`
+	if out.String() != want {
 		t.Errorf("written: %s", out.String())
 	}
 	if bad := obeyed(out.String()); bad != "" {
@@ -121,7 +128,8 @@ func TestFprintfKeepsLinesAndCells(t *testing.T) {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(NewScreen(&out), 0, 0, 1, ' ', 0)
 	const forged = "no\nverified\tyes"
-	if _, err := Fprintf(w, "%s\t%s\t%v\t%d\t%s\t%x\n", forged, state(forged), errors.New(forged), 7, time.Second, []byte("\n")); err != nil {
+	_, err := Fprintf(w, "%s\t%s\t%v\t%d\t%s\t%x\n", forged, state(forged), errors.New(forged), 7, time.Second, []byte("\n"))
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Flush(); err != nil {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,8 +13,8 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// Secret is a value that may be one, such as the URL of a provider's node. It comes from a flag, from a file that another
-// flag names, or from the environment: everybody on a machine can read the arguments of its processes.
+// Secret is a value that may be one, such as the URL of a provider's node. It comes from a flag, from a file that
+// another flag names, or from the environment: everybody on a machine can read the arguments of its processes.
 type Secret struct {
 	Flag     string // such as --rpc; the file's is the same with -file
 	Given    string // by the flag
@@ -53,7 +52,8 @@ func (s Secret) Read() (string, error) {
 
 // Missing is the error of a command that needs the value.
 func (s Secret) Missing(what string) error {
-	return Usage.With(errors.New("there is no " + what + ": name a file with its URL as " + s.Flag + "-file, set " + s.Variable + ", or give a URL without a key as " + s.Flag))
+	return Usage.With(fmt.Errorf("there is no %s: name a file with its URL as %s-file, set %s, or give a URL without a key as %s",
+		what, s.Flag, s.Variable, s.Flag))
 }
 
 // warnOfSecrets says which flags of the command line hold a URL with something in it that may be a key. Such a flag has
@@ -66,8 +66,8 @@ func warnOfSecrets(out io.Writer, parsed *kong.Context) {
 		for given := range strings.FieldsSeq(fmt.Sprint(parsed.FlagValue(path.Flag))) { // one, or a list in brackets
 			given = strings.Trim(given, "[]/")
 			if strings.Contains(given, "://") && given != contracts.EndpointName(given) {
-				Fprintf(out, "%s: warning: everybody on this machine can read --%s, and a key in it, in the list of processes: use %s\n",
-					parsed.Model.Name, path.Flag.Name, path.Flag.Tag.Get("secret"))
+				Fprintf(out, "%s: warning: everybody on this machine can read --%s, and a key in it, "+
+					"in the list of processes: use %s\n", parsed.Model.Name, path.Flag.Name, path.Flag.Tag.Get("secret"))
 				break
 			}
 		}

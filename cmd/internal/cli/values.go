@@ -11,35 +11,41 @@ import (
 	"github.com/navlog/navlog/schemas/input"
 )
 
-// values are how arguments and flags are read, also those that come from the environment: white space at their ends does
-// not count, and what cannot be seen is a mistake.
+// values are how arguments and flags are read, also those that come from the environment: white space at their ends
+// does not count, and what cannot be seen is a mistake.
 func values() []kong.Option {
-	options := []kong.Option{kong.KindMapper(reflect.String, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-		value, err := pop(ctx, "string")
-		if err == nil {
-			target.SetString(value)
-		}
-		return err
-	}))}
+	options := []kong.Option{kong.KindMapper(reflect.String, kong.MapperFunc(text))}
 	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
-		options = append(options, kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-			return number(ctx, target, func(text string, bits int) error {
-				n, err := strconv.ParseInt(text, 10, bits)
-				target.SetInt(n)
-				return err
-			})
-		})))
+		options = append(options, kong.KindMapper(kind, kong.MapperFunc(signed)))
 	}
 	for _, kind := range []reflect.Kind{reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64} {
-		options = append(options, kong.KindMapper(kind, kong.MapperFunc(func(ctx *kong.DecodeContext, target reflect.Value) error {
-			return number(ctx, target, func(text string, bits int) error {
-				n, err := strconv.ParseUint(text, 10, bits)
-				target.SetUint(n)
-				return err
-			})
-		})))
+		options = append(options, kong.KindMapper(kind, kong.MapperFunc(unsigned)))
 	}
 	return options
+}
+
+func text(ctx *kong.DecodeContext, target reflect.Value) error {
+	value, err := pop(ctx, "string")
+	if err == nil {
+		target.SetString(value)
+	}
+	return err
+}
+
+func signed(ctx *kong.DecodeContext, target reflect.Value) error {
+	return number(ctx, target, func(text string, bits int) error {
+		n, err := strconv.ParseInt(text, 10, bits)
+		target.SetInt(n)
+		return err
+	})
+}
+
+func unsigned(ctx *kong.DecodeContext, target reflect.Value) error {
+	return number(ctx, target, func(text string, bits int) error {
+		n, err := strconv.ParseUint(text, 10, bits)
+		target.SetUint(n)
+		return err
+	})
 }
 
 // pop is the next value of the command line.

@@ -36,7 +36,8 @@ func TestSloppyArguments(t *testing.T) {
 		}), append([]string{"do"}, args...), &out, &out, kong.Vars{})
 		return out.String(), err
 	}
-	out, err := run("--url", " https://a.example/ ", " Acme Inc. \n", "--id", " 10 ", "--limit= 7", "--state=failed ", "--many=a, b ", "--within=5s")
+	out, err := run("--url", " https://a.example/ ", " Acme Inc. \n", "--id", " 10 ", "--limit= 7",
+		"--state=failed ", "--many=a, b ", "--within=5s")
 	if want := `"https://a.example/" "Acme Inc." 10 7 "failed" ["a" "b"]`; err != nil || out != want {
 		t.Errorf("%s, want %s: %v", out, want, err)
 	}

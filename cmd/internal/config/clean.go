@@ -74,7 +74,8 @@ func octalFaults(name string, b []byte) error {
 	var look func(*yaml.Node)
 	look = func(n *yaml.Node) {
 		if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Tag == "!!int" && octal.MatchString(n.Value) {
-			faults = append(faults, fmt.Errorf("%s, line %d: %s begins with 0, and YAML reads such a number to the base 8: write it without the 0, or in quotes if it is a text", name, n.Line, n.Value))
+			faults = append(faults, fmt.Errorf("%s, line %d: %s begins with 0, and YAML reads such a number to the base 8: "+
+				"write it without the 0, or in quotes if it is a text", name, n.Line, n.Value))
 		}
 		for _, below := range n.Content {
 			look(below)

@@ -160,7 +160,11 @@ const envPrefix = "NAVLOG_"
 
 // notSettings are variables of that prefix that are not part of the
 // configuration.
-var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC", "NAVLOG_STATEMENT_RPC_FILE", "NAVLOG_EXPLAIN_RPC", "NAVLOG_EXPLAIN_RPC_FILE", "NAVLOG_FAULTPROXY_UPSTREAM", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
+var notSettings = []string{
+	"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC",
+	"NAVLOG_STATEMENT_RPC_FILE", "NAVLOG_EXPLAIN_RPC", "NAVLOG_EXPLAIN_RPC_FILE", "NAVLOG_FAULTPROXY_UPSTREAM",
+	"NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD",
+}
 
 // parseEnvironment lays what the environment says over c, all of it at once.
 func parseEnvironment(environ []string, c *Config) error {

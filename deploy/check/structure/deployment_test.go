@@ -215,8 +215,8 @@ func TestComposeIsSafe(t *testing.T) {
 	}
 }
 
-// What answers the internet, or opens connections to strangers, gets no URL of a node: providers' keys are in them. Only
-// what asks the chain does, each by the file of a secret.
+// What answers the internet, or opens connections to strangers, gets no URL of a node: providers' keys are in them.
+// Only what asks the chain does, each by the file of a secret.
 func TestComposeGivesNodesToWhoAsksThem(t *testing.T) {
 	c := loadCompose(t)
 	for name, s := range c.Services {

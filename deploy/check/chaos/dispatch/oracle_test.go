@@ -56,8 +56,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// A receiver that hangs up on a kept connection gets the request once more in the same attempt, and not a second time, not
-// with another attempt's signature, and not when the connection was new.
+// A receiver that hangs up on a kept connection gets the request once more in the same attempt, and not a second
+// time, not with another attempt's signature, and not when the connection was new.
 func TestScheduleOfARequestThatIsSentAgain(t *testing.T) {
 	hungUp := func(p post) post { p.hungUp = true; return p }
 	signed := func(second int64, p post) post { p.second = second; return p }
