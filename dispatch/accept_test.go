@@ -332,13 +332,13 @@ func TestDeadRecordsRetriedInVain(t *testing.T) {
 	}
 	for _, table := range []string{"position", "partner", "stream", "delivery"} { // what each of the steps needs
 		f.exec("ALTER TABLE " + table + " RENAME TO elsewhere")
-		if d.retryDead(t.Context()); d.health.faults["try dead records again"] == nil || f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
+		if d.retryDead(t.Context()); d.health.faults[fault{what: "try dead records again"}] == nil || f.number("SELECT count(*) FROM dead_record WHERE resolved_at IS NOT NULL") != 0 {
 			t.Errorf("without %s: %v, or records are resolved that are not", table, d.health.faults)
 		}
 		f.exec("ALTER TABLE elsewhere RENAME TO " + table)
 	}
 	d.retryDead(t.Context())
-	f.check(d.health.faults["try dead records again"])
+	f.check(d.health.faults[fault{what: "try dead records again"}])
 	for reason, r := range reasons {
 		if n := f.number("SELECT count(*) FROM dead_record WHERE value = $1 AND reason = $2 AND resolved_at IS NULL AND retried_at >= retry_at", encode(t, r), reason); n != 1 {
 			t.Errorf("%d are kept because of %s: %s", n, reason, f.text("SELECT string_agg(reason || ' ' || error, '; ') FROM dead_record"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/navlog/navlog/schemas/event"
 	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
 )
 
 // Anybody can write any partner id into the chain, so what names a partner that
@@ -26,6 +29,14 @@ import (
 // here; what lies behind it is accepted by somebody who knows the partner already. A
 // referral that both find has one id, and so makes one delivery. After a crash all of it
 // is done again.
+//
+// One dispatcher does this for all new partners, under a lease: the topics may be long, and
+// if every dispatcher read them, each would only find what another one finds too. The lease
+// saves work and guards nothing: two dispatchers that both believe that they have it make
+// every delivery once all the same.
+
+// errLeaseLost says that another dispatcher does the backfill by now.
+var errLeaseLost = errors.New("another dispatcher took the backfill over")
 
 // adopt looks for the earlier events of partners that are new.
 func (d *Dispatch) adopt(ctx context.Context) {
@@ -38,6 +49,62 @@ func (d *Dispatch) adopt(ctx context.Context) {
 func (d *Dispatch) adoptNew(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(ctx, d.timing.database)
 	defer cancel()
+	ids, err := d.queries.PartnersToAdopt(limited)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	taken, err := d.takeBackfill(limited)
+	if err != nil || !taken {
+		return err
+	}
+	defer d.dropBackfill(ctx)
+	ctx, stop := d.keepBackfill(ctx)
+	defer stop()
+	if err = d.backfill(ctx); err != nil && errors.Is(context.Cause(ctx), errLeaseLost) {
+		return nil // the other one reports what becomes of it
+	}
+	return err
+}
+
+// takeBackfill takes the lease of the backfill, or renews it; false: another dispatcher has it.
+func (d *Dispatch) takeBackfill(ctx context.Context) (bool, error) {
+	lease := db.TakeBackfillParams{Owner: d.owner, Milliseconds: d.shared.Lease.Milliseconds()}
+	rows, err := d.queries.TakeBackfill(ctx, lease)
+	if err != nil {
+		return false, fmt.Errorf("take the lease of the backfill: %w", err)
+	}
+	return rows == 1, nil
+}
+
+// dropBackfill gives the lease back; one that is not dropped runs out.
+func (d *Dispatch) dropBackfill(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = d.queries.DropBackfill(ctx, d.owner)
+}
+
+// keepBackfill renews the lease until stop. The context that it returns ends with errLeaseLost when another
+// dispatcher has the lease; PostgreSQL may be away for a while.
+func (d *Dispatch) keepBackfill(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, lose := context.WithCancelCause(ctx)
+	var renewal sync.WaitGroup
+	renewal.Go(func() {
+		every(ctx, d.shared.Lease/3, func(ctx context.Context) {
+			limited, cancel := context.WithTimeout(ctx, d.shared.Lease/3)
+			defer cancel()
+			if kept, err := d.takeBackfill(limited); err == nil && !kept {
+				lose(errLeaseLost)
+			}
+		})
+	})
+	return ctx, func() { lose(nil); renewal.Wait() }
+}
+
+// backfill reads the topics again for the partners that are new, under the lease.
+func (d *Dispatch) backfill(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, d.timing.database)
+	defer cancel()
+	// Read under the lease: the dispatcher that had it before may have just finished.
 	ids, err := d.queries.PartnersToAdopt(limited)
 	if err != nil || len(ids) == 0 {
 		return err

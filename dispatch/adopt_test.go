@@ -111,7 +111,7 @@ func TestAdoptionThatFails(t *testing.T) {
 	fails := func(want string) {
 		t.Helper()
 		d.adopt(t.Context())
-		if said := d.health.noted[what]; said == nil || !strings.Contains(said.Error(), want) || adopted() != 0 {
+		if said := d.health.noted[fault{what: what}]; said == nil || !strings.Contains(said.Error(), want) || adopted() != 0 {
 			t.Errorf("%v, and not: %s; %d partners are adopted", said, want, adopted())
 		}
 		d.health.note(what, nil)
@@ -135,13 +135,13 @@ func TestAdoptionThatFails(t *testing.T) {
 	f.exec("DROP TRIGGER refuse ON adopted")
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if d.adopt(ended); d.health.noted[what] != nil {
-		t.Errorf("that the program ends is no fault: %v", d.health.noted[what])
+	if d.adopt(ended); d.health.noted[fault{what: what}] != nil {
+		t.Errorf("that the program ends is no fault: %v", d.health.noted[fault{what: what}])
 	}
 	for range 2 { // the second time nobody is new, and nothing is read
 		d.adopt(t.Context())
-		if d.health.noted[what] != nil || adopted() != 1 || f.states()[registry.NoEndpoint] != 50 {
-			t.Errorf("in the end: %v, %d partners adopted, deliveries %v", d.health.noted[what], adopted(), f.states())
+		if d.health.noted[fault{what: what}] != nil || adopted() != 1 || f.states()[registry.NoEndpoint] != 50 {
+			t.Errorf("in the end: %v, %d partners adopted, deliveries %v", d.health.noted[fault{what: what}], adopted(), f.states())
 		}
 	}
 	if n := strings.Count(f.logged.String(), "looked for the earlier events"); n != 1 {

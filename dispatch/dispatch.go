@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -166,7 +167,7 @@ func (d *Dispatch) send(ctx context.Context, l *lane.Lane) {
 func (d *Dispatch) take(ctx context.Context, l *lane.Lane) bool {
 	taken, err := l.Take(ctx)
 	if ctx.Err() == nil {
-		d.health.set("take leases", err)
+		d.health.setOf("take leases", strconv.FormatInt(l.Partner(), 10), err)
 	}
 	return taken
 }
@@ -213,19 +214,17 @@ func (d *Dispatch) look(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	without := 0
+	without := map[string]bool{} // partners without a lane
 	for _, r := range rows {
 		_, ok := d.lane(r.PartnerID)
 		if !ok {
-			without++
+			without[strconv.FormatInt(r.PartnerID, 10)] = true
 		}
 		if r.Due || !ok {
 			d.wake(r.PartnerID)
 		}
 	}
-	if without == 0 { // an older failure says nothing of now
-		d.health.set("take leases", nil)
-	}
+	d.health.keep("take leases", without) // of others an older failure says nothing about now
 }
 
 func (d *Dispatch) lane(partner int64) (*lane.Lane, bool) {

@@ -134,9 +134,9 @@ func TestReadyWithNothingToOwn(t *testing.T) {
 	if d.take(t.Context(), lane.New(d.shared, 8)) {
 		t.Fatal("a lease was taken without a table of leases")
 	}
-	for _, fault := range []string{"take leases", "renew leases"} {
-		if d.health.faults[fault] == nil {
-			t.Errorf("no fault says that it cannot %s", fault)
+	for _, f := range []fault{{"take leases", "8"}, {what: "renew leases"}} {
+		if d.health.faults[f] == nil {
+			t.Errorf("no fault says that it cannot %s", f.what)
 		}
 	}
 	f.exec("ALTER TABLE lease_elsewhere RENAME TO lease")

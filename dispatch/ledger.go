@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -53,6 +54,15 @@ type entry struct {
 	written chan<- outcomeOfWrite // holds one
 }
 
+// key names the result among those of one transaction: an event may have been sent under two leases.
+func (e entry) key() writtenUnder { return writtenUnder{e.attempt.Delivery.EventID, e.attempt.Fence} }
+
+// writtenUnder is an event whose result was written, and the fence of the lease that it was sent under.
+type writtenUnder struct {
+	event uuid.UUID
+	fence int64
+}
+
 type outcomeOfWrite struct {
 	fenced bool // the attempt is logged, and the delivery left to its new owner
 	err    error
@@ -87,11 +97,13 @@ func (l *ledger) record(ctx context.Context, a lane.Attempt) bool {
 	defer giveUp()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(writeGrace, giveUp) })()
 
+	of := fmt.Sprintf("%s %d", a.Delivery.EventID, a.Fence)
 	written, entries := make(chan outcomeOfWrite, 1), l.first
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 2*time.Second) {
 		entries <- entry{attempt: a, written: written}
 		outcome := <-written
-		l.d.health.set("write results", outcome.err)
+		// Under a name of its own: the result of another lane that is written says nothing about this one.
+		l.d.health.setOf("write results", of, outcome.err)
 		if outcome.err == nil {
 			return !outcome.fenced
 		}
@@ -137,14 +149,14 @@ func (l *ledger) write(batch []entry) {
 		return
 	}
 	for _, e := range batch {
-		_, written := done[e.attempt.Delivery.EventID]
+		_, written := done[e.key()]
 		e.written <- outcomeOfWrite{fenced: err == nil && !written, err: err}
 	}
 }
 
-// finish writes results in one transaction and names those whose fence still
+// finish writes results in one transaction and returns those whose fence still
 // held.
-func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
+func (l *ledger) finish(batch []entry) (map[writtenUnder]struct{}, error) {
 	// One order for everybody: a partner's former owner writes the same events.
 	slices.SortFunc(batch, func(a, b entry) int {
 		return bytes.Compare(a.attempt.Delivery.EventID[:], b.attempt.Delivery.EventID[:])
@@ -155,21 +167,21 @@ func (l *ledger) finish(batch []entry) (map[uuid.UUID]struct{}, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	var ids []uuid.UUID
+	var written []db.FinishAttemptsRow
 	err := pgx.BeginFunc(ctx, l.d.pool, func(tx pgx.Tx) (err error) {
 		q := l.d.queries.WithTx(tx)
 		if err = q.LimitLocks(ctx, lockWait.Milliseconds()); err != nil {
 			return err
 		}
-		ids, err = q.FinishAttempts(ctx, rows)
+		written, err = q.FinishAttempts(ctx, rows)
 		return err
 	})
 	if err == nil {
 		l.d.metrics.writes.Observe(float64(len(batch)))
 	}
-	done := make(map[uuid.UUID]struct{}, len(ids))
-	for _, id := range ids {
-		done[id] = struct{}{}
+	done := make(map[writtenUnder]struct{}, len(written))
+	for _, w := range written {
+		done[writtenUnder{w.EventID, w.Fence}] = struct{}{}
 	}
 	return done, err
 }

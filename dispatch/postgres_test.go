@@ -337,7 +337,7 @@ func TestResultWrittenTwice(t *testing.T) {
 	e := f.resultOf(d, lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}, lane.Result{Outcome: "accepted", Status: 204})
 	for range 2 {
 		done, err := d.ledger.finish([]entry{e})
-		if _, ok := done[deliveryID(t)]; err != nil || !ok {
+		if _, ok := done[e.key()]; err != nil || !ok {
 			t.Fatalf("written: %v, %v", done, err)
 		}
 	}
@@ -358,7 +358,7 @@ func TestReplayBetweenTwoWritesOfAResult(t *testing.T) {
 	write := func() {
 		t.Helper()
 		done, err := d.ledger.finish([]entry{e})
-		if _, ok := done[deliveryID(t)]; err != nil || !ok {
+		if _, ok := done[e.key()]; err != nil || !ok {
 			t.Fatalf("written: %v, %v", done, err)
 		}
 	}

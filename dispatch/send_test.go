@@ -340,8 +340,8 @@ func TestGuardAtDialTime(t *testing.T) {
 	}
 }
 
-// A kept connection that dies after the request was read: what arrived twice
-// would have no attempt of its own in the log.
+// A kept connection that dies before an answer: the request arrives once more within its attempt, with the same id, body
+// and signature, and never a third time. The log has one attempt.
 func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	f := newFixture(t)
 	r := f.receiver(func(_ http.ResponseWriter, n, _ int) {
@@ -355,8 +355,14 @@ func TestHiddenDuplicatesAndHerds(t *testing.T) {
 	f.eventually("delivered", f.in(registry.Delivered, 1))
 	f.deposits(7, 1, 2)
 	f.eventually("failed", f.in(registry.Failed, 1))
-	if n := len(r.got()); n != 2 {
-		t.Errorf("%d requests on the wire for 2 attempts", n)
+	calls := r.got()
+	if n := f.number("SELECT count(*) FROM attempt"); len(calls) != 3 || n != 2 {
+		t.Fatalf("%d requests on the wire for %d attempts, want 3 for 2", len(calls), n)
+	}
+	const signature = "X-Service-Signature"
+	first, again := calls[1], calls[2]
+	if first.id() != again.id() || string(first.body) != string(again.body) || first.header.Get(signature) != again.header.Get(signature) {
+		t.Errorf("the request that was sent again is another one: %v, %v", first.header, again.header)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // faultproxyCmd serves package faultproxy to whoever tests an indexer.
 type faultproxyCmd struct {
 	Seed        uint64        `default:"1" help:"What the faults follow from: the same seed and requests meet the same faults."`
-	Upstream    []string      `required:"" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
+	Upstream    []string      `required:"" env:"NAVLOG_FAULTPROXY_UPSTREAM" secret:"NAVLOG_FAULTPROXY_UPSTREAM" placeholder:"URL" sep:"none" help:"An honest node, http or https. Several are backends behind one address."`
 	Listen      string        `default:"127.0.0.1:0" help:"Address to serve on; port 0 takes a free one."`
 	Faults      []string      `default:"all" help:"Faults to draw from, comma-separated, or all: ${faults}."`
 	Rate        float64       `default:"0.05" help:"Probability that a call is drawn for a fault, 0 to 1."`

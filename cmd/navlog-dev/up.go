@@ -35,10 +35,10 @@ type upCmd struct {
 	NoScenario bool          `help:"Start the chain and the contracts without traffic; blocks are mined by whoever sends transactions."`
 	Interval   time.Duration `default:"1s" help:"Time between two steps of the scenario; also the block time."`
 	Seed       int64         `default:"1" help:"Seed of the scenario."`
-	RPC        string        `placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`
+	RPC        string        `secret:"NAVLOG_CHAIN_RPC" placeholder:"URL" help:"Use this node instead of the development chain (with chain.vaults of the configuration, or none to deploy the reference contracts on it)."`
 	Kafka      []string      `placeholder:"HOST:PORT" help:"Use these brokers instead of the embedded Kafka."`
 	ClickHouse string        `name:"clickhouse" placeholder:"HOST:PORT" help:"Use this server (native protocol) instead of the embedded ClickHouse."`
-	Postgres   string        `placeholder:"URL" help:"Use this server instead of the embedded PostgreSQL."`
+	Postgres   string        `secret:"NAVLOG_POSTGRES_URL" placeholder:"URL" help:"Use this server instead of the embedded PostgreSQL."`
 }
 
 // readyDocument is what --ready-file gets: everything that a test or a tool

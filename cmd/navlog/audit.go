@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/user"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -76,7 +77,7 @@ func (s signature) aroundIfThere(ctx context.Context, streams *cli.Streams, c co
 	defer cancel()
 	pool, err := registry.Open(limited, c.Postgres)
 	if err != nil {
-		fmt.Fprintf(streams.Err, "the audit has no row of this, for it is in the registry (%v); %s\n", err, instead)
+		cli.Fprintf(streams.Err, "the audit has no row of this, for it is in the registry (%v); %s\n", err, instead)
 		return do()
 	}
 	defer pool.Close()
@@ -120,7 +121,7 @@ func (cmd auditCmd) Run(ctx context.Context, s *cli.Streams) error {
 		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "AT\tOPERATOR\tLOGIN\tCOMMAND\tPARTNER\tOUTCOME\tDETAIL")
 		for _, r := range rows {
-			fmt.Fprintf(w, "%s\t%q\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), r.Operator, r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)
+			cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", clock(&r.At), strconv.Quote(r.Operator), r.Login, r.Command, orDash(r.PartnerID), r.Outcome, r.Detail)
 		}
 		return w.Flush()
 	})

@@ -426,9 +426,9 @@ func (e *examination) report(out io.Writer, asJSON bool) error {
 	} else {
 		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 		for _, f := range e.findings {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Found)
+			cli.Fprintf(w, "%s\t%s\t%s\n", f.Verdict, f.Check, f.Found)
 			if f.Advice != "" {
-				fmt.Fprintf(w, "\t\t-> %s\n", f.Advice)
+				cli.Fprintf(w, "\t\t-> %s\n", f.Advice)
 			}
 		}
 		err = w.Flush()
@@ -456,7 +456,16 @@ func (cmd doctorCmd) Run(ctx context.Context, s *cli.Streams) error {
 	c, err := config.Load(cmd.Config, os.Environ())
 	e := &examination{config: c, kafkaUser: cmd.KafkaUser}
 	// Of the four programs dispatch alone has the secret key: to lack it is told where it would be tried.
-	sections := slices.DeleteFunc(slices.Clone(config.AllSections), func(s config.Section) bool { return s == config.NeedSecretKey && c.SecretKey == "" })
+	// So are the nodes, which ingest and verify alone have.
+	without := c.WasRead() && len(c.Chain.RPC) == 0
+	sections := slices.DeleteFunc(slices.Clone(config.AllSections), func(s config.Section) bool {
+		return s == config.NeedSecretKey && c.SecretKey == "" || s == config.NeedChain && without
+	})
+	if without {
+		sections = append(sections, config.NeedChainID)
+		e.warn("nodes", "none, where neither ingest nor verify runs: give their URLs to these alone (NAVLOG_CHAIN_RPC_FILE)",
+			"none was given here")
+	}
 	if err := errors.Join(err, c.Validate(sections...)); err != nil {
 		for line := range strings.SplitSeq(err.Error(), "\n") {
 			e.fail(cli.Configuration, "configuration", "", "%s", line)

@@ -37,7 +37,8 @@ type explainFlags struct {
 	AsOf      *int64 `name:"as-of" placeholder:"BLOCK" help:"The number as of that block (default: the newest one)."`
 	Retracted bool   `help:"Show the logs that reorganisations took back too."`
 	Proof     bool   `help:"Prove each log from the hash of its block, and what it changes from the log itself; the API needs http.proofRpc."`
-	RPC       string `name:"rpc" placeholder:"URL" help:"With --proof: compare the hashes of the blocks with those of this node, your own."`
+	RPCFile   string `name:"rpc-file" type:"path" placeholder:"FILE" help:"With --proof: compare the hashes of the blocks with those of your own node, whose URL is in this file. Without it, NAVLOG_EXPLAIN_RPC has the URL."`
+	RPC       string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_EXPLAIN_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
 	JSON      bool   `name:"json" help:"Write JSON: a line for each log, and one with what they come to."`
 }
 
@@ -104,12 +105,18 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 		return err
 	}
 	x := &explanation{explainFlags: f, api: public, of: of, field: "/" + strings.TrimPrefix(number, "/")}
-	switch {
-	case f.RPC != "" && !f.Proof:
-		return cli.Usage.With(errors.New("--rpc says where to compare the hashes of proofs: give --proof too"))
-	case f.RPC != "":
-		if x.node, err = ethclient.DialContext(ctx, f.RPC); err != nil {
-			return cli.Unreachable.With(fmt.Errorf("reach the node of --rpc: %w", contracts.Discreet(err, f.RPC)))
+	if (f.RPC != "" || f.RPCFile != "") && !f.Proof {
+		return cli.Usage.With(errors.New("--rpc and --rpc-file say where to compare the hashes of proofs: give --proof too"))
+	}
+	if f.Proof {
+		node := cli.Secret{Flag: "--rpc", Given: f.RPC, File: f.RPCFile, Variable: "NAVLOG_EXPLAIN_RPC"}
+		if x.RPC, err = node.Read(); err != nil {
+			return err
+		}
+	}
+	if x.RPC != "" {
+		if x.node, err = ethclient.DialContext(ctx, x.RPC); err != nil {
+			return cli.Unreachable.With(fmt.Errorf("reach the node of --rpc: %w", contracts.Discreet(err, x.RPC)))
 		}
 		defer x.node.Close()
 	}
@@ -126,7 +133,7 @@ func (f explainFlags) explain(ctx context.Context, s *cli.Streams, of numberOf, 
 			fault = fmt.Errorf("it does not add up: %s", cli.Printable(fault.Error()))
 		}
 		if fault != nil && try < tries {
-			fmt.Fprintf(s.Err, "navlog: %v: asked again, for the chain may have been reorganised meanwhile\n", fault)
+			cli.Fprintf(s.Err, "navlog: %v: asked again, for the chain may have been reorganised meanwhile\n", fault)
 			continue
 		}
 		_, failed := told.WriteTo(s.Out)
@@ -337,7 +344,7 @@ func (x *explanation) conclude(o *outcome) (err error) {
 	if o.Proven != nil {
 		verdict = fmt.Sprintf("%s; %d of %d logs proven", verdict, *o.Proven, o.Logs)
 		if x.node == nil {
-			verdict += ": compare the hashes of their blocks elsewhere, or give --rpc"
+			verdict += ": compare the hashes of their blocks elsewhere, or give --rpc-file"
 		}
 	}
 	if readable := x.unit.written(shown); readable != shown {

@@ -73,6 +73,17 @@ func TestExplainProof(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(lines[len(lines)-1]), &end) != nil || end.Proven == nil || *end.Proven != 23 {
 		t.Errorf("as JSON, by a node: %v\n%s", err, out)
 	}
+	if out, err := api.explain(t, "user", alice, "totalDeposited", "--proof", "--rpc-file", secretFile(t, n.URL)); err != nil || !strings.Contains(out, "23 of 23 logs proven") || strings.Contains(out, "compare the hashes") {
+		t.Errorf("by a node whose URL is in a file: %v\n%s", err, out)
+	}
+	t.Setenv("NAVLOG_EXPLAIN_RPC", n.URL)
+	if out, err := api.explain(t, "user", alice, "totalDeposited", "--proof"); err != nil || strings.Contains(out, "compare the hashes") {
+		t.Errorf("by a node whose URL is in the environment: %v\n%s", err, out)
+	}
+	if out, err := api.explain(t, "user", alice, "totalDeposited"); err != nil {
+		t.Errorf("without proofs no node is needed, also where there is one: %v\n%s", err, out)
+	}
+	t.Setenv("NAVLOG_EXPLAIN_RPC", "")
 	n.Spoil = func(method, result string) string {
 		return strings.Replace(result, `"receiptsRoot":"0x`, `"receiptsRoot":null,"was":"0x`, 1)
 	}

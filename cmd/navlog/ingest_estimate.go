@@ -52,9 +52,9 @@ func (cmd ingestEstimateCmd) Run(ctx context.Context, s *cli.Streams) error {
 func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if e.FromBlock > e.ToBlock {
-		fmt.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID, e.Endpoint, e.FromBlock)
+		cli.Fprintf(w, "Of chain %d at %s nothing is final from block %d on: there is no history to read.\n\n", e.ChainID, e.Endpoint, e.FromBlock)
 	} else {
-		fmt.Fprintf(w, "A backfill of chain %d from %s reads blocks %d to %d in ranges of up to %d, about %d logs, in about %s.\n",
+		cli.Fprintf(w, "A backfill of chain %d from %s reads blocks %d to %d in ranges of up to %d, about %d logs, in about %s.\n",
 			e.ChainID, e.Endpoint, e.FromBlock, e.ToBlock, e.RangeBlocks, e.Logs, time.Duration(e.Seconds)*time.Second)
 		switch {
 		case e.DatesLogs == nil:
@@ -67,22 +67,22 @@ func printEstimate(out io.Writer, e *ingest.Estimate, priced bool) error {
 	bill(w, "BACKFILL", e.Calls, e.Total, priced)
 	bill(w, "A DAY AT THE HEAD", e.FollowingPerDay, e.FollowingTotal, priced)
 	if len(e.Unpriced) > 0 {
-		fmt.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
+		cli.Fprintf(w, "chain.prices has no price for %s: add them.\n", strings.Join(e.Unpriced, ", "))
 	}
-	fmt.Fprintf(w, "This estimate asked the node %d times (%d samples).\n", registry.Spent(e.Sampling).Calls, e.Samples)
+	cli.Fprintf(w, "This estimate asked the node %d times (%d samples).\n", registry.Spent(e.Sampling).Calls, e.Samples)
 	return w.Flush()
 }
 
 // bill lists calls by method. The bytes of a day are not known.
 func bill(w io.Writer, title string, calls []registry.MethodCalls, total registry.MethodCalls, priced bool) {
 	row := func(name string, m registry.MethodCalls) {
-		fmt.Fprintf(w, "%s\t%d\t%d", name, m.Calls, m.Bytes)
+		cli.Fprintf(w, "%s\t%d\t%d", name, m.Calls, m.Bytes)
 		if priced {
-			fmt.Fprintf(w, "\t%d", m.Units)
+			cli.Fprintf(w, "\t%d", m.Units)
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%s\tCALLS\tBYTES", title)
+	cli.Fprintf(w, "%s\tCALLS\tBYTES", title)
 	if priced {
 		fmt.Fprint(w, "\tUNITS")
 	}

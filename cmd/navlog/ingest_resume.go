@@ -69,25 +69,25 @@ func (cmd ingestResumeCmd) Run(ctx context.Context, s *cli.Streams) error {
 
 func printResumption(out io.Writer, r *ingest.Resumption) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
-	fmt.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
-	fmt.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
+	cli.Fprintf(w, "chain %d was frozen: %s\n", r.ChainID, r.Frozen)
+	cli.Fprintf(w, "The log goes up to block %d (%s).\n", r.Head.Number, r.Head.Hash)
+	cli.Fprintf(w, "The newest block that it has in common with %s is block %d (%s).\n", r.Endpoint, r.Ancestor.Number, r.Ancestor.Hash)
 	verb := "are to be"
 	if r.Accepted {
 		verb = "were"
 	}
-	fmt.Fprintf(w, "%d records above it %s taken back: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
+	cli.Fprintf(w, "%d records above it %s taken back: %d blocks and %d logs.\n", r.Records, verb, r.Blocks, r.Logs)
 	if len(r.Referrals) > 0 {
-		fmt.Fprintf(w, "%d referrals were told and are not in the chain any more. Tell their partners: a webhook cannot be taken back.\n", len(r.Referrals))
+		cli.Fprintf(w, "%d referrals were told and are not in the chain any more. Tell their partners: a webhook cannot be taken back.\n", len(r.Referrals))
 		fmt.Fprint(w, "A partner knows one whose transaction had been mined before under the id of its first mining: go by transaction and type.\n\n")
 		fmt.Fprintln(w, "TRANSACTION\tTYPE\tPARTNER\tVAULT\tBLOCK\tLOG\tEVENT ID")
 		for _, l := range r.Referrals {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex, l.EventID)
+			cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", l.TxHash, l.Type, l.PartnerID, l.Vault, l.BlockNumber, l.LogIndex, l.EventID)
 		}
 		fmt.Fprintln(w)
 	}
 	if r.Accepted {
-		fmt.Fprintf(w, "A running ingest goes on from block %d by itself; otherwise start it.\n", r.Ancestor.Number)
+		cli.Fprintf(w, "A running ingest goes on from block %d by itself; otherwise start it.\n", r.Ancestor.Number)
 	}
 	return w.Flush()
 }

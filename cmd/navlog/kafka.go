@@ -87,7 +87,7 @@ func (cmd kafkaRightsCmd) Run(_ context.Context, s *cli.Streams) error {
 	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "USER\tPRINCIPAL\tRESOURCE\tNAME\tOPERATION")
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\tUser:%s\t%s\t%s\t%s\n", r.User, r.Login, r.Resource, r.Name, r.Operation)
+		cli.Fprintf(w, "%s\tUser:%s\t%s\t%s\t%s\n", r.User, r.Login, r.Resource, r.Name, r.Operation)
 	}
 	return w.Flush()
 }
@@ -105,7 +105,7 @@ func printACLCommands(out io.Writer, rows []rightRow) error {
 			}
 		}
 		rows = rest
-		if _, err := fmt.Fprintf(out, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations); err != nil {
+		if _, err := cli.Fprintf(out, "$KAFKA_ACLS --add --allow-principal User:%s --%s %s%s\n", r.Login, strings.ReplaceAll(r.Resource, " ", "-"), r.Name, operations); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (cmd kafkaGrantCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if cmd.JSON {
 		return json.NewEncoder(s.Out).Encode(map[string]any{"chainId": c.Chain.ID, "logins": logins, "passwords": cmd.Passwords != ""})
 	}
-	_, err = fmt.Fprintln(s.Out, d.Detail)
+	_, err = cli.Fprintf(s.Out, "%s\n", d.Detail)
 	return err
 }
 

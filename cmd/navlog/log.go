@@ -134,7 +134,7 @@ func (l logLine) print(out io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(l.Data)) {
 		words = append(words, fmt.Sprintf("%s=%s", name, l.Data[name]))
 	}
-	_, err := fmt.Fprintln(out, strings.Join(words, "  "))
+	_, err := cli.Fprintf(out, "%s\n", strings.Join(words, "  "))
 	return err
 }
 
@@ -258,7 +258,7 @@ func (cmd logShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			err = json.NewEncoder(s.Out).Encode(l)
 		} else if err = l.print(s.Out); err == nil {
-			_, err = fmt.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset, chainlog.LogTopic(c.Chain.ID), l.Boundary, l.Record)
+			_, err = cli.Fprintf(s.Out, "at       offset %d of %s, ends a unit: %t\nrecord   %s\n", l.Offset, chainlog.LogTopic(c.Chain.ID), l.Boundary, string(l.Record))
 		}
 		return errors.Join(err, errShown)
 	}, c.Kafka.Options()...)
@@ -343,18 +343,18 @@ func (st *logStats) add(e chainlog.Entry) error {
 
 func (st *logStats) print(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\ntaken back\t%d\n",
+	cli.Fprintf(w, "log\t%s of chain %d\nrecords\t%d in %d units, no seq missing, none twice\nbytes\t%d\nblocks\t%d to %d, final up to %d\ntaken back\t%d\n",
 		st.LogID, st.ChainID, st.Records, st.Units, st.Bytes, st.FirstBlock, st.LastBlock, st.FinalBlock, st.Retractions)
 	if st.Frozen != "" {
-		fmt.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
+		cli.Fprintf(w, "FROZEN\t%s\n", st.Frozen)
 	}
 	fmt.Fprintln(w, "\nRECORDS\t")
 	for _, name := range slices.Sorted(maps.Keys(st.Types)) {
-		fmt.Fprintf(w, "%s\t%d\n", name, st.Types[name])
+		cli.Fprintf(w, "%s\t%d\n", name, st.Types[name])
 	}
 	fmt.Fprintln(w, "\nEVENTS\t")
 	for _, name := range slices.Sorted(maps.Keys(st.Events)) {
-		fmt.Fprintf(w, "%s\t%d\n", name, st.Events[name])
+		cli.Fprintf(w, "%s\t%d\n", name, st.Events[name])
 	}
 	return w.Flush()
 }

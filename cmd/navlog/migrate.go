@@ -58,7 +58,7 @@ func (cmd migrateCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"before": before, "version": after, "roles": cmd.Roles})
 		}
-		_, err = fmt.Fprintf(s.Out, "%s\n", d.Detail)
+		_, err = cli.Fprintf(s.Out, "%s\n", d.Detail)
 		return err
 	}, config.NeedSession)
 }

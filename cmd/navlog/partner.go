@@ -36,12 +36,12 @@ func printPartner(w io.Writer, p registry.NewPartner, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(p)
 	}
-	fmt.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
+	cli.Fprintf(w, "partner %d (%s)\n", p.ID, p.Name)
 	if p.APIKey != "" {
-		fmt.Fprintf(w, "  API key         %s\n", p.APIKey)
+		cli.Fprintf(w, "  API key         %s\n", p.APIKey)
 	}
 	if p.SigningSecret != "" {
-		fmt.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
+		cli.Fprintf(w, "  signing secret  %s\n", p.SigningSecret)
 	}
 	_, err := fmt.Fprintln(w, "Keep what is shown here: navlog never shows it again.")
 	return err
@@ -101,7 +101,7 @@ func (cmd partnerListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ID\tNAME\tSTATE\tLIMIT/MIN\tKEYS\tWEBHOOK URL")
 		for _, p := range rows {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL))
+			cli.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", p.ID, p.Name, partnerState(p.Disabled), orDefault(p.RateLimit), p.LiveKeys, orNone(p.URL))
 		}
 		return w.Flush()
 	})
@@ -163,10 +163,10 @@ func (cmd partnerShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 				Keys []keyRow `json:"keys"`
 			}{partnerRow{p.ID, p.Name, p.Disabled, p.RateLimit, int64(len(keys)), p.Url, p.CreatedAt}, keys})
 		}
-		fmt.Fprintf(s.Out, "partner      %d (%s), %s, created %s\nlimit        %s requests a minute\nwebhook URL  %s (version %d, changed %s)\n",
+		cli.Fprintf(s.Out, "partner      %d (%s), %s, created %s\nlimit        %s requests a minute\nwebhook URL  %s (version %d, changed %s)\n",
 			p.ID, p.Name, partnerState(p.Disabled), p.CreatedAt.UTC().Format(time.RFC3339), orDefault(p.RateLimit), orNone(p.Url), p.Version, p.UpdatedAt.UTC().Format(time.RFC3339))
 		for _, k := range keys {
-			fmt.Fprintf(s.Out, "key          ...%s, issued %s\n", k.Last4, k.CreatedAt.UTC().Format(time.RFC3339))
+			cli.Fprintf(s.Out, "key          ...%s, issued %s\n", k.Last4, k.CreatedAt.UTC().Format(time.RFC3339))
 		}
 		return nil
 	})
@@ -217,7 +217,7 @@ func (f changeFlags) update(ctx context.Context, s *cli.Streams, d registry.Deed
 		if f.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"id": d.Partner, "changed": d.Detail})
 		}
-		_, err = fmt.Fprintf(s.Out, "partner %d: %s\n", d.Partner, d.Detail)
+		_, err = cli.Fprintf(s.Out, "partner %d: %s\n", d.Partner, d.Detail)
 		return err
 	})
 }
@@ -283,7 +283,7 @@ func (cmd partnerRevokeKeyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"id": cmd.ID, "revoked": append([]string{}, revoked...)})
 		}
-		_, err = fmt.Fprintf(s.Out, "partner %d: revoked %s; within %s no instance takes it any more\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
+		_, err = cli.Fprintf(s.Out, "partner %d: revoked %s; within %s no instance takes it any more\n", cmd.ID, registry.KeyNames(revoked), revokedWithin)
 		return err
 	})
 }
@@ -306,7 +306,7 @@ func (cmd partnerResealCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(resealed)
 		}
-		_, err = fmt.Fprintf(s.Out, "all secrets of %d partners are sealed with key %s, %d of them since now: the other keys can be taken out of NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
+		_, err = cli.Fprintf(s.Out, "all secrets of %d partners are sealed with key %s, %d of them since now: the other keys can be taken out of NAVLOG_SECRET_KEY\n", resealed.Partners, resealed.KeyID, resealed.Secrets)
 		return err
 	}, config.NeedSecretKey)
 }

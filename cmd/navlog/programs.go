@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/navlog/navlog/cmd/internal/console"
 	"github.com/navlog/navlog/cmd/internal/wiring"
 	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/schemas/contracts"
 )
 
 // runAlone runs a program and its ops server until ctx ends or one of them
@@ -49,12 +52,29 @@ func start(ctx context.Context, s *cli.Streams, cmd cli.Flags, name string, buil
 	if err != nil {
 		return err
 	}
+	if name == "serve" || name == "dispatch" {
+		warnOfNodes(d.Log, c)
+	}
 	p, err := build(d)
 	if err != nil {
 		d.Pool.Close()
 		return err
 	}
 	return runAlone(ctx, d, name, p, screen)
+}
+
+// warnOfNodes logs that a program that answers the internet, or opens connections to strangers, was given keys of
+// providers' nodes, which it never asks.
+func warnOfNodes(log *slog.Logger, c config.Config) {
+	for _, e := range c.Chain.RPC {
+		for _, url := range []string{e.URL, e.WS} {
+			if url != "" && strings.TrimRight(url, "/") != contracts.EndpointName(url) {
+				log.Warn("chain.rpc has keys that this program does not need: give them to ingest alone, as NAVLOG_CHAIN_RPC_FILE",
+					"node", contracts.EndpointName(url))
+				return
+			}
+		}
+	}
 }
 
 type ingestCmd struct {

@@ -67,7 +67,7 @@ func (f projectionChangeFlags) did(s *cli.Streams, id int32, what string) error 
 	if f.JSON {
 		return json.NewEncoder(s.Out).Encode(map[string]any{"generation": id, "changed": what})
 	}
-	_, err := fmt.Fprintf(s.Out, "generation %d: %s\n", id, what)
+	_, err := cli.Fprintf(s.Out, "generation %d: %s\n", id, what)
 	return err
 }
 
@@ -90,7 +90,7 @@ func (cmd projectionListCmd) Run(ctx context.Context, s *cli.Streams) error {
 			if g.Seq != nil {
 				seq = fmt.Sprint(*g.Seq)
 			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339))
+			cli.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", g.ID, g.State, seq, g.Database, g.Schema, g.CreatedAt.UTC().Format(time.RFC3339))
 		}
 		return w.Flush()
 	})

@@ -13,7 +13,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -21,8 +20,10 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/api"
 	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/query/files"
 	"github.com/navlog/navlog/schemas/client"
 	"github.com/navlog/navlog/schemas/contracts"
+	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/statement"
 	"github.com/navlog/navlog/schemas/webhook"
 )
@@ -97,7 +98,11 @@ func (f keyFlags) key() (string, error) {
 		}
 		key = string(b)
 	}
-	if key = strings.TrimSpace(key); key == "" {
+	key, err := input.Word(key)
+	if err != nil {
+		return "", cli.Usage.With(fmt.Errorf("the API key %w", err))
+	}
+	if key == "" {
 		return "", cli.Usage.With(errors.New("there is no API key: give a file with it as --key-file, or set NAVLOG_API_KEY"))
 	}
 	return key, nil
@@ -105,7 +110,7 @@ func (f keyFlags) key() (string, error) {
 
 func (cmd statementGetCmd) output(screen io.Writer) (out io.Writer, done func() error, err error) {
 	if cmd.Output == "" {
-		return screen, func() error { return nil }, nil
+		return cli.Data(screen), func() error { return nil }, nil
 	}
 	f, err := os.OpenFile(cmd.Output, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -131,19 +136,24 @@ func writeCSV(out io.Writer, d *statement.Document) error {
 		if e.Type == webhook.WithdrawalReferral {
 			assets = one.AssetsEstimate
 		}
-		_ = w.Write([]string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
-			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp})
+		row := []string{e.ID.String(), e.Type, one.VaultAddress, one.UserAddress, assets, one.Shares, one.RequestIndex,
+			one.BlockNumber, e.BlockHash, one.TxHash, strconv.FormatUint(uint64(one.LogIndex), 10), one.Timestamp}
+		for i := range row { // whoever signed the statement chose them
+			row[i] = files.ForeignText(row[i])
+		}
+		_ = w.Write(row)
 	}
 	w.Flush()
 	return w.Error()
 }
 
 type statementVerifyCmd struct {
-	File string `arg:"" type:"existingfile" help:"The statement."`
-	RPC  string `name:"rpc" required:"" env:"NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"Any node of the chain that has its history, over HTTP: of whom you trust."`
-	Key  string `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
-	URL  string `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
-	JSON bool   `name:"json" help:"Write what was found as JSON."`
+	File    string `arg:"" type:"existingfile" help:"The statement."`
+	RPCFile string `name:"rpc-file" type:"path" placeholder:"FILE" help:"File with the URL of any node of the chain that has its history, over HTTP: of whom you trust. Without it, NAVLOG_STATEMENT_RPC has the URL."`
+	RPC     string `name:"rpc" secret:"--rpc-file FILE or NAVLOG_STATEMENT_RPC" placeholder:"URL" help:"The same with a URL that holds no key: others can read it in the list of processes."`
+	Key     string `placeholder:"BASE64" xor:"key" help:"The public key that it must be signed by, as you know it from elsewhere."`
+	URL     string `name:"url" placeholder:"URL" xor:"key" help:"Address of the API whose key it must be signed by: /.well-known/navlog-statements."`
+	JSON    bool   `name:"json" help:"Write what was found as JSON."`
 }
 
 // verified is what a verification found.
@@ -165,6 +175,14 @@ type verified struct {
 
 // Run makes a statement again, and fails where a byte differs.
 func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
+	node := cli.Secret{Flag: "--rpc", Given: cmd.RPC, File: cmd.RPCFile, Variable: "NAVLOG_STATEMENT_RPC"}
+	rpc, err := node.Read()
+	if err != nil {
+		return err
+	}
+	if rpc == "" {
+		return node.Missing("node of the chain")
+	}
 	text, err := os.ReadFile(cmd.File)
 	if err != nil {
 		return fmt.Errorf("read the statement: %w", err)
@@ -180,23 +198,23 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 	if err != nil {
 		return err
 	}
-	node, err := ethclient.DialContext(ctx, cmd.RPC)
+	chain, err := ethclient.DialContext(ctx, rpc)
 	if err != nil {
-		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, cmd.RPC)))
+		return cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, rpc)))
 	}
-	defer node.Close()
+	defer chain.Close()
 	same := &comparison{want: d.Body}
 	steps := progress(cli.Flags{}, s)
-	err = statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+	err = statement.Rebuild(ctx, same, d.Header, chain, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
 	steps.End()
 	var contradiction *statement.Contradiction
 	switch {
 	case errors.As(err, &contradiction), errors.Is(err, errDiffers):
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: %w", cmd.File, err))
 	case ctx.Err() != nil: // it was given up, and the node may well be there
-		return cli.Failed.With(contracts.Discreet(err, cmd.RPC))
+		return cli.Failed.With(contracts.Discreet(err, rpc))
 	case err != nil:
-		return cli.Unreachable.With(contracts.Discreet(err, cmd.RPC))
+		return cli.Unreachable.With(contracts.Discreet(err, rpc))
 	case len(same.want) > 0:
 		return cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s", cmd.File, excerpt(same.want)))
 	}
@@ -258,13 +276,13 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 		return json.NewEncoder(out).Encode(v)
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "The statement is what the chain says, byte for byte.\n\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
+	cli.Fprintf(w, "The statement is what the chain says, byte for byte.\n\nchain\t%d\npartner\t%d\nspan\t%s to %s\nmade at\tblock %s, %s\nevents\t%d\n",
 		v.ChainID, v.PartnerID, v.From, v.To, v.Block.Number, v.Block.Hash, v.Events)
 	trust := "which is the one that it has to be"
 	if !v.KeyKnown {
 		trust = "see whose it is: --key, --url"
 	}
-	fmt.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
+	cli.Fprintf(w, "signed by\t%s, %s\n", v.PublicKey, trust)
 	var totals []struct {
 		VaultAddress   string `json:"vaultAddress"`
 		Deposits       int64  `json:"deposits"`
@@ -277,7 +295,7 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 	}
 	fmt.Fprintln(w, "\nVAULT\tFROM BLOCK\tDEPOSITS\tASSETS\tWITHDRAWALS\tESTIMATE")
 	for i, t := range totals { // which are in the order of the vaults
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
+		cli.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%s\n", t.VaultAddress, v.Vaults[i].StartBlock, t.Deposits, t.Assets, t.Withdrawals, t.AssetsEstimate)
 	}
 	return w.Flush()
 }

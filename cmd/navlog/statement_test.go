@@ -100,7 +100,8 @@ func TestStatementGet(t *testing.T) {
 	fails("a key file that is not there", "none.txt", cli.Usage, "--key-file", "none.txt")
 	t.Setenv("NAVLOG_API_KEY", "")
 	fails("no key", "there is no API key", cli.Usage)
-	fails("no URL", "must be the address of the API", cli.Usage, "--key-file", "kept.json", "--url", "navlog.example")
+	fails("no URL", "must be the address of the API", cli.Usage, "--key-file", secretFile(t, "nk_test_key"), "--url", "navlog.example")
+	fails("a key file that holds something else", "the API key has a character that cannot be seen", cli.Usage, "--key-file", "kept.json")
 }
 
 // What is not what was signed, or not by whom, ends with the code of a difference, and a
@@ -196,7 +197,7 @@ func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
 	at := statementBlock(32)
 	header := statement.Header{ChainID: 5, PartnerID: 7, From: webhook.FormatTime(statementBlock(10).Time), To: webhook.FormatTime(statementBlock(30).Time),
 		Block: statement.Block{Number: "32", Hash: at.Hash().Hex(), Timestamp: webhook.FormatTime(at.Time)}}
-	verify := func(start string, args ...string) (string, error) {
+	verifyWith := func(start string, args ...string) (string, error) {
 		header.Vaults = []statement.Vault{{Address: vault.Hex(), StartBlock: start}}
 		var b, out bytes.Buffer
 		if err := statement.NewWriter(&b, header).Finish(statementKey); err != nil {
@@ -206,8 +207,14 @@ func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
 		if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		err := run(t.Context(), append([]string{"statement", "verify", file, "--rpc", rpc}, args...), &out, &out)
+		err := run(t.Context(), append([]string{"statement", "verify", file}, args...), &out, &out)
 		return out.String(), err
+	}
+	verify := func(start string, args ...string) (string, error) {
+		return verifyWith(start, append([]string{"--rpc", rpc}, args...)...)
+	}
+	if _, err := verifyWith("12"); cli.CodeOf(err) != cli.Usage || !strings.Contains(err.Error(), "there is no node of the chain: name a file with its URL as --rpc-file, set NAVLOG_STATEMENT_RPC") {
+		t.Errorf("without a node: %v", err)
 	}
 	if out, err := verify("11"); cli.CodeOf(err) != cli.Different {
 		t.Errorf("without its event: %v\n%s", err, out)
@@ -216,9 +223,27 @@ func TestStatementVerifyShowsWhatIsBelieved(t *testing.T) {
 	if words := strings.Join(strings.Fields(out), " "); err != nil || !strings.Contains(words, "VAULT FROM BLOCK DEPOSITS ASSETS WITHDRAWALS ESTIMATE "+vault.Hex()+" 12 0 0 0 0") {
 		t.Errorf("%v\n%s", err, out)
 	}
+	for how, args := range map[string][]string{"a file": {"--rpc-file", secretFile(t, rpc)}, "the environment": nil} {
+		if how == "the environment" {
+			t.Setenv("NAVLOG_STATEMENT_RPC", rpc)
+		}
+		if out, err := verifyWith("12", args...); err != nil || !strings.Contains(out, "byte for byte") {
+			t.Errorf("with the node's URL from %s: %v\n%s", how, err, out)
+		}
+	}
 	if out, err := verify("12", "--json"); err != nil || !strings.Contains(out, `"vaults":[{"address":"`+vault.Hex()+`","startBlock":"12"}]`) {
 		t.Errorf("as JSON: %v\n%s", err, out)
 	}
+}
+
+// secretFile is a file with a value.
+func secretFile(t *testing.T, value string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "value")
+	if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 // Who interrupts it is told of no node that is away.

@@ -72,18 +72,17 @@ func (cmd statusCmd) repeat(ctx context.Context, s *cli.Streams, show func(io.Wr
 		if ctx.Err() != nil {
 			return nil
 		}
-		begin := ""
 		if !cmd.JSON {
 			fmt.Fprintf(&screen, "\n%s\n", time.Now().UTC().Format(time.RFC3339))
-			if console.IsTerminal(s.Out) {
-				begin = clearScreen
+			if terminal := cli.NewScreen(s.Out).Terminal(); terminal != nil {
+				fmt.Fprint(terminal, clearScreen)
 			}
 		}
-		if _, err := fmt.Fprint(s.Out, begin, screen.String()); err != nil {
+		if _, err := screen.WriteTo(s.Out); err != nil {
 			return err
 		}
 		if fault != nil { // after the screen, which would clear it off a terminal
-			fmt.Fprintln(s.Err, "navlog:", fault)
+			cli.PrintError(s.Err, "navlog", fault)
 		}
 		select {
 		case <-ctx.Done():
@@ -163,7 +162,7 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 		if !r.Known {
 			state = "unknown (last: " + state + ")"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Program, r.Instance, time.Duration(r.AgeMs)*time.Millisecond, state, details(r))
+		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Program, r.Instance, time.Duration(r.AgeMs)*time.Millisecond, state, details(r))
 	}
 	for _, r := range rows {
 		if r.Program == registry.Ingest && r.Known {
@@ -173,7 +172,7 @@ func writeStatus(out io.Writer, rows []statusRow, deliveries map[string]int64) e
 	if len(deliveries) > 0 {
 		fmt.Fprintln(w, "\nDELIVERIES\t")
 		for _, state := range slices.Sorted(maps.Keys(deliveries)) {
-			fmt.Fprintf(w, "%s\t%d\n", state, deliveries[state])
+			cli.Fprintf(w, "%s\t%d\n", state, deliveries[state])
 		}
 	}
 	return w.Flush()
@@ -206,29 +205,29 @@ func writeChain(w io.Writer, raw json.RawMessage) {
 	if json.Unmarshal(raw, &st) != nil {
 		return
 	}
-	fmt.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
+	cli.Fprintf(w, "\nCHAIN\t\nhead\tblock %d\nindexed\tblock %d%s\nfinal\tblock %d\n", st.HeadBlock, st.IndexedBlock, lag(st.LagBlocks, st.LagSeconds), st.FinalBlock)
 	if b := st.Backfill; b != nil {
-		fmt.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
+		cli.Fprintf(w, "backfill\t%s: block %d of %d, %d blocks/s, %d logs/s, %s left\n",
 			console.Percent(b), b.Block, b.ToBlock, int64(b.BlocksPerSecond), int64(b.LogsPerSecond), console.Left(st.ETASeconds))
 	}
 	if st.ProvenTo > 0 {
-		fmt.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)
+		cli.Fprintf(w, "proven\tup to block %d\n", st.ProvenTo)
 	}
 	if st.Disproven != "" {
-		fmt.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
+		cli.Fprintf(w, "DISPROVEN\t%s\n", st.Disproven)
 	}
 	if len(st.Calls) > 0 {
-		fmt.Fprintf(w, "asked\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
+		cli.Fprintf(w, "asked\t%s, %d bytes (%s)\n", console.Spent(st.Calls), registry.Spent(st.Calls).Bytes, console.ByMethod(st.Calls))
 	}
 	if st.Reason != "" {
-		fmt.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
+		cli.Fprintf(w, "%s\t%s\n", st.State, st.Reason)
 	}
 	if len(st.Endpoints) == 0 {
 		return
 	}
 	fmt.Fprintln(w, "\nENDPOINT\tSTATE\tLATENCY\tHEAD\tCALLS\tUNITS\tLAST ERROR")
 	for _, e := range st.Endpoints {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), latency(e), headOf(e), e.Calls, e.Units, lastError(e))
+		cli.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\n", e.Name, endpointState(e), latency(e), headOf(e), e.Calls, e.Units, lastError(e))
 	}
 }
 

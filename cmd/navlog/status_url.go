@@ -61,7 +61,7 @@ func printPublicStatus(out io.Writer, st client.Status) error {
 		fmt.Fprintln(w, "\nENDPOINT\tCALLS\tUNITS")
 	}
 	for i, e := range st.Endpoints {
-		fmt.Fprintf(w, "%d\t%d\t%d\n", i+1, e.Calls, e.Units)
+		cli.Fprintf(w, "%d\t%d\t%d\n", i+1, e.Calls, e.Units)
 	}
 	fmt.Fprintln(w, "\nPROGRAM\tSTATE")
 	for _, name := range slices.Sorted(maps.Keys(st.Programs)) {

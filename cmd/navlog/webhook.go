@@ -86,7 +86,7 @@ func (cmd webhookListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "EVENT\tPARTNER\tSEQUENCE\tTYPE\tSTATE\tATTEMPTS\tCREATED\tFINISHED")
 		for _, d := range rows {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
+			cli.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", d.ID, d.PartnerID, orDash(d.Sequence), d.Type, d.State, d.Attempts, clock(&d.CreatedAt), clock(d.FinishedAt))
 		}
 		return w.Flush()
 	})
@@ -169,10 +169,10 @@ func (cmd webhookShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		}
 		row.print(s.Out, d.Body)
 		if d.CorrectedAt != nil {
-			fmt.Fprintf(s.Out, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
+			cli.Fprintf(s.Out, "corrected %s: its transaction was mined again, and an attempt before then carries an older body\n", clock(d.CorrectedAt))
 		}
 		for _, body := range before {
-			fmt.Fprintf(s.Out, "before    %s\n", body)
+			cli.Fprintf(s.Out, "before    %s\n", string(body))
 		}
 		return printAttempts(s.Out, attempts)
 	})
@@ -191,8 +191,8 @@ func inMs(us *int32) *float64 {
 }
 
 func (d deliveryRow) print(out io.Writer, body []byte) {
-	fmt.Fprintf(out, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
-		d.ID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt), body)
+	cli.Fprintf(out, "event     %s, %s, partner %d, sequence %s\nstate     %s, created %s, finished %s\nbody      %s\n",
+		d.ID, d.Type, d.PartnerID, orDash(d.Sequence), d.State, clock(&d.CreatedAt), clock(d.FinishedAt), string(body))
 }
 
 func printAttempts(out io.Writer, attempts []attemptRow) error {
@@ -209,7 +209,7 @@ func printAttempts(out io.Writer, attempts []attemptRow) error {
 		case a.Error != nil:
 			result = *a.Error
 		}
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
+		cli.Fprintf(w, "%d\t%s\t%s\t%d ms\t%s\t%s\t%s\t%s\t%s\n", a.Number, clock(&a.StartedAt), result, a.DurationMs,
 			phase(a.DNSMs), phase(a.ConnectMs), phase(a.TLSMs), phase(a.FirstByteMs), a.URL)
 	}
 	if err := w.Flush(); err != nil {
@@ -217,7 +217,7 @@ func printAttempts(out io.Writer, attempts []attemptRow) error {
 	}
 	for _, a := range attempts {
 		if a.Response != "" {
-			fmt.Fprintf(out, "answer %d  %s\n", a.Number, cli.Printable(a.Response))
+			cli.Fprintf(out, "answer %d  %s\n", a.Number, a.Response)
 		}
 	}
 	return nil

@@ -94,11 +94,11 @@ func (f orderFlags) report(s *cli.Streams, o order, what string) error {
 	var err error
 	switch {
 	case o.Done:
-		_, err = fmt.Fprintf(s.Out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
+		_, err = cli.Fprintf(s.Out, "partner %d: %s, %d to be sent\n", o.PartnerID, what, o.Deliveries)
 	case o.Deliveries > 0:
-		_, err = fmt.Fprintf(s.Out, "partner %d: %s goes on as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
+		_, err = cli.Fprintf(s.Out, "partner %d: %s goes on as command %d, %d to be sent so far\n", o.PartnerID, what, o.Command, o.Deliveries)
 	default:
-		_, err = fmt.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
+		_, err = cli.Fprintf(s.Out, "partner %d: %s is queued as command %d: a running dispatcher carries it out (`navlog status` shows whether one runs)\n", o.PartnerID, what, o.Command)
 	}
 	return err
 }
@@ -232,7 +232,7 @@ func (cmd webhookFollowLogCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"log": cmd.Log})
 		}
-		_, err = fmt.Fprintf(s.Out, "deliveries are made of the log %x from now on\n", id)
+		_, err = cli.Fprintf(s.Out, "deliveries are made of the log %x from now on\n", id)
 		return err
 	})
 }

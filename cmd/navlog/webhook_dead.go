@@ -69,7 +69,7 @@ func (cmd deadListCmd) Run(ctx context.Context, s *cli.Streams) error {
 		w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ID\tTOPIC\tPARTITION\tOFFSET\tREASON\tAT\tRETRIED\tRESOLVED\tERROR")
 		for _, r := range rows {
-			fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
+			cli.Fprintf(w, "%d\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Topic, r.Partition, r.Offset, r.Reason, clock(&r.At), clock(r.RetriedAt), clock(r.ResolvedAt), r.Error)
 		}
 		return w.Flush()
 	})
@@ -101,7 +101,7 @@ func (cmd deadShowCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if row.Referral != nil {
 			held = string(row.Referral)
 		}
-		_, err = fmt.Fprintf(s.Out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     met %s, tried again %s, resolved %s\nholds     %s\nbytes     %s\n",
+		_, err = cli.Fprintf(s.Out, "record    %d: offset %d in partition %d of %s, topic id %s\nreason    %s: %s\ntimes     met %s, tried again %s, resolved %s\nholds     %s\nbytes     %s\n",
 			row.ID, row.Offset, row.Partition, row.Topic, r.TopicID, row.Reason, row.Error, clock(&row.At), clock(row.RetriedAt), clock(row.ResolvedAt), held, row.Value)
 		return err
 	})
@@ -163,7 +163,7 @@ func (cmd deadRetryCmd) Run(ctx context.Context, s *cli.Streams) error {
 		if cmd.JSON {
 			return json.NewEncoder(s.Out).Encode(map[string]any{"asked": len(asked), "resolved": found.Resolved, "refused": still, "waiting": found.Waiting})
 		}
-		_, err = fmt.Fprintf(s.Out, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
+		_, err = cli.Fprintf(s.Out, "of %d records %d are deliveries now, %d still cannot be one (`navlog webhook dead list` says why), %d wait for a running dispatcher\n",
 			len(asked), found.Resolved, still, found.Waiting)
 		return err
 	})

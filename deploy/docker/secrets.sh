@@ -31,6 +31,13 @@ secret() {
   echo "secrets/$1: $from"
 }
 
+# The URLs of the nodes, with commas between, of which only you know the providers' keys. ingest refuses the example.
+if [ ! -s secrets/chain_rpc ]; then
+  printf '%s' "https://node.example:8545" >secrets/chain_rpc
+  chmod 644 secrets/chain_rpc
+  echo "secrets/chain_rpc: write the URLs of your nodes into it, with commas between"
+fi
+
 # The partners' signing secrets are sealed with it, and cannot be opened without.
 secret secret_key NAVLOG_SECRET_KEY "-base64 32"
 # Partners' statements are signed with it.
@@ -44,6 +51,7 @@ secret postgres_serve POSTGRES_SERVE_PASSWORD "-hex 24"
 secret postgres_dispatch POSTGRES_DISPATCH_PASSWORD "-hex 24"
 secret postgres_operator POSTGRES_OPERATOR_PASSWORD "-hex 24"
 secret clickhouse CLICKHOUSE_PASSWORD "-hex 24"
+secret clickhouse_project "" "-hex 24"
 secret clickhouse_query CLICKHOUSE_QUERY_PASSWORD "-hex 24"
 # The broker itself, and each user of Kafka.
 secret kafka_admin "" "-hex 24"

@@ -24,6 +24,7 @@ type stopwatch struct {
 	started                       time.Time
 	dnsFrom, connectFrom, tlsFrom time.Time
 	phases                        Phases
+	reused                        bool // the request went out on a connection that an earlier one had used
 }
 
 // watch gives a context under which net/http tells the stopwatch.
@@ -44,6 +45,11 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 		}
 	}
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.reused = info.Reused
+		},
 		DNSStart:             func(httptrace.DNSStartInfo) { from(&s.dnsFrom) },
 		DNSDone:              func(httptrace.DNSDoneInfo) { to(&s.dnsFrom, &s.phases.DNS) },
 		ConnectStart:         func(string, string) { from(&s.connectFrom) },
@@ -52,6 +58,14 @@ func (s *stopwatch) watch(ctx context.Context) context.Context {
 		TLSHandshakeDone:     func(tls.ConnectionState, error) { to(&s.tlsFrom, &s.phases.TLS) },
 		GotFirstResponseByte: func() { to(&s.started, &s.phases.FirstByte) },
 	})
+}
+
+// diedIdle reports whether a request that failed was on a connection of an earlier one and got
+// not even the first byte of a response: the receiver may have closed the connection before.
+func (s *stopwatch) diedIdle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reused && s.phases.FirstByte < 0
 }
 
 // read gives what is known now.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -22,7 +23,10 @@ const (
 	maxResponseHeaders = 16 << 10
 	MaxResponseKept    = 4 << 10 // bytes of a response body that the log keeps
 	idleConnTimeout    = 30 * time.Second
-	tlsSessions        = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
+	// bodyPatience is how long the body of a response is waited for. The status is known by then, so a receiver that
+	// keeps its response open delays nothing but this, and not a slot until the deadline.
+	bodyPatience = time.Second
+	tlsSessions  = 4 // hosts whose TLS session is kept, to go on with: of a partner hardly two
 )
 
 // Outcomes of a POST.
@@ -41,7 +45,7 @@ var outcomes = []string{
 	outcomeAccepted, outcomeRedirect, outcomeRefused, outcomeThrottled, outcomeError, outcomeTimeout, outcomeForbidden, outcomeNetwork,
 }
 
-// result is what came of a POST.
+// Result is what came of a POST.
 type Result struct {
 	Outcome  string
 	Status   int    // 0 without an answer
@@ -88,7 +92,9 @@ type Endpoint struct {
 // would follow redirects.
 type poster struct {
 	transport *http.Transport
+	unshared  *http.Transport // opens a connection for each request, and closes it
 	deadline  time.Duration
+	patience  time.Duration // bodyPatience, but in tests
 }
 
 // newPoster makes a client for hostile receivers: every address is judged by the
@@ -109,7 +115,7 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	dialer := g.Dialer()
-	return &poster{deadline: deadline, transport: &http.Transport{
+	transport := &http.Transport{
 		Proxy: nil,
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			ctx, cancel := context.WithDeadline(ctx, ctx.Value(deadlineKey{}).(time.Time))
@@ -128,48 +134,78 @@ func newPoster(g *guard.Guard, roots *x509.CertPool, idle int, deadline time.Dur
 		MaxIdleConns:           idle,
 		MaxIdleConnsPerHost:    idle,
 		IdleConnTimeout:        idleConnTimeout,
-	}}
+	}
+	// A clone judges every address too, for it dials with the same function.
+	unshared := transport.Clone()
+	unshared.DisableKeepAlives = true
+	return &poster{transport: transport, unshared: unshared, deadline: deadline, patience: bodyPatience}
 }
 
 // deadlineKey is under which a POST's context holds its deadline as a value, the
 // only thing of it that net/http leaves to those who dial.
 type deadlineKey struct{}
 
-// post sends m once, with a fresh timestamp and signature. The deadline holds
-// for all of it, from the look-up of the name to the last byte that is read.
+// post makes one attempt to send m, with a fresh timestamp and signature. The deadline
+// holds for all of it, from the look-up of the name to the last byte that is read.
 // ctx ends only with the process: an attempt under way is finished.
+//
+// A receiver closes a connection that was idle for a while, and does not see the request
+// that is on its way by then. Such a request says nothing about the receiver, so post sends
+// it once more, on a new connection: same id, same bytes. The receiver may get the event twice,
+// which at-least-once delivery allows.
 func (p *poster) post(ctx context.Context, e Endpoint, m message) Result {
 	started := time.Now()
 	ends := started.Add(p.deadline)
 	ctx, cancel := context.WithDeadline(context.WithValue(ctx, deadlineKey{}, ends), ends)
 	defer cancel()
 	var watch stopwatch
-	r := p.exchange(watch.watch(ctx), e, m, started.Unix())
+	r := p.exchange(watch.watch(ctx), &watch, e, m, started.Unix())
 	r.Started, r.Took, r.Phases = started.UTC(), time.Since(started), watch.read()
 	return r
 }
 
-func (p *poster) exchange(ctx context.Context, e Endpoint, m message, timestamp int64) Result {
-	// A reader that is none of those that net/http knows, so that GetBody stays
-	// nil and the request cannot be sent a second time behind our back.
-	body := io.NopCloser(bytes.NewReader(m.body))
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, body)
+func (p *poster) exchange(ctx context.Context, watch *stopwatch, e Endpoint, m message, timestamp int64) Result {
+	// Cancelling ends the wait for a body, and closes its connection.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	response, err := p.send(ctx, p.transport, e, m, timestamp)
 	if err != nil {
-		return Result{Outcome: outcomeNetwork, Err: "the URL cannot be used"}
+		// The other idle connections lead to the same receiver, which may have closed them too.
+		p.transport.CloseIdleConnections()
+		if watch.diedIdle() && ctx.Err() == nil {
+			response, err = p.send(ctx, p.unshared, e, m, timestamp)
+		}
 	}
-	request.ContentLength = int64(len(m.body))
-	request.Header = headers(e, m, timestamp)
-	response, err := p.transport.RoundTrip(request)
 	if err != nil {
 		return failure(err)
 	}
 	defer response.Body.Close()
 	var kept []byte
 	if response.StatusCode != http.StatusSwitchingProtocols { // whose body is the connection itself, without a deadline
-		// The headers decide: a body that is cut or endless changes nothing.
+		// The headers decide: a body that is slow, cut or endless changes nothing.
+		defer time.AfterFunc(p.patience, cancel).Stop()
 		kept, _ = io.ReadAll(io.LimitReader(response.Body, MaxResponseKept))
 	}
 	return Result{Outcome: outcomeOf(response.StatusCode), Status: response.StatusCode, Response: kept}
+}
+
+// errURL says that no request can be made of an endpoint's URL.
+var errURL = errors.New("the URL cannot be used")
+
+// send sends one request and returns when the headers of its response are there.
+func (p *poster) send(
+	ctx context.Context, transport *http.Transport, e Endpoint, m message, timestamp int64,
+) (*http.Response, error) {
+	// A reader that is none of those that net/http knows, so that GetBody stays
+	// nil and the request cannot be sent a second time behind our back.
+	body := io.NopCloser(bytes.NewReader(m.body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, body)
+	if err != nil {
+		return nil, errURL
+	}
+	request.ContentLength = int64(len(m.body))
+	request.Header = headers(e, m, timestamp)
+	return transport.RoundTrip(request)
 }
 
 // headers are those of navlog, with the partner's sequence and the signature

@@ -82,11 +82,38 @@ func TestCSV(t *testing.T) {
 // TestGuarded: what a spreadsheet would run, and what it would not.
 func TestGuarded(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", "Alpha": "Alpha", "a=b": "a=b", "=A1": "'=A1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=A1": "'\t=A1", "\r=A1": "'\r=A1", "\n=A1": "'\n=A1",
+		"": "", "Alpha": "Alpha", "a=b": "a=b", "Alpha - Beta": "Alpha - Beta", "Alpha, +Beta": "Alpha, +Beta", "naïve 円 👨\u200d👩": "naïve 円 👨\u200d👩",
+		"=A1": "'=A1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)",
+		// behind white space and what has no width
+		" =A1": "' =A1", "\u00a0\u3000+1": "'\u00a0\u3000+1", "\u200b=A1": `'\u200b=A1`, "\ufeff-1": `'\ufeff-1`, "\x00=A1": `'\u0000=A1`, "\xff=A1": "'\ufffd=A1", "\u200d=A1": "'\u200d=A1", `"=A1`: `'"=A1`,
+		// behind what separates lists
+		"Alpha;=A1": "Alpha;'=A1", "a;;\"=A1": "a;;'\"=A1", "a|@A1": "a|'@A1", "\t=A1": "\t'=A1", "a\r\n=A1": "a\r\n'=A1", "\r=A1": "\r'=A1", "\n-1\n+1": "\n'-1\n'+1", "a\u2028=A1": `a\u2028'=A1`, "a\v=A1": `a\u000b'=A1`,
+		// signs of other widths
+		"＝A1": "'＝A1", "＋1": "'＋1", "－1": "'－1", "＠SUM(A1)": "'＠SUM(A1)", "﹦A1": "'﹦A1", "−1": "'−1",
+		// what changes the direction of what follows, or drives a terminal
+		"Alpha\u202etxt.": `Alpha\u202etxt.`, "\u2066a\u2069\u200f\u061c": `\u2066a\u2069\u200f\u061c`, "a\x1b[2J\u009b": `a\u001b[2J\u009b`,
 	} {
 		if got := guarded(text); got != want {
 			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestGuardedInEverySpreadsheet: whatever a program splits lines at, no cell of a hostile name is a formula.
+func TestGuardedInEverySpreadsheet(t *testing.T) {
+	const name = " =1+1;=2\t@3\n＝4|\u200e-5;\"=6\";\u202e+7"
+	out := string(written(t, CSV, []row{{id: "a", name: name, at: "2023-11-14T22:13:20.001Z", block: "0", amount: "1"}}))
+	_, out, _ = strings.Cut(out, "\r\n")
+	for _, separators := range []string{",", ";", "\t", "|", "\n", ",;\t|\r\n"} {
+		for _, cell := range strings.FieldsFunc(out, func(r rune) bool { return strings.ContainsRune(separators, r) }) {
+			cell = strings.TrimLeft(cell, "\" \u00a0\u200e\u202e\t\r\n")
+			if cell != "" && strings.ContainsRune("=+-@＝＋－＠", []rune(cell)[0]) {
+				t.Errorf("split at %q there is a cell %q in %q", separators, cell, out)
+			}
+		}
+	}
+	if strings.ContainsAny(out, "\u200e\u202e") {
+		t.Errorf("the direction changes in %q", out)
 	}
 }
 

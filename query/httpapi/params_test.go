@@ -183,3 +183,35 @@ func TestMillis(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// White space and what cannot be seen is a mistake of every parameter, and none takes it for absent or for another
+// value.
+func TestSloppyParameters(t *testing.T) {
+	snapshot := &pin.Snapshot{First: 5, Block: 10}
+	for field, c := range map[string]struct {
+		value string
+		read  func(p *Params)
+	}{
+		"page":      {"1", func(p *Params) { p.Page() }},
+		"pageSize":  {"5", func(p *Params) { p.Page() }},
+		"vault":     {"0x00000000000000000000000000000000000000A1", func(p *Params) { p.Vault() }},
+		"tx":        {"0x" + strings.Repeat("0", 64), func(p *Params) { p.Hash("tx") }},
+		"order":     {"asc", func(p *Params) { p.OneOf("order", "asc", "asc", "desc") }},
+		"from":      {"2024-02-29", func(p *Params) { p.Span() }},
+		"to":        {"2024-02-29T01:02:03Z", func(p *Params) { p.Span() }},
+		"asOfBlock": {"7", func(p *Params) { p.asOfBlock(snapshot) }},
+	} {
+		for _, value := range []string{
+			" " + c.value, c.value + " ", c.value + "\n", c.value + "\u00a0", "\u200b" + c.value, " ", "\t", "\u3000",
+		} {
+			p := newParams(field + "=" + url.QueryEscape(value))
+			if c.read(p); p.Err() == nil || fields(p) != field {
+				t.Errorf("%s=%q is taken: %v", field, value, p.Err())
+			}
+		}
+		p := newParams(field + "=" + url.QueryEscape(c.value))
+		if c.read(p); p.Err() != nil {
+			t.Errorf("%s=%q: %v", field, c.value, p.Err())
+		}
+	}
+}

@@ -1,10 +1,24 @@
 package webhooks
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/navlog/navlog/query/httpapi"
 )
+
+// White space around a URL does not count, and what cannot be seen in it is a mistake.
+func TestURLInBody(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"url":" https://a.example/hook\t\r\n\u00a0"}`: "https://a.example/hook",
+		`{"url":"https://a.example/hook%20"}`:           "https://a.example/hook%20", `{"url":"` + strings.Repeat("x", maxURL) + ` "}`: strings.Repeat("x", maxURL),
+		`{"url":" \n"}`: "", `{"url":"https://a.example/\u200b"}`: "", `{"url":"\ufeffhttps://a.example/"}`: "", `{"url":"https://a.example/\u202e"}`: "",
+	} {
+		if got, err := parseWebhookBody([]byte(body)); got != want || (err == nil) != (want != "") {
+			t.Errorf("%.60s: %q, %v", body, got, err)
+		}
+	}
+}
 
 func FuzzWebhookBody(f *testing.F) {
 	for _, seed := range []string{`{"url":"https://example.com"}`, `{"URL":"x"}`, `[]`, `null`, `{"url":null}`, `{"url":"a"}x`, "{\"url\":\"\xff\"}"} {

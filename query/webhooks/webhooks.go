@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/navlog/navlog/query/httpapi"
+	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/registry/db"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -112,10 +113,16 @@ func parseWebhookBody(body []byte) (string, error) {
 	if raw, ok := fields["url"]; !ok || json.Unmarshal(raw, &url) != nil || url == nil || *url == "" {
 		return "", invalidBody("The body must have a field url that is a string and not empty.")
 	}
-	if utf8.RuneCountInString(*url) > maxURL {
+	text, err := input.Text(*url)
+	switch {
+	case err != nil:
+		return "", invalidWebhookURL(guard.Syntax, "the URL "+err.Error())
+	case text == "":
+		return "", invalidBody("The body must have a field url that is a string and not empty.")
+	case utf8.RuneCountInString(text) > maxURL:
 		return "", invalidWebhookURL(guard.Syntax, "the URL is longer than 2048 characters")
 	}
-	return *url, nil
+	return text, nil
 }
 
 func invalidBody(message string) *httpapi.Failure {

@@ -39,7 +39,7 @@ GRANT SELECT (id), INSERT (partner_id, kind, event_id) ON command TO navlog_serv
 GRANT SELECT, INSERT, UPDATE ON rate_bucket TO navlog_serve;
 
 -- Everything about deliveries, and where and with which secret a partner is told.
-GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, retention TO navlog_dispatch;
+GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, backfill_lease, retention TO navlog_dispatch;
 GRANT SELECT, INSERT ON correction TO navlog_dispatch;
 GRANT SELECT, UPDATE, DELETE ON command TO navlog_dispatch;
 GRANT SELECT ON partner, endpoint TO navlog_dispatch;

@@ -18,6 +18,7 @@ import (
 
 	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/schemas/client"
+	"github.com/navlog/navlog/schemas/input"
 )
 
 // Config says where the API is and what may be asked of it.
@@ -43,7 +44,11 @@ const (
 
 // New reads the address. Errors are Usage: of the flag --url, which has it.
 func New(c Config) (*client.Client, error) {
-	u, err := url.Parse(c.URL)
+	address, err := input.Word(c.URL)
+	if err != nil {
+		return nil, cli.Usage.With(fmt.Errorf("--url %w", err))
+	}
+	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, cli.Usage.With(fmt.Errorf("--url is %q and must be the address of the API, such as https://navlog.example", c.URL))
 	}

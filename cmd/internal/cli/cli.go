@@ -12,8 +12,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -53,23 +51,8 @@ func (f Flags) Load(sections ...config.Section) (config.Config, error) {
 	return c, nil
 }
 
-// Streams are where a command writes: results to Out, everything else to Err.
+// Streams are where a command writes: results to Out, everything else to Err. Both are a Screen.
 type Streams struct{ Out, Err io.Writer }
-
-// Printable is a stranger's text on one line: it must neither move the cursor of a terminal
-// nor look like a line of ours.
-func Printable(text string) string {
-	var line strings.Builder
-	for _, r := range text {
-		if strconv.IsPrint(r) {
-			line.WriteRune(r)
-			continue
-		}
-		quoted := strconv.QuoteRune(r)
-		line.WriteString(quoted[1 : len(quoted)-1])
-	}
-	return line.String()
-}
 
 // Main runs the commands with the arguments of the process until a signal comes,
 // and ends the process.
@@ -78,7 +61,7 @@ func Main(name string, run func(ctx context.Context, args []string, stdout, stde
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, name+":", err)
+		PrintError(os.Stderr, name, err)
 		os.Exit(int(CodeOf(err)))
 	}
 }
@@ -101,14 +84,17 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	parser, err := kong.New(commands, append(options,
+	out, other := NewScreen(stdout), NewScreen(stderr)
+	defer out.Flush()
+	defer other.Flush()
+	parser, err := kong.New(commands, append(append(values(), options...),
 		kong.Name(name),
 		kong.Description(description),
-		kong.Writers(stdout, stderr),
+		kong.Writers(out, other),
 		kong.Exit(func(int) { panic(errHelp) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.Bind(&Streams{stdout, stderr}),
+		kong.Bind(&Streams{out, other}),
 	)...)
 	if err != nil {
 		return err
@@ -117,6 +103,7 @@ func Run(ctx context.Context, name, description string, commands any, args []str
 	if err != nil {
 		return Usage.With(fmt.Errorf("%w (try `%s --help`)", err, name))
 	}
+	warnOfSecrets(other, parsed)
 	return parsed.Run()
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/navlog/navlog/projections"
 	"github.com/navlog/navlog/query"
 	"github.com/navlog/navlog/schemas/chainlog"
+	"github.com/navlog/navlog/schemas/input"
 	"github.com/navlog/navlog/schemas/readmodel"
 	"github.com/navlog/navlog/schemas/registry"
 	"github.com/navlog/navlog/schemas/webhook/guard"
@@ -108,7 +109,7 @@ func Load(file string, environ []string) (Config, error) {
 		c.unread = true
 		faults = append(faults, fmt.Errorf("read configuration: %w", err))
 	}
-	faults = append(faults, parseEnvironment(environ, &c))
+	faults = append(faults, parseEnvironment(environ, &c), clean(&c))
 	c.Chain = c.Chain.Complete()
 	return c, errors.Join(faults...)
 }
@@ -126,7 +127,7 @@ func parseYAML(name string, b []byte, c *Config) error {
 	case errors.Is(err, io.EOF):
 		return nil // an empty file
 	case err == nil || errors.As(err, &wrong):
-		return errors.Join(typeFaults(name, wrong), secondDocument(name, decoder))
+		return errors.Join(typeFaults(name, wrong), octalFaults(name, b), secondDocument(name, decoder))
 	}
 	c.unread = true
 	return fmt.Errorf("%s: %s", name, strings.TrimPrefix(err.Error(), "yaml: "))
@@ -159,7 +160,11 @@ const envPrefix = "NAVLOG_"
 
 // notSettings are variables of that prefix that are not part of the
 // configuration.
-var notSettings = []string{"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC", "NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD"}
+var notSettings = []string{
+	"NAVLOG_CONFIG", "NAVLOG_OPERATOR", "NAVLOG_API_KEY", "NAVLOG_STATEMENT_RPC",
+	"NAVLOG_STATEMENT_RPC_FILE", "NAVLOG_EXPLAIN_RPC", "NAVLOG_EXPLAIN_RPC_FILE", "NAVLOG_FAULTPROXY_UPSTREAM",
+	"NAVLOG_ENGINES", "NAVLOG_ENGINE_CHILD",
+}
 
 // parseEnvironment lays what the environment says over c, all of it at once.
 func parseEnvironment(environ []string, c *Config) error {
@@ -185,9 +190,9 @@ func parseEnvironment(environ []string, c *Config) error {
 	return errors.Join(append(faults, unreadable)...)
 }
 
-// fileSuffix ends the name of a variable that says in which file the value of a
+// FileSuffix ends the name of a variable that says in which file the value of a
 // setting is.
-const fileSuffix = "_FILE"
+const FileSuffix = "_FILE"
 
 // fileLimit bounds such a file, in bytes.
 const fileLimit = 64 << 10
@@ -200,7 +205,7 @@ func readFiles(given map[string]string) error {
 	settings := settingsAmong(given)
 	var faults []error
 	for _, key := range slices.Sorted(maps.Keys(given)) {
-		setting, found := strings.CutSuffix(key, fileSuffix)
+		setting, found := strings.CutSuffix(key, FileSuffix)
 		if !found || settings[key] || !settings[setting] {
 			continue
 		}
@@ -220,12 +225,12 @@ func readFiles(given map[string]string) error {
 }
 
 // settingsAmong are the settings that the names of variables can mean, with those that
-// they would mean without fileSuffix. Of the values only those of lists matter, which say
+// they would mean without FileSuffix. Of the values only those of lists matter, which say
 // how many elements there are; mistakes in them are found where they are set.
 func settingsAmong(given map[string]string) map[string]bool {
 	names := map[string]string{}
 	for key := range given {
-		names[strings.TrimSuffix(key, fileSuffix)] = ""
+		names[strings.TrimSuffix(key, FileSuffix)] = ""
 	}
 	maps.Copy(names, given)
 	settings := map[string]bool{}
@@ -251,6 +256,9 @@ func ReadSecret(name string) (string, error) {
 	value := strings.TrimSuffix(strings.TrimSuffix(string(b), "\n"), "\r")
 	if value == "" {
 		return "", fmt.Errorf("%s is empty: write the value into it", name)
+	}
+	if _, err := input.Password(value); err != nil {
+		return "", fmt.Errorf("%s %w", name, err)
 	}
 	return value, nil
 }

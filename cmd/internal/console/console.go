@@ -8,17 +8,15 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/term"
-
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
+	"github.com/navlog/navlog/cmd/internal/cli"
 	"github.com/navlog/navlog/ingest"
 	"github.com/navlog/navlog/schemas/registry"
 )
@@ -49,27 +47,26 @@ type Console struct {
 
 // New makes the console of a stream.
 func New(out io.Writer) *Console {
-	c := &Console{out: out, every: lineEvery}
-	if IsTerminal(out) {
-		c.terminal, c.every = true, barEvery
+	screen := cli.NewScreen(out)
+	if terminal := screen.Terminal(); terminal != nil {
+		return &Console{out: terminal, terminal: true, every: barEvery}
 	}
-	return c
-}
-
-// IsTerminal tells whether a person reads along.
-func IsTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	return &Console{out: screen, every: lineEvery}
 }
 
 // Write writes above the line of progress.
 func (c *Console) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bars == nil {
-		return c.out.Write(text)
+	out := c.out
+	if c.bars != nil {
+		out = c.bars
 	}
-	return c.bars.Write(text)
+	// The stream is a terminal's own, for the line of progress moves the cursor.
+	if _, err := out.Write(cli.Escape(text)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
 }
 
 // show draws a part of a whole, 0 to 1, with a text beside it. What the terminal has
@@ -77,6 +74,7 @@ func (c *Console) Write(text []byte) (int, error) {
 func (c *Console) show(part float64, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	text = cli.Printable(text)
 	c.text.Store(&text)
 	if c.bars == nil {
 		c.bars = mpb.New(mpb.WithOutput(c.out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(barEvery))

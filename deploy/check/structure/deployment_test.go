@@ -1,6 +1,7 @@
 package structure
 
 import (
+	"encoding/xml"
 	"maps"
 	"net/netip"
 	"os"
@@ -58,7 +59,7 @@ func loadCompose(t *testing.T) compose {
 }
 
 // kafkaUsers is who each service is for Kafka.
-var kafkaUsers = map[string]string{"ingest": chainlog.Ingest, "project": chainlog.Project, "dispatch": chainlog.Dispatch, "operate": chainlog.Operator}
+var kafkaUsers = map[string]string{"ingest": chainlog.Ingest, "project": chainlog.Project, "dispatch": chainlog.Dispatch, "operate": chainlog.Operator, "verify": chainlog.Project}
 
 // Every service is watched, restarted, and started only after the ones that it
 // cannot live without answer.
@@ -73,8 +74,9 @@ func TestComposeOrder(t *testing.T) {
 		"migrate":  {"postgres"},
 		"operate":  {"postgres"},
 		"grant":    {"kafka"},
+		"verify":   {"kafka", "clickhouse", "postgres"},
 	}
-	end := []string{"migrate", "operate", "grant"} // do what they are for and end
+	end := []string{"migrate", "operate", "grant", "verify"} // do what they are for and end
 	if len(c.Services) != len(needs) {
 		t.Errorf("compose.yaml has %d services, want %d", len(c.Services), len(needs))
 	}
@@ -90,7 +92,7 @@ func TestComposeOrder(t *testing.T) {
 		if _, comes := kafkaUsers[name]; comes && name != "operate" && s.DependsOn["grant"].Condition != "service_completed_successfully" {
 			t.Errorf("service %s does not wait until Kafka knows its user", name)
 		}
-		if slices.Contains([]string{"ingest", "project", "serve", "dispatch", "operate", "grant"}, name) && s.DependsOn["migrate"].Condition != "service_completed_successfully" {
+		if slices.Contains([]string{"ingest", "project", "serve", "dispatch", "operate", "grant", "verify"}, name) && s.DependsOn["migrate"].Condition != "service_completed_successfully" {
 			t.Errorf("service %s does not wait until the tables are up to date", name)
 		}
 		for _, engine := range engines {
@@ -116,11 +118,14 @@ func TestComposeOrder(t *testing.T) {
 // nothing but the API, on loopback.
 func TestComposeIsSafe(t *testing.T) {
 	c := loadCompose(t)
-	for _, name := range []string{"ingest", "project", "serve", "dispatch", "migrate", "operate", "grant"} {
+	for _, name := range []string{"ingest", "project", "serve", "dispatch", "migrate", "operate", "grant", "verify"} {
 		s := c.Services[name]
 		login := "navlog_" + name
 		if name == "operate" || name == "grant" {
 			login = "navlog_operator"
+		}
+		if name == "verify" {
+			login = "navlog_project" // it reads what project wrote
 		}
 		if at := s.Environment["NAVLOG_POSTGRES_URL"]; !strings.HasPrefix(at, "postgres://"+login+"@") || s.Environment["NAVLOG_POSTGRES_SKIP_MIGRATIONS"] != "true" {
 			t.Errorf("service %s uses PostgreSQL as %s, or migrates by itself", name, at)
@@ -188,10 +193,10 @@ func TestComposeIsSafe(t *testing.T) {
 	// no more than these.
 	for secret, holders := range map[string][]string{
 		"secret_key": {"dispatch", "operate"}, "statement_key": {"serve"},
-		"postgres": {"postgres"}, "postgres_migrate": {"migrate", "postgres"}, "postgres_ingest": {"ingest", "postgres"}, "postgres_project": {"postgres", "project"},
+		"postgres": {"postgres"}, "postgres_migrate": {"migrate", "postgres"}, "postgres_ingest": {"ingest", "postgres"}, "postgres_project": {"postgres", "project", "verify"},
 		"postgres_serve": {"postgres", "serve"}, "postgres_dispatch": {"dispatch", "postgres"}, "postgres_operator": {"grant", "operate", "postgres"},
-		"clickhouse": {"clickhouse", "project"}, "clickhouse_query": {"clickhouse", "serve"},
-		"kafka_admin": {"grant", "kafka"}, "kafka_ingest": {"grant", "ingest"}, "kafka_project": {"grant", "project"}, "kafka_dispatch": {"dispatch", "grant"}, "kafka_operator": {"grant", "operate"},
+		"clickhouse": {"clickhouse"}, "clickhouse_project": {"clickhouse", "project", "verify"}, "chain_rpc": {"ingest", "verify"}, "clickhouse_query": {"clickhouse", "serve"},
+		"kafka_admin": {"grant", "kafka"}, "kafka_ingest": {"grant", "ingest"}, "kafka_project": {"grant", "project", "verify"}, "kafka_dispatch": {"dispatch", "grant"}, "kafka_operator": {"grant", "operate"},
 	} {
 		var have []string
 		for name, s := range c.Services {
@@ -207,6 +212,78 @@ func TestComposeIsSafe(t *testing.T) {
 	}
 	if len(c.Secrets) > 0 {
 		t.Errorf("nobody is said to need %v", c.Secrets)
+	}
+}
+
+// What answers the internet, or opens connections to strangers, gets no URL of a node: providers' keys are in them.
+// Only what asks the chain does, each by the file of a secret.
+func TestComposeGivesNodesToWhoAsksThem(t *testing.T) {
+	c := loadCompose(t)
+	for name, s := range c.Services {
+		asks := name == "ingest" || name == "verify"
+		if got := s.Environment["NAVLOG_CHAIN_RPC_FILE"]; asks != (got == "/run/secrets/chain_rpc") || asks != slices.Contains(s.Secrets, "chain_rpc") {
+			t.Errorf("service %s has the nodes %q and the secrets %v", name, got, s.Secrets)
+		}
+		for key, value := range s.Environment {
+			if strings.Contains(key, "RPC") && key != "NAVLOG_CHAIN_RPC_FILE" {
+				t.Errorf("service %s: %s=%s is a node", name, key, value)
+			}
+		}
+	}
+	b, err := os.ReadFile("../../docker/compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ := strings.Cut(string(b), "\nname: navlog")
+	if !strings.Contains(head, "without chain.rpc: every program reads this file") {
+		t.Error("compose.yaml does not say that the configuration, which all programs read, must not have the nodes")
+	}
+}
+
+// The login of project may what docs/operations.md says that it needs, and no more; the one that may everything is
+// in no program.
+func TestComposeClickHouseRights(t *testing.T) {
+	c := loadCompose(t)
+	all := c.Services["clickhouse"].Environment["CLICKHOUSE_USER"]
+	for name, s := range c.Services {
+		for _, key := range []string{"NAVLOG_CLICKHOUSE_USER", "NAVLOG_CLICKHOUSE_QUERY_USER"} {
+			if user, has := s.Environment[key]; has && user == all {
+				t.Errorf("service %s is %s, who may everything in ClickHouse", name, user)
+			}
+		}
+	}
+	for _, name := range []string{"project", "verify"} {
+		if user := c.Services[name].Environment["NAVLOG_CLICKHOUSE_USER"]; user != "navlog_project" {
+			t.Errorf("service %s writes to ClickHouse as %q", name, user)
+		}
+	}
+	if !slices.Contains(c.Services["clickhouse"].Volumes, "./clickhouse-project-user.xml:/etc/clickhouse-server/users.d/navlog-project.xml:ro") {
+		t.Error("ClickHouse does not know the login of project")
+	}
+	var file struct {
+		Grants []string `xml:"users>navlog_project>grants>query"`
+	}
+	b, err := os.ReadFile("../../docker/clickhouse-project-user.xml")
+	if err == nil {
+		err = xml.Unmarshal(b, &file)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, needs, _ := strings.Cut(string(page), "### What the login that writes to ClickHouse may")
+	needs, _, _ = strings.Cut(needs, "-- with clickhouse.cluster")
+	var want []string
+	for line := range strings.Lines(needs) {
+		if grant, _, is := strings.Cut(line, " TO navlog;"); is {
+			want = append(want, grant)
+		}
+	}
+	if len(want) < 5 || !slices.Equal(file.Grants, want) {
+		t.Errorf("the login of project may\n%s\nand it needs\n%s", strings.Join(file.Grants, "\n"), strings.Join(want, "\n"))
 	}
 }
 
@@ -302,10 +379,14 @@ func TestComposeSecrets(t *testing.T) {
 				t.Fatal(err)
 			}
 			values[name] = string(b)
-			if strings.Contains(out, values[name]) {
+			if name != "chain_rpc" && strings.Contains(out, values[name]) {
 				t.Errorf("secrets.sh prints %s", name)
 			}
-			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o444 {
+			mode := os.FileMode(0o444)
+			if name == "chain_rpc" {
+				mode = 0o644 // its owner writes it
+			}
+			if info, err := os.Stat(file); err != nil || info.Mode().Perm() != mode {
 				t.Errorf("%s: %v, %v: a program, which is another user in its container, has to read it", name, info.Mode(), err)
 			}
 		}
@@ -314,6 +395,12 @@ func TestComposeSecrets(t *testing.T) {
 	made := read()
 	seen := map[string]string{}
 	for name, value := range made {
+		if name == "chain_rpc" { // which nobody can make; ingest refuses this one
+			if value != "https://node.example:8545" {
+				t.Errorf("the nodes are %q", value)
+			}
+			continue
+		}
 		if before[name] != "" {
 			if value != before[name] {
 				t.Errorf("%s is %q, and was %q", name, value, before[name])

@@ -232,6 +232,15 @@ func (q *Queries) DeleteBreaker(ctx context.Context, arg DeleteBreakerParams) er
 	return err
 }
 
+const dropBackfill = `-- name: DropBackfill :exec
+DELETE FROM backfill_lease WHERE owner = $1
+`
+
+func (q *Queries) DropBackfill(ctx context.Context, owner uuid.UUID) error {
+	_, err := q.db.Exec(ctx, dropBackfill, owner)
+	return err
+}
+
 const dropLease = `-- name: DropLease :exec
 UPDATE lease SET until = now(), fence = fence + 1
 WHERE owner = $1 AND partner_id = $2 AND fence = $3
@@ -396,7 +405,9 @@ func (q *Queries) Endpoints(ctx context.Context) ([]EndpointsRow, error) {
 
 const finishAttempts = `-- name: FinishAttempts :many
 WITH result AS MATERIALIZED (
-  SELECT n.event_id, n.partner_id, n.fence, n.state, n.attempts, n.revision, n.wait_ms, n.finished, n.url, n.endpoint_version, n.started_at, n.duration_ms, n.status, n.error, n.response, n.dns_us, n.connect_us, n.tls_us, n.first_byte_us, before.last, before.known FROM (
+  SELECT n.event_id, n.partner_id, n.fence, n.state, n.attempts, n.revision, n.wait_ms, n.finished, n.url, n.endpoint_version, n.started_at, n.duration_ms, n.status, n.error, n.response, n.dns_us, n.connect_us, n.tls_us, n.first_byte_us, before.last, before.known,
+    before.last + row_number() OVER (PARTITION BY n.event_id, before.known ORDER BY n.started_at, n.fence) AS number
+  FROM (
     SELECT unnest($1::uuid[]) AS event_id, unnest($2::bigint[]) AS partner_id,
       unnest($3::bigint[]) AS fence, unnest($4::text[]) AS state,
       unnest($5::integer[]) AS attempts, unnest($6::integer[]) AS revision, unnest($7::bigint[]) AS wait_ms,
@@ -417,20 +428,20 @@ WITH result AS MATERIALIZED (
     corrected_at = CASE WHEN d.revision = r.revision THEN d.corrected_at ELSE now() END
   FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
   WHERE d.event_id = r.event_id AND NOT r.known
-  RETURNING d.event_id
+  RETURNING d.event_id, l.fence
 ), logged AS (
   INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
     dns_us, connect_us, tls_us, first_byte_us)
-  SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+  SELECT r.event_id, r.number, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
   FROM result r WHERE NOT r.known
 ), trimmed AS (
   DELETE FROM attempt a USING result r
-  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - $21::integer AND NOT r.known
+  WHERE a.event_id = r.event_id AND a.number <= r.number - $21::integer AND NOT r.known
 )
-SELECT event_id FROM done
+SELECT event_id, fence FROM done
 UNION ALL
-SELECT r.event_id FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
+SELECT r.event_id, l.fence FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = $20 AND l.fence = r.fence
 WHERE r.known
 `
 
@@ -458,14 +469,20 @@ type FinishAttemptsParams struct {
 	AttemptsKept     int32
 }
 
+type FinishAttemptsRow struct {
+	EventID uuid.UUID
+	Fence   int64
+}
+
 // Writes what came of POSTs: the attempts always, each new state only under the
-// fence. Names what was written; of what is missing another dispatcher owns the
-// partner and will send it again. Written twice, because the answer to the first
+// fence. Returns event and fence of what was written: the results of an event under two
+// leases may come together. Of what is missing another lease has the
+// partner, and the event is sent again under it. Written twice, because the answer to the first
 // time was lost, an attempt is still one, and what came of its delivery since then,
 // a replay for instance, stays. Of an event the last attempts are kept, and a written
 // one is looked for among the newest: what is read does not grow with their number. A
 // POST whose body was replaced meanwhile ends before the correction.
-func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]uuid.UUID, error) {
+func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) ([]FinishAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, finishAttempts,
 		arg.EventIds,
 		arg.PartnerIds,
@@ -493,13 +510,13 @@ func (q *Queries) FinishAttempts(ctx context.Context, arg FinishAttemptsParams) 
 		return nil, err
 	}
 	defer rows.Close()
-	var items []uuid.UUID
+	var items []FinishAttemptsRow
 	for rows.Next() {
-		var event_id uuid.UUID
-		if err := rows.Scan(&event_id); err != nil {
+		var i FinishAttemptsRow
+		if err := rows.Scan(&i.EventID, &i.Fence); err != nil {
 			return nil, err
 		}
-		items = append(items, event_id)
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -1316,6 +1333,25 @@ type SetStreamsParams struct {
 func (q *Queries) SetStreams(ctx context.Context, arg SetStreamsParams) error {
 	_, err := q.db.Exec(ctx, setStreams, arg.PartnerIds, arg.LastSequences)
 	return err
+}
+
+const takeBackfill = `-- name: TakeBackfill :execrows
+INSERT INTO backfill_lease AS l (owner, until) VALUES ($1, now() + $2::bigint * interval '1 millisecond')
+ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.owner = excluded.owner OR l.until <= now()
+`
+
+type TakeBackfillParams struct {
+	Owner        uuid.UUID
+	Milliseconds int64
+}
+
+// Takes the lease of the backfill, or renews it; 0 rows: another dispatcher has it.
+func (q *Queries) TakeBackfill(ctx context.Context, arg TakeBackfillParams) (int64, error) {
+	result, err := q.db.Exec(ctx, takeBackfill, arg.Owner, arg.Milliseconds)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
 }
 
 const takeLease = `-- name: TakeLease :one

@@ -52,6 +52,12 @@ type Audit struct {
 	Outcome   string
 }
 
+type BackfillLease struct {
+	ID    bool
+	Owner uuid.UUID
+	Until time.Time
+}
+
 type Breaker struct {
 	PartnerID       int64
 	EndpointVersion int64

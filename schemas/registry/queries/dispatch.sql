@@ -40,6 +40,14 @@ FROM partner p JOIN endpoint e ON e.partner_id = p.id WHERE p.id = ANY(sqlc.arg(
 -- Those of whom the events from before they existed were not looked for yet.
 SELECT p.id FROM partner p WHERE NOT EXISTS (SELECT FROM adopted a WHERE a.partner_id = p.id) ORDER BY p.id;
 
+-- name: TakeBackfill :execrows
+-- Takes the lease of the backfill, or renews it; 0 rows: another dispatcher has it.
+INSERT INTO backfill_lease AS l (owner, until) VALUES (sqlc.arg(owner), now() + sqlc.arg(milliseconds)::bigint * interval '1 millisecond')
+ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, until = excluded.until WHERE l.owner = excluded.owner OR l.until <= now();
+
+-- name: DropBackfill :exec
+DELETE FROM backfill_lease WHERE owner = $1;
+
 -- name: PositionsPassed :many
 -- How far the topics were read, behind whoever moves the positions now: what is
 -- accepted later is accepted by one who knows the partners that we know.
@@ -179,14 +187,17 @@ SELECT coalesce((
 
 -- name: FinishAttempts :many
 -- Writes what came of POSTs: the attempts always, each new state only under the
--- fence. Names what was written; of what is missing another dispatcher owns the
--- partner and will send it again. Written twice, because the answer to the first
+-- fence. Returns event and fence of what was written: the results of an event under two
+-- leases may come together. Of what is missing another lease has the
+-- partner, and the event is sent again under it. Written twice, because the answer to the first
 -- time was lost, an attempt is still one, and what came of its delivery since then,
 -- a replay for instance, stays. Of an event the last attempts are kept, and a written
 -- one is looked for among the newest: what is read does not grow with their number. A
 -- POST whose body was replaced meanwhile ends before the correction.
 WITH result AS MATERIALIZED (
-  SELECT n.*, before.last, before.known FROM (
+  SELECT n.*, before.last, before.known,
+    before.last + row_number() OVER (PARTITION BY n.event_id, before.known ORDER BY n.started_at, n.fence) AS number
+  FROM (
     SELECT unnest(sqlc.arg(event_ids)::uuid[]) AS event_id, unnest(sqlc.arg(partner_ids)::bigint[]) AS partner_id,
       unnest(sqlc.arg(fences)::bigint[]) AS fence, unnest(sqlc.arg(states)::text[]) AS state,
       unnest(sqlc.arg(attempts)::integer[]) AS attempts, unnest(sqlc.arg(revisions)::integer[]) AS revision, unnest(sqlc.arg(wait_ms)::bigint[]) AS wait_ms,
@@ -207,20 +218,20 @@ WITH result AS MATERIALIZED (
     corrected_at = CASE WHEN d.revision = r.revision THEN d.corrected_at ELSE now() END
   FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
   WHERE d.event_id = r.event_id AND NOT r.known
-  RETURNING d.event_id
+  RETURNING d.event_id, l.fence
 ), logged AS (
   INSERT INTO attempt (event_id, number, url, endpoint_version, started_at, duration_ms, status, error, response,
     dns_us, connect_us, tls_us, first_byte_us)
-  SELECT r.event_id, 1 + r.last, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
+  SELECT r.event_id, r.number, r.url, r.endpoint_version, r.started_at, r.duration_ms, nullif(r.status, 0), nullif(r.error, ''), r.response,
     nullif(r.dns_us, -1), nullif(r.connect_us, -1), nullif(r.tls_us, -1), nullif(r.first_byte_us, -1)
   FROM result r WHERE NOT r.known
 ), trimmed AS (
   DELETE FROM attempt a USING result r
-  WHERE a.event_id = r.event_id AND a.number <= r.last + 1 - sqlc.arg(attempts_kept)::integer AND NOT r.known
+  WHERE a.event_id = r.event_id AND a.number <= r.number - sqlc.arg(attempts_kept)::integer AND NOT r.known
 )
-SELECT event_id FROM done
+SELECT event_id, fence FROM done
 UNION ALL
-SELECT r.event_id FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
+SELECT r.event_id, l.fence FROM result r JOIN lease l ON l.partner_id = r.partner_id AND l.owner = sqlc.arg(owner) AND l.fence = r.fence
 WHERE r.known;
 
 -- name: LimitLocks :exec

@@ -28,6 +28,8 @@ import (
 	"unicode/utf8"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/navlog/navlog/schemas/input"
 )
 
 // Reasons of a Refusal, as partners see them.
@@ -121,7 +123,7 @@ func New(c Config) (*Guard, error) {
 }
 
 // CheckURL judges a URL that a partner wants to register and gives its
-// canonical form: lower-case host, no default port. It resolves the host within
+// canonical form: no white space at its ends, lower-case host, no default port. It resolves the host within
 // 5 s and sends no request. The error is a *Refusal, or ctx's error.
 func (g *Guard) CheckURL(ctx context.Context, rawURL string) (string, error) {
 	u, host, port, err := parse(rawURL)
@@ -274,6 +276,10 @@ func escaped(query string) string {
 // parse takes a URL apart that is https, has no user info and no fragment, and
 // whose host follows the closed grammar.
 func parse(rawURL string) (u *url.URL, host string, port uint16, err error) {
+	rawURL, err = input.Text(rawURL)
+	if err != nil {
+		return nil, "", 0, refuse(Syntax, "the URL %v", err)
+	}
 	if n := utf8.RuneCountInString(rawURL); n > maxURL {
 		return nil, "", 0, refuse(Syntax, "the URL has %d characters and may have %d", n, maxURL)
 	}

@@ -69,7 +69,21 @@ func extra(stories map[uuid.UUID]story) map[uint32]int {
 	return more
 }
 
-// schedule holds the POSTs of each event against what partners are promised. An
+// attempts are the POSTs of an event without the first ones of those that were sent again within their attempt: at once
+// and only once, because the receiver hung up on a connection that was kept. Both have the attempt's signature.
+func (s story) attempts() (last []post) {
+	again := false // the newest one is the second of its attempt
+	for _, p := range s.posts {
+		if n := len(last); n > 0 && !again && last[n-1].hungUp && last[n-1].second == p.second {
+			last[n-1], again = p, true
+			continue
+		}
+		last, again = append(last, p), false
+	}
+	return last
+}
+
+// schedule holds the attempts of each event against what partners are promised. An
 // event whose partner changed hands meanwhile may have been sent again for each
 // time; of one that was left alone every wait is judged. Of a partner that is down
 // probes are not counted.
@@ -80,9 +94,10 @@ func (l *ledger) schedule(stories map[uuid.UUID]story, down uint32) (judged int,
 			continue
 		}
 		refused, excuses := 0, l.excuses(s)
-		for i, p := range s.posts {
+		attempts := s.attempts()
+		for i, p := range attempts {
 			if i > 0 && excuses == 0 {
-				before := s.posts[i-1]
+				before := attempts[i-1]
 				switch gap := p.at.Sub(before.at); {
 				case !before.refused:
 					faults = append(faults, fmt.Errorf("event %s came again although it was accepted and its partner was not taken away", id))

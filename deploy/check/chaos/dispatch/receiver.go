@@ -32,6 +32,7 @@ type receiver struct {
 
 	mu     sync.Mutex
 	down   map[uint32]bool
+	kept   map[string]bool // connections, by the dispatcher's address, that had a request
 	events map[uuid.UUID]*story
 	faults []error
 }
@@ -49,10 +50,15 @@ type story struct {
 type post struct {
 	at      time.Time
 	refused bool // answered with something else than 2xx, or not at all
+	// second is when the attempt began that the POST is of, as its signature says.
+	second int64
+	// hungUp: it was not answered, on a connection that an earlier one had used. The dispatcher cannot know that it
+	// arrived, and sends it again within the attempt.
+	hungUp bool
 }
 
 func startReceiver(dir string, world *referrals.World) (_ *receiver, err error) {
-	r := &receiver{world: world, down: map[uint32]bool{}, events: map[uuid.UUID]*story{}}
+	r := &receiver{world: world, down: map[uint32]bool{}, kept: map[string]bool{}, events: map[uuid.UUID]*story{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{partner}", r.receive)
 	r.Server, err = tlsreceiver.Serve(dir, mux)
@@ -79,6 +85,7 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	if err != nil {
 		return // the dispatcher died while it was writing: not a delivery
 	}
+	kept := r.keeps(request.RemoteAddr)
 	s, n, err := r.take(request.PathValue("partner"), request.Header, body, at)
 	if err != nil {
 		r.mu.Lock()
@@ -105,6 +112,9 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 		return
 	case n == 0 && number < 20:
 		r.refuse(s, n)
+		r.mu.Lock()
+		s.posts[n].hungUp = kept
+		r.mu.Unlock()
 		panic(http.ErrAbortHandler)
 	case number < 40:
 		time.Sleep(time.Duration(number) * 10 * time.Millisecond)
@@ -113,6 +123,15 @@ func (r *receiver) receive(w http.ResponseWriter, request *http.Request) {
 	s.accepted = true
 	r.mu.Unlock()
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// keeps tells whether a connection had a request before this one.
+func (r *receiver) keeps(connection string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kept := r.kept[connection]
+	r.kept[connection] = true
+	return kept
 }
 
 func (r *receiver) isDown(partner uint32) bool {
@@ -141,13 +160,13 @@ func (r *receiver) take(partner string, h http.Header, body []byte, at time.Time
 		return nil, 0, fmt.Errorf("event %s was never appended", id)
 	}
 	n = len(s.posts)
-	s.posts = append(s.posts, post{at: at})
+	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)
+	s.posts = append(s.posts, post{at: at, second: seconds})
 	number, _ := strconv.ParseInt(partner, 10, 64)
 	now := time.Now()
 	if err := r.world.Verify(number, h, body, now); err != nil {
 		return nil, 0, fmt.Errorf("event %s: %w", id, err)
 	}
-	seconds, _ := strconv.ParseInt(h.Get(webhook.HeaderTimestamp), 10, 64)
 	sequence, _ := strconv.ParseInt(h.Get(webhook.HeaderSequence), 10, 64)
 	switch {
 	case now.Sub(time.Unix(seconds, 0)) > fresh:

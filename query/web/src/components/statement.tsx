@@ -87,7 +87,7 @@ export function Statement() {
       <pre tabIndex={0} aria-label="Commands">
         {`export NAVLOG_API_KEY=nk_live_...
 navlog statement get --url ${location.origin} --from ${from} --to ${to} -o ${made?.name ?? "statement.json"}
-navlog statement verify ${made?.name ?? "statement.json"} --rpc https://node.example --url ${location.origin}`}
+navlog statement verify ${made?.name ?? "statement.json"} --rpc-file node.txt --url ${location.origin}`}
       </pre>
     </>
   )

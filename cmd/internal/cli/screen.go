@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"strconv"
+	"strings"
+	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+)
+
+// Screen is what a command writes to, its results or everything else. Much of it comes from nodes, partners and
+// deployers of tokens, and a terminal obeys what it shows: a Screen passes on printable characters, tabs and ends
+// of lines, and writes everything else as \u and four hexadecimal digits. This is also how JSON writes such a
+// character, so JSON stays what it is.
+type Screen struct {
+	mu   sync.Mutex
+	raw  io.Writer
+	tail []byte // the beginning of a character whose rest was not written yet
+}
+
+// NewScreen makes one of a stream.
+func NewScreen(raw io.Writer) *Screen {
+	if s, ok := raw.(*Screen); ok {
+		return s
+	}
+	return &Screen{raw: raw}
+}
+
+// Write implements io.Writer.
+func (s *Screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := append(s.tail, p...)
+	whole := len(text)
+	for back := 1; back < utf8.UTFMax && back <= len(text); back++ {
+		if utf8.RuneStart(text[len(text)-back]) {
+			if !utf8.FullRune(text[len(text)-back:]) {
+				whole = len(text) - back
+			}
+			break
+		}
+	}
+	s.tail = append([]byte(nil), text[whole:]...)
+	if _, err := s.raw.Write(Escape(text[:whole])); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// Flush writes what is left of a character that never became whole.
+func (s *Screen) Flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.tail) > 0 {
+		_, _ = s.raw.Write(Escape(s.tail))
+		s.tail = nil
+	}
+}
+
+// Terminal returns the stream itself if a person looks at it, for the control sequences that navlog itself
+// writes there, and nil otherwise.
+func (s *Screen) Terminal() io.Writer {
+	if file, ok := s.raw.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return file
+	}
+	return nil
+}
+
+// Data returns what to write a document to whose bytes must not change: the stream itself, unless it is a terminal.
+func Data(out io.Writer) io.Writer {
+	if s, ok := out.(*Screen); ok && s.Terminal() == nil {
+		return s.raw
+	}
+	return out
+}
+
+// Escape writes what a terminal must not see in the form that JSON has for it.
+func Escape(text []byte) []byte {
+	if isPlain(text) {
+		return text
+	}
+	escaped := make([]byte, 0, len(text)+len(text)/8+16)
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			escaped = append(escaped, `\ufffd`...)
+		case r == '\n' || r == '\t' || strconv.IsPrint(r):
+			escaped = append(escaped, text[:size]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			escaped = fmt.Appendf(escaped, `\u%04x\u%04x`, high, low)
+		default:
+			escaped = fmt.Appendf(escaped, `\u%04x`, r)
+		}
+		text = text[size:]
+	}
+	return escaped
+}
+
+// isPlain reports whether text is printable ASCII, as most of it is.
+func isPlain(text []byte) bool {
+	for _, b := range text {
+		if (b < ' ' || b > '~') && b != '\n' && b != '\t' {
+			return false
+		}
+	}
+	return true
+}
+
+// Printable is a stranger's text on one line: it must neither move the cursor of a terminal
+// nor look like a line of ours.
+func Printable(text string) string {
+	var line strings.Builder
+	for _, r := range text {
+		if strconv.IsPrint(r) {
+			line.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		line.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return line.String()
+}
+
+// Fprintf is fmt.Fprintf for lines and rows of tables: no text among args can end its line, or its cell. The format
+// is ours.
+func Fprintf(out io.Writer, format string, args ...any) (int, error) {
+	safe := make([]any, len(args))
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case error:
+			safe[i] = Printable(v.Error())
+		case fmt.Formatter, fmt.Stringer:
+			safe[i] = arg
+		default:
+			if safe[i] = arg; reflect.ValueOf(arg).Kind() == reflect.String {
+				safe[i] = Printable(reflect.ValueOf(arg).String())
+			}
+		}
+	}
+	return fmt.Fprintf(out, format, safe...)
+}
+
+// PrintError writes an error as a command ends with it. Its second line and all that follow are indented: none of them
+// looks like one that the command wrote.
+func PrintError(out io.Writer, name string, err error) {
+	fmt.Fprintf(NewScreen(out), "%s: %s\n", name, strings.ReplaceAll(strings.TrimRight(err.Error(), "\n"), "\n", "\n  "))
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+)
+
+// hostile is what a node, a partner or a token's name may hold: it clears the screen, goes back in its line, turns the
+// direction of what follows, and is no UTF-8 at the end.
+const hostile = "a\x1b[2J\x1b]0;title\x07b\rc\bd\x00\x7f\u0085\u009b31m" +
+	"\u200e\u202etxt.exe\u2066\u2069\u2028\ufeff\U000e0041\xff\x9b"
+
+// turning are characters that change the direction of a text, or end its line.
+const turning = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2028\u2029\u2066\u2067\u2068\u2069\u061c\ufeff"
+
+// obeyed are bytes and characters that no terminal may get.
+func obeyed(text string) string {
+	for i, r := range text {
+		if r == utf8.RuneError && strings.HasPrefix(text[i:], "\ufffd") {
+			continue
+		}
+		control := r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+		if r == utf8.RuneError || control || strings.ContainsRune(turning, r) || r > 0xe0000 {
+			return fmt.Sprintf("%U at %d", r, i)
+		}
+	}
+	return ""
+}
+
+func TestScreenWritesNothingThatATerminalObeys(t *testing.T) {
+	var out bytes.Buffer
+	s := NewScreen(&out)
+	if NewScreen(s) != s {
+		t.Error("a screen is written to by another one")
+	}
+	const honest = "vault\tnaïve — 円 👍\nnext line\n"
+	for _, text := range []string{honest, hostile, ""} {
+		if n, err := io.WriteString(s, text); n != len(text) || err != nil {
+			t.Errorf("%d of %d bytes: %v", n, len(text), err)
+		}
+	}
+	s.Flush()
+	want := honest + `a\u001b[2J\u001b]0;title\u0007b\u000dc\u0008d\u0000\u007f\u0085\u009b31m` +
+		`\u200e\u202etxt.exe\u2066\u2069\u2028\ufeff\udb40\udc41\ufffd\ufffd`
+	if out.String() != want {
+		t.Errorf("written: %s", out.String())
+	}
+	if bad := obeyed(out.String()); bad != "" {
+		t.Errorf("a terminal gets %s", bad)
+	}
+}
+
+// A character may come in parts, as out of a buffer; one whose rest never comes is none.
+func TestScreenPutsCharactersTogether(t *testing.T) {
+	const text = "é円👍\u202e."
+	var out bytes.Buffer
+	s := NewScreen(&out)
+	for i := range len(text) {
+		if n, err := s.Write([]byte{text[i]}); n != 1 || err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+	_, _ = s.Write([]byte("\xe5\x86"))
+	s.Flush()
+	s.Flush()
+	if want := `é円👍\u202e.\ufffd\ufffd`; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+	_, err := NewScreen(broken{}).Write([]byte("text"))
+	if err == nil {
+		t.Error("an error of the stream is lost")
+	}
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("broken") }
+
+// JSON that goes to a screen says what it said before.
+func TestScreenKeepsJSON(t *testing.T) {
+	type document struct{ Name, Raw string }
+	want := document{strings.ToValidUTF8(hostile, "\ufffd"), "\u202eplain"}
+	var out bytes.Buffer
+	encoder := json.NewEncoder(NewScreen(&out))
+	encoder.SetIndent("", "\t")
+	if err := encoder.Encode(want); err != nil {
+		t.Fatal(err)
+	}
+	var got document
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil || got != want {
+		t.Errorf("%+v, %v: %s", got, err, out.String())
+	}
+	if bad := obeyed(out.String()); bad != "" {
+		t.Errorf("a terminal gets %s", bad)
+	}
+}
+
+// A document goes to a file or a pipe as it is.
+func TestDataIsWrittenAsItIs(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := io.WriteString(Data(NewScreen(&out)), hostile); err != nil || out.String() != hostile {
+		t.Errorf("%q: %v", out.String(), err)
+	}
+	if Data(&out) != &out {
+		t.Error("what is no screen is replaced")
+	}
+	if NewScreen(&out).Terminal() != nil {
+		t.Error("a buffer is taken for a terminal")
+	}
+}
+
+// No text ends its line or its cell, whatever its type.
+func TestFprintfKeepsLinesAndCells(t *testing.T) {
+	type state string
+	var out bytes.Buffer
+	w := tabwriter.NewWriter(NewScreen(&out), 0, 0, 1, ' ', 0)
+	const forged = "no\nverified\tyes"
+	_, err := Fprintf(w, "%s\t%s\t%v\t%d\t%s\t%x\n", forged, state(forged), errors.New(forged), 7, time.Second, []byte("\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := `no\nverified\tyes no\nverified\tyes no\nverified\tyes 7 1s 0a` + "\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+type echoCmd struct{ Text string }
+
+func (cmd echoCmd) Run(s *Streams) error {
+	fmt.Fprintln(s.Out, cmd.Text)
+	_, _ = s.Err.Write([]byte("\xe5")) // never whole
+	return fmt.Errorf("the node says: %s", cmd.Text)
+}
+
+// What a command prints, what its run ends with, and what the command line has are written by one that escapes.
+func TestRunAndMainEscape(t *testing.T) {
+	if args := os.Getenv("CLI_TEST_ARGS"); args != "" {
+		os.Args = append([]string{"tool"}, strings.Split(args, "|")...)
+		Main("tool", func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+			return Run(ctx, "tool", "A tool.", new(struct {
+				Echo echoCmd `cmd:""`
+			}), args, stdout, stderr, kong.Vars{})
+		})
+		return
+	}
+	text := strings.ReplaceAll(hostile, "\x00", "") + "\nThe statement is what the chain says, byte for byte."
+	for _, args := range []string{"echo|--text=" + text, "echo|--no=" + text} {
+		cmd := exec.Command(os.Args[0], "-test.run=^TestRunAndMainEscape$")
+		cmd.Env = append(os.Environ(), "CLI_TEST_ARGS="+args)
+		var out, said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &said
+		if err := cmd.Run(); err == nil {
+			t.Errorf("%.12q: it succeeds", args)
+		}
+		for stream, text := range map[string]string{"stdout": out.String(), "stderr": said.String()} {
+			if bad := obeyed(text); bad != "" {
+				t.Errorf("%.12q: %s gets %s: %q", args, stream, bad, text)
+			}
+		}
+		if !strings.Contains(said.String(), "tool: ") || strings.Contains(said.String(), "\nThe statement") {
+			t.Errorf("%.12q: the error is %q", args, said.String())
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+type nodeCmd struct {
+	RPC      string   `name:"rpc" env:"NODE_RPC" secret:"--rpc-file FILE or NODE_RPC"`
+	Upstream []string `name:"upstream" sep:"none" secret:"NODE_UPSTREAM"`
+	URL      string   `name:"url"`
+}
+
+func (nodeCmd) Run(*Streams) error { return nil }
+
+// A key in a flag can be read by everybody on the machine, which is said without the key; one in the environment
+// cannot, and a URL without a key needs no warning.
+func TestSecretInAFlagIsWarnedOf(t *testing.T) {
+	said := func(args ...string) string {
+		t.Helper()
+		var out, other bytes.Buffer
+		err := Run(context.Background(), "tool", "A tool.", new(struct {
+			Node nodeCmd `cmd:""`
+		}), append([]string{"node"}, args...), &out, &other, kong.Vars{})
+		if err != nil || out.Len() > 0 || strings.Contains(other.String(), "sesame") {
+			t.Errorf("%q: %v, %s%s", args, err, out.String(), other.String())
+		}
+		return other.String()
+	}
+	for _, url := range []string{
+		"https://node.example/v3/sesame", "https://node.example/?key=sesame", "wss://u:sesame@node.example", "https://sesame@node.example/",
+	} {
+		want := "tool: warning: everybody on this machine can read --rpc, and a key in it, in the list of processes: " +
+			"use --rpc-file FILE or NODE_RPC\n"
+		for _, args := range [][]string{{"--rpc", url}, {"--rpc=" + url}} {
+			if got := said(args...); got != want {
+				t.Errorf("%q: %q", args, got)
+			}
+		}
+		got := said("--upstream", "http://127.0.0.1:8545", "--upstream", url)
+		if !strings.Contains(got, "read --upstream,") || !strings.Contains(got, "use NODE_UPSTREAM\n") {
+			t.Errorf("of several: %q", got)
+		}
+	}
+	for _, args := range [][]string{
+		nil, {"--rpc", "http://127.0.0.1:8545"}, {"--rpc=https://node.example/"}, {"--url", "https://navlog.example/sesame"},
+	} {
+		if got := said(args...); got != "" {
+			t.Errorf("%q: %q", args, got)
+		}
+	}
+	t.Setenv("NODE_RPC", "https://node.example/sesame")
+	if got := said(); got != "" {
+		t.Errorf("from the environment: %q", got)
+	}
+}
+
+// A secret is read from one place, and from nowhere silently.
+func TestSecretIsReadFromOnePlace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "rpc")
+	if err := os.WriteFile(file, []byte("https://node.example/sesame\r\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const url = "https://node.example/sesame"
+	for what, c := range map[string]struct {
+		secret      Secret
+		environment map[string]string
+		want, fault string
+	}{
+		"nowhere":              {Secret{}, nil, "", ""},
+		"a flag":               {Secret{Given: " " + url}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a file":               {Secret{File: file}, map[string]string{"X_RPC": "https://other.example"}, url, ""},
+		"a variable":           {Secret{}, map[string]string{"X_RPC": url + "\n"}, url, ""},
+		"a file of a variable": {Secret{}, map[string]string{"X_RPC_FILE": file}, url, ""},
+		"two flags":            {Secret{Given: url, File: file}, nil, "", "--rpc and --rpc-file are both given"},
+		"two variables":        {Secret{}, map[string]string{"X_RPC": url, "X_RPC_FILE": file}, "", "X_RPC and X_RPC_FILE are both given"},
+		"no file":              {Secret{File: file + "s"}, nil, "", "--rpc-file: open"},
+		"no file of that name": {Secret{}, map[string]string{"X_RPC_FILE": file + "s"}, "", "X_RPC_FILE: open"},
+		"white space in it":    {Secret{Given: "https://node.example/ses ame"}, nil, "", "the value of --rpc has white space in it"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			for name, value := range c.environment {
+				t.Setenv(name, value)
+			}
+			c.secret.Flag, c.secret.Variable = "--rpc", "X_RPC"
+			got, err := c.secret.Read()
+			if got != c.want || (err != nil) != (c.fault != "") {
+				t.Errorf("%q, %v", got, err)
+			}
+			if text := fmt.Sprint(err); err != nil && (CodeOf(err) != Usage || !strings.Contains(text, c.fault) || strings.Contains(text, "sesame")) {
+				t.Error(err)
+			}
+		})
+	}
+	err := Secret{Flag: "--rpc", Variable: "X_RPC"}.Missing("node")
+	if CodeOf(err) != Usage || !strings.Contains(err.Error(), "--rpc-file, set X_RPC") {
+		t.Error(err)
+	}
+}

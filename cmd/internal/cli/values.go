@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/navlog/navlog/schemas/input"
+)
+
+// values are how arguments and flags are read, also those that come from the environment: white space at their ends
+// does not count, and what cannot be seen is a mistake.
+func values() []kong.Option {
+	options := []kong.Option{kong.KindMapper(reflect.String, kong.MapperFunc(text))}
+	for _, kind := range []reflect.Kind{reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64} {
+		options = append(options, kong.KindMapper(kind, kong.MapperFunc(signed)))
+	}
+	for _, kind := range []reflect.Kind{reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64} {
+		options = append(options, kong.KindMapper(kind, kong.MapperFunc(unsigned)))
+	}
+	return options
+}
+
+func text(ctx *kong.DecodeContext, target reflect.Value) error {
+	value, err := pop(ctx, "string")
+	if err == nil {
+		target.SetString(value)
+	}
+	return err
+}
+
+func signed(ctx *kong.DecodeContext, target reflect.Value) error {
+	return number(ctx, target, func(text string, bits int) error {
+		n, err := strconv.ParseInt(text, 10, bits)
+		target.SetInt(n)
+		return err
+	})
+}
+
+func unsigned(ctx *kong.DecodeContext, target reflect.Value) error {
+	return number(ctx, target, func(text string, bits int) error {
+		n, err := strconv.ParseUint(text, 10, bits)
+		target.SetUint(n)
+		return err
+	})
+}
+
+// pop is the next value of the command line.
+func pop(ctx *kong.DecodeContext, expected string) (string, error) {
+	token, err := ctx.Scan.PopValue(expected)
+	if err != nil {
+		return "", err
+	}
+	given := fmt.Sprint(token.Value)
+	value, err := input.Any(given)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the value %w", err)
+	case value == "" && given != "":
+		return "", errors.New("the value is white space alone: leave it out, or give one")
+	}
+	return value, nil
+}
+
+// number reads decimal digits: 010 is ten to everybody but a programmer of C, so no other base is guessed.
+func number(ctx *kong.DecodeContext, target reflect.Value, parse func(text string, bits int) error) error {
+	text, err := pop(ctx, "number")
+	if err != nil {
+		return err
+	}
+	if err := parse(text, target.Type().Bits()); err != nil {
+		return fmt.Errorf("%q must be a whole number in decimal digits, of at most %d bits", text, target.Type().Bits())
+	}
+	return nil
+}

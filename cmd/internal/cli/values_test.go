@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+type sloppyCmd struct {
+	URL    string        `name:"url" env:"SLOPPY_URL"`
+	Name   string        `arg:"" optional:""`
+	ID     int64         `name:"id"`
+	Limit  uint16        `name:"limit"`
+	State  string        `enum:",failed" default:""`
+	Many   []string      `name:"many"`
+	Within time.Duration `name:"within"`
+}
+
+func (cmd sloppyCmd) Run(s *Streams) error {
+	_, err := fmt.Fprintf(s.Out, "%q %q %d %d %q %q", cmd.URL, cmd.Name, cmd.ID, cmd.Limit, cmd.State, cmd.Many)
+	return err
+}
+
+// White space at the ends of an argument does not count, wherever it comes from; what is something else to a programmer
+// than to everybody else, or cannot be seen, is a mistake that is said with its flag.
+func TestSloppyArguments(t *testing.T) {
+	run := func(args ...string) (string, error) {
+		var out bytes.Buffer
+		err := Run(context.Background(), "tool", "A tool.", new(struct {
+			Do sloppyCmd `cmd:""`
+		}), append([]string{"do"}, args...), &out, &out, kong.Vars{})
+		return out.String(), err
+	}
+	out, err := run("--url", " https://a.example/ ", " Acme Inc. \n", "--id", " 10 ", "--limit= 7",
+		"--state=failed ", "--many=a, b ", "--within=5s")
+	if want := `"https://a.example/" "Acme Inc." 10 7 "failed" ["a" "b"]`; err != nil || out != want {
+		t.Errorf("%s, want %s: %v", out, want, err)
+	}
+	for flag, values := range map[string][]string{
+		"--url":   {"https://a.example/a b", "https://a.example/\u200b", "\ufeffhttps://a.example", " ", "\u00a0"},
+		"--id":    {"010x", "0x10", "1_000", "1e3", "", " ", "9223372036854775808", "１"},
+		"--limit": {"65536", "-1", "0b1"},
+		"--state": {"failed\u202e", "FAILED"},
+		"--many":  {"a,\x00"},
+	} {
+		for _, value := range values {
+			if out, err := run(flag + "=" + value); CodeOf(err) != Usage || !strings.Contains(err.Error(), flag) || out != "" {
+				t.Errorf("%s=%q: %v, %s", flag, value, err, out)
+			}
+		}
+	}
+	if out, err := run("--id=010", "\u202eAcme"); CodeOf(err) != Usage || out != "" {
+		t.Errorf("a name that cannot be read: %v, %s", err, out)
+	}
+	if out, err := run("--id=010"); err != nil || !strings.Contains(out, " 10 ") {
+		t.Errorf("010 is %s: %v", out, err)
+	}
+	t.Setenv("SLOPPY_URL", "https://b.example/\n")
+	if out, err := run(); err != nil || !strings.HasPrefix(out, `"https://b.example/" `) {
+		t.Errorf("from the environment: %s, %v", out, err)
+	}
+}

@@ -1,0 +1,86 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/navlog/navlog/schemas/input"
+)
+
+// clean takes white space off the ends of all texts of a configuration, from the file and from the environment,
+// and reports those that cannot be what was meant. It repeats no value, which may be a secret.
+func clean(c *Config) error {
+	var faults []error
+	cleanIn(reflect.ValueOf(c).Elem(), "", &faults)
+	return errors.Join(faults...)
+}
+
+func cleanIn(v reflect.Value, key string, faults *[]error) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() {
+				cleanIn(v.Field(i), below(key, field), faults)
+			}
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			cleanIn(v.Index(i), fmt.Sprintf("%s[%d]", key, i), faults)
+		}
+	case reflect.String:
+		read := input.Any
+		if strings.HasSuffix(strings.ToLower(key), "password") {
+			read = input.Password
+		}
+		value, err := read(v.String())
+		switch {
+		case err != nil:
+			*faults = append(*faults, fmt.Errorf("%s %w", key, err))
+		case value == "" && v.String() != "":
+			*faults = append(*faults, fmt.Errorf("%s is white space alone: leave it out, or give a value", key))
+		default:
+			v.SetString(value)
+		}
+	}
+}
+
+// below is the key of a field as the file has it; of what only the environment has, its variable.
+func below(key string, field reflect.StructField) string {
+	name, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+	if variable := field.Tag.Get("env"); name == "-" && variable != "" {
+		name = variable
+	}
+	if key == "" {
+		return name
+	}
+	return key + "." + name
+}
+
+// octal is what YAML takes for a number of base 8, and people for one of base 10.
+var octal = regexp.MustCompile(`^[-+]?0[0-9_]+$`)
+
+// octalFaults reports numbers that begin with 0: YAML would make 8 of 010.
+func octalFaults(name string, b []byte) error {
+	var document yaml.Node
+	if yaml.Unmarshal(b, &document) != nil {
+		return nil // the decoder said so
+	}
+	var faults []error
+	var look func(*yaml.Node)
+	look = func(n *yaml.Node) {
+		if n.Kind == yaml.ScalarNode && n.Style == 0 && n.Tag == "!!int" && octal.MatchString(n.Value) {
+			faults = append(faults, fmt.Errorf("%s, line %d: %s begins with 0, and YAML reads such a number to the base 8: "+
+				"write it without the 0, or in quotes if it is a text", name, n.Line, n.Value))
+		}
+		for _, below := range n.Content {
+			look(below)
+		}
+	}
+	look(&document)
+	return errors.Join(faults...)
+}

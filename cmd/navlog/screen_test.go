@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/navlog/navlog/cmd/internal/cli"
+	"github.com/navlog/navlog/cmd/internal/config"
+	"github.com/navlog/navlog/ingest"
+	"github.com/navlog/navlog/ingest/rpc"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/statement"
+)
+
+// forged is a text that clears a terminal and goes on with a line as navlog writes it.
+const forged = "\x1b[2J\u009b1A\r\u202eno\nserve\tx\t0s\tserving\n"
+
+// What a node, a partner or a record says stays in its cell of a table, of every command that has one.
+func TestNothingForgesALine(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	status, err := json.Marshal(map[string]any{"state": "frozen", "reason": forged, "disproven": forged,
+		"endpoints": []registry.EndpointStatus{{Name: forged, State: forged, LastError: forged, LastErrorAt: &at}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, why := forged, forged
+	totals := `[{"vaultAddress":` + quoted(t, forged) + `,"deposits":1,"assets":"1","withdrawals":0,"assetsEstimate":"0"}]`
+	failing := &examination{}
+	failing.fail(cli.Failed, "nodes", forged, "%s", forged)
+	for what, print := range map[string]func(out *cli.Screen) error{
+		"status": func(out *cli.Screen) error {
+			rows := []statusRow{{registry.Ingest, forged, 0, true, status}, {"serve", forged, 0, true, status}}
+			return writeStatus(out, rows, map[string]int64{forged: 1})
+		},
+		"attempts": func(out *cli.Screen) error {
+			return printAttempts(out, []attemptRow{{Number: 1, Error: &why, URL: forged, Response: answer}})
+		},
+		"log": func(out *cli.Screen) error {
+			st := &logStats{LogID: forged, Frozen: forged, Types: map[string]uint64{forged: 1}, Events: map[string]int64{forged: 1}}
+			return st.print(out)
+		},
+		"statement": func(out *cli.Screen) error {
+			v := &verified{From: forged, To: forged, Vaults: []statement.Vault{{}}, Totals: json.RawMessage(totals)}
+			return statementVerifyCmd{}.print(out, v)
+		},
+		"statement as JSON": func(out *cli.Screen) error {
+			v := &verified{From: forged, To: forged, Totals: json.RawMessage(totals)}
+			return statementVerifyCmd{JSON: true}.print(out, v)
+		},
+		"doctor": func(out *cli.Screen) error {
+			if err := failing.report(out, false); cli.CodeOf(err) != cli.Failed {
+				return err
+			}
+			return nil
+		},
+	} {
+		var text bytes.Buffer
+		if err := print(cli.NewScreen(&text)); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		got := text.String()
+		if strings.ContainsAny(got, "\x1b\r\u009b\u202e") || strings.Contains(got, "\nserve  x") {
+			t.Errorf("%s shows\n%q", what, got)
+		}
+		if !strings.Contains(got, "x1b[2J") && !strings.Contains(got, "u001b[2J") {
+			t.Errorf("%s hides what it was told:\n%q", what, got)
+		}
+	}
+}
+
+func quoted(t *testing.T, text string) string {
+	t.Helper()
+	b, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Commands write to standard output and standard error by a Screen alone, which the streams that they are given are:
+// none takes the stream of the process for itself.
+func TestCommandsWriteToTheirStreams(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, stream := range []string{"os.Stdout", "os.Stderr", "fmt.Print(", "fmt.Println(", "fmt.Printf("} {
+				if bytes.Contains(b, []byte(stream)) {
+					t.Errorf("%s uses %s", name, stream)
+				}
+			}
+		}
+	}
+}
+
+// A program that never asks a node says that it was given the key of one, without the key.
+func TestNodesOfOtherProgramsAreWarnedOf(t *testing.T) {
+	for url, warned := range map[string]bool{
+		"http://127.0.0.1:8545": false, "https://node.example/": false,
+		"https://provider.example/v1/sesame": true, "wss://u:sesame@provider.example": true,
+	} {
+		for _, nodes := range [][]rpc.Endpoint{rpc.Endpoints(url), {{URL: "http://127.0.0.1:1", WS: url}}} {
+			var out bytes.Buffer
+			warnOfNodes(slog.New(slog.NewTextHandler(&out, nil)), config.Config{Chain: ingest.Config{RPC: nodes}})
+			said := out.String()
+			if strings.Contains(said, "NAVLOG_CHAIN_RPC_FILE") != warned || strings.Contains(said, "sesame") {
+				t.Errorf("of %s it says %q", url, said)
+			}
+		}
+	}
+}

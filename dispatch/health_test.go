@@ -1,0 +1,125 @@
+package dispatch
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/dispatch/lane"
+	"github.com/navlog/navlog/schemas/registry"
+	"github.com/navlog/navlog/schemas/registry/db"
+)
+
+// What one of several can do says nothing about another that cannot: it stays a fault until that one succeeds. The same
+// failure of many is one line of the log, and its end another one.
+func TestFaultsOfSeveral(t *testing.T) {
+	out := new(lockedBuffer)
+	h := newHealth(slog.New(slog.NewTextHandler(out, nil)))
+	h.prove(time.Now())
+	away := errors.New("PostgreSQL is away")
+	for _, partner := range []string{"7", "8", "9"} {
+		h.setOf("take leases", partner, away)
+	}
+	h.setOf("take leases", "8", nil)
+	h.setOf("take leases", "10", nil)
+	if err := h.err(time.Minute); err == nil || err.Error() != "cannot take leases: PostgreSQL is away" {
+		t.Errorf("while two of three cannot: %v", err)
+	}
+	h.keep("take leases", map[string]bool{"9": true})
+	h.set("share partners", nil)
+	if h.err(time.Minute) == nil || strings.Contains(out.String(), "works again") {
+		t.Errorf("while one of three cannot: %v\n%s", h.err(time.Minute), out)
+	}
+	h.setOf("take leases", "9", errors.New("another reason"))
+	h.keep("take leases", nil)
+	if err := h.err(time.Minute); err != nil {
+		t.Errorf("when all can: %v", err)
+	}
+	for _, line := range []string{"PostgreSQL is away", "another reason", "works again"} {
+		if strings.Count(out.String(), line) != 1 {
+			t.Errorf("%q is not once in\n%s", line, out)
+		}
+	}
+}
+
+// A result that PostgreSQL refuses keeps the dispatcher from being ready, however many others are written meanwhile.
+func TestRefusedResultStaysAFault(t *testing.T) {
+	f := newFixture(t)
+	d := f.dispatcher(nil)
+	d.health.prove(time.Now())
+	go d.ledger.run()
+	accepted := lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
+	sound := f.resultOf(d, accepted, lane.Result{Outcome: "accepted", Status: 204})
+	refused := sound.attempt
+	refused.Delivery.EventID = uuid.New()
+	f.exec(`INSERT INTO delivery (event_id, partner_id, sequence, type, body, state)
+		VALUES ($1, 7, 2, 'deposit.referral', '{}', 'pending')`, refused.Delivery.EventID)
+	f.exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF NEW.event_id = '` + refused.Delivery.EventID.String() + `' THEN RAISE 'no'; END IF; RETURN NEW; END $$`)
+	f.exec("CREATE TRIGGER refuse BEFORE INSERT ON attempt FOR EACH ROW EXECUTE FUNCTION refuse()")
+	written := make(chan bool, 1)
+	go func() { written <- d.ledger.record(t.Context(), refused) }()
+	f.eventually("a fault", func() bool { return d.Ready() != nil })
+	if !d.ledger.record(t.Context(), sound.attempt) {
+		t.Error("the sound result was not written")
+	}
+	if err := d.Ready(); err == nil || !strings.HasPrefix(err.Error(), "cannot write results: ") {
+		t.Errorf("while one result is refused: %v", err)
+	}
+	f.exec("DROP TRIGGER refuse ON attempt")
+	if !<-written {
+		t.Error("the refused result was never written")
+	}
+	if err := d.Ready(); err != nil {
+		t.Errorf("when all is written: %v", err)
+	}
+	d.ledger.close()
+}
+
+// One event is sent under two leases, and both results come in one transaction: each hears of its own fence, both are
+// attempts in the log, and the delivery is what the newer lease says. Also when the older one was written before.
+func TestResultsOfOneEventUnderTwoLeases(t *testing.T) {
+	for what, before := range map[string]bool{"at once": false, "the older one again": true} {
+		t.Run(what, func(t *testing.T) {
+			f := newFixture(t)
+			d := f.dispatcher(nil)
+			failed := lane.Verdict{State: registry.Failed, Attempts: 4, Finished: true}
+			old := f.resultOf(d, failed, lane.Result{Outcome: "error", Status: 500})
+			if before {
+				_, err := d.ledger.finish([]entry{old})
+				f.check(err)
+			}
+			f.exec("UPDATE lease SET until = now() - interval '1 second'")
+			lease := db.TakeLeaseParams{PartnerID: 7, Owner: d.owner, Milliseconds: 60_000}
+			fence, err := d.queries.TakeLease(t.Context(), lease)
+			f.check(err)
+			if fence == old.attempt.Fence {
+				t.Fatal("both leases have one fence")
+			}
+			now := old
+			now.attempt.Fence, now.attempt.Result.Started = fence, old.attempt.Result.Started.Add(time.Millisecond)
+			now.attempt.Verdict = lane.Verdict{State: registry.Delivered, Attempts: 1, Finished: true}
+			heard := map[int64]chan outcomeOfWrite{}
+			batch := []entry{now, old}
+			for i := range batch {
+				c := make(chan outcomeOfWrite, 1)
+				batch[i].written, heard[batch[i].attempt.Fence] = c, c
+			}
+			d.ledger.write(batch)
+			if o := <-heard[old.attempt.Fence]; o.err != nil || !o.fenced {
+				t.Errorf("under the lease of before: fenced %v, %v", o.fenced, o.err)
+			}
+			if o := <-heard[fence]; o.err != nil || o.fenced {
+				t.Errorf("under the lease: fenced %v, %v", o.fenced, o.err)
+			}
+			state, n := f.text("SELECT state FROM delivery"), f.number("SELECT count(DISTINCT number) FROM attempt")
+			if state != registry.Delivered || n != 2 {
+				t.Errorf("the delivery is %s after %d attempts", state, n)
+			}
+		})
+	}
+}

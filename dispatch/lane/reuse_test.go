@@ -1,0 +1,197 @@
+package lane
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/navlog/navlog/deploy/engines/enginetest"
+)
+
+// connection is the key under which a request's context holds how many requests its connection had.
+type connection struct{}
+
+// keeper is a receiver that accepts the first request of a connection and does something else with the second.
+type keeper struct {
+	*httptest.Server
+	mu  sync.Mutex
+	ids []string // of the requests, in the order in which they came
+}
+
+func (f *fixture) keeper(second func(http.ResponseWriter)) *keeper {
+	f.Helper()
+	k := &keeper{}
+	k.Server = f.receiverWith(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		k.mu.Lock()
+		k.ids = append(k.ids, r.Header.Get("X-Service-Event-Id"))
+		k.mu.Unlock()
+		n := r.Context().Value(connection{}).(*int)
+		if *n++; *n > 1 {
+			second(w)
+		}
+	}, func(s *httptest.Server) {
+		s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+			return context.WithValue(ctx, connection{}, new(int))
+		}
+	})
+	return k
+}
+
+func (k *keeper) got() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.ids)
+}
+
+// hangUp ends a connection, as FIN or as RST, after it wrote some text.
+func hangUp(f *fixture, w http.ResponseWriter, text string, hard bool) {
+	conn, _, err := w.(http.Hijacker).Hijack()
+	f.check(err)
+	_, err = conn.Write([]byte(text))
+	f.check(err)
+	if hard {
+		below := conn.(*tls.Conn).NetConn().(*net.TCPConn)
+		reset(below)
+		below.Close()
+		return
+	}
+	conn.Close()
+}
+
+// posterTo is a poster that trusts the fixture's receivers and allows loopback.
+func (f *fixture) posterTo(names *enginetest.Names) *poster {
+	f.Helper()
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(f.certificates)
+	p := newPoster(f.asking(names), roots, 4, time.Minute)
+	f.Cleanup(p.transport.CloseIdleConnections)
+	return p
+}
+
+// A receiver closes a connection that was kept, and the next request dies on it. That attempt is not failed: the
+// request is sent once more, on a new connection. What was answered in part, or died on a new connection, is not
+// repeated.
+func TestConnectionThatTheReceiverClosed(t *testing.T) {
+	f := newFixture(t)
+	for what, c := range map[string]struct {
+		second   func(http.ResponseWriter)
+		outcome  string
+		requests int // of the second event
+	}{
+		"closed":                  {func(w http.ResponseWriter) { hangUp(f, w, "", false) }, outcomeAccepted, 2},
+		"reset":                   {func(w http.ResponseWriter) { hangUp(f, w, "", true) }, outcomeAccepted, 2},
+		"cut within the response": {func(w http.ResponseWriter) { hangUp(f, w, "HTTP/1.1 20", false) }, outcomeNetwork, 1},
+		"answered before it was": {func(w http.ResponseWriter) {
+			hangUp(f, w, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n", false)
+		}, outcomeAccepted, 1},
+	} {
+		k := f.keeper(c.second)
+		p := f.posterTo(enginetest.NameServer(t))
+		e := Endpoint{URL: k.URL, Secret: testSecret}
+		first, second := message{event: uuid.New(), body: []byte("{}")}, message{event: uuid.New(), body: []byte("{}")}
+		if r := p.post(t.Context(), e, first); !r.accepted() {
+			t.Fatalf("%s: the first event is %s: %v", what, r.Outcome, r.Cause)
+		}
+		r := p.post(t.Context(), e, second)
+		got := k.got()
+		other := slices.ContainsFunc(got[1:], func(id string) bool { return id != second.event.String() })
+		if r.Outcome != c.outcome || len(got) != 1+c.requests || other {
+			t.Errorf("%s: %s (%v) after the requests %q, want %s and %d requests of %s",
+				what, r.Outcome, r.Cause, got, c.outcome, c.requests, second.event)
+		}
+	}
+}
+
+// A receiver that hangs up on everybody gets an event twice in one attempt at most, and no idle connection outlives the
+// failure.
+func TestRequestIsRepeatedOnce(t *testing.T) {
+	f := newFixture(t)
+	var requests int
+	var accepts = 1                                                // this many
+	r := f.receiver(func(w http.ResponseWriter, r *http.Request) { // one at a time
+		_, _ = io.Copy(io.Discard, r.Body)
+		if requests++; requests > accepts {
+			hangUp(f, w, "", false)
+		}
+	})
+	p := f.posterTo(enginetest.NameServer(t))
+	e := Endpoint{URL: r.URL, Secret: testSecret}
+	post := func() Result { return p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}) }
+	if got := post(); !got.accepted() {
+		t.Fatalf("%s: %v", got.Outcome, got.Cause)
+	}
+	if got := post(); got.Outcome != outcomeNetwork || requests != 3 {
+		t.Errorf("%s after %d requests, want a failure after 3", got.Outcome, requests)
+	}
+	if got := post(); got.Outcome != outcomeNetwork || requests != 4 {
+		t.Errorf("%s after %d requests: the retry did not begin with a new connection", got.Outcome, requests)
+	}
+}
+
+// The new connection is judged like every other: a name that leads inside by now gets nothing.
+func TestNewConnectionIsJudgedToo(t *testing.T) {
+	f := newFixture(t)
+	k := f.keeper(func(w http.ResponseWriter) { hangUp(f, w, "", false) })
+	names := enginetest.NameServer(t)
+	names.Say("127.0.0.1")
+	p := f.posterTo(names)
+	_, port, err := net.SplitHostPort(k.Listener.Addr().String())
+	f.check(err)
+	e := Endpoint{URL: "https://" + net.JoinHostPort(testName, port), Secret: testSecret}
+	if r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")}); !r.accepted() {
+		t.Fatalf("%s: %v", r.Outcome, r.Cause)
+	}
+	names.Say("10.0.0.1")
+	r := p.post(t.Context(), e, message{event: uuid.New(), body: []byte("{}")})
+	if r.Outcome != outcomeForbidden || len(k.got()) != 2 {
+		t.Errorf("%s: %v after %d requests", r.Outcome, r.Cause, len(k.got()))
+	}
+}
+
+// A response whose body does not end is judged by its status a moment later, long before the deadline, and its
+// connection is closed.
+func TestBodyIsWaitedForBriefly(t *testing.T) {
+	f := newFixture(t)
+	long := strings.Repeat("x", MaxResponseKept)
+	for what, c := range map[string]struct {
+		write func(w http.ResponseWriter)
+		kept  string
+	}{
+		"nothing":       {func(http.ResponseWriter) {}, ""},
+		"a part":        {func(w http.ResponseWriter) { _, _ = io.WriteString(w, "thanks") }, "thanks"},
+		"a length":      {func(w http.ResponseWriter) { w.Header().Set("Content-Length", "100") }, ""},
+		"all that fits": {func(w http.ResponseWriter) { _, _ = io.WriteString(w, long) }, long},
+	} {
+		closed := make(chan struct{})
+		r := f.receiver(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			c.write(w)
+			w.WriteHeader(http.StatusOK)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done() // the connection is closed
+			close(closed)
+		})
+		p := f.posterTo(enginetest.NameServer(t))
+		if p.patience != bodyPatience {
+			t.Fatalf("a body is waited for %s", p.patience)
+		}
+		p.patience = 20 * time.Millisecond
+		got := p.post(t.Context(), Endpoint{URL: r.URL, Secret: testSecret}, message{event: uuid.New(), body: []byte("{}")})
+		if !got.accepted() || string(got.Response) != c.kept || got.Took >= p.deadline {
+			t.Errorf("%s: %s with %d bytes after %s: %v", what, got.Outcome, len(got.Response), got.Took, got.Cause)
+		}
+		<-closed // the test's time is over where it is not
+	}
+}

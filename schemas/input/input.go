@@ -1,0 +1,55 @@
+// Package input reads what people type or paste: URLs, addresses, keys, dates, numbers, names, wherever they come from.
+// White space at the ends of a value is never meant, so it does not count. A character that cannot be seen is
+// never meant either, and nobody finds it by looking, so a value with one is rejected. Nothing becomes another
+// value silently.
+package input
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Text returns a value without white space at its ends. Its error completes "the value ...".
+func Text(value string) (string, error) {
+	text := strings.TrimFunc(value, unicode.IsSpace)
+	place := 0
+	for i, r := range text {
+		place++
+		switch {
+		case strconv.IsPrint(r) && (r != unicode.ReplacementChar || strings.HasPrefix(text[i:], "\ufffd")):
+		case r == unicode.ReplacementChar:
+			return "", fmt.Errorf("is not UTF-8 from its character %d on: type it again", place)
+		default:
+			return "", fmt.Errorf("has a character that cannot be seen, %U, as its character %d: type it again", r, place)
+		}
+	}
+	return text, nil
+}
+
+// Word is Text for a value without white space in it, such as an address, a key or a URL.
+func Word(value string) (string, error) {
+	text, err := Text(value)
+	if err == nil && strings.Contains(text, " ") {
+		return "", errors.New("has white space in it: remove it")
+	}
+	return text, err
+}
+
+// Any is Word for a URL of a node or an engine, and Text for everything else.
+func Any(value string) (string, error) {
+	if strings.Contains(value, "://") {
+		return Word(value)
+	}
+	return Text(value)
+}
+
+// Password returns a value as it is, for its white space may be meant. Line breaks, tabs and other controls are not.
+func Password(value string) (string, error) {
+	if strings.ContainsFunc(value, unicode.IsControl) {
+		return "", errors.New("has a line break or another control character in it: remove it")
+	}
+	return value, nil
+}
