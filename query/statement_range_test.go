@@ -183,7 +183,7 @@ func TestStatementOfAVaultThatTheReadModelDoesNotHave(t *testing.T) {
 		w.publish()
 		end := w.final(6)
 		if left {
-			w.refused(1, 3, http.StatusNotFound, "cannot be made any more", vaultA.Hex())
+			w.refused(1, 3, http.StatusBadRequest, "cannot be made any more", vaultA.Hex())
 			if got := listed(w.signed(5, 5)); !equal(got, vaultB) {
 				t.Errorf("after the vault left: %v", got)
 			}

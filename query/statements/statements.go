@@ -206,8 +206,9 @@ func (b *building) choose(ctx context.Context) error {
 		switch {
 		case !v.Absent:
 		case b.pin.Left(v.Address):
-			return httpapi.NotFound(fmt.Sprintf("This statement cannot be made any more: vault %s has left navlog since, and the read model has no events of it."+
-				" A statement of this range that was made before stays valid.", v.Written))
+			return httpapi.InvalidParameter(httpapi.Fault{Field: "from", Reason: fmt.Sprintf(
+				"is of a range whose statement cannot be made any more: vault %s has left navlog since, and the read model has no events of it;"+
+					" a statement of this range that was made before stays valid", v.Written)})
 		default:
 			return httpapi.Unavailable(fmt.Sprintf("The read model has no events of vault %s yet: the next one, which is being built, has them.", v.Written), nil)
 		}

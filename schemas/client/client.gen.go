@@ -2280,9 +2280,9 @@ type ClientInterface interface {
 	//
 	// Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
 	// that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
-	// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left within the span: `details` names
-	// the time at which to divide it. 404 if the operator has given no key, or if a vault of the statement has left since and the
-	// read model has none of its events any more.
+	// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+	// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+	// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 	//
 	// Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
 	GetStatement(ctx context.Context, params *GetStatementParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2603,9 +2603,9 @@ func (c *Client) GetRouter(ctx context.Context, reqEditors ...RequestEditorFn) (
 //
 // Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
 // that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
-// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left within the span: `details` names
-// the time at which to divide it. 404 if the operator has given no key, or if a vault of the statement has left since and the
-// read model has none of its events any more.
+// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 //
 // Corresponds with GET /api/v1/partner/statement (the `GetStatement` operationId).
 func (c *Client) GetStatement(ctx context.Context, params *GetStatementParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6056,9 +6056,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
 	// that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
-	// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left within the span: `details` names
-	// the time at which to divide it. 404 if the operator has given no key, or if a vault of the statement has left since and the
-	// read model has none of its events any more.
+	// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+	// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+	// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7296,9 +7296,9 @@ func (c *ClientWithResponses) GetRouterWithResponse(ctx context.Context, reqEdit
 //
 // Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
 // that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
-// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left within the span: `details` names
-// the time at which to divide it. 404 if the operator has given no key, or if a vault of the statement has left since and the
-// read model has none of its events any more.
+// which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+// within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+// the read model has none of its events any more. 404 if the operator has given no key to sign with.
 //
 // Returns a wrapper object for the known response body format(s).
 //

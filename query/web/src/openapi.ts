@@ -588,9 +588,9 @@ export interface paths {
          *
          *     Asked for again, a statement of the same partner and span has the same signed bytes. Its block is the first one
          *     that the log has after the span, and its vaults are those that the log had there. 503 while it is not known
-         *     which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left within the span: `details` names
-         *     the time at which to divide it. 404 if the operator has given no key, or if a vault of the statement has left since and the
-         *     read model has none of its events any more.
+         *     which blocks are final, or while blocks of the span are still being read for one of the vaults. 400 if a vault left
+         *     within the span (`details` names the time at which to divide it), or if a vault of the statement has left since and
+         *     the read model has none of its events any more. 404 if the operator has given no key to sign with.
          */
         get: operations["getStatement"];
         put?: never;
