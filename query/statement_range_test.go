@@ -54,7 +54,10 @@ func listed(d *statement.Document) (out []string) {
 }
 
 func depositOf(vault common.Address, block uint64) fact {
-	return fact{Kind: readtest.Deposit, Vault: vault, User: alice, Other: router, Partner: 7, ID: block, Assets: int64(block), Shares: 1, Block: block, Index: uint32(vault[0]), Tx: tx(byte(block))}
+	return fact{
+		Kind: readtest.Deposit, Vault: vault, User: alice, Other: router, Partner: 7, ID: block, Assets: int64(block), Shares: 1,
+		Block: block, Index: uint32(vault[0]), Tx: tx(byte(block)),
+	}
 }
 
 // removal is the record by which a vault leaves.

@@ -199,7 +199,8 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	if cmd.Partner != 0 && cmd.Partner != d.Header.PartnerID {
-		return cli.Different.With(fmt.Errorf("%s is for partner %d, and must be for partner %d", cmd.File, d.Header.PartnerID, cmd.Partner))
+		return cli.Different.With(fmt.Errorf("%s is for partner %d, and must be for partner %d",
+			cmd.File, d.Header.PartnerID, cmd.Partner))
 	}
 	for _, v := range vaults {
 		if !slices.ContainsFunc(d.Header.Vaults, func(of statement.Vault) bool { return of.Address == v }) {
@@ -211,8 +212,8 @@ func (cmd statementVerifyCmd) Run(ctx context.Context, s *cli.Streams) error {
 		return err
 	}
 	h := d.Header
-	v := &verified{ChainID: h.ChainID, PartnerID: h.PartnerID, From: h.From, To: h.To, Vaults: h.Vaults, LeftOut: []statement.LeftOut{}, Block: h.Block,
-		Events: len(d.Events), PublicKey: base64.StdEncoding.EncodeToString(d.PublicKey), Totals: d.Totals}
+	v := &verified{ChainID: h.ChainID, PartnerID: h.PartnerID, From: h.From, To: h.To, Vaults: h.Vaults,
+		LeftOut: []statement.LeftOut{}, Block: h.Block, Events: len(d.Events), PublicKey: base64.StdEncoding.EncodeToString(d.PublicKey), Totals: d.Totals}
 	if signer != nil {
 		v.KeyKnown, v.KeyRetiredAt = true, signer.retiredAt
 	}
@@ -241,7 +242,8 @@ func addresses(flag string, texts []string) (out []string, err error) {
 }
 
 // compare makes a statement again from what the node says, and compares every byte.
-func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams, d *statement.Document) (*statement.Findings, error) {
+func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams,
+	d *statement.Document) (*statement.Findings, error) {
 	node, err := ethclient.DialContext(ctx, cmd.RPC)
 	if err != nil {
 		return nil, cli.Unreachable.With(fmt.Errorf("reach the node: %w", contracts.Discreet(err, cmd.RPC)))
@@ -249,7 +251,8 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams, d *st
 	defer node.Close()
 	same := &comparison{want: d.Body}
 	steps := progress(cli.Flags{}, s)
-	found, err := statement.Rebuild(ctx, same, d.Header, node, func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
+	found, err := statement.Rebuild(ctx, same, d.Header, node,
+		func(done, of uint64) { steps.Tell("statement: blocks", done, of) })
 	steps.End()
 	var contradiction *statement.Contradiction
 	switch {
@@ -260,7 +263,8 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams, d *st
 	case err != nil:
 		return nil, cli.Unreachable.With(contracts.Discreet(err, cmd.RPC))
 	case len(same.want) > 0:
-		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s", cmd.File, excerpt(same.want)))
+		return nil, cli.Different.With(fmt.Errorf("%s is not what the chain says: it goes on with %s",
+			cmd.File, excerpt(same.want)))
 	}
 	return found, nil
 }
@@ -269,7 +273,8 @@ func (cmd statementVerifyCmd) compare(ctx context.Context, s *cli.Streams, d *st
 func unproven(v *verified, found *statement.Findings) (out []string) {
 	out = []string{}
 	if !v.KeyKnown {
-		out = append(out, "who signed it is not known: anybody can sign, so give the key that it must be signed by as --key, --keys-from or --url")
+		out = append(out, "who signed it is not known: anybody can sign,"+
+			" so give the key that it must be signed by as --key, --keys-from or --url")
 	}
 	if len(v.Vaults) == 0 {
 		out = append(out, "it names no vault")
@@ -277,9 +282,11 @@ func unproven(v *verified, found *statement.Findings) (out []string) {
 	for _, l := range v.LeftOut {
 		switch {
 		case l.StartBlock != "":
-			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %d events for the partner before it in the range", l.Address, l.StartBlock, l.Events))
+			out = append(out, fmt.Sprintf("it has vault %s from block %s on, and the chain has %d events for the partner before"+
+				" it in the range", l.Address, l.StartBlock, l.Events))
 		default:
-			out = append(out, fmt.Sprintf("it does not have contract %s, which has %d events for the partner in the range: if that is no vault, give it as --ignore", l.Address, l.Events))
+			out = append(out, fmt.Sprintf("it does not have contract %s, which has %d events for the partner in the range:"+
+				" if that is no vault, give it as --ignore", l.Address, l.Events))
 		}
 	}
 	if found.Blocks == 0 {
@@ -317,7 +324,8 @@ func (cmd statementVerifyCmd) print(out io.Writer, v *verified) error {
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, firstLine(v))
-	fmt.Fprintln(w, "\nproven\tits events, totals and root are what the chain says, byte for byte, for its vaults from their first blocks on")
+	fmt.Fprintln(w, "\nproven\tits events, totals and root are what the chain says, byte for byte,"+
+		" for its vaults from their first blocks on")
 	for _, reason := range v.Unproven {
 		fmt.Fprintf(w, "not proven\t%s\n", reason)
 	}

@@ -50,7 +50,8 @@ func (l keyList) signingKeys() (out []signingKey, err error) {
 	}
 	for _, k := range out {
 		if len(k.public) != ed25519.PublicKeySize {
-			return nil, fmt.Errorf("the key %s has %d bytes and must have %d", base64.StdEncoding.EncodeToString(k.public), len(k.public), ed25519.PublicKeySize)
+			return nil, fmt.Errorf("the key %s has %d bytes and must have %d",
+				base64.StdEncoding.EncodeToString(k.public), len(k.public), ed25519.PublicKeySize)
 		}
 	}
 	return out, nil
@@ -134,13 +135,14 @@ func (cmd statementVerifyCmd) signer(ctx context.Context, d *statement.Document)
 	name := base64.StdEncoding.EncodeToString(d.PublicKey)
 	i := slices.IndexFunc(keys, func(k signingKey) bool { return bytes.Equal(k.public, d.PublicKey) })
 	if i < 0 {
-		return nil, cli.Different.With(fmt.Errorf("%s is signed by the key %s, which is not one that it may be signed by", cmd.File, name))
+		return nil, cli.Different.With(fmt.Errorf("%s is signed by the key %s, which is not one that it may be signed by",
+			cmd.File, name))
 	}
 	if retired := keys[i].retiredAt; retired != nil {
 		made, err := time.Parse(time.RFC3339Nano, d.Header.Block.Timestamp)
 		if err != nil || !made.Before(*retired) {
-			return nil, cli.Different.With(fmt.Errorf("%s is signed by the key %s, which was retired at %s, before the block of %s at which it was made",
-				cmd.File, name, retired.UTC().Format(time.RFC3339), d.Header.Block.Timestamp))
+			return nil, cli.Different.With(fmt.Errorf(
+				"%s is signed by the key %s, which was retired at %s, before the block of %s at which it was made", cmd.File, name, retired.UTC().Format(time.RFC3339), d.Header.Block.Timestamp))
 		}
 	}
 	return &keys[i], nil

@@ -80,7 +80,8 @@ func (r *Request) Pinned(answer func(context.Context, *pin.Pin) (*Answer, error)
 // one of the read models, whatever the row says. ingest is believed only while it sees that
 // the chain goes on from the log: a frozen one knows that a final block is not the chain's,
 // and a starting one still reports what it knew before.
-func (r *Request) PinnedToFinal(depth uint64, answer func(context.Context, *pin.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
+func (r *Request) PinnedToFinal(depth uint64,
+	answer func(context.Context, *pin.Pin, *registry.ProgramStatus) (*Answer, error)) (*Answer, error) {
 	if err := r.Params.Err(); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,8 @@ func (r *Request) PinnedToFinal(depth uint64, answer func(context.Context, *pin.
 		return nil, Unavailable("Which blocks are final is not known at the moment.", nil)
 	}
 	if ingest.LogID == "" || ingest.LogID != programs.LogOf(r.snapshot.Generation) {
-		return nil, Unavailable("Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
+		return nil, Unavailable(
+			"Which blocks are final is not known: ingest reports on another log than the one of the read models.", nil)
 	}
 	if r.snapshot = r.watcher.Reach(r.Context, r.snapshot, ingest.Seq); r.snapshot == nil {
 		return nil, Unavailable("The read models are behind the log: which of their blocks are final is not known at the moment.", nil)

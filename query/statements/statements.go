@@ -148,7 +148,8 @@ type building struct {
 	vaults []pin.Vault
 }
 
-func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span, ingest *registry.ProgramStatus) (*building, error) {
+func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span,
+	ingest *registry.ProgramStatus) (*building, error) {
 	b := &building{pin: p, span: span}
 	var err error
 	if b.place, _, err = pin.AskOne[place](ctx, p, sqlPlace, pin.Args{"from": span.From, "to": span.To}); err != nil {
@@ -158,8 +159,9 @@ func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span, i
 	case b.place.Latest == 0:
 		return nil, httpapi.Unavailable("No final block is indexed yet.", nil)
 	case b.place.Anchor == 0: // a block may have the time of the one before it
+		latest := httpapi.Time(uint64(b.place.Latest))
 		return nil, httpapi.InvalidParameter(httpapi.Fault{Field: "to",
-			Reason: "must be before " + httpapi.Time(uint64(b.place.Latest)) + ", the time of the newest block that statements are made of"})
+			Reason: "must be before " + latest + ", the time of the newest block that statements are made of"})
 	}
 	if err := b.choose(ctx); err != nil {
 		return nil, err
@@ -174,7 +176,8 @@ func begin(ctx context.Context, p *pin.Pin, partner uint32, span httpapi.Span, i
 			Timestamp: webhook.FormatTime(uint64(b.place.Time))},
 	}
 	for _, v := range b.vaults {
-		b.header.Vaults = append(b.header.Vaults, statement.Vault{Address: v.Written, StartBlock: httpapi.Decimal(v.StartBlock)})
+		listed := statement.Vault{Address: v.Written, StartBlock: httpapi.Decimal(v.StartBlock)}
+		b.header.Vaults = append(b.header.Vaults, listed)
 	}
 	return b, nil
 }
@@ -199,18 +202,19 @@ func (b *building) choose(ctx context.Context) error {
 			}
 			if !ok || last.Block+1 < b.place.Number { // a block of the range may come between
 				return httpapi.InvalidParameter(httpapi.Fault{Field: "to", Reason: fmt.Sprintf(
-					"must be before or at %[2]s, or from after it: vault %[1]s left navlog then, after block %[3]d, so ask for two statements",
-					v.Written, httpapi.Time(uint64(last.Time)), last.Block)})
+					"must be before or at %[2]s, or from after it: vault %[1]s left navlog then, after block %[3]d,"+
+						" so ask for two statements", v.Written, httpapi.Time(uint64(last.Time)), last.Block)})
 			}
 		}
 		switch {
 		case !v.Absent:
 		case b.pin.Left(v.Address):
 			return httpapi.InvalidParameter(httpapi.Fault{Field: "from", Reason: fmt.Sprintf(
-				"is of a range whose statement cannot be made any more: vault %s has left navlog since, and the read model has no events of it;"+
-					" a statement of this range that was made before stays valid", v.Written)})
+				"is of a range whose statement cannot be made any more: vault %s has left navlog since, and the read model"+
+					" has no events of it; a statement of this range that was made before stays valid", v.Written)})
 		default:
-			return httpapi.Unavailable(fmt.Sprintf("The read model has no events of vault %s yet: the next one, which is being built, has them.", v.Written), nil)
+			return httpapi.Unavailable(fmt.Sprintf(
+				"The read model has no events of vault %s yet: the next one, which is being built, has them.", v.Written), nil)
 		}
 		b.vaults = append(b.vaults, v)
 	}
@@ -230,9 +234,10 @@ func (b *building) covered(ingest *registry.ProgramStatus) error {
 	}
 	for _, late := range ingest.LateVaults {
 		address := common.HexToAddress(late.Address)
-		if late.CoveredTo < b.place.Number && slices.ContainsFunc(b.vaults, func(v pin.Vault) bool { return v.Address == address }) {
-			return httpapi.Unavailable(fmt.Sprintf("The blocks of this range are still being read for vault %s, which is at block %d.",
-				address.Hex(), late.CoveredTo), nil)
+		listed := slices.ContainsFunc(b.vaults, func(v pin.Vault) bool { return v.Address == address })
+		if listed && late.CoveredTo < b.place.Number {
+			return httpapi.Unavailable(fmt.Sprintf(
+				"The blocks of this range are still being read for vault %s, which is at block %d.", address.Hex(), late.CoveredTo), nil)
 		}
 	}
 	return nil

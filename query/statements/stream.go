@@ -35,7 +35,8 @@ func (b *building) streams() []*stream {
 	out := []*stream{{sql: sqlDeposits, args: args()}}
 	for _, v := range b.vaults {
 		s := &stream{sql: sqlWithdrawals, args: args(), withdrawal: true}
-		s.args["vault"], s.args["from_block"], s.args["after_index"], s.args["after_block"] = v.Address, b.place.Below, uint64(0), uint64(0)
+		s.args["vault"], s.args["from_block"] = v.Address, b.place.Below
+		s.args["after_index"], s.args["after_block"] = uint64(0), uint64(0)
 		out = append(out, s)
 	}
 	return out
@@ -57,8 +58,8 @@ func (b *building) next(ctx context.Context, streams []*stream) (some []event, e
 			return some, nil
 		}
 		if inChain(first.rows[0], first.last) < 0 {
-			return nil, httpapi.Internal(fmt.Errorf("vault %s does not number its requests in the order of the chain: request %d",
-				httpapi.ToAddress(first.rows[0].Vault), first.rows[0].RequestIndex))
+			return nil, httpapi.Internal(fmt.Errorf(
+				"vault %s does not number its requests in the order of the chain: request %d", httpapi.ToAddress(first.rows[0].Vault), first.rows[0].RequestIndex))
 		}
 		first.last = first.rows[0]
 		some, first.rows = append(some, first.last), first.rows[1:]

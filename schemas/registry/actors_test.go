@@ -28,7 +28,8 @@ func logins(t *testing.T) (owner *pgxpool.Pool, as map[string]*pgxpool.Pool) {
 	as = map[string]*pgxpool.Pool{}
 	for _, role := range []string{"ingest", "project", "serve", "dispatch", "operator"} {
 		login := "login_" + role
-		if _, err := owner.Exec(t.Context(), fmt.Sprintf("DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE navlog_%[2]s", login, role)); err != nil {
+		create := "DROP ROLE IF EXISTS %[1]s; CREATE ROLE %[1]s LOGIN PASSWORD 'secret' IN ROLE navlog_%[2]s"
+		if _, err := owner.Exec(t.Context(), fmt.Sprintf(create, login, role)); err != nil {
 			t.Fatal(err)
 		}
 		u, err := url.Parse(at)
@@ -53,7 +54,8 @@ func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 	owner, as := logins(t)
 	for program, pool := range as {
 		for _, of := range Programs {
-			err := db.New(pool).PutStatus(t.Context(), db.PutStatusParams{Program: of, Instance: "real", Status: []byte(`{"by":"` + program + `"}`)})
+			said := db.PutStatusParams{Program: of, Instance: "real", Status: []byte(`{"by":"` + program + `"}`)}
+			err := db.New(pool).PutStatus(t.Context(), said)
 			if of == program && err != nil {
 				t.Errorf("%s cannot write its own state: %v", program, err)
 			}
@@ -77,8 +79,10 @@ func TestProgramsWriteTheirOwnStateOnly(t *testing.T) {
 		}
 		// Neither does a row change its program, nor is its time in the future, where it would be fresh for ever.
 		for _, statement := range []string{
-			"UPDATE program_status SET program = 'ingest' WHERE program = '%s' AND program <> 'ingest'", "UPDATE program_status SET program = 'serve' WHERE program = '%s' AND program <> 'serve'",
-			"UPDATE program_status SET at = now() + interval '1 year' WHERE program = '%s'", "INSERT INTO program_status VALUES ('%s', 'later', now() + interval '1 s', '{}')",
+			"UPDATE program_status SET program = 'ingest' WHERE program = '%s' AND program <> 'ingest'",
+			"UPDATE program_status SET program = 'serve' WHERE program = '%s' AND program <> 'serve'",
+			"UPDATE program_status SET at = now() + interval '1 year' WHERE program = '%s'",
+			"INSERT INTO program_status VALUES ('%s', 'later', now() + interval '1 s', '{}')",
 		} {
 			statement = fmt.Sprintf(statement, program)
 			if tag, err := pool.Exec(t.Context(), statement); tag.RowsAffected() != 0 || err != nil && !denied(err) {
@@ -105,14 +109,16 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 		"ingest":  {"ingest resume"},
 		"project": {"projection rebuild", "projection switch", "projection rollback", "projection drop"},
 		"operator": {
-			"partner create", "partner rotate-key", "partner revoke-key", "partner rotate-secret", "partner reseal", "partner disable", "partner enable", "partner set-limit",
-			"webhook park", "webhook resume", "webhook test", "webhook replay", "webhook replay-range", "webhook dead retry", "webhook follow-log", "kafka grant",
+			"partner create", "partner rotate-key", "partner revoke-key", "partner rotate-secret", "partner reseal",
+			"partner disable", "partner enable", "partner set-limit", "webhook park", "webhook resume", "webhook test",
+			"webhook replay", "webhook replay-range", "webhook dead retry", "webhook follow-log", "kafka grant",
 		},
 	}
 	commands := append(slices.Concat(slices.Collect(maps.Values(may))...), "migrate")
 	for role, pool := range as {
 		for _, command := range commands {
-			err := db.New(pool).Audit(t.Context(), db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: DeedDone})
+			deed := db.AuditParams{Operator: "alice", Command: command, Detail: "d", Outcome: DeedDone}
+			err := db.New(pool).Audit(t.Context(), deed)
 			if slices.Contains(may[role], command) && err != nil {
 				t.Errorf("%s cannot record %q: %v", role, command, err)
 			}
@@ -123,7 +129,8 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 		for _, claim := range []string{
 			"INSERT INTO audit (operator, login, command, detail, outcome) VALUES ('x', 'navlog_migrate', '%s', 'd', 'done')",
 			"INSERT INTO audit (operator, at, command, detail, outcome) VALUES ('x', '2020-01-01', '%s', 'd', 'done')",
-			"INSERT INTO audit (id, operator, command, detail, outcome) OVERRIDING SYSTEM VALUE VALUES (1, 'x', '%s', 'd', 'done')",
+			"INSERT INTO audit (id, operator, command, detail, outcome) OVERRIDING SYSTEM VALUE" +
+				" VALUES (1, 'x', '%s', 'd', 'done')",
 		} {
 			claim = fmt.Sprintf(claim, append(may[role], "migrate")[0])
 			if _, err := pool.Exec(t.Context(), claim); !denied(err) {
@@ -132,15 +139,18 @@ func TestTheAuditNamesTheLogin(t *testing.T) {
 		}
 	}
 	var wrong int
-	if err := owner.QueryRow(t.Context(), `SELECT count(*) FROM audit WHERE login <> CASE
-		WHEN command = 'ingest resume' THEN 'login_ingest' WHEN command LIKE 'projection %' THEN 'login_project' ELSE 'login_operator' END`).Scan(&wrong); err != nil || wrong != 0 {
+	const others = `SELECT count(*) FROM audit WHERE login <> CASE WHEN command = 'ingest resume' THEN 'login_ingest'
+		WHEN command LIKE 'projection %' THEN 'login_project' ELSE 'login_operator' END`
+	if err := owner.QueryRow(t.Context(), others).Scan(&wrong); err != nil || wrong != 0 {
 		t.Errorf("%d rows name another login than the one that wrote them (%v)", wrong, err)
 	}
 	// Also for the login that owns the tables, which no right and no policy binds.
 	var me, login string
 	var recent bool
-	if err := owner.QueryRow(t.Context(), `INSERT INTO audit (operator, login, at, command, detail, outcome) VALUES ('x', 'somebody', '2020-01-01', 'migrate', 'd', 'done')
-		RETURNING session_user, login, at > now() - interval '1 hour'`).Scan(&me, &login, &recent); err != nil || login != me || !recent {
+	const claim = `INSERT INTO audit (operator, login, at, command, detail, outcome)
+		VALUES ('x', 'somebody', '2020-01-01', 'migrate', 'd', 'done')
+		RETURNING session_user, login, at > now() - interval '1 hour'`
+	if err := owner.QueryRow(t.Context(), claim).Scan(&me, &login, &recent); err != nil || login != me || !recent {
 		t.Errorf("the owner writes as %q at its own time (%t), and is %q (%v)", login, recent, me, err)
 	}
 }
@@ -152,9 +162,11 @@ func TestGrantsOfEachRole(t *testing.T) {
 		SELECT grantee || ' ' || lower(privilege_type) || ' ' || table_name FROM information_schema.role_table_grants
 		WHERE grantee LIKE 'navlog\_%' AND table_schema = 'public' AND privilege_type <> 'SELECT'
 		UNION
-		SELECT grantee || ' ' || lower(c.privilege_type) || ' ' || c.table_name || '.' || column_name FROM information_schema.role_column_grants c
+		SELECT grantee || ' ' || lower(c.privilege_type) || ' ' || c.table_name || '.' || column_name
+		FROM information_schema.role_column_grants c
 		WHERE grantee LIKE 'navlog\_%' AND table_schema = 'public' AND privilege_type <> 'SELECT' AND NOT EXISTS (
-			SELECT FROM information_schema.role_table_grants t WHERE (t.grantee, t.table_name, t.privilege_type) = (c.grantee, c.table_name, c.privilege_type))`)
+			SELECT FROM information_schema.role_table_grants t
+			WHERE (t.grantee, t.table_name, t.privilege_type) = (c.grantee, c.table_name, c.privilege_type))`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,10 +195,12 @@ func TestGrantsOfEachRole(t *testing.T) {
 	add("dispatch", "insert update delete", "position stream delivery attempt breaker lease dead_record dispatcher adopted retention")
 	add("dispatch", "insert", "correction")
 	add("dispatch", "update delete", "command")
-	add("operator", "insert", "partner.id partner.name api_key.partner_id api_key.hash api_key.last4 endpoint.partner_id endpoint.secret")
-	add("operator", "insert", "command.partner_id command.kind command.event_id command.first_sequence command.last_sequence command.only_state")
-	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at endpoint.version endpoint.secret endpoint.next_secret")
-	add("operator", "update", "endpoint.next_at endpoint.held endpoint.updated_at dead_record.retry_at position.log_id")
+	add("operator", "insert", "partner.id partner.name api_key.partner_id api_key.hash api_key.last4")
+	add("operator", "insert", "endpoint.partner_id endpoint.secret command.partner_id command.kind command.event_id")
+	add("operator", "insert", "command.first_sequence command.last_sequence command.only_state")
+	add("operator", "update", "partner.name partner.disabled partner.rate_limit api_key.revoked_at")
+	add("operator", "update", "endpoint.version endpoint.secret endpoint.next_secret endpoint.next_at endpoint.held")
+	add("operator", "update", "endpoint.updated_at dead_record.retry_at position.log_id")
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
@@ -208,7 +222,8 @@ func TestGrantsOfEachRole(t *testing.T) {
 func TestNoLoginActsAsAnother(t *testing.T) {
 	owner, as := logins(t)
 	for _, statement := range []string{
-		`INSERT INTO partner (id, name) VALUES (7, 'Seven'), (8, 'Eight')`, `INSERT INTO endpoint (partner_id, secret) VALUES (7, 'sealed')`,
+		`INSERT INTO partner (id, name) VALUES (7, 'Seven'), (8, 'Eight')`,
+		`INSERT INTO endpoint (partner_id, secret) VALUES (7, 'sealed')`,
 		`INSERT INTO api_key (partner_id, hash, last4) VALUES (7, sha256('key'), 'abcd')`,
 	} {
 		if _, err := owner.Exec(t.Context(), statement); err != nil {
@@ -251,10 +266,12 @@ func TestStatementKeysAreListedAndRetired(t *testing.T) {
 	if err := UseStatementKey(t.Context(), as["serve"], first); !errors.Is(err, ErrStatementKeyRetired) {
 		t.Errorf("a retired key: %v", err)
 	}
-	if tag, err := as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = NULL"); tag.RowsAffected() != 0 || err != nil && !denied(err) {
+	tag, err := as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = NULL")
+	if tag.RowsAffected() != 0 || err != nil && !denied(err) {
 		t.Errorf("a key is brought back: %v", err)
 	}
-	if _, err := as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = now() + interval '1 year'"); !denied(err) {
+	_, err = as["serve"].Exec(t.Context(), "UPDATE statement_key SET retired_at = now() + interval '1 year'")
+	if !denied(err) {
 		t.Errorf("a key is retired in the future: %v", err)
 	}
 	keys, err := db.New(as["serve"]).StatementKeys(t.Context())

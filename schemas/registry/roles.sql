@@ -32,7 +32,8 @@ DECLARE name text;
 BEGIN
   FOREACH name IN ARRAY ARRAY['ingest', 'project', 'serve', 'dispatch'] LOOP
     EXECUTE format('DROP POLICY IF EXISTS %I ON program_status', 'own_' || name);
-    EXECUTE format('CREATE POLICY %I ON program_status TO %I USING (program = %L) WITH CHECK (program = %L AND at <= now())',
+    EXECUTE format('CREATE POLICY %I ON program_status TO %I
+      USING (program = %L) WITH CHECK (program = %L AND at <= now())',
       'own_' || name, 'navlog_' || name, name, name);
   END LOOP;
 END $$;
@@ -40,7 +41,8 @@ END $$;
 -- A row of the audit can be added, and not changed. The database sets id, time and login,
 -- and a role records only the commands that its login runs: `ingest resume` and
 -- `projection ...` run where these programs run.
-GRANT INSERT (operator, command, partner_id, detail, outcome) ON audit TO navlog_ingest, navlog_project, navlog_operator;
+GRANT INSERT (operator, command, partner_id, detail, outcome)
+  ON audit TO navlog_ingest, navlog_project, navlog_operator;
 GRANT SELECT ON audit TO navlog_operator;
 ALTER TABLE audit ENABLE ROW LEVEL SECURITY;
 DROP POLICY IF EXISTS operator_reads ON audit;
@@ -83,7 +85,8 @@ DROP POLICY IF EXISTS serve_lists ON statement_key;
 DROP POLICY IF EXISTS serve_retires ON statement_key;
 CREATE POLICY serve_reads ON statement_key FOR SELECT TO navlog_serve USING (true);
 CREATE POLICY serve_lists ON statement_key FOR INSERT TO navlog_serve WITH CHECK (true);
-CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve USING (retired_at IS NULL) WITH CHECK (retired_at = now());
+CREATE POLICY serve_retires ON statement_key FOR UPDATE TO navlog_serve
+  USING (retired_at IS NULL) WITH CHECK (retired_at = now());
 
 -- Everything about deliveries, and where and with which secret a partner is told.
 GRANT SELECT, INSERT, UPDATE, DELETE ON position, stream, delivery, attempt, breaker, lease, dead_record, dispatcher, adopted, retention TO navlog_dispatch;
@@ -95,8 +98,10 @@ GRANT SELECT ON partner, endpoint TO navlog_dispatch;
 GRANT SELECT ON partner, api_key, endpoint TO navlog_operator;
 GRANT INSERT (id, name), UPDATE (name, disabled, rate_limit) ON partner TO navlog_operator;
 GRANT INSERT (partner_id, hash, last4), UPDATE (revoked_at) ON api_key TO navlog_operator;
-GRANT INSERT (partner_id, secret), UPDATE (version, secret, next_secret, next_at, held, updated_at) ON endpoint TO navlog_operator;
-GRANT SELECT, INSERT (partner_id, kind, event_id, first_sequence, last_sequence, only_state) ON command TO navlog_operator;
+GRANT INSERT (partner_id, secret), UPDATE (version, secret, next_secret, next_at, held, updated_at)
+  ON endpoint TO navlog_operator;
+GRANT SELECT, INSERT (partner_id, kind, event_id, first_sequence, last_sequence, only_state)
+  ON command TO navlog_operator;
 GRANT SELECT ON delivery, correction, attempt, breaker, stream, position, dead_record, dispatcher, generation, program_status TO navlog_operator;
 GRANT UPDATE (retry_at) ON dead_record TO navlog_operator;
 GRANT UPDATE (log_id) ON position TO navlog_operator;

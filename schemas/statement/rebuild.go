@@ -66,7 +66,8 @@ type LeftOut struct {
 // the header says; events of the partner that are left out by that are among the findings.
 // progress may be nil; it gets how many blocks are done. The error is a *Contradiction if the
 // header contradicts the chain.
-func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain, progress func(done, of uint64)) (*Findings, error) {
+func Rebuild(ctx context.Context, out io.Writer, h Header, chain Chain,
+	progress func(done, of uint64)) (*Findings, error) {
 	r := rebuilding{ctx: ctx, chain: chain, header: h, progress: progress, times: map[uint64]uint64{}}
 	from, to, err := r.span()
 	if err != nil {
